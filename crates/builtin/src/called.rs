@@ -12,11 +12,13 @@ use narthex_wire::Raw;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::Platform;
+use crate::{Platform, waiting::Waiting};
 
 /// A call that has passed everything but the tool itself. Who calls is in `run`.
 pub(crate) struct Called<'a> {
     pub(crate) platform: &'a Platform,
+    /// The calls that wait for something to be said.
+    pub(crate) waiting: &'a Waiting,
     pub(crate) run: &'a Arc<RunView>,
     /// The arguments as they were sent; absent ones are `{}`.
     pub(crate) text: Vec<u8>,
@@ -29,14 +31,14 @@ pub(crate) struct Called<'a> {
 
 impl<'a> Called<'a> {
     pub(crate) fn new(
-        platform: &'a Platform,
+        (platform, waiting): (&'a Platform, &'a Waiting),
         call: &BuiltInCall<'a>,
         text: Vec<u8>,
         value: Value,
     ) -> Self {
         let asked = call.asked.and_then(Raw::as_str).map(Cow::into_owned);
         let (run, leads_to_pages) = (&call.caller.run, call.leads_to_pages);
-        Self { platform, run, text, leads_to_pages, asked, value }
+        Self { platform, waiting, run, text, leads_to_pages, asked, value }
     }
 
     /// The arguments, which fit the tool's schema.

@@ -7,6 +7,7 @@
 mod called;
 mod registration;
 mod tools;
+mod waiting;
 
 use std::{collections::HashMap, fmt};
 
@@ -23,6 +24,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::called::{Called, failed, invalid, of_sharing, said};
 pub use self::registration::{Boundary, Effect, RegistrationError, SourceRule, Tool, WriteKind};
+use self::waiting::Waiting;
 
 /// The longest arguments, in bytes.
 const ARGUMENTS_MAX: usize = 1024 * 1024;
@@ -44,6 +46,7 @@ pub struct Tools {
     /// In the order of their registration.
     all: Vec<Registered>,
     by_name: HashMap<&'static str, usize>,
+    waiting: Waiting,
 }
 
 /// A registration, and what is made of it once.
@@ -74,7 +77,7 @@ impl Tools {
             let definition = Bytes::from(tool.definition().to_string());
             all.push(Registered { tool, definition, validator, scopes });
         }
-        Ok(Self { platform, all, by_name })
+        Ok(Self { platform, all, by_name, waiting: Waiting::default() })
     }
 
     /// The registrations, in their order.
@@ -94,7 +97,7 @@ impl Tools {
         if !faults.is_empty() {
             return Err(invalid(faults));
         }
-        let called = Called::new(&self.platform, &call, text, value);
+        let called = Called::new((&self.platform, &self.waiting), &call, text, value);
         let result = (tool.handler)(called).await?;
         match result.structured.to_string().len() > tool.result_max {
             true => {

@@ -2,8 +2,8 @@
 //! memory.
 //!
 //! Nobody who asks waits for the store: the table is read at the start and swapped whole when
-//! something of it changes, here at once, and within [`POLL`] where another daemon on the same
-//! store has changed it. A table that could not be compared with the store for [`STALE`] lets
+//! something of it changes, here at once, and within [`crate::POLL`] where another daemon on the
+//! same store has changed it. A table that could not be compared with the store for [`STALE`] lets
 //! nobody in.
 
 mod agent_env;
@@ -25,10 +25,10 @@ use std::sync::{
 
 use arc_swap::ArcSwap;
 use narthex_audit::Audit;
-use narthex_live::{POLL, STALE};
+use narthex_live::{Polls, STALE};
 use narthex_login::SessionLimits;
 use narthex_store::Store;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::table::AccessTable;
@@ -79,14 +79,8 @@ impl Access {
 
     /// Follows what other daemons change, until the end.
     pub(crate) async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
-        let mut ticks = interval(POLL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                () = closing.cancelled() => return,
-                _ = ticks.tick() => {}
-            }
+        let mut polls = Polls::until(closing);
+        while polls.next().await {
             let together = self.changing.lock().await;
             if let Err(error) = self.refresh(&store).await {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);

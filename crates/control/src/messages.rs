@@ -3,12 +3,13 @@
 use std::time::SystemTime;
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_events::{EventKind, EventPlace, EventRow, Events, EventsError};
+use narthex_events::{Along, EventKind, EventPlace, EventRow, Events, EventsError};
 use narthex_live::Speaker;
 use narthex_model::{
-    ErrorKind, SessionId, Timestamp, TurnOf, WorkspaceId,
+    ErrorKind, SessionId, Timestamp, WorkspaceId,
     json::{Node, shortened},
 };
+use narthex_store::NewRest;
 use serde_json::{Value, json};
 
 use crate::{By, CatalogError, Control, ControlError, FieldError, access::Fields};
@@ -95,7 +96,7 @@ impl Control {
         said: Message,
         (by, speaker): (&By, &Speaker),
     ) -> Result<EventRow, ControlError> {
-        let Message { text, request_id, message_id, expires_at, more } = said;
+        let Message { text, request_id, message_id, expires_at, more, owed } = said;
         let (workspace, by, turn) = (workspace.clone(), by.clone(), speaker.turn().cloned());
         let send = async move |this: Self| {
             let store = this.catalog_store(&workspace).await?;
@@ -129,9 +130,9 @@ impl Control {
                 payload["expires_at"] = json!(Timestamp::new(end).to_string());
             }
             let place = EventPlace { workspace, session, run: None };
-            let message = message_id.as_deref();
-            let said = (message, turn.as_ref());
-            let told = this.told(events, &place, &payload, said).await;
+            let (turn, owed) = (turn.as_ref(), owed.as_ref());
+            let along = Along { message_id: message_id.as_deref(), turn, owed };
+            let told = this.told(events, &place, &payload, along).await;
             let row = told.map_err(MessageError::Events)?;
             if as_sent(&row.payload) != same {
                 return Err(MessageError::IdTaken(message_id.unwrap_or_default()).into());
@@ -149,10 +150,10 @@ impl Control {
         events: &Events,
         place: &EventPlace,
         payload: &Value,
-        said: (Option<&str>, Option<&TurnOf>),
+        along: Along<'_>,
     ) -> Result<EventRow, EventsError> {
-        let told = events.tell(place, EventKind::UserMessage, payload, said).await?;
-        if let (Some(number), Some(turn)) = (told.turn, said.1) {
+        let told = events.tell(place, EventKind::UserMessage, payload, along).await?;
+        if let (Some(number), Some(turn)) = (told.turn, along.turn) {
             self.shared.turns.take(&place.workspace, place.session, number, turn);
         }
         Ok(told.row)
@@ -165,7 +166,8 @@ impl Control {
         if let Some(turn) = speaker.turn() {
             payload["user"] = json!(turn.user());
         }
-        let told = self.told(events, place, &payload, (None, speaker.turn())).await;
+        let along = Along { turn: speaker.turn(), ..Along::default() };
+        let told = self.told(events, place, &payload, along).await;
         if let Err(error) = told {
             events.missed(place, EventKind::UserMessage, &error);
         }
@@ -213,6 +215,8 @@ pub struct Message {
     pub expires_at: Option<SystemTime>,
     /// What is said of it besides.
     pub more: Vec<(&'static str, Value)>,
+    /// With what the session is to go on, unless a run of it does.
+    pub owed: Option<NewRest>,
 }
 
 impl Message {
@@ -255,6 +259,7 @@ impl Message {
         };
         let user = fields.text("user");
         fields.done()?;
-        Ok((Self { text, request_id, message_id, expires_at, more: Vec::new() }, user))
+        let said = Self { text, request_id, message_id, expires_at, ..Self::default() };
+        Ok((said, user))
     }
 }

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{SessionId, Timestamp, WorkspaceId};
-use narthex_store::{EventsOf, InboxCount, NewUnread};
+use narthex_store::{EventsOf, GivenAt, InboxCount, NewUnread};
 use serde_json::{Value, json};
 
 use crate::{EventKind, EventRow, Events, EventsError, Wanted, of_store, read};
@@ -28,9 +28,10 @@ pub struct Unread {
 }
 
 impl Events {
-    /// Gives at most `limit` of the oldest messages of a session that nobody has acknowledged, to
-    /// whoever carries it out: from now on messages are told again until they are acknowledged,
-    /// these after 30 seconds at the earliest.
+    /// Gives at most `limit` of the oldest messages of a session that nobody has acknowledged, and
+    /// no more than `bytes` of what they say but for the first, to whoever carries it out: from now
+    /// on messages are told again until they are acknowledged, these after 30 seconds at the
+    /// earliest. Giving one again before it was told again puts it off no further.
     ///
     /// # Errors
     /// When there is no such session, a message cannot be read, or the store fails.
@@ -38,15 +39,17 @@ impl Events {
         &self,
         workspace: &WorkspaceId,
         session: SessionId,
-        limit: u32,
+        (limit, bytes): (u32, usize),
     ) -> Result<Unread, EventsError> {
         let of = EventsOf { workspace: workspace.clone(), session };
         let last = self.last_of(&of).await?;
         let (inboxes, now) = (self.shared.store.inboxes(), SystemTime::now());
-        let due = (now, now + GIVEN);
-        inboxes.put_off(&of, true, due).await.map_err(|error| of_store(error, &of))?;
+        let mut rows = inboxes.unread(&of, now, limit).await.map_err(EventsError::Store)?;
+        rows.truncate(fitting(&rows, bytes));
+        let given = rows.last().map(|row| row.seq);
+        let at = GivenAt { now, given_again: now + GIVEN, again: now + self.shared.waits.first() };
+        inboxes.give(&of, given, at).await.map_err(|error| of_store(error, &of))?;
         self.shared.earlier.notify_one();
-        let rows = inboxes.unread(&of, now, limit).await.map_err(EventsError::Store)?;
         let messages = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let InboxCount { unread: count, acknowledged } =
             inboxes.count(&of, now).await.map_err(EventsError::Store)?;
@@ -83,7 +86,7 @@ impl Events {
         let of = EventsOf { workspace: workspace.clone(), session };
         let now = SystemTime::now();
         let due = (now, now + self.shared.waits.first());
-        match self.shared.store.inboxes().put_off(&of, false, due).await {
+        match self.shared.store.inboxes().begin(&of, due).await {
             Ok(()) => self.shared.earlier.notify_one(),
             Err(error) => {
                 tracing::warn!(session.id = %session, "messages are not told again yet: {error}");
@@ -145,6 +148,16 @@ impl Events {
         let wanted = Wanted { after: u64::MAX, limit: 1, kinds: &[] };
         Ok(self.page(of, wanted).await?.last)
     }
+}
+
+/// How many of the first of these there may be for so many bytes of what they say; one in any case.
+fn fitting(rows: &[narthex_store::EventRow], bytes: usize) -> usize {
+    let mut taken = 0_usize;
+    let fits = rows.iter().take_while(|row| {
+        taken = taken.saturating_add(row.payload.len());
+        taken <= bytes
+    });
+    fits.count().max(1)
 }
 
 fn hide(payload: &mut Value) {

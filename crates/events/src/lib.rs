@@ -29,7 +29,7 @@ use std::{
 };
 
 use narthex_model::{ErrorKind, SessionId, TurnOf, WorkspaceId};
-use narthex_store::{EventFilter, EventsOf, NewEvent, StatementError, Store};
+use narthex_store::{EventFilter, EventsOf, NewEvent, NewRest, StatementError, Store};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -82,6 +82,17 @@ pub struct Wanted<'w> {
     pub limit: u64,
     /// Only of these kinds; all if there are none here.
     pub kinds: &'w [EventKind],
+}
+
+/// What comes with an event, at the same moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Along<'a> {
+    /// By what a second one of its kind is known to be the same.
+    pub message_id: Option<&'a str>,
+    /// Who takes the turn of the session with it (X-E81).
+    pub turn: Option<&'a TurnOf>,
+    /// With what a session is to go on for which it is, unless a run of that goes on (O80).
+    pub owed: Option<&'a NewRest>,
 }
 
 /// An event that somebody has told.
@@ -196,11 +207,12 @@ impl Events {
         payload: &Value,
         message_id: Option<&str>,
     ) -> Result<EventRow, EventsError> {
-        Ok(self.tell(place, kind, payload, (message_id, None)).await?.row)
+        let along = Along { message_id, ..Along::default() };
+        Ok(self.tell(place, kind, payload, along).await?.row)
     }
 
-    /// The same, says whether the event is new, and takes the turn of the session with it, at the
-    /// same moment (X-E81). A message that is there already takes none.
+    /// The same, says whether the event is new, and stores what comes along with it. Of a message
+    /// that is there already nothing else happens.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -209,7 +221,7 @@ impl Events {
         place: &EventPlace,
         kind: EventKind,
         payload: &Value,
-        (message_id, turn): (Option<&str>, Option<&TurnOf>),
+        Along { message_id, turn, owed }: Along<'_>,
     ) -> Result<Told, EventsError> {
         let happened_at = SystemTime::now();
         let unread = self.new_unread(kind, payload, happened_at);
@@ -232,6 +244,7 @@ impl Events {
             happened_at,
             turn,
             unread,
+            owed,
             is_own,
         };
         loop {
@@ -261,7 +274,8 @@ impl Events {
         payload: &Value,
         message_id: Option<&str>,
     ) -> bool {
-        match self.tell(place, kind, payload, (message_id, None)).await {
+        let along = Along { message_id, ..Along::default() };
+        match self.tell(place, kind, payload, along).await {
             Ok(told) => told.is_new,
             Err(error) => {
                 self.missed(place, kind, &error);

@@ -16,7 +16,7 @@ use narthex_registry::Registry;
 use narthex_traffic::Meters;
 use narthex_upstream::Inventory;
 use narthex_view::{View, exposed};
-use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
+use narthex_wire::{Limits, Message, Raw, Revision, headers::HeaderParams, method};
 use tokio::{
     sync::OnceCell,
     task::{JoinHandle, JoinSet},
@@ -187,6 +187,13 @@ impl Gateway {
     #[must_use]
     pub fn built_in_inventory(&self) -> Option<Arc<Inventory>> {
         self.shared.built_in.get().map(|built_in| built_in.inventory().clone())
+    }
+
+    /// The arguments of a tool of the built-in server as rules see them at a call; `None` if that
+    /// is as they are written.
+    #[must_use]
+    pub fn built_in_spelling(&self, tool: &str, arguments: Raw<'_>) -> Option<Vec<u8>> {
+        self.shared.built_in.get()?.tools.shown(tool, Some(arguments))
     }
 
     /// From here on the built-in server has these tools; without it, none. To be set before

@@ -3,21 +3,15 @@
 //! What is written here counts at once; what other daemons on the store write, within
 //! [`crate::POLL`]. If the store cannot be asked for [`crate::STALE`], nothing counts until it can.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashSet, sync::Arc};
 
 use narthex_model::{AgentName, GrantId, GrantSubject, PrincipalId, WorkspaceId};
 use narthex_policy::Grants;
 use narthex_store::{GrantRow, StatementError, Store};
-use tokio::{
-    sync::watch,
-    time::{Instant, MissedTickBehavior, interval},
-};
+use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::{POLL, STALE};
+use crate::{Polls, STALE, by_workspace::ByWorkspace};
 
 /// How often all are read anew, so that what has run out is forgotten: every so many polls.
 const WHOLE_EVERY: u32 = 900;
@@ -27,7 +21,7 @@ const WHOLE_EVERY: u32 = 900;
 pub struct LiveGrants {
     /// Whether what nobody proved to be human has granted counts for nothing.
     needs_proof: bool,
-    by_workspace: Mutex<HashMap<WorkspaceId, Arc<Grants>>>,
+    by_workspace: ByWorkspace<Grants>,
     /// The number of the last change that is known; held while anything changes or is read anew,
     /// so that the newest comes last. `None`: all has to be read.
     last: tokio::sync::Mutex<Option<i64>>,
@@ -47,7 +41,7 @@ impl LiveGrants {
     ) -> Result<Self, StatementError> {
         let live = Self {
             needs_proof,
-            by_workspace: Mutex::new(HashMap::from([(workspace, home)])),
+            by_workspace: ByWorkspace::with(workspace, home),
             last: tokio::sync::Mutex::new(None),
         };
         if let Some(store) = store {
@@ -61,7 +55,7 @@ impl LiveGrants {
     /// The set of a workspace, for its runs.
     #[must_use]
     pub fn of(&self, workspace: &WorkspaceId) -> Arc<Grants> {
-        self.sets().entry(workspace.clone()).or_default().clone()
+        self.by_workspace.of(workspace)
     }
 
     /// To be held while a grant is written to the store and then [applied](Self::apply).
@@ -111,7 +105,7 @@ impl LiveGrants {
 
     /// No grant of a workspace counts any more.
     pub fn forget_all(&self, workspace: &WorkspaceId) {
-        let Some(set) = self.sets().remove(workspace) else { return };
+        let Some(set) = self.by_workspace.remove(workspace) else { return };
         set.ids().into_iter().for_each(|id| _ = set.remove(id));
     }
 
@@ -123,17 +117,11 @@ impl LiveGrants {
         mut access: watch::Receiver<u64>,
         closing: CancellationToken,
     ) {
-        let (mut ticks, mut polls, mut confirmed) = (interval(POLL), 0_u32, Instant::now());
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                () = closing.cancelled() => return,
-                _ = ticks.tick() => {}
-            }
-            polls = polls.wrapping_add(1);
+        let (mut polls, mut looks, mut confirmed) = (Polls::until(closing), 0_u32, Instant::now());
+        while polls.next().await {
+            looks = looks.wrapping_add(1);
             let mut last = self.last.lock().await;
-            if access.has_changed().unwrap_or(true) || polls.is_multiple_of(WHOLE_EVERY) {
+            if access.has_changed().unwrap_or(true) || looks.is_multiple_of(WHOLE_EVERY) {
                 access.mark_unchanged();
                 *last = None;
             }
@@ -168,14 +156,9 @@ impl LiveGrants {
     }
 
     fn keep_only(&self, known: &HashSet<GrantId>) {
-        let sets: Vec<_> = self.sets().values().cloned().collect();
-        for set in sets {
+        for set in self.by_workspace.all() {
             let gone = set.ids().into_iter().filter(|id| !known.contains(id));
             gone.for_each(|id| _ = set.remove(id));
         }
-    }
-
-    fn sets(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<Grants>>> {
-        self.by_workspace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,8 +4,10 @@
 //! Whoever writes one to the store holds `changing` meanwhile and sets it here too, so that it
 //! counts at once. What other daemons on the store write is found within [`POLL`].
 
+mod by_workspace;
 mod grants;
 mod keyed;
+mod polls;
 mod rules;
 mod turns;
 
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 pub use grants::LiveGrants;
 pub use keyed::KeyedLock;
+pub use polls::Polls;
 pub use rules::{KnownRules, LiveRules};
 pub use turns::{LiveTurns, Speaker};
 

@@ -4,19 +4,15 @@
 //! [`crate::POLL`]. While the store cannot be asked, what was known last goes on: rules only
 //! narrow, so that nothing is allowed by it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use narthex_model::WorkspaceId;
 use narthex_policy::{Forbidding, Question, Rules, Ruling, WorkspaceRules};
 use narthex_rules::RuleSet;
 use narthex_store::{RulesHead, StatementError, Store};
-use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::POLL;
+use crate::{Polls, by_workspace::ByWorkspace};
 
 /// How the rules of workspaces stood when they were read.
 pub type KnownRules = HashMap<WorkspaceId, RulesHead>;
@@ -24,7 +20,7 @@ pub type KnownRules = HashMap<WorkspaceId, RulesHead>;
 /// The rules of all workspaces.
 #[derive(Debug)]
 pub struct LiveRules {
-    by_workspace: Mutex<HashMap<WorkspaceId, Arc<WorkspaceRules>>>,
+    by_workspace: ByWorkspace<WorkspaceRules>,
     /// Held while anything changes or is read anew, so that the newest comes last.
     known: tokio::sync::Mutex<KnownRules>,
 }
@@ -54,7 +50,7 @@ impl LiveRules {
         home: Arc<WorkspaceRules>,
     ) -> Result<Self, StatementError> {
         let live = Self {
-            by_workspace: Mutex::new(HashMap::from([(workspace, home)])),
+            by_workspace: ByWorkspace::with(workspace, home),
             known: tokio::sync::Mutex::default(),
         };
         if let Some(store) = store {
@@ -68,7 +64,7 @@ impl LiveRules {
     /// Those of a workspace, for its runs.
     #[must_use]
     pub fn of(&self, workspace: &WorkspaceId) -> Arc<WorkspaceRules> {
-        self.sets().entry(workspace.clone()).or_default().clone()
+        self.by_workspace.of(workspace)
     }
 
     /// To be held while rules are written to the store and then set here.
@@ -78,14 +74,8 @@ impl LiveRules {
 
     /// Follows what other daemons change, until the end.
     pub async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
-        let mut ticks = interval(POLL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                () = closing.cancelled() => return,
-                _ = ticks.tick() => {}
-            }
+        let mut polls = Polls::until(closing);
+        while polls.next().await {
             let mut known = self.known.lock().await;
             if let Err(error) = self.read_news(&store, &mut known).await {
                 tracing::warn!("rules cannot be compared with the store: {error}");
@@ -111,10 +101,6 @@ impl LiveRules {
             known.insert(workspace, row.head);
         }
         Ok(())
-    }
-
-    fn sets(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<WorkspaceRules>>> {
-        self.by_workspace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,10 +12,9 @@ use std::{
 use narthex_model::{PrincipalId, RunId, SessionId, TurnOf, WorkspaceId};
 use narthex_policy::Acting;
 use narthex_store::{RunTurn, StatementError, Store};
-use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::POLL;
+use crate::Polls;
 
 /// Who speaks to an agent, as far as the turn is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,14 +146,8 @@ impl LiveTurns {
 
     /// Follows what other daemons change, until the end.
     pub async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
-        let mut ticks = interval(POLL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                () = closing.cancelled() => return,
-                _ = ticks.tick() => {}
-            }
+        let mut polls = Polls::until(closing);
+        while polls.next().await {
             if let Err(error) = self.read_news(&store).await {
                 tracing::warn!("turns cannot be compared with the store: {error}");
             }

@@ -1,19 +1,36 @@
 //! Consent: a page on which somebody decides is answered once, by whom it was shown to, and while
 //! they may still know what it said (X-E82).
 
-use std::time::Duration;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use crate::{Pending, PendingFull, Token, TokenHash};
+use narthex_model::PrincipalId;
+use tokio::time::Instant;
+
+use crate::{Token, TokenHash};
 
 /// For how long a page can be answered after it was shown.
 pub const CONSENT_LIFE: Duration = Duration::from_mins(5);
-/// How many pages may wait for their answer.
-const SHOWN_MAX: usize = 10_000;
+/// How many pages of one user may wait for their answer; the oldest of more can be answered no
+/// more.
+const SHOWN_MAX: usize = 100;
 
 /// The pages that were shown and wait for their answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Consents {
-    shown: Pending<Bound>,
+    /// Of each user, in the order in which they were shown.
+    shown: Mutex<HashMap<PrincipalId, VecDeque<Shown>>>,
+}
+
+/// A page that was shown.
+#[derive(Debug)]
+struct Shown {
+    token: TokenHash,
+    until: Instant,
+    bound: Bound,
 }
 
 /// To whom a page was shown, and about what.
@@ -26,35 +43,42 @@ struct Bound {
 /// Why a page cannot be shown or answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsentError {
-    /// It was answered before, or too long ago, or not to whoever answers; or it is another page.
-    #[error("this page was used before, or was open for more than five minutes")]
+    /// It was answered before, or too long ago, or not to whoever answers; or it is another page,
+    /// or was shown again since.
+    #[error("this page was used or shown again before, or was open for more than five minutes")]
     Used,
-    /// As many wait as there may be.
-    #[error("too many pages wait for a decision; try again in a few minutes")]
-    Full,
     /// The system has no randomness to give.
     #[error("the system has no randomness to give")]
     NoRandomness(#[source] getrandom::Error),
 }
 
-impl Default for Consents {
-    fn default() -> Self {
-        Self { shown: Pending::new(CONSENT_LIFE, SHOWN_MAX) }
-    }
-}
-
 impl Consents {
-    /// A page about something is shown to whoever has a login session, by the token of that. Gives
-    /// what its answer has to repeat.
+    /// A page about something is shown to a user who has a login session, by the token of that.
+    /// Gives what its answer has to repeat. The same page that this session was shown before can
+    /// be answered no more.
     ///
     /// # Errors
-    /// When too many wait, or the system has no randomness to give.
-    pub fn show(&self, session: &str, about: &str) -> Result<Token, ConsentError> {
+    /// When the system has no randomness to give.
+    pub fn show(
+        &self,
+        user: &PrincipalId,
+        session: &str,
+        about: &str,
+    ) -> Result<Token, ConsentError> {
+        let token = Token::generate().map_err(ConsentError::NoRandomness)?;
+        let now = Instant::now();
         let bound = Bound { session: TokenHash::of(session), about: about.to_owned() };
-        self.shown.put(bound).map_err(|error| match error {
-            PendingFull::Full => ConsentError::Full,
-            PendingFull::NoRandomness(error) => ConsentError::NoRandomness(error),
-        })
+        let mut shown = self.lock();
+        shown.retain(|_, pages| {
+            pages.retain(|page| page.until > now && page.bound != bound);
+            !pages.is_empty()
+        });
+        let pages = shown.entry(user.clone()).or_default();
+        if pages.len() == SHOWN_MAX {
+            pages.pop_front();
+        }
+        pages.push_back(Shown { token: token.hash(), until: now + CONSENT_LIFE, bound });
+        Ok(token)
     }
 
     /// A page is answered. Whatever comes of it, its token is used up.
@@ -63,10 +87,21 @@ impl Consents {
     /// When there is no such page, or it was for another session or about something else.
     pub fn answer(&self, token: &str, session: &str, about: &str) -> Result<(), ConsentError> {
         let bound = Bound { session: TokenHash::of(session), about: about.to_owned() };
-        match self.shown.take(token) {
-            Some(shown) if shown == bound => Ok(()),
+        match self.take(&TokenHash::of(token)) {
+            Some(page) if page.bound == bound && page.until > Instant::now() => Ok(()),
             Some(_) | None => Err(ConsentError::Used),
         }
+    }
+
+    fn take(&self, token: &TokenHash) -> Option<Shown> {
+        self.lock().values_mut().find_map(|pages| {
+            let at = pages.iter().position(|page| page.token == *token)?;
+            pages.remove(at)
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<PrincipalId, VecDeque<Shown>>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -78,18 +113,54 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn x_e82_a_page_is_answered_once() {
         let consents = Consents::default();
-        let show = || consents.show("of ada", "grq_1").unwrap();
+        let ada = user(1);
+        let show = |about: &str| consents.show(&ada, "of ada", about).unwrap();
         let answer = |token: &Token, session: &str, about: &str| {
             consents.answer(token.expose(), session, about).is_ok()
         };
-        let (one, other, late) = (show(), show(), show());
+        let (one, other) = (show("grq_1"), show("grq_2"));
         assert!(answer(&one, "of ada", "grq_1"));
         assert!(!answer(&one, "of ada", "grq_1"), "a second time");
-        assert!(!answer(&other, "of bob", "grq_1"), "shown to somebody else");
-        assert!(!answer(&other, "of ada", "grq_1"), "it was tried");
-        assert!(!answer(&show(), "of ada", "grq_2"), "about something else");
+        assert!(!answer(&other, "of bob", "grq_2"), "shown to somebody else");
+        assert!(!answer(&other, "of ada", "grq_2"), "it was tried");
+        assert!(!answer(&show("grq_1"), "of ada", "grq_2"), "about something else");
+        let late = show("grq_1");
         tokio::time::advance(CONSENT_LIFE).await;
         assert!(!answer(&late, "of ada", "grq_1"), "too late");
         assert!(consents.answer("", "of ada", "grq_1").is_err());
+    }
+
+    /// X-E82: the newest showing of a page counts, and nobody takes others' room.
+    #[tokio::test(start_paused = true)]
+    async fn x_e82_each_user_has_room_of_their_own() {
+        let consents = Consents::default();
+        let (ada, bob) = (user(1), user(2));
+        let of_bob = consents.show(&bob, "of bob", "grq_1").unwrap();
+        let elsewhere = consents.show(&ada, "of ada elsewhere", "grq_1").unwrap();
+        let mut tokens = Vec::new();
+        // Loaded again and again, it is one page.
+        for _ in 0..2 * SHOWN_MAX {
+            tokens.push(consents.show(&ada, "of ada", "grq_1").unwrap());
+        }
+        let answer = |token: &Token, session: &str, about: &str| {
+            consents.answer(token.expose(), session, about).is_ok()
+        };
+        assert!(!answer(&tokens[2 * SHOWN_MAX - 2], "of ada", "grq_1"), "it was shown again");
+        assert!(answer(&elsewhere, "of ada elsewhere", "grq_1"), "another browser is another");
+        assert!(answer(&tokens[2 * SHOWN_MAX - 1], "of ada", "grq_1"));
+        let abouts: Vec<_> = (0..=SHOWN_MAX).map(|number| format!("grq_{number}")).collect();
+        let show = |about: &String| consents.show(&ada, "of ada", about).unwrap();
+        let tokens: Vec<_> = abouts.iter().map(show).collect();
+        assert!(!answer(&tokens[0], "of ada", &abouts[0]), "the oldest makes room");
+        assert!(answer(&tokens[1], "of ada", &abouts[1]));
+        assert!(answer(&of_bob, "of bob", "grq_1"));
+        tokio::time::advance(CONSENT_LIFE).await;
+        let last = consents.show(&bob, "of bob", "grq_1").unwrap();
+        assert_eq!(consents.lock().len(), 1, "what is over is not remembered");
+        assert!(answer(&last, "of bob", "grq_1"));
+    }
+
+    fn user(digit: u8) -> PrincipalId {
+        PrincipalId::new(&format!("prn_{}", digit.to_string().repeat(16))).unwrap()
     }
 }

@@ -83,16 +83,32 @@ impl Runs {
             Some(own) => Some(self.shared.spawning.take(&own).await),
             None => None,
         };
-        if let (Some(own), Ok(agent)) = (own, AgentName::new(agent))
-            && let Some(child) = self.single(run, own, &agent).await?
-            && let Some(row) = child.run
-        {
-            return Ok(Started { row, is_new: false });
+        if let Some(started) = self.started(run, own, agent).await? {
+            return Ok(started);
         }
         let awaited = self.with_model(run, awaited)?;
         let by = Creator::Spawner(run.clone(), awaited);
-        let created = self.create(&run.workspace, &request.to_string(), by).await?;
-        Ok(Started { row: created.row, is_new: true })
+        match self.create(&run.workspace, &request.to_string(), by).await {
+            Ok(created) => Ok(Started { row: created.row, is_new: true }),
+            // Another daemon on the store was faster.
+            Err(error @ RunError::SingleChild(_)) => {
+                self.started(run, own, agent).await?.ok_or(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The child of an agent that a session has one of at a time, if it goes on.
+    async fn started(
+        &self,
+        run: &RunView,
+        own: Option<SessionId>,
+        agent: &str,
+    ) -> Result<Option<Started>, RunError> {
+        let (Some(own), Ok(agent)) = (own, AgentName::new(agent)) else { return Ok(None) };
+        let child = self.single(run, own, &agent).await?;
+        let row = child.and_then(|child| child.run);
+        Ok(row.map(|row| Started { row, is_new: false }))
     }
 
     /// A child of the session of a run.

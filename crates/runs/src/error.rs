@@ -60,6 +60,12 @@ pub enum RunError {
          tomorrow, or have an admin raise `children_per_day`"
     )]
     TooManyToday(u32),
+    /// The session has begun one of the agent that goes on, of which it has one at a time.
+    #[error(
+        "this session has a child of that agent that goes on, `{0}`, and has one at a time; use \
+         that, or end it first"
+    )]
+    SingleChild(SessionId),
     /// It is no child of whoever asks, if it is there at all.
     #[error("there is no child `{0}` of this session")]
     NotYourChild(String),
@@ -197,6 +203,7 @@ impl RunError {
                 ErrorKind::Exhausted
             }
             Self::NotYourChild(_) | Self::NoCaller => ErrorKind::NotFound,
+            Self::SingleChild(_) => ErrorKind::Conflict,
             Self::CallerOver | Self::ReportTaken(_) | Self::NotPending(..) => ErrorKind::Conflict,
             Self::UnknownSession(_) => ErrorKind::NotFound,
             Self::SessionOver { .. } | Self::HasEnded(_) | Self::Changed => ErrorKind::Conflict,
@@ -229,6 +236,7 @@ impl RunError {
             Self::OtherModels(_) | Self::ModelNotEnabled(_) => "model_not_enabled",
             Self::TooDeep(_) => "too_deep",
             Self::TooManyChildren(_) | Self::TooManyToday(_) => "too_many_children",
+            Self::SingleChild(_) => "child_goes_on",
             Self::NoParent => "parent_session_terminal",
             Self::NotYourChild(_) => "not_your_child",
             Self::NoCaller => "no_parent",

@@ -21,6 +21,7 @@ use crate::{
     RunError, Runs,
     claims::{Claimed, Claimer},
     create::Draft,
+    done::COMPLETED,
     family::Parent,
     frozen::{FrozenAgent, Inputs},
     prepare::Opened,
@@ -29,8 +30,6 @@ use crate::{
 
 /// How many runs that nobody carries out are looked at together.
 const UNSERVED: u32 = 100;
-/// By what an event is known that says that a session is done: one of them is enough.
-const COMPLETED: &str = "session-completed";
 
 /// A run that an executor carries out from now on.
 #[derive(Debug)]

@@ -9,7 +9,9 @@ use std::{
 
 use narthex_control::{CatalogError, ControlError};
 use narthex_gateway::RunView;
-use narthex_model::{AgentName, CatalogKind, ChildLimits, RunId, RunScope, SessionId, WorkspaceId};
+use narthex_model::{
+    AgentName, AgentType, CatalogKind, ChildLimits, RunId, RunScope, SessionId, WorkspaceId,
+};
 use narthex_policy::{SpawnPermit, SpawnRefusal, Spawning};
 use narthex_resolve::{RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow, Spawned};
@@ -35,6 +37,8 @@ pub(crate) struct Parent {
     pub(crate) project_dir: Option<String>,
     /// Whether it begins the run by itself.
     is_spawner: bool,
+    /// Whether its session may have one child of the agent at a time (X-E85).
+    is_single: bool,
     /// What its workspace says of children.
     limits: ChildLimits,
     /// The grant by which it does; `None` if its agent may.
@@ -52,7 +56,8 @@ impl Parent {
         let grant = self.permit.as_ref().and_then(SpawnPermit::single);
         let (session, children_max) = (self.row.session, self.limits.per_session());
         let day = (today(), self.limits.per_day());
-        self.is_spawner.then_some(Spawned { session, children_max, day, grant })
+        let is_single = self.is_single;
+        self.is_spawner.then_some(Spawned { session, children_max, day, is_single, grant })
     }
 }
 
@@ -160,7 +165,9 @@ impl Runs {
             true => None,
             false => Some(self.granted(run, agent, awaited)?),
         };
-        Ok(Parent { is_spawner: true, permit, ..parent })
+        let agent_type = self.agent_type(workspace, agent.as_str()).await?;
+        let is_single = agent_type == AgentType::Orchestrator;
+        Ok(Parent { is_spawner: true, is_single, permit, ..parent })
     }
 
     /// The grant by which a run begins one of an agent that its own does not name.
@@ -203,8 +210,13 @@ impl Runs {
     }
 
     /// Why a run was not kept that another one was to begin.
-    pub(crate) async fn not_kept(&self, workspace: &WorkspaceId, parent: &Parent) -> RunError {
-        match self.why_not_kept(workspace, parent).await {
+    pub(crate) async fn not_kept(
+        &self,
+        workspace: &WorkspaceId,
+        parent: &Parent,
+        agent: &str,
+    ) -> RunError {
+        match self.why_not_kept(workspace, parent, agent).await {
             Ok(why) | Err(why) => why,
         }
     }
@@ -213,12 +225,20 @@ impl Runs {
         &self,
         workspace: &WorkspaceId,
         parent: &Parent,
+        agent: &str,
     ) -> Result<RunError, RunError> {
         let row = self.stored(workspace, parent.row.id).await?;
         if row.is_none_or(|row| row.ended.is_some()) {
             return Ok(RunError::NoParent);
         }
-        let children = self.store()?.sessions().live_children(workspace, parent.row.session).await;
+        let (sessions, above) = (self.store()?.sessions(), parent.row.session);
+        if parent.is_single {
+            let single = sessions.live_child_of(workspace, above, agent).await;
+            if let Some(id) = single.map_err(ControlError::Store)? {
+                return Ok(RunError::SingleChild(id));
+            }
+        }
+        let children = sessions.live_children(workspace, above).await;
         let most = parent.limits.per_session();
         if children.map_err(ControlError::Store)? >= most.into() {
             return Ok(RunError::TooManyChildren(most));
@@ -255,8 +275,10 @@ impl Runs {
             Made::Agent(of) => of.inputs.project_dir.clone(),
             Made::Own(_) => None,
         };
-        let (is_spawner, permit) = (false, None);
-        Ok((Parent { row, depth, scope, project_dir, is_spawner, limits, permit }, frozen))
+        let (is_spawner, is_single, permit) = (false, false, None);
+        let parent =
+            Parent { row, depth, scope, project_dir, is_spawner, is_single, limits, permit };
+        Ok((parent, frozen))
     }
 
     /// A session that begins.

@@ -2,12 +2,13 @@
 
 use std::{
     io,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
 use narthex_control::ControlError;
 use narthex_model::{SessionId, WorkspaceId};
+use narthex_shares::Folder;
 use tokio::{
     fs,
     time::{MissedTickBehavior, interval},
@@ -33,7 +34,8 @@ impl Runs {
         }
     }
 
-    /// Removes the folders of sessions that had ended a day before this time, or are not there.
+    /// Removes the folders of sessions that had ended a day before this time, or are not there; from
+    /// others what copies have left that a killed daemon began.
     ///
     /// # Errors
     /// When the store fails, or a folder cannot be read.
@@ -45,9 +47,9 @@ impl Runs {
             for name in names(&place).await? {
                 let Some(session) = SessionId::parse(&name) else { continue };
                 let path = place.join(&name);
-                if !self.is_needed(&workspace, session, &path, now).await?
-                    && let Err(error) = fs::remove_dir_all(&path).await
-                {
+                if self.is_needed(&workspace, session, &path, now).await? {
+                    remove_leftovers(path, session).await;
+                } else if let Err(error) = fs::remove_dir_all(&path).await {
                     tracing::warn!(session.id = %session, "a folder cannot be removed: {error}");
                 }
             }
@@ -75,6 +77,23 @@ impl Runs {
             },
         };
         Ok(now.duration_since(since).unwrap_or_default() < KEPT)
+    }
+}
+
+/// Removes what nobody finishes any more. A failure is logged: it is looked for again.
+async fn remove_leftovers(path: PathBuf, session: SessionId) {
+    let removing = move || Folder::open(&path).and_then(|folder| folder.remove_leftovers());
+    match tokio::task::spawn_blocking(removing).await {
+        Ok(Ok(0)) => {}
+        Ok(Ok(removed)) => {
+            tracing::info!(session.id = %session, removed, "what killed copies have left is gone");
+        }
+        Ok(Err(error)) => {
+            tracing::warn!(session.id = %session, "what killed copies have left stays: {error}");
+        }
+        Err(error) => {
+            tracing::warn!(session.id = %session, "what killed copies have left stays: {error}");
+        }
     }
 }
 

@@ -127,7 +127,7 @@ impl Runs {
         }
         let over = |why| RunError::SessionOver { id: session.id, why };
         Err(match (&draft.parent, is_new) {
-            (Some(parent), true) => self.not_kept(&draft.workspace, parent).await,
+            (Some(parent), true) => self.not_kept(&draft.workspace, parent, &session.agent).await,
             (None, true) => RunError::NoParent,
             (_, false) if draft.is_owed => over("it goes on already, or has ended"),
             (_, false) => over("it has ended"),

@@ -11,6 +11,7 @@ mod create;
 mod definitions;
 mod deleting;
 mod direct;
+mod done;
 mod driver;
 mod error;
 mod executions;
@@ -64,6 +65,7 @@ pub use self::{
     create::Created,
     definitions::{DefinitionPage, DefinitionReason, DefinitionVerdict, SeenDefinition},
     direct::DirectServers,
+    done::COMPLETED,
     driver::{Awaited, Creator},
     error::{RunError, RunFault},
     executions::{Execution, Outcome, client_entry, events_url},
@@ -184,6 +186,7 @@ impl Runs {
         if let Some(store) = runs.control().store() {
             // Boxed, as it is large and rare.
             Box::pin(runs.end_earlier_session()).await?;
+            Box::pin(runs.end_done_before(SystemTime::now())).await?;
             let with_sockets = runs.load(store).await?;
             runs.open_again(with_sockets);
             let (watching, closing) = (runs.clone(), runs.control().closing());

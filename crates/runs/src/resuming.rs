@@ -109,32 +109,31 @@ impl Runs {
         Ok(NewRest { workspace, session, run: run.id, sealed })
     }
 
-    /// Wakes the session above a child, which the child has told something by the event of this
-    /// number, and has it go on.
-    pub async fn caller_told(&self, workspace: &WorkspaceId, child: SessionId, sequence: u64) {
-        let told = async {
-            let found = self.store()?.sessions().find(workspace, child).await;
-            let Some(child) = found.map_err(ControlError::Store)? else { return Ok(()) };
-            self.wake_of_message(&child, sequence).await?;
-            self.owe_above(&child, told_prompt(&child)).await
-        };
-        if let Err(error) = told.await {
-            tracing::warn!(session.id = %child, "the session above does not go on: {error}");
-        }
+    /// What the session above a child is to go on with that tells it something; `None` where it
+    /// does not by itself. It belongs into the transaction that stores what is told.
+    ///
+    /// # Errors
+    /// When there is no such session, or the store or the vault fails.
+    pub async fn owed_for_message(
+        &self,
+        workspace: &WorkspaceId,
+        child: SessionId,
+    ) -> Result<Option<NewRest>, RunError> {
+        let (child, _) = self.session(workspace, &child.to_text()).await?;
+        self.owed_above(&child, told_prompt(&child)).await
     }
 
-    /// Has the session above a child go on, if it rests.
-    pub(crate) async fn owe_above(
-        &self,
-        child: &SessionRow,
-        prompt: String,
-    ) -> Result<(), RunError> {
-        if let Some(owed) = self.owed_above(child, prompt).await?
-            && self.store()?.resting().owe(&owed).await.map_err(ControlError::Store)?
-        {
-            self.shared.resting.call();
+    /// Wakes the session above a child, which the child has told something by the event of this
+    /// number. A failure is logged: the message is there, and what the session is owed with it.
+    pub async fn caller_told(&self, workspace: &WorkspaceId, child: SessionId, sequence: u64) {
+        self.shared.resting.call();
+        let told = async {
+            let (child, _) = self.session(workspace, &child.to_text()).await?;
+            self.wake_of_message(&child, sequence).await
+        };
+        if let Err(error) = told.await {
+            tracing::warn!(session.id = %child, "who began it is not woken: {error}");
         }
-        Ok(())
     }
 
     /// Has sessions go on that are to, for as long as it is polled; first those that an earlier

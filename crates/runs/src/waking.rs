@@ -4,10 +4,10 @@
 use std::time::SystemTime;
 
 use narthex_control::ControlError;
-use narthex_events::{EventKind, EventPlace};
+use narthex_events::{Along, EventKind, EventPlace};
 use narthex_model::{AgentName, AgentType, CatalogKind, RunEnd, SessionId, WorkspaceId};
 use narthex_resolve::Agent;
-use narthex_store::{BeatingSession, QuietChild, RunFilter, SessionRow};
+use narthex_store::{BeatingSession, NewRest, QuietChild, RunFilter, SessionRow};
 use serde_json::{Value, json};
 
 use crate::{RunError, RunStatus, Runs};
@@ -51,10 +51,8 @@ impl Runs {
             payload["kind"] = json!("checkup");
             payload["child_session_id"] = json!(own.to_text());
             payload["child_agent_id"] = json!(child.agent);
-            if self.wake(workspace, child.above, payload, &id).await? {
-                let prompt = checkup_prompt(child);
-                self.resume_for(workspace, own, prompt).await?;
-            }
+            let owed = self.owed_for(workspace, own, checkup_prompt(child)).await?;
+            self.wake(workspace, child.above, payload, (&id, owed)).await?;
         }
         Ok(())
     }
@@ -101,18 +99,16 @@ impl Runs {
         let since = row.last_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let id = format!("heartbeat-{}", since.as_millis());
         let payload = json!({ "kind": "heartbeat", "quiet_minutes": quiet });
-        let is_new = self.wake(workspace, row.session, payload, &id).await?;
-        match resting_for {
-            Some(child) if is_new => {
-                let prompt = format!(
-                    "Nothing has happened in this session for {quiet} minutes, so this is its \
-                     heartbeat: see how the sessions get on that you have started. \
-                     `read_child_output` gives what each did."
-                );
-                self.resume_for(workspace, child, prompt).await
-            }
-            _ => Ok(()),
-        }
+        let prompt = format!(
+            "Nothing has happened in this session for {quiet} minutes, so this is its heartbeat: \
+             see how the sessions get on that you have started. `read_child_output` gives what \
+             each did."
+        );
+        let owed = match resting_for {
+            Some(child) => self.owed_for(workspace, child, prompt).await?,
+            None => None,
+        };
+        self.wake(workspace, row.session, payload, (&id, owed)).await
     }
 
     /// Whether a run of a session was used just now, in this process.
@@ -128,37 +124,46 @@ impl Runs {
         Ok(living.map_err(ControlError::Store)?.iter().any(|row| is_used(row.id)))
     }
 
-    /// Has the session above a child go on, if it rests.
-    async fn resume_for(
+    /// What the session above a child is to go on with, if it rests.
+    async fn owed_for(
         &self,
         workspace: &WorkspaceId,
         child: SessionId,
         prompt: String,
-    ) -> Result<(), RunError> {
+    ) -> Result<Option<NewRest>, RunError> {
         let found = self.store()?.sessions().find(workspace, child).await;
-        let Some(child) = found.map_err(ControlError::Store)? else { return Ok(()) };
-        self.owe_above(&child, prompt).await
+        match found.map_err(ControlError::Store)? {
+            Some(child) => self.owed_above(&child, prompt).await,
+            None => Ok(None),
+        }
     }
 
-    /// Tells an orchestrator that something is to be looked at (X-E88). Others are not told. Says
-    /// whether it is told just now.
+    /// Tells an orchestrator that something is to be looked at (X-E88), once for each id of a
+    /// message, and notes with that what its session is to go on with. Others are not told.
     pub(crate) async fn wake(
         &self,
         workspace: &WorkspaceId,
         session: SessionId,
         mut payload: Value,
-        message_id: &str,
-    ) -> Result<bool, RunError> {
+        (message_id, owed): (&str, Option<NewRest>),
+    ) -> Result<(), RunError> {
         let found = self.store()?.sessions().find(workspace, session).await;
-        let Some(above) = found.map_err(ControlError::Store)? else { return Ok(false) };
+        let Some(above) = found.map_err(ControlError::Store)? else { return Ok(()) };
         let agent_type = self.agent_type(workspace, &above.agent).await?;
         if above.ended_at.is_some() || agent_type != AgentType::Orchestrator {
-            return Ok(false);
+            return Ok(());
         }
-        let Some(events) = self.control().events() else { return Ok(false) };
+        let Some(events) = self.control().events() else { return Ok(()) };
         payload["source"] = json!("platform");
         let place = EventPlace { workspace: workspace.clone(), session, run: None };
-        Ok(events.note(&place, EventKind::SessionWake, &payload, Some(message_id)).await)
+        let (kind, message_id) = (EventKind::SessionWake, Some(message_id));
+        let along = Along { message_id, owed: owed.as_ref(), ..Along::default() };
+        match events.tell(&place, kind, &payload, along).await {
+            Ok(told) if told.is_new && owed.is_some() => self.shared.resting.call(),
+            Ok(_) => {}
+            Err(error) => events.missed(&place, kind, &error),
+        }
+        Ok(())
     }
 
     /// Tells the session above that one has ended.
@@ -175,7 +180,7 @@ impl Runs {
                 "status": RunStatus::Over(how).as_str(),
             });
             let id = format!("ended-{}", session.id);
-            self.wake(&session.workspace, parent.session, payload, &id).await.map(drop)
+            self.wake(&session.workspace, parent.session, payload, (&id, None)).await
         };
         if let Err(error) = told.await {
             tracing::warn!(session.id = %session.id, "who began it is not told its end: {error}");
@@ -197,7 +202,7 @@ impl Runs {
             "sequence": sequence,
         });
         let id = format!("message-{sequence}");
-        self.wake(&child.workspace, parent.session, payload, &id).await.map(drop)
+        self.wake(&child.workspace, parent.session, payload, (&id, None)).await
     }
 
     /// What an agent is now; a worker if it is not there any more.

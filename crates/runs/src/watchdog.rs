@@ -104,6 +104,9 @@ impl Runs {
             if let Err(error) = self.look_at_children(SystemTime::now()).await {
                 tracing::warn!("children cannot be looked after: {error}");
             }
+            if let Err(error) = Box::pin(self.end_done(SystemTime::now())).await {
+                tracing::warn!("sessions that are done cannot be looked for: {error}");
+            }
         }
     }
 
@@ -189,7 +192,7 @@ impl Runs {
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
         // The same of several daemons, and of one after a restart, is one.
         let id = format!("watchdog-{}-{since}-{minutes}", child.session);
-        self.wake(workspace, child.above, payload, &id).await.map(drop)
+        self.wake(workspace, child.above, payload, (&id, None)).await
     }
 }
 

@@ -13,6 +13,7 @@ mod error;
 mod folder;
 mod hash;
 mod kind;
+mod leftovers;
 mod snapshot;
 mod stop;
 mod transfer;

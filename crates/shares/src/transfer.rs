@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::error::io_error;
 use crate::folder::{self, Opened, is_passed_over};
+use crate::leftovers::{INCOMING, REPLACED, is_taken};
 use crate::snapshot::{Copying, FileCopy, copy_out};
 use crate::{Folder, ShareError, Snapshot};
 
@@ -80,7 +81,7 @@ pub(crate) fn transfer(
     // What takes the place of a folder is made beside it under its own paths.
     let below = if to.is_emptied { "." } else { &within };
     let (pieces, skipped) = collect(from, paths, (below, to.keeps_paths), copying)?;
-    let stage = Stage::new(to.folder, ".narthex-incoming")?;
+    let stage = Stage::new(to.folder, INCOMING)?;
     let moved = put_all(&stage, &pieces, copying).and_then(|()| match to.is_emptied {
         true => stage.replace(&within, copying),
         false => stage.merge(&pieces, copying),
@@ -137,7 +138,7 @@ fn put_all(stage: &Stage<'_>, pieces: &[Piece], copying: Copying<'_>) -> Result<
     Ok(())
 }
 
-/// A hidden folder of a destination.
+/// A hidden folder of a destination, which is locked as long.
 struct Stage<'a> {
     of: &'a Folder,
     name: String,
@@ -151,10 +152,12 @@ impl<'a> Stage<'a> {
             let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
             let name = format!("{prefix}-{}-{number}", std::process::id());
             match fs::mkdirat(of.fd(), &name, FOLDER) {
-                Ok(()) => {
-                    let folder = open_folder(of.fd(), &name, &name)?;
-                    return Ok(Self { of, name, folder });
-                }
+                Ok(()) => match open_folder(of.fd(), &name, &name) {
+                    Ok(folder) if is_taken(&folder) => return Ok(Self { of, name, folder }),
+                    // Somebody who looks for leftovers was faster.
+                    Ok(_) | Err(ShareError::NotFound { .. }) => {}
+                    Err(error) => return Err(error),
+                },
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(refused(error, ".")),
             }
@@ -171,7 +174,7 @@ impl<'a> Stage<'a> {
             Err(ShareError::NotFound { .. }) => false,
             Err(error) => return Err(error),
         };
-        let old = Self::new(self.of, ".narthex-replaced")?;
+        let old = Self::new(self.of, REPLACED)?;
         let replaced = copying.stop.settle().and_then(|()| {
             if is_there {
                 rename((above.as_fd(), name), (old.folder.as_fd(), name), within)?;
@@ -290,7 +293,11 @@ fn folder_at(from: BorrowedFd<'_>, path: &str, shown: &str) -> Result<OwnedFd, S
     Ok(at)
 }
 
-fn open_folder(from: BorrowedFd<'_>, path: &str, shown: &str) -> Result<OwnedFd, ShareError> {
+pub(crate) fn open_folder(
+    from: BorrowedFd<'_>,
+    path: &str,
+    shown: &str,
+) -> Result<OwnedFd, ShareError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = fs::openat2(from, path, flags, Mode::empty(), within_alone());
     opened.map_err(|error| refused(error, shown))
@@ -308,7 +315,7 @@ fn rename(
     })
 }
 
-fn empty_all(folder: &OwnedFd, path: &str, depth: usize) -> Result<(), ShareError> {
+pub(crate) fn empty_all(folder: &OwnedFd, path: &str, depth: usize) -> Result<(), ShareError> {
     let failed = |error: io::Error| io_error("empty a folder")(error);
     let names = folder::names(folder, REMOVED_NAMES).map_err(failed)?;
     let Some(names) = names.filter(|_| depth < REMOVED_DEPTH) else {

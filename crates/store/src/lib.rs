@@ -38,7 +38,7 @@ pub use objects::grant_requests::{
 };
 pub use objects::grants::{GrantChanges, GrantRow, GrantRows};
 pub use objects::heartbeats::BeatingSession;
-pub use objects::inboxes::{DueMessage, InboxCount, Inboxes, NewUnread};
+pub use objects::inboxes::{DueMessage, GivenAt, InboxCount, Inboxes, NewUnread};
 pub use objects::kept_answers::{KeptAnswer, KeptAnswers, NewRequest};
 pub use objects::logins::{LoginSessionRow, Logins, NewSignInLink};
 pub use objects::mcp_clients::{McpClientRow, McpClients};
@@ -47,7 +47,7 @@ pub use objects::outbound::{
 };
 pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals};
 pub use objects::proofs::{PasskeyRow, Proofs};
-pub use objects::resting::{NewRest, RestingRows, RestingSession};
+pub use objects::resting::{DoneSession, NewRest, RestingRows, RestingSession};
 pub use objects::rules::{RulesHead, RulesRow, WorkspaceRulesRows};
 pub use objects::runs::{
     Awaited, Claim, LiveRun, NewRun, RunFilter, RunRow, RunRows, RunTurn, Spawned, Turn, Waiting,

@@ -314,6 +314,12 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     let expires_at = inbox::expires_at(asked.expires_at.as_deref())?;
     let caller = called.platform.runs.caller(called.run).await;
     let caller = caller.map_err(|error| of_runs(&error))?;
+    let (workspace, child) = (called.run.workspace.clone(), caller.child);
+    let owed = match caller.is_orchestrator {
+        true => called.platform.runs.owed_for_message(&workspace, child).await,
+        false => Ok(None),
+    };
+    let owed = owed.map_err(|error| of_runs(&error))?;
     // Whoever follows this session sees what was said of it, whoever hears it besides.
     let mut payload = json!({
         "summary": asked.summary,
@@ -335,10 +341,9 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
         ("needs_response", json!(asked.needs_response)),
     ];
     more.extend(asked.body.map(|body| ("body", json!(body))));
-    let message = Message { text: asked.summary, expires_at, more, ..Message::default() };
+    let message = Message { text: asked.summary, expires_at, more, owed, ..Message::default() };
     let (runs, by) = (called.platform.runs.clone(), called.actor());
-    let (workspace, child) = (called.run.workspace.clone(), caller.child);
-    // To its end: a message that nobody is woken for would lie there for nobody.
+    // To its end: what the session above is owed is stored with the message, and its wake follows.
     let telling = async move |control: Control| {
         let spoken = (&by, &Speaker::aside());
         let row = control.session_tell(&workspace, caller.session, message, spoken).await?;

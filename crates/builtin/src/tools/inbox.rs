@@ -7,16 +7,14 @@ use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, SessionId, Timestamp};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 use super::object;
 use crate::{
     Called, Effect, Tool,
     called::{failed, of_events},
     invalid, said,
+    waiting::Place,
 };
 
 /// How many messages are read if nothing is said, and at most.
@@ -26,8 +24,6 @@ const LIMIT_MAX: u32 = 500;
 const WAIT_MAX: u64 = 60;
 /// How many bytes of messages a result has; one message is always in it.
 const RESULT_BYTES: usize = 512 * 1024;
-/// How many calls wait at a time; further ones answer at once.
-const WAITING_MAX: usize = 500;
 /// What of a payload stands in a message under its own name.
 const TAKEN_OVER: [&str; 10] = [
     "user",
@@ -41,9 +37,6 @@ const TAKEN_OVER: [&str; 10] = [
     "anchor",
     "comment",
 ];
-
-/// Places of calls that wait.
-static WAITING: Semaphore = Semaphore::const_new(WAITING_MAX);
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![read_messages()]
@@ -90,17 +83,19 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     }
     let limit = asked.limit.unwrap_or(LIMIT);
     let mut unread = look(&called, session, limit).await?;
-    let place = WAITING.try_acquire().ok().filter(|_| asked.wait_seconds > 0);
-    if place.is_some() && unread.messages.is_empty() {
+    if asked.wait_seconds > 0
+        && unread.messages.is_empty()
+        && let Some(place) = called.waiting.begin(workspace, session)
+    {
         let until = Instant::now() + Duration::from_secs(asked.wait_seconds.min(WAIT_MAX));
-        unread = wait(&called, session, (unread, limit), until).await?;
+        unread = wait(&called, &place, (unread, limit), until).await?;
     }
     Ok(told(&unread))
 }
 
 async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unread, CallError> {
     let workspace = &called.run.workspace;
-    let unread = called.events()?.unread(workspace, session, limit).await;
+    let unread = called.events()?.unread(workspace, session, (limit, RESULT_BYTES)).await;
     let unread = unread.map_err(|error| of_events(&error))?;
     if !unread.messages.is_empty() {
         // Whose turn it is since then counts here before anybody acts on them (X-E81).
@@ -110,15 +105,16 @@ async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unr
     Ok(unread)
 }
 
-/// Waits for the first message, but no longer than the run and its session last, and the daemon.
+/// Waits for the first message, but no longer than the run and its session last, and the daemon,
+/// nor when a newer call of the session waits.
 async fn wait(
     called: &Called<'_>,
-    session: SessionId,
+    place: &Place<'_>,
     (mut unread, limit): (Unread, u32),
     until: Instant,
 ) -> Result<Unread, CallError> {
     let kinds = vec![EventKind::UserMessage];
-    let workspace = &called.run.workspace;
+    let (workspace, session) = (&called.run.workspace, place.session());
     let mut follower = called.events()?.follow(workspace, session, unread.last, kinds);
     let closing = called.platform.control.closing();
     while unread.messages.is_empty() {
@@ -126,6 +122,7 @@ async fn wait(
             biased;
             () = called.run.ended() => break,
             () = closing.cancelled() => break,
+            () = place.taken() => break,
             found = follower.next() => found.map_err(|error| of_events(&error))?,
             () = sleep_until(until) => break,
         };
@@ -140,17 +137,8 @@ async fn wait(
 }
 
 fn told(unread: &Unread) -> BuiltInResult {
-    let (mut messages, mut bytes) = (Vec::new(), 0);
-    let mut next = unread.acknowledged;
-    for event in &unread.messages {
-        let one = shown(event);
-        bytes += one.to_string().len();
-        if bytes > RESULT_BYTES && !messages.is_empty() {
-            break;
-        }
-        next = event.seq;
-        messages.push(one);
-    }
+    let messages: Vec<_> = unread.messages.iter().map(shown).collect();
+    let next = unread.messages.last().map_or(unread.acknowledged, |event| event.seq);
     let given = u64::try_from(messages.len()).unwrap_or(u64::MAX);
     let left = unread.count.saturating_sub(given);
     let text = match given {

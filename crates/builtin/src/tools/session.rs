@@ -3,6 +3,7 @@
 use narthex_events::EventKind;
 use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, CallErrorKind};
+use narthex_runs::COMPLETED;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -44,7 +45,7 @@ async fn end(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     }
     // Exactly one, however often it is called while the session comes to its end.
     let payload = json!({"summary": summary});
-    called.tell(EventKind::SessionCompleted, payload, Some("session-completed")).await?;
+    called.tell(EventKind::SessionCompleted, payload, Some(COMPLETED)).await?;
     let (runs, workspace) = (called.platform.runs.clone(), called.run.workspace.clone());
     let by = called.actor();
     // The answer goes first: the session takes with it whoever waits for it.

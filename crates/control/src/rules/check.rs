@@ -71,7 +71,8 @@ impl RulesChecked {
 
 impl Control {
     /// Says what rules would say of the call that a document describes: those that are stored, or
-    /// those in the document, which are stored nowhere.
+    /// those in the document, which are stored nowhere. `spelled` gives the arguments of a tool of
+    /// the built-in server as rules see them, if that is not as they are written.
     ///
     /// # Errors
     /// When anything is wrong with the document or its rules; when there is no such workspace or
@@ -80,6 +81,7 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         text: &[u8],
+        spelled: impl Fn(&str, &[u8]) -> Option<Vec<u8>>,
     ) -> Result<RulesChecked, ControlError> {
         let store = self.catalog_store(workspace).await?;
         let asked = read(text)?;
@@ -102,6 +104,11 @@ impl Control {
             None => self.rules(workspace).await?.text().to_owned(),
         };
         let set = RuleSet::compile(&rules).map_err(|faults| refused(&faults))?;
+        let written = asked.arguments.get().as_bytes();
+        let spelled = match &asked.item {
+            Item::Tool(tool) if asked.alias.is_built_in() => spelled(tool, written),
+            _ => None,
+        };
         let ruling = set.ask(&Question {
             actors: &actors,
             server: &asked.alias,
@@ -114,7 +121,7 @@ impl Control {
             },
             origin: asked.origin,
             arguments: match asked.origin {
-                CallOrigin::Call => Arguments::Json(asked.arguments.get().as_bytes()),
+                CallOrigin::Call => Arguments::Json(spelled.as_deref().unwrap_or(written)),
                 CallOrigin::Task => Arguments::Judged,
             },
             site: Site {

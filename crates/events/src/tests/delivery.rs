@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{RunId, Timestamp};
-use narthex_store::RunRow;
+use narthex_store::{EventsOf, GivenAt, RunRow};
 
 use super::*;
 
@@ -20,7 +20,7 @@ async fn say(events: &Events, to: &EventPlace, text: &str, more: Value) -> u64 {
 }
 
 async fn unread(events: &Events, of: &EventPlace) -> Vec<u64> {
-    let unread = events.unread(&of.workspace, of.session, 100).await.unwrap();
+    let unread = events.unread(&of.workspace, of.session, (100, usize::MAX)).await.unwrap();
     assert_eq!(unread.count, unread.messages.len() as u64);
     unread.messages.iter().map(|event| event.seq).collect()
 }
@@ -49,6 +49,10 @@ async fn two(store: &Store) -> (EventPlace, EventPlace) {
     begin(store, &here).await;
     begin(store, &sender).await;
     (here, sender)
+}
+
+fn of(place: &EventPlace) -> EventsOf {
+    EventsOf { workspace: place.workspace.clone(), session: place.session }
 }
 
 /// How many seconds are between two times, to the nearest.
@@ -127,6 +131,66 @@ async fn x_e93_who_never_acknowledges_is_not_bothered() {
         let none = events.acknowledge(&here.workspace, here.session, last + 1).await.unwrap_err();
         assert_eq!(none.kind(), ErrorKind::Invalid, "{none}");
         assert_eq!(acknowledge(&events, &here, last).await, (last, 0));
+    }
+}
+
+/// X-E93: who reads again and again and acknowledges nothing puts a message off once between two
+/// tellings, and not for ever; what was not given is not put off at all.
+#[tokio::test]
+async fn x_e93_reading_without_acknowledging_does_not_put_off() {
+    for place in Place::both() {
+        let events = Events::new(place.open().await);
+        let (here, sender) = two(&events.shared.store).await;
+        let begun = SystemTime::now();
+        let first = say(&events, &here, "one", json!({})).await;
+        let second = say(&events, &here, "two", json!({})).await;
+        let read = async |bounds| {
+            let given = events.unread(&here.workspace, here.session, bounds).await.unwrap();
+            assert_eq!(given.count, 2);
+            given.messages.iter().map(|event| event.seq).collect::<Vec<_>>()
+        };
+        // One by number, and one by what fits.
+        assert_eq!(read((1, usize::MAX)).await, [first]);
+        assert_eq!(read((9, 1)).await, [first]);
+        events.deliver_due(begun + Duration::from_secs(4)).await.unwrap();
+        assert_eq!(tellings(&events, &here, first).await, [0_u64; 0]);
+        assert_eq!(tellings(&events, &here, second).await, [1]);
+        // A reader that looks each ten seconds, with the store's clock.
+        let (store, of) = (&events.shared.store, of(&here));
+        let mut now = begun + Duration::from_secs(4);
+        let mut looks = 0;
+        while events.deliver_due(now).await.unwrap().is_some() {
+            let at = GivenAt { now, given_again: now + Duration::from_secs(30), again: now };
+            store.inboxes().give(&of, Some(second), at).await.unwrap();
+            now += Duration::from_secs(10);
+            looks += 1;
+            assert!(looks < 40, "it is put off for ever");
+        }
+        for seq in [first, second] {
+            assert_eq!(tellings(&events, &here, seq).await, [1, 2, 3, 4, 5]);
+        }
+        assert_eq!(told(&events, &sender).await.len(), 2, "both were given up");
+        assert_eq!(read((9, usize::MAX)).await, [first, second]);
+    }
+}
+
+/// X-E93: who acknowledges something old again and again does not put off what is newer.
+#[tokio::test]
+async fn x_e93_old_acknowledgements_do_not_put_off() {
+    for place in Place::both() {
+        let events = Events::new(place.open().await);
+        let (here, _) = two(&events.shared.store).await;
+        let old = say(&events, &here, "old", json!({})).await;
+        assert_eq!(acknowledge(&events, &here, old).await, (old, 0));
+        let seq = say(&events, &here, "new", json!({})).await;
+        let next = async || events.shared.store.inboxes().next_due().await.unwrap().unwrap();
+        let due = next().await;
+        let later = due + Duration::from_secs(1);
+        let again = (due - Duration::from_millis(1), later);
+        events.shared.store.inboxes().acknowledge(&of(&here), old, again).await.unwrap();
+        assert_eq!(next().await, due);
+        events.deliver_due(due).await.unwrap();
+        assert_eq!(tellings(&events, &here, seq).await, [1]);
     }
 }
 

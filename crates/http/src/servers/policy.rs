@@ -7,6 +7,7 @@ use http::{Method, StatusCode};
 use http_body::Body;
 use narthex_control::{RulesChecked, WrittenRules};
 use narthex_model::Timestamp;
+use narthex_wire::Raw;
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, catalog::with_tag, ok};
@@ -31,7 +32,11 @@ impl Asked<'_> {
     {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
-        let said = self.control()?.rules_check(&self.workspace()?, text.as_bytes()).await?;
+        let (control, workspace) = (self.control()?, self.workspace()?);
+        let gateway = &self.door.gateway;
+        let spelled =
+            |tool: &str, written: &[u8]| gateway.built_in_spelling(tool, Raw::new(written));
+        let said = control.rules_check(&workspace, text.as_bytes(), spelled).await?;
         Ok(ok(&checked(&said)))
     }
 

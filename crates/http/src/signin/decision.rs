@@ -61,7 +61,11 @@ impl Visitor<'_> {
         let consent = match row.status {
             GrantRequestStatus::Pending => {
                 let about = path(&workspace, &id.to_text());
-                Some(self.control.consents()?.show(token, &about).map_err(unshown)?)
+                let shown = self.control.consents()?.show(&signed_in.account.id, token, &about);
+                Some(
+                    shown
+                        .map_err(|error| Problem::new(ErrorKind::Unavailable, error.to_string()))?,
+                )
             }
             _ => None,
         };
@@ -148,14 +152,6 @@ impl Visitor<'_> {
 
 fn path(workspace: &WorkspaceId, id: &str) -> String {
     format!("/workspaces/{workspace}/grant-requests/{id}")
-}
-
-fn unshown(error: ConsentError) -> Problem {
-    let kind = match error {
-        ConsentError::Full => ErrorKind::Exhausted,
-        ConsentError::Used | ConsentError::NoRandomness(_) => ErrorKind::Unavailable,
-    };
-    Problem::new(kind, error.to_string())
 }
 
 /// Nothing is decided by a page that was used, or open for too long; the next one is fresh.

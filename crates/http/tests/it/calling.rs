@@ -4,7 +4,10 @@ use http::{Method, StatusCode};
 use narthex_testkit::fixture::Eras;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World};
+use crate::{
+    api::world::Api,
+    world::{Answer, World},
+};
 
 const ECHO: &str = "/mcp/fixture/tools/echo";
 
@@ -107,6 +110,22 @@ async fn who_goes_away_gives_the_call_up() {
         () = until(|| counts().calls == 1) => {}
     }
     until(|| counts().cancelled == 1).await;
+}
+
+/// D16: a call that its server does not answer in time is a result of the kind `timeout`, at the
+/// place that is posted to as over MCP, and the server is told that nobody waits.
+#[tokio::test]
+async fn d16_a_call_that_takes_too_long_is_a_result() {
+    let server = json!({ "one": { "transport": "http", "url": "URL", "timeoutMs": 200 } });
+    let api = Api::over(&server).await;
+    let path = "/mcp/one/tools/sleep";
+    let answer = call(&api.world, path, r#"{"ms":60000}"#).await;
+    let failed = error(&answer);
+    assert_eq!(failed["kind"], "timeout", "{failed}");
+    let params = json!({ "name": "sleep", "arguments": { "ms": 60000 } });
+    let over_mcp = api.world.modern("/mcp/one", "tools/call", params);
+    let over_mcp = over_mcp.header("accept", "application/json").send().await.json();
+    assert_eq!(answer.json(), over_mcp["result"]);
 }
 
 async fn until(is_done: impl Fn() -> bool) {

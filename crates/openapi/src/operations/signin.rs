@@ -9,6 +9,8 @@ const COOKIE: &[&str] = &["SetCookie"];
 const ELSEWHERE: &[&str] = &["Location"];
 const ON: &[&str] = &["Location", "SetCookie"];
 const BODY: &[u16] = &[400, 401, 408, 409, 413, 415, 429, 500, 503];
+/// A decision may be one that the request does not allow.
+const DECIDED: &[u16] = &[400, 401, 408, 409, 413, 415, 422, 429, 500, 503];
 const PAGE: &[u16] = &[400, 401, 409, 429, 500, 503, 504];
 
 /// Whoever has signed in may still not be one of those who see it.
@@ -87,7 +89,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     )
     .takes_as("DecisionForm", FORM)
     .answers(303, Content::None, ELSEWHERE)
-    .refuses(BODY),
+    .refuses(DECIDED),
     post("/signout", "sign_out", "Ends the session of the browser")
         .takes_as("CsrfForm", FORM)
         .answers(303, Content::None, ON)

@@ -115,10 +115,10 @@ impl Outbound {
             put_off.map_err(ControlError::Store)?;
             return Ok(false);
         }
-        self.shared.counts.given_up.fetch_add(1, Ordering::Relaxed);
         let told = told(event, "given_up", attempts, &why);
-        let moved = store.webhooks().advance(row, event.number, Some(told)).await;
-        moved.map_err(ControlError::Store)?;
+        if store.webhooks().give_up(row, told).await.map_err(ControlError::Store)? {
+            self.shared.counts.given_up.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(false)
     }
 

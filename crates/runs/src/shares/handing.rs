@@ -127,6 +127,12 @@ impl Runs {
                 true => (childs(from)?, own(to)?),
                 false => (own(from)?, childs(to)?),
             };
+            // What an earlier daemon has left is in nobody's way, so that it may stay.
+            match folder.remove_leftovers() {
+                Ok(0) => {}
+                Ok(removed) => tracing::info!(removed, "what killed copies have left is removed"),
+                Err(error) => tracing::warn!("what killed copies have left stays: {error}"),
+            }
             let paths: Vec<_> = paths.iter().map(String::as_str).collect();
             let to = Destination {
                 folder: &folder,

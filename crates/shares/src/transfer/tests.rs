@@ -176,3 +176,48 @@ fn what_is_stopped_leaves_nothing() {
     assert!(stage.merge(&[], copying).is_err());
     assert_eq!(fs::read_to_string(world.path("to/in/a.txt")).unwrap(), "before");
 }
+
+/// What a killed daemon has left goes; what another copy uses now stays, and so does what is no
+/// folder of ours.
+#[test]
+fn leftovers_of_killed_copies_are_removed() {
+    let world = World::new();
+    for name in [".narthex-incoming-1-0/deep/er", ".narthex-replaced-99-7", ".narthex-incoming-x"] {
+        fs::create_dir_all(world.path("to").join(name)).unwrap();
+    }
+    fs::write(world.path("to/.narthex-incoming-1-0/deep/a.txt"), "half").unwrap();
+    fs::write(world.path("to/.narthex-incoming-5-5"), "a file").unwrap();
+    symlink(world.path("outside"), world.path("to/.narthex-incoming-6-6")).unwrap();
+    fs::write(world.path("outside/kept"), "").unwrap();
+    let used = Stage::new(&world.to, INCOMING).unwrap();
+    assert_eq!(world.to.remove_leftovers().unwrap(), 2);
+    let left = [&*used.name, ".narthex-incoming-5-5", ".narthex-incoming-6-6"];
+    let mut left: Vec<_> = left.into_iter().chain([".narthex-incoming-x"]).collect();
+    left.sort_unstable();
+    assert_eq!(world.names("to"), left);
+    assert_eq!(world.names("outside"), ["kept"]);
+    // Its process is gone.
+    let name = used.name.clone();
+    drop(used);
+    assert_eq!(world.to.remove_leftovers().unwrap(), 1);
+    assert!(!world.names("to").contains(&name));
+}
+
+/// Many copies into one folder while others look for leftovers there: each is whole.
+#[test]
+fn copies_and_looks_for_leftovers_do_not_harm_each_other() {
+    let world = World::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..5000 {
+                world.to.remove_leftovers().unwrap();
+            }
+        });
+        for number in 0..200 {
+            let done = world.put("in/here", number % 2 == 0).unwrap();
+            assert_eq!(done, Transferred { files: 2, bytes: 3, skipped: 0 });
+            assert_eq!(world.names("to/in/here"), ["a.txt", "deep"]);
+        }
+    });
+    assert_eq!(world.names("to"), ["in"]);
+}

@@ -1,4 +1,4 @@
-//! What servers of the catalog were seen to say of their tools, prompts and templates.
+//! What servers of the catalog were seen to say of themselves and of what they have.
 
 use std::time::{Duration, SystemTime};
 
@@ -99,7 +99,7 @@ impl DefinitionState {
 pub struct DefinitionHead {
     /// Of what it says, as hexadecimal digits.
     pub digest: String,
-    /// `tool`, `prompt` or `template`.
+    /// `tool`, `prompt`, `resource`, `template` or `instructions`.
     pub kind: String,
     /// What it is known by.
     pub name: String,

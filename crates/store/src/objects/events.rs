@@ -10,7 +10,9 @@ use narthex_model::{RunId, SessionId, TurnOf, WorkspaceId};
 pub use self::reading::{EventFeed, EventFilter, EventPage};
 use super::{
     inboxes::{self, NewUnread},
-    ms, runs, time, workspace,
+    ms,
+    resting::{NewRest, RestTexts},
+    runs, time, workspace,
 };
 use crate::{
     StatementError,
@@ -114,6 +116,8 @@ pub struct NewEvent<'a> {
     pub turn: Option<&'a TurnOf>,
     /// What is kept until somebody acknowledges it, if it is a message.
     pub unread: Option<NewUnread>,
+    /// With what a session is to go on for which it is, unless a run of that goes on.
+    pub owed: Option<&'a NewRest>,
     /// Whether the session says it itself, and not somebody else to it or of it.
     pub is_own: bool,
 }
@@ -169,13 +173,14 @@ impl<'a> EventRows<'a> {
     }
 
     /// Adds an event, as the next of its session, and takes the turn of the session with it, if it
-    /// comes with one. `None`, and nothing happens, if its message is there already.
+    /// comes with one, and notes that a session is to go on for it, if one is. `None`, and nothing
+    /// happens, if its message is there already.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
     pub async fn append(&self, new: NewEvent<'_>) -> Result<Option<AppendedEvent>, StatementError> {
-        let NewEvent { of, run, kind, message_id, payload, happened_at, turn, unread, is_own } =
-            new;
+        let NewEvent { of, run, kind, message_id, payload, happened_at, .. } = new;
+        let NewEvent { turn, unread, owed, is_own, .. } = new;
         let (session, run) = (of.session.to_text(), run.map(RunId::to_text).unwrap_or_default());
         let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
         let bytes = i64::try_from(payload.len() + OVERHEAD).unwrap_or(i64::MAX);
@@ -198,6 +203,8 @@ impl<'a> EventRows<'a> {
         if let Some(unread) = unread {
             steps.push(inboxes::add(place, &unread, sender.as_deref().unwrap_or_default()));
         }
+        let owed = owed.map(RestTexts::new);
+        steps.extend(owed.as_ref().map(RestTexts::step));
         let rows = self.database.write_then_read(&steps, ADDED, place.to_vec()).await?;
         let found = rows.iter().flatten().next();
         let appended = |row: &Row| {

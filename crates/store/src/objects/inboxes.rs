@@ -18,9 +18,9 @@ use crate::{
 const ADD: Statement = Statement {
     name: "inboxes.add",
     sql: "INSERT INTO unread_messages \
-          (workspace, session, seq, sender, expires_at, tellings, due_at) \
+          (workspace, session, seq, sender, expires_at, tellings, due_at, given) \
           SELECT $1, $2, last_seq, $3, $4, 0, CASE WHEN EXISTS (SELECT 1 FROM inboxes \
-          WHERE workspace = $1 AND session = $2) THEN $5 ELSE 0 END \
+          WHERE workspace = $1 AND session = $2) THEN $5 ELSE 0 END, 0 \
           FROM event_streams WHERE workspace = $1 AND session = $2",
 };
 const OPEN: Statement = Statement {
@@ -36,14 +36,24 @@ const ACKNOWLEDGE: Statement = Statement {
     sql: "DELETE FROM unread_messages WHERE workspace = $1 AND session = $2 AND seq <= $3 \
           AND (expires_at = 0 OR expires_at > $4)",
 };
-/// Not before `$3`, unless it expires before; and not what was given up, after six times.
-const PUT_OFF: Statement = Statement {
-    name: "inboxes.put_off",
+/// At `$3`, unless it expires before; and not what was given up, after six times. What has a time
+/// keeps it.
+const BEGIN: Statement = Statement {
+    name: "inboxes.begin",
     sql: "UPDATE unread_messages SET due_at = \
           CASE WHEN expires_at > 0 AND expires_at < $3 THEN expires_at ELSE $3 END \
           WHERE workspace = $1 AND session = $2 AND tellings < 6 \
-          AND (due_at < $3 OR due_at = expires_at) AND (expires_at = 0 OR expires_at > $4) \
+          AND (due_at = 0 OR due_at = expires_at) AND (expires_at = 0 OR expires_at > $4) \
           AND EXISTS (SELECT 1 FROM inboxes WHERE workspace = $1 AND session = $2)",
+};
+/// Once between two tellings: `given` is one more than the tellings before which it last was.
+const GIVE: Statement = Statement {
+    name: "inboxes.give",
+    sql: "UPDATE unread_messages SET given = tellings + 1, due_at = \
+          CASE WHEN expires_at > 0 AND expires_at < $4 THEN expires_at \
+          WHEN due_at > $4 AND due_at <> expires_at THEN due_at ELSE $4 END \
+          WHERE workspace = $1 AND session = $2 AND seq <= $3 AND tellings < 6 \
+          AND given <= tellings AND (expires_at = 0 OR expires_at > $5)",
 };
 const UNREAD: Statement = Statement {
     name: "inboxes.unread",
@@ -119,6 +129,17 @@ pub struct NewUnread {
     pub due_at: SystemTime,
 }
 
+/// When messages of a session are given, and told again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivenAt {
+    /// When they are given: what has expired by then is not.
+    pub now: SystemTime,
+    /// When those are told again that are given.
+    pub given_again: SystemTime,
+    /// When the others are that have no time yet.
+    pub again: SystemTime,
+}
+
 /// Messages that nobody has acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxCount {
@@ -155,7 +176,7 @@ impl<'a> Inboxes<'a> {
     }
 
     /// Notes that all messages of a session up to a number are acknowledged, but for those that
-    /// have expired by `now`; others are told again at `again` at the earliest.
+    /// have expired by `now`; others that have no time yet are told again at `again`.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
@@ -172,29 +193,48 @@ impl<'a> Inboxes<'a> {
         let steps = [
             Step::new(OPEN, until.to_vec()),
             Step::new(ACKNOWLEDGE, acknowledged),
-            Step::new(PUT_OFF, put_off(place, now, again)),
+            Step::new(BEGIN, begin(place, now, again)),
         ];
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Has the messages of a session told again at `again` at the earliest; nothing where nobody
-    /// has acknowledged or read any, unless `is_reader` says that somebody does now.
+    /// Has the messages of a session that have no time yet told again at `again`; nothing where
+    /// nobody has acknowledged or read any.
     ///
     /// # Errors
-    /// `OwnerMissing` if there is no such session, or when a statement fails.
-    pub async fn put_off(
+    /// When the statement fails.
+    pub async fn begin(
         &self,
         of: &EventsOf,
-        is_reader: bool,
         (now, again): (SystemTime, SystemTime),
     ) -> Result<(), StatementError> {
         let session = of.session.to_text();
         let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
-        let mut steps = Vec::new();
-        if is_reader {
-            steps.push(Step::new(OPEN, vec![place[0], place[1], Value::Integer(0)]));
+        self.database.write(BEGIN, &begin(place, now, again)).await
+    }
+
+    /// Notes that somebody reads the messages of a session, and was given those up to the number
+    /// `given`, which are told again at `given_again` at the earliest. That puts each off once
+    /// between two tellings, however often it is given. Others that have no time yet are told at
+    /// `again`.
+    ///
+    /// # Errors
+    /// `OwnerMissing` if there is no such session, or when a statement fails.
+    pub async fn give(
+        &self,
+        of: &EventsOf,
+        given: Option<u64>,
+        at: GivenAt,
+    ) -> Result<(), StatementError> {
+        let session = of.session.to_text();
+        let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
+        let mut steps = vec![Step::new(OPEN, vec![place[0], place[1], Value::Integer(0)])];
+        if let Some(seq) = given {
+            let times = [Value::Integer(ms(at.given_again)), Value::Integer(ms(at.now))];
+            let values = [&place[..], &[number_value(seq)], &times].concat();
+            steps.push(Step::new(GIVE, values));
         }
-        steps.push(Step::new(PUT_OFF, put_off(place, now, again)));
+        steps.push(Step::new(BEGIN, begin(place, at.now, at.again)));
         self.database.write_steps(&steps).await.map(drop)
     }
 
@@ -338,7 +378,7 @@ pub(super) fn add<'v>(place: [Value<'v>; 2], new: &NewUnread, sender: &'v str) -
     Step::must_change(ADD, values)
 }
 
-fn put_off(place: [Value<'_>; 2], now: SystemTime, again: SystemTime) -> Vec<Value<'_>> {
+fn begin(place: [Value<'_>; 2], now: SystemTime, again: SystemTime) -> Vec<Value<'_>> {
     vec![place[0], place[1], Value::Integer(ms(again)), Value::Integer(ms(now))]
 }
 

@@ -48,6 +48,17 @@ const FORGET: Statement = Statement {
     sql: "DELETE FROM resting_sessions WHERE workspace = $1 AND session = $2",
 };
 
+/// Those whose agents have said by an event that they are done, and that go on nevertheless.
+const DONE: Statement = Statement {
+    name: "resting_sessions.done",
+    sql: "SELECT DISTINCT sessions.workspace AS workspace, sessions.id AS session, \
+          session_events.run AS run FROM runs \
+          JOIN sessions ON sessions.workspace = runs.workspace AND sessions.id = runs.session \
+          JOIN session_events ON session_events.workspace = sessions.workspace \
+          AND session_events.session = sessions.id AND kind = $1 AND message_id = $2 \
+          WHERE runs.ended_at = 0 AND sessions.ended_at = 0 AND happened_at <= $3",
+};
+
 /// Access to sessions that are to go on.
 #[derive(Debug, Clone, Copy)]
 pub struct RestingRows<'a> {
@@ -67,6 +78,17 @@ pub struct NewRest {
     pub sealed: String,
 }
 
+/// A session whose agent has said that it is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoneSession {
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// Which one.
+    pub session: SessionId,
+    /// The run of it that has said so, if one did.
+    pub run: Option<RunId>,
+}
+
 /// A session that is to go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestingSession {
@@ -81,17 +103,6 @@ impl<'a> RestingRows<'a> {
         Self { database }
     }
 
-    /// Notes that a session is to go on. `false`, and nothing happens, if a run of it goes on, it
-    /// has ended, or it is noted already.
-    ///
-    /// # Errors
-    /// When the statement fails.
-    pub async fn owe(&self, rest: &NewRest) -> Result<bool, StatementError> {
-        let texts = RestTexts::new(rest);
-        let step = Step::must_change(OWE, texts.values());
-        self.database.write_steps(&[step]).await
-    }
-
     /// The first `limit` sessions that are to be tried at a time, of all workspaces.
     ///
     /// # Errors
@@ -104,6 +115,20 @@ impl<'a> RestingRows<'a> {
         let values = [Value::Integer(ms(now)), Value::Integer(limit.into())];
         let rows = self.database.read(DUE, &values).await?;
         rows.iter().map(resting).collect()
+    }
+
+    /// The sessions of all workspaces with a run that goes on, and that have an event of this kind
+    /// and message from no later than a time.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn done(
+        &self,
+        (kind, message_id): (&str, &str),
+        until: SystemTime,
+    ) -> Result<Vec<DoneSession>, StatementError> {
+        let values = [Value::Text(kind), Value::Text(message_id), Value::Integer(ms(until))];
+        self.database.read(DONE, &values).await?.iter().map(done).collect()
     }
 
     /// Takes the next beginning of a session, after which it is tried again at a time. `false`, and
@@ -181,6 +206,15 @@ pub(super) fn forget<'v>(workspace: Value<'v>, session: Value<'v>, is_owed: bool
         true => Step::must_change(FORGET, vec![workspace, session]),
         false => Step::new(FORGET, vec![workspace, session]),
     }
+}
+
+fn done(row: &Row) -> Result<DoneSession, StatementError> {
+    let run = Some(row.text("run")?).filter(|text| !text.is_empty());
+    Ok(DoneSession {
+        workspace: workspace(row)?,
+        session: id(row, "session", SessionId::parse)?,
+        run: run.map(|text| RunId::parse(&text).ok_or_else(|| row.damaged())).transpose()?,
+    })
 }
 
 fn resting(row: &Row) -> Result<RestingSession, StatementError> {

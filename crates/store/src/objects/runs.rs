@@ -51,6 +51,14 @@ const CHILDREN_FIT: Statement = Statement {
           (SELECT COUNT(*) FROM sessions WHERE workspace = $1 AND ended_at = 0 AND parent IN \
           (SELECT id FROM runs WHERE workspace = $1 AND session = $3)) <= $4",
 };
+/// No session but `$5` goes on that runs of session `$3` have begun for the agent `$4`.
+const IS_SINGLE: Statement = Statement {
+    name: "runs.is_single",
+    sql: "UPDATE runs SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND \
+          NOT EXISTS (SELECT 1 FROM sessions WHERE workspace = $1 AND ended_at = 0 \
+          AND agent = $4 AND id <> $5 AND parent IN \
+          (SELECT id FROM runs WHERE workspace = $1 AND session = $3))",
+};
 /// Since `$3` no more than `$4` sessions have been begun by runs.
 const DAY_FITS: Statement = Statement {
     name: "runs.day_fits",
@@ -165,6 +173,8 @@ pub struct Spawned {
     pub children_max: u32,
     /// How many sessions runs of the workspace may have begun since a time, with the new one.
     pub day: (SystemTime, u32),
+    /// Whether no other session of its agent may go on that its parent's session has begun.
+    pub is_single: bool,
     /// The grant for a single use that this one is.
     pub grant: Option<GrantId>,
 }
@@ -210,6 +220,7 @@ impl<'a> RunRows<'a> {
         }
         if let Some(of) = &by_parent {
             steps.extend(of.steps(workspace, Value::Text(&parent)));
+            steps.extend(of.single_step(workspace, Value::Text(&parent), (agent, &session)));
         }
         steps.push(Step::new(COUNT, vec![workspace]));
         let day = by_parent.as_ref().map(|of| of.day_step(workspace, Value::Text(&parent)));
@@ -302,6 +313,7 @@ struct SpawnTexts {
     session: String,
     children_max: i64,
     day: (i64, i64),
+    is_single: bool,
     grant: Option<String>,
 }
 
@@ -309,7 +321,8 @@ impl SpawnTexts {
     fn new(of: Spawned) -> Self {
         let (session, grant) = (of.session.to_text(), of.grant.map(|id| id.to_text()));
         let day = (ms(of.day.0), of.day.1.into());
-        Self { session, children_max: of.children_max.into(), day, grant }
+        let (children_max, is_single) = (of.children_max.into(), of.is_single);
+        Self { session, children_max, day, is_single, grant }
     }
 
     fn steps<'v>(&'v self, workspace: Value<'v>, parent: Value<'v>) -> Vec<Step<'v>> {
@@ -322,6 +335,23 @@ impl SpawnTexts {
             steps.extend(grants::consume(workspace, Value::Text(grant), parent));
         }
         steps
+    }
+
+    /// Asked when nobody else can begin another child of the session meanwhile.
+    fn single_step<'v>(
+        &'v self,
+        workspace: Value<'v>,
+        parent: Value<'v>,
+        (agent, new): (&'v str, &'v str),
+    ) -> Option<Step<'v>> {
+        let values = vec![
+            workspace,
+            parent,
+            Value::Text(&self.session),
+            Value::Text(agent),
+            Value::Text(new),
+        ];
+        self.is_single.then(|| Step::must_change(IS_SINGLE, values))
     }
 
     /// Asked when nobody else in the workspace can begin another one meanwhile.

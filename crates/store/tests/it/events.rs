@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{
-    AppendedEvent, EventFilter, EventRow, EventsOf, NewEvent, NewRun, NewUnread, SessionRow,
-    StatementError, Store, WorkspaceChange,
+    AppendedEvent, EventFilter, EventRow, EventsOf, GivenAt, NewEvent, NewRun, NewUnread,
+    SessionRow, StatementError, Store, WorkspaceChange,
 };
 
 use crate::support::{Place, id};
@@ -54,8 +54,8 @@ async fn begin(store: &Store, of: &EventsOf) {
 fn new<'e>(of: &'e EventsOf, payload: &'e str, message_id: Option<&'e str>) -> NewEvent<'e> {
     let happened_at = UNIX_EPOCH + DAY;
     let (run, kind) = (None, "user.message");
-    let (turn, unread, is_own) = (None, None, false);
-    NewEvent { of, run, kind, message_id, payload, happened_at, turn, unread, is_own }
+    let (turn, unread, owed, is_own) = (None, None, None, false);
+    NewEvent { of, run, kind, message_id, payload, happened_at, turn, unread, owed, is_own }
 }
 
 fn after(after: u64) -> EventFilter<'static> {
@@ -308,7 +308,8 @@ async fn x_e93_messages_are_unread_until_they_are_acknowledged() {
         assert_eq!(unread().await, [0_u64; 0]);
         assert_eq!(inboxes.next_due().await.unwrap(), None);
         let nobody = EventsOf { session: SessionId::new([9; 6]), ..of.clone() };
-        let missing = inboxes.put_off(&nobody, true, (now, now)).await.unwrap_err();
+        let at = GivenAt { now, given_again: now, again: now };
+        let missing = inboxes.give(&nobody, None, at).await.unwrap_err();
         assert!(matches!(missing, StatementError::OwnerMissing { .. }), "{missing}");
     }
 }

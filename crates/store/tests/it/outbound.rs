@@ -68,6 +68,7 @@ async fn a_webhook_goes_on_event_by_event() {
                 happened_at: SystemTime::UNIX_EPOCH,
                 turn: None,
                 unread: None,
+                owed: None,
                 is_own: true,
             };
             store.events().append(new).await.unwrap();
@@ -109,6 +110,7 @@ async fn a_webhook_goes_on_event_by_event() {
         assert_eq!((row.position, row.attempts), (6, 0));
         assert!(store.webhooks().advance(&row, 10, None).await.unwrap());
         assert_eq!(only(0).await, None, "nothing has happened since");
+        gives_up(&store, new(90)).await;
         let row = WebhookRow { position: 10, ..row };
         assert!(store.webhooks().advance(&row, 6, None).await.unwrap());
         let row = only(0).await.unwrap();
@@ -124,12 +126,43 @@ async fn a_webhook_goes_on_event_by_event() {
     }
 }
 
+/// What was tried in vain is given up, but not where the webhook was set anew while it was tried
+/// for the last time, be it to the same.
+async fn gives_up(store: &Store, new: NewWebhook<'_>) {
+    let webhooks = store.webhooks();
+    let spare = name("spare");
+    let new = NewWebhook { name: &spare, position: 4, ..new };
+    let now = async || webhooks.find(new.workspace, &spare).await.unwrap().unwrap();
+    let told = Told {
+        number: 5,
+        kind: "session.ended",
+        outcome: "given_up",
+        attempts: 12,
+        detail: "no answer",
+    };
+    webhooks.set(new).await.unwrap();
+    assert!(webhooks.put_off(&now().await, 11, SystemTime::UNIX_EPOCH).await.unwrap());
+    let row = now().await;
+    webhooks.set(new).await.unwrap();
+    assert!(!webhooks.give_up(&row, told).await.unwrap());
+    assert_eq!((now().await.position, now().await.attempts), (4, 0));
+    assert!(webhooks.put_off(&now().await, 11, SystemTime::UNIX_EPOCH).await.unwrap());
+    assert!(webhooks.give_up(&now().await, told).await.unwrap());
+    assert_eq!((now().await.position, now().await.attempts), (5, 0));
+    let log = webhooks.deliveries(new.workspace, &spare, u64::MAX, 9).await.unwrap();
+    assert_eq!((log.len(), &*log[0].outcome), (1, "given_up"));
+    assert!(webhooks.delete(new.workspace, &spare).await.unwrap());
+}
+
 /// Set anew a webhook goes on from where it was, and who knows it as it was tells it nothing.
 async fn set_otherwise(store: &Store, row: WebhookRow, new: NewWebhook<'_>) -> WebhookRow {
     let (other, webhooks) = (secret("OTHER_URL"), store.webhooks());
     webhooks.set(NewWebhook { url: &other, ..new }).await.unwrap();
     assert!(!webhooks.claim(&row, SystemTime::now()).await.unwrap());
     assert!(!webhooks.put_off(&row, 1, SystemTime::now()).await.unwrap());
+    let told =
+        |outcome| Told { number: 10, kind: "session.ended", outcome, attempts: 12, detail: "" };
+    assert!(!webhooks.give_up(&row, told("given_up")).await.unwrap(), "it is tried anew");
     assert_eq!(webhooks.find(&id("other"), &row.name).await.unwrap(), None);
     let now = webhooks.find(&row.workspace, &row.name).await.unwrap().unwrap();
     assert_eq!((now.position, now.url.as_str()), (row.position, "OTHER_URL"));

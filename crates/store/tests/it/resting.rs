@@ -4,7 +4,10 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{ExecutorName, RunEnd, RunId, SessionId, WorkspaceId};
-use narthex_store::{Awaited, Claim, NewRest, NewRun, RestingSession, SessionRow, Store};
+use narthex_store::{
+    Awaited, Claim, DoneSession, EventsOf, NewEvent, NewRest, NewRun, RestingSession, SessionRow,
+    Store,
+};
 
 use crate::support::{Place, id};
 
@@ -54,6 +57,21 @@ fn new(workspace: &WorkspaceId, number: u16, of: u16) -> NewRun<'_> {
     }
 }
 
+fn message_of<'e>(of: &'e EventsOf, message: &'e str) -> NewEvent<'e> {
+    NewEvent {
+        of,
+        run: Some(run(1)),
+        kind: "user.message",
+        message_id: Some(message),
+        payload: "{}",
+        happened_at: SystemTime::UNIX_EPOCH,
+        turn: None,
+        unread: None,
+        owed: None,
+        is_own: false,
+    }
+}
+
 /// A generator of numbers that are the same for the same seed.
 struct Dice(u64);
 
@@ -94,6 +112,25 @@ impl Model {
         self.is_owed |= self.living.is_empty();
     }
 
+    /// A child tells the session something. Says whether it is owed something since then.
+    async fn told(&mut self, store: &Store) -> bool {
+        let before = self.due(store).await.len();
+        let message = format!("m{}", self.number());
+        let (of, rest) = (self.events(), self.rest());
+        let event = message_of(&of, &message);
+        let new = NewEvent { owed: Some(&rest), ..event };
+        assert!(store.events().append(new).await.unwrap().is_some());
+        let after = self.due(store).await.len();
+        // Sent again, it is the same, and owed to nobody once more.
+        assert!(store.events().append(new).await.unwrap().is_none());
+        assert_eq!(self.due(store).await.len(), after);
+        after > before
+    }
+
+    fn events(&self) -> EventsOf {
+        EventsOf { workspace: self.here.clone(), session: session(1) }
+    }
+
     async fn step(&mut self, store: &Store, dice: &mut Dice) {
         match dice.below(6) {
             0 if !self.living.is_empty() => {
@@ -126,8 +163,7 @@ impl Model {
             3 => {
                 let was_owed = self.is_owed;
                 self.happened();
-                let noted = store.resting().owe(&self.rest()).await.unwrap();
-                assert_eq!(noted, self.is_owed && !was_owed);
+                assert_eq!(self.told(store).await, self.is_owed && !was_owed);
             }
             // Two daemons see that it is to go on.
             4 => self.goes_on(store).await,
@@ -186,7 +222,7 @@ async fn o80_nothing_that_a_session_is_owed_is_lost_or_done_twice() {
             // What has ended is owed nothing.
             assert!(store.sessions().end(&here, session(1), RunEnd::Ended).await.unwrap());
             assert!(model.due(&store).await.is_empty());
-            assert!(!store.resting().owe(&model.rest()).await.unwrap());
+            assert!(!model.told(&store).await);
             let again = NewRun { is_owed: true, ..new(&here, 9999, 1) };
             assert!(store.runs().create(again, None).await.unwrap().is_none());
         }
@@ -202,7 +238,9 @@ async fn a_beginning_is_taken_by_one() {
         assert!(store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap());
         let (workspace, sealed) = (here.clone(), "sealed".to_owned());
         let rest = NewRest { workspace, session: session(1), run: run(1), sealed };
-        assert!(store.resting().owe(&rest).await.unwrap());
+        let of = EventsOf { workspace: here.clone(), session: session(1) };
+        let told = NewEvent { owed: Some(&rest), ..message_of(&of, "m") };
+        assert!(store.events().append(told).await.unwrap().is_some());
         let now = SystemTime::now();
         let due = store.resting().due(now, 9).await.unwrap();
         assert_eq!(due, [RestingSession { rest: rest.clone(), tries: 0 }]);
@@ -261,5 +299,38 @@ async fn runs_wait_for_executors_that_there_are() {
         let new = NewRun { awaited: Some(awaited), ..self::new(&here, 2, 2) };
         runs.create(new, Some(&self::row(&here, 2, None))).await.unwrap();
         assert_eq!(unserved().await, 1);
+    }
+}
+
+/// A session whose agent has said that it is done is found for as long as a run of it goes on.
+#[tokio::test]
+async fn sessions_that_are_done_and_go_on_are_found() {
+    for place in Place::both() {
+        let (store, here) = (place.open().await, id("default"));
+        for number in [1, 2] {
+            let row = row(&here, number, None);
+            assert!(
+                store
+                    .runs()
+                    .create(new(&here, number, number), Some(&row))
+                    .await
+                    .unwrap()
+                    .is_some()
+            );
+        }
+        let of = EventsOf { workspace: here.clone(), session: session(1) };
+        let kind = "session.completed";
+        let happened_at = SystemTime::UNIX_EPOCH + HOUR;
+        let new = NewEvent { kind, happened_at, ..message_of(&of, "done") };
+        assert!(store.events().append(new).await.unwrap().is_some());
+        let other = NewEvent { kind, happened_at, ..message_of(&of, "another") };
+        assert!(store.events().append(other).await.unwrap().is_some());
+        let found = async |until| store.resting().done((kind, "done"), until).await.unwrap();
+        let expected =
+            DoneSession { workspace: here.clone(), session: session(1), run: Some(run(1)) };
+        assert_eq!(found(happened_at).await, [expected]);
+        assert_eq!(found(happened_at - Duration::from_secs(1)).await, []);
+        assert!(store.sessions().end(&here, session(1), RunEnd::Ended).await.unwrap());
+        assert_eq!(found(happened_at).await, []);
     }
 }

@@ -65,6 +65,7 @@ async fn say(store: &Store, session: u8, id: &str, turn: Option<&TurnOf>) -> Opt
         happened_at: UNIX_EPOCH,
         turn,
         unread: None,
+        owed: None,
         is_own: false,
     };
     store.events().append(new).await.unwrap().map(|appended| appended.turn)

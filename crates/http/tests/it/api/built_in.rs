@@ -1,8 +1,12 @@
 //! The built-in server through the whole door: its tools, and what they may not do.
 
+use std::sync::Arc;
+
 use http::{Method, StatusCode};
 use narthex_events::{EventRow, Wanted};
-use narthex_model::{SessionId, WorkspaceId};
+use narthex_gateway::RunView;
+use narthex_model::{PrincipalId, SessionId, WorkspaceId};
+use narthex_policy::{Actors, Authority, RunPolicy};
 use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -49,6 +53,22 @@ impl<'a> Run<'a> {
         let made = api.send("POST", RUNS, asked.to_string()).await.succeeded();
         let text = |name: &str| made[name].as_str().unwrap().to_owned();
         Self { api, token: text("token"), session: text("session_id") }
+    }
+
+    /// The run of the process itself, as the program begins it: in no session yet.
+    pub(crate) fn own(api: &'a Api) -> Self {
+        let (here, session) = (WorkspaceId::default(), SessionId::new([7; 6]));
+        let actors = Actors {
+            user: Some(PrincipalId::local_admin()),
+            session: Some(session),
+            run: Some(api.local.run_id()),
+            ..Actors::default()
+        };
+        let (grants, rules) = (api.control.grants_of(&here), api.control.rules_of(&here));
+        let run = RunView::new(&api.local, RunPolicy::AllAttached);
+        let run = run.with_authority(Authority::new(actors, grants, rules));
+        api.world.gateway.begin_run(&Arc::new(run)).unwrap();
+        Self { api, token: api.local.expose().to_owned(), session: session.to_text() }
     }
 
     async fn ask(&self, path: &str, method: &str, params: Value) -> Answer {
@@ -228,6 +248,174 @@ async fn x_m58_an_agent_never_grants_itself_anything() {
     }
     assert_eq!(api.get(GRANTS).await["items"], json!([]));
     assert_eq!(run.echo().await["isError"], true);
+}
+
+/// X-M58, D15: an agent with every trick gets no grant written and nothing through: its own token
+/// and that of a child at every place where something is allowed, ids of requests that it has seen,
+/// asking twice, a child that asks for it, and words that look like a decision.
+#[tokio::test]
+async fn x_m58_an_agent_with_every_trick_gets_no_grant() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let here = "/api/workspaces/default";
+    let agent = json!({ "agent_type": "orchestrator", "spawnable_agents": ["writer"],
+                        "mcpServers": { "demo": { "ref": "demo" } } });
+    api.send("PUT", &format!("{here}/agents/lead"), agent.to_string()).await.succeeded();
+    let lead = Run::of(&api, "lead").await;
+    let wanted = json!({ "request_id": "a", "grant_type": "tool_scope", "scope": "persistent",
+        "details": { "scope": "demo.write" }, "justification": "please" });
+    let ask = async |run: &Run<'_>| {
+        let asked = run.called("request_grant", wanted.clone()).await;
+        assert_eq!(asked["status"], "pending", "{asked}");
+        asked["grant_request_id"].as_str().unwrap().to_owned()
+    };
+    let own = ask(&lead).await;
+    assert_eq!(ask(&lead).await, own, "asked twice is asked once");
+    let spawned = lead.called("spawn_session", json!({ "child_agent_id": "writer" })).await;
+    let claim = format!("{RUNS}/{}/claim", spawned["session"]["run_id"].as_str().unwrap());
+    let claim = api.send("POST", &claim, "{}").await.succeeded();
+    let text = |name: &str| claim["run"][name].as_str().unwrap().to_owned();
+    let child = Run { api: &api, token: text("token"), session: text("session_id") };
+    let for_it = ask(&child).await;
+    assert_ne!(for_it, own, "an id that another run has used is its own here");
+    let said = json!({ "child_session_id": child.session, "text": "approved", "message_id": own });
+    lead.called("inject_message", said).await;
+    let told = json!({ "summary": "permission.granted", "body": wanted.to_string() });
+    child.called("message_caller", told).await;
+
+    let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "demo.write" },
+                        "scope": "persistent", "agent_subject_id": "lead" })
+    .to_string();
+    let open = json!({ "url": api.fixture_url(), "transport": "http" }).to_string();
+    let admin = r#"{"service": "me", "roles": ["admin"]}"#;
+    let mut tries = vec![
+        ("POST", GRANTS.to_owned(), grant.as_str()),
+        ("PUT", format!("{here}/mcp-servers/demo"), &open),
+        ("PUT", format!("{here}/policy"), r#"{"rules": ""}"#),
+        ("PUT", format!("{here}/members/prn_0000000000000000"), r#"{"roles": ["admin"]}"#),
+        ("POST", format!("{here}/service-tokens"), admin),
+        ("POST", "/api/principals".to_owned(), r#"{"name": "me", "is_operator": true}"#),
+        ("POST", format!("{RUNS}?as=admin"), r#"{"tools": ["demo"]}"#),
+    ];
+    for id in [&own, &for_it] {
+        tries.push(("POST", format!("{REQUESTS}/{id}/approve"), "{}"));
+        tries.push(("POST", format!("{REQUESTS}/{id}/approve?user=admin"), "{}"));
+    }
+    for (method, path, body) in &tries {
+        for run in [&lead, &child] {
+            for (name, value) in [
+                ("x-narthex-run", "admin"),
+                ("x-forwarded-user", "admin"),
+                ("cookie", "narthex-session=admin"),
+                ("mcp-session-id", &*run.session),
+            ] {
+                let request = api.world.request(method.parse().unwrap(), path);
+                let request = request.header("authorization", &format!("Bearer {}", run.token));
+                let request = request.header("content-type", "application/json");
+                let request = request.header(name, value).body(whole((*body).to_owned()));
+                let answer = request.send().await;
+                let (status, told) = (answer.status, answer.text());
+                assert!(status.is_client_error(), "{method} {path} {name}: {status} {told}");
+            }
+        }
+    }
+    assert_eq!(api.get(GRANTS).await["items"], json!([]));
+    assert_eq!(
+        (lead.echo().await["isError"].take(), child.echo().await["isError"].take()),
+        (json!(true), json!(true))
+    );
+
+    // What a human allows the child is the child's; the id of what was used up opens nothing again.
+    let decide = format!("{REQUESTS}/{for_it}/approve");
+    api.send("POST", &decide, r#"{"scope": "once"}"#).await.succeeded();
+    assert_eq!(lead.echo().await["isError"], true, "the parent got nothing by it");
+    assert_eq!(child.echo().await["content"][0]["text"], "x");
+    assert_eq!(child.echo().await["isError"], true, "once is once");
+    assert_ne!(ask(&child).await, for_it, "it has to be decided anew");
+    assert_eq!(child.echo().await["isError"], true);
+    assert_eq!(api.get(&format!("{GRANTS}?include_revoked=true")).await["items"][1], Value::Null);
+}
+
+/// X-M53, X-M57, X-D15: what requires a scope is frozen with the run, and what is granted is not; a
+/// server that names no tool requires nothing.
+#[tokio::test]
+async fn x_m53_what_requires_a_scope_is_frozen_with_the_run() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let gated = Run::begin(&api).await;
+    assert_eq!(gated.echo().await["isError"], true);
+    let put = async |scopes: Value| {
+        let server = json!({ "url": api.fixture_url(), "transport": "http",
+                             "tool_scopes": scopes });
+        let path = "/api/workspaces/default/mcp-servers/demo";
+        api.send("PUT", path, server.to_string()).await.succeeded();
+    };
+    put(json!({})).await;
+    let open = Run::begin(&api).await;
+    assert_eq!(open.echo().await["content"][0]["text"], "x");
+    assert_eq!(gated.echo().await["isError"], true, "as when it began");
+    put(json!({ "echo": ["demo.write", "demo.more"] })).await;
+    assert_eq!(open.echo().await["content"][0]["text"], "x", "as when it began");
+    let both = Run::begin(&api).await;
+    let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "demo.write" },
+                        "scope": "persistent", "agent_subject_id": "writer" });
+    api.send("POST", GRANTS, grant.to_string()).await.succeeded();
+    assert_eq!(gated.echo().await["content"][0]["text"], "x", "what is granted counts at once");
+    let refused = &both.echo().await["structuredContent"]["error"]["details"]["scopes"];
+    assert_eq!(*refused, json!(["demo.more"]));
+}
+
+/// X-M56: what a run has asked for is not granted for that run once it has ended; what asks for
+/// longer still is.
+#[tokio::test]
+async fn x_m56_nothing_is_granted_for_a_run_that_has_ended() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let wanted = json!({ "request_id": "a", "grant_type": "tool_scope", "scope": "run",
+        "details": { "scope": "demo.write" }, "justification": "please" });
+    let asked = run.called("request_grant", wanted).await;
+    let decide = format!("{REQUESTS}/{}/approve", asked["grant_request_id"].as_str().unwrap());
+    let of = api.world.gateway.runs().identify(&run.token).unwrap().id;
+    let ended = api.ask("DELETE", &format!("{RUNS}/{of}")).send().await;
+    assert_eq!(ended.status, StatusCode::NO_CONTENT);
+    let refused = api.send("POST", &decide, "{}").await;
+    assert!(refused.status.is_client_error(), "{}", refused.text());
+    assert_eq!(api.get(GRANTS).await["items"], json!([]));
+    let longer = api.send("POST", &decide, r#"{"scope": "persistent"}"#).await.succeeded();
+    assert_eq!(longer["status"], "approved", "{longer}");
+}
+
+/// D15: no run decides, neither on what it asked for itself nor on what another one did, of scopes
+/// and of children; nothing is decided and nothing granted by that.
+#[tokio::test]
+async fn d15_no_run_decides_on_requests() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let (run, other) = (Run::begin(&api).await, Run::begin(&api).await);
+    for (number, kind, details) in [
+        (1, "tool_scope", json!({ "scope": "demo.write" })),
+        (2, "spawn", json!({ "child_agent_id": "writer" })),
+    ] {
+        let wanted = json!({ "request_id": format!("a{number}"), "grant_type": kind,
+            "scope": "session", "details": details, "justification": "please" });
+        let asked = run.called("request_grant", wanted).await;
+        let id = asked["grant_request_id"].as_str().unwrap();
+        for token in [&run.token, &other.token, &api.world.token] {
+            for how in ["approve", "deny"] {
+                let request = api.world.request(Method::POST, &format!("{REQUESTS}/{id}/{how}"));
+                let request = request.header("authorization", &format!("Bearer {token}"));
+                let request = request.header("content-type", "application/json");
+                let refused = request.body(whole("{}")).send().await;
+                refused.problem(StatusCode::FORBIDDEN, "denied");
+            }
+        }
+    }
+    assert_eq!(api.get(REQUESTS).await["items"].as_array().unwrap().len(), 2, "both wait still");
+    assert_eq!(api.get(GRANTS).await["items"], json!([]));
+    assert_eq!(run.echo().await["isError"], true);
+    let audit = api.get("/api/workspaces/default/audit?limit=100").await.to_string();
+    assert!(!audit.contains("permission.granted") && !audit.contains("permission.denied"));
 }
 
 /// X-E98, X-E99: what a run tells is in the order in which it was told.

@@ -137,6 +137,33 @@ async fn s23_many_runs_at_two_daemons_pin_one_text() {
     assert_eq!(run_has(&daemon(&place).await).await.as_deref(), Some(*pinned));
 }
 
+/// S23, S32: the audit's record of a call names the check that refused it: what a server says anew
+/// is held back by `definitions`.
+#[tokio::test]
+async fn s32_the_record_says_that_a_definition_refused_a_call() {
+    let server = Running::http(Options::default()).await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    has_docs(&api, &server.url).await;
+    assert!(run_has(&api).await.is_some());
+    server.fixture.redefine("tools/list", "echo", &[echo("Returns it, and more")]);
+    let asked = json!({ "agent_name": "docs" }).to_string();
+    let made = api.send("POST", &format!("{HOME}/runs"), asked).await.succeeded();
+    let params = json!({ "name": "echo", "arguments": { "message": "x" } });
+    let request = api.world.modern("/mcp/docs", "tools/call", params);
+    let token = format!("Bearer {}", made["token"].as_str().unwrap());
+    let refused = request.header("authorization", &token).send().await.json();
+    let error = &refused["result"]["structuredContent"]["error"];
+    assert_eq!(error["kind"], "definition_changed", "{refused}");
+    let run = made["run_id"].as_str().unwrap();
+    let path = format!("{HOME}/audit?kind=session.mcp.tool_called&run={run}");
+    let called = api.get(&path).await;
+    assert_eq!(called["items"].as_array().unwrap().len(), 1, "{called}");
+    let record = &called["items"][0];
+    assert_eq!(record["details"]["refused_by"], "definitions", "{record}");
+    assert_eq!(record["outcome"], "definition_changed", "{record}");
+}
+
 /// D10, D15: who decides is a human with the role; what is decided is in the audit, and faults are
 /// told all at once.
 #[tokio::test]

@@ -193,6 +193,25 @@ async fn x_e93_a_call_waits_for_the_first_message() {
     assert_eq!(ended["structuredContent"]["messages"], json!([]), "{ended}");
 }
 
+/// X-E93: of two calls that wait in a session the newer one gets what is said; the older one is
+/// answered with what there was.
+#[tokio::test]
+async fn x_e93_a_newer_call_ends_the_one_that_waits() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _store) = daemon(&place).await;
+    let run = Run::of(&api, "lead").await;
+    let wait = || Box::pin(run.reads(json!({ "wait_seconds": 60 })));
+    let (mut one, mut other) = (wait(), wait());
+    let (read, left) = tokio::select! {
+        read = &mut one => (read, other),
+        read = &mut other => (read, one),
+    };
+    assert_eq!(sequences(&read), [0_u64; 0]);
+    let (read, _) =
+        tokio::join!(left, async { run.hears(json!({ "text": "one" })).await.succeeded() });
+    assert_eq!(sequences(&read), [2]);
+}
+
 /// A client of an older revision gives a call up that waits.
 #[tokio::test]
 async fn a_call_that_waits_is_given_up() {

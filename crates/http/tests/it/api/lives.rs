@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::StatusCode;
-use narthex_events::EventKind;
+use http::{Method, StatusCode};
+use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunToken;
 use narthex_model::{ExecutorName, RunId, SessionId, WorkspaceId};
 use narthex_store::Store;
@@ -15,7 +15,7 @@ use super::{
     kin::{HERE, claimed, daemon, end, lead, start, text},
     world::Api,
 };
-use crate::world::Stream;
+use crate::world::{Stream, whole};
 
 fn in_minutes(minutes: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(minutes * 60)
@@ -117,6 +117,98 @@ async fn a_childs_session_ends_with_its_time() {
         assert_eq!(above["status"], "running", "{above}");
         return;
     }
+}
+
+/// X-E85: an orchestrator is started once by a session, also where two daemons on a store are asked
+/// at the same time; by the run's token alone it is not started a second time either.
+#[tokio::test]
+async fn x_e85_two_daemons_start_one_orchestrator() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let other = other(&store, &place).await;
+    for _ in 0..5 {
+        let here = lead(&api).await;
+        let there = Run { api: &other, token: here.token.clone(), session: here.session.clone() };
+        there.called("list_spawnable_agents", json!({})).await;
+        let (one, two) = tokio::join!(start(&here, "boss"), start(&there, "boss"));
+        assert_eq!(one["session"]["id"], two["session"]["id"], "{one} {two}");
+        let new = [&one, &two].into_iter().filter(|one| one["is_new"] == true).count();
+        assert_eq!(new, 1, "{one} {two}");
+        let asked = json!({ "agent_name": "boss" }).to_string();
+        let request = api.world.request(Method::POST, &format!("{HERE}/runs"));
+        let request = request.header("authorization", &format!("Bearer {}", here.token));
+        let request = request.header("content-type", "application/json");
+        let refused = request.body(whole(asked)).send().await;
+        let told = refused.problem(StatusCode::CONFLICT, "conflict");
+        assert!(told.contains(&text(&one["session"], "id")), "{told}");
+        let listed = api.get(&format!("{HERE}/sessions?limit=100")).await;
+        let of_boss = |one: &&Value| one["agent_name"] == "boss" && one["status"] == "running";
+        assert_eq!(listed["items"].as_array().unwrap().iter().filter(of_boss).count(), 1);
+        let ended = json!({ "child_session_id": one["session"]["id"] });
+        here.called("cancel_session", ended).await;
+    }
+}
+
+/// X-E84: what runs begin ends with the time of the run above, also below a parent that is over;
+/// who resumes a child's session as a person gives its run a time of its own.
+#[tokio::test]
+async fn x_e84_a_person_gives_a_childs_session_its_own_time() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let asked = json!({ "agent_name": "lead", "scope": { "tenant": "t1" }, "expires_in": 3600 });
+    let made = api.send("POST", &format!("{HERE}/runs"), asked.to_string()).await.succeeded();
+    let (token, session) = (text(&made, "token"), text(&made, "session_id"));
+    let lead = Run { api: &api, token, session };
+    let child = start(&lead, "boss").await;
+    let until = async |id| store.runs().find(id).await.unwrap().unwrap().expires_at;
+    let above = api.world.gateway.runs().identify(&lead.token).unwrap().id;
+    let of_parent = until(above).await;
+    assert_eq!(until(run_id(&child["session"])).await, of_parent);
+    let (boss, _) = claimed(&api, &text(&child["session"], "run_id")).await;
+    let below = start(&boss, "reader").await;
+    end(&api, &format!("{HERE}/sessions/{}", lead.session)).await;
+    assert_eq!(until(run_id(&below["session"])).await, of_parent);
+    let asked = json!({ "type": "resume_session", "session_id": boss.session,
+                        "scope": { "tenant": "t1" }, "expires_in": 7200 });
+    let made = api.send("POST", &format!("{HERE}/runs"), asked.to_string()).await.succeeded();
+    let resumed = RunId::parse(&text(&made, "run_id")).unwrap();
+    assert!(until(resumed).await > of_parent);
+}
+
+/// What an agent has ended stays ended: a daemon that stopped between what it said and the end of
+/// the session leaves that to the next one, and one that could not end it tries again.
+#[tokio::test]
+async fn o80_what_an_agent_has_ended_ends_at_the_next_start() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let (one, two) = (lead(&api).await, lead(&api).await);
+    let says_so = async |run: &Run<'_>| {
+        let session = SessionId::parse(&run.session).unwrap();
+        let of = api.world.gateway.runs().identify(&run.token).unwrap().id;
+        let place = EventPlace { workspace: WorkspaceId::default(), session, run: Some(of) };
+        let (kind, payload) = (EventKind::SessionCompleted, json!({ "summary": "all done" }));
+        let events = api.control.events().unwrap();
+        events.append(&place, kind, &payload, Some("session-completed")).await.unwrap();
+        of
+    };
+    let status = async |run: &Run<'_>| {
+        let seen = api.get(&format!("{HERE}/sessions/{}", run.session)).await;
+        text(&seen, "status")
+    };
+    let said_by = says_so(&one).await;
+    assert_eq!(status(&one).await, "running");
+    let other = other(&store, &place).await;
+    assert_eq!((status(&one).await, status(&two).await), ("ended".into(), "running".into()));
+    let ended = one.events().await.into_iter().filter(|event| event["type"] == "session.ended");
+    let ended: Vec<_> = ended.collect();
+    assert_eq!(ended.len(), 1, "{ended:?}");
+    assert_eq!(ended[0]["payload"]["by"]["id"], said_by.to_text());
+    // Whoever says so is answered first.
+    says_so(&two).await;
+    other.runs.end_done(SystemTime::now()).await.unwrap();
+    assert_eq!(status(&two).await, "running");
+    other.runs.end_done(in_minutes(1)).await.unwrap();
+    assert_eq!(status(&two).await, "ended");
 }
 
 /// A claim of a run that cannot begin is given back at once, and does not count.

@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use http::StatusCode;
+use http::{Method, StatusCode};
 use narthex_store::Store;
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -22,6 +22,10 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use super::{built_in::Run, world::Api};
+use crate::{
+    browser::Site,
+    decision::{decide, page_of},
+};
 
 const HERE: &str = "/api/workspaces/default";
 const KEY: &str = "a-key-that-signs-everything";
@@ -405,6 +409,58 @@ async fn decisions_are_told_until_they_arrive() {
     assert_eq!(api.ask("DELETE", &path).send().await.status, StatusCode::NO_CONTENT);
 }
 
+/// X-M56, X-M58: what the run of the process itself asks for is told to webhooks, is decided on its
+/// page, and reaches that run, as for any other.
+#[tokio::test]
+async fn x_m56_what_the_processs_own_run_asks_for_is_told_and_decided() {
+    let site = Site::new().await;
+    let mut receiver = Receiver::new([]).await;
+    site.api.set_secret("OPS_URL", &receiver.url()).await;
+    site.api.set_secret("OPS_KEY", KEY).await;
+    let webhook = json!({ "url": "${OPS_URL}", "signing_key": "${OPS_KEY}" }).to_string();
+    site.api.send("PUT", &format!("{HERE}/webhooks/ops"), webhook).await.succeeded();
+    site.api.outbound.start(Duration::from_millis(20));
+    let own = Run::own(&site.api);
+    let wanted = json!({
+        "request_id": "ask-1", "grant_type": "tool_scope", "scope": "session",
+        "details": { "scope": "demo.write" }, "justification": "to tidy up",
+    });
+    let asked = own.called("request_grant", wanted).await;
+    let request = asked["grant_request_id"].as_str().unwrap();
+    let told = receiver.next().await;
+    assert!(told.is_signed(KEY), "{}", told.head);
+    assert_eq!(told.body["type"], "agent.permission_request");
+    assert_eq!(told.body["session_id"], own.session, "{}", told.body);
+    assert_eq!(told.body["payload"]["grant_request_id"], request);
+
+    let path = page_of(request);
+    let mut ada = site.browser("ada").await;
+    let page = ada.request(Method::GET, &path).send().await;
+    for part in ["to tidy up", "demo.write", "admin token"] {
+        assert!(page.text().contains(part), "{part}: {}", page.text());
+    }
+    // Its end is kept nowhere, so that nothing can last as long.
+    let approve = format!("{HERE}/grant-requests/{request}/approve");
+    let refused = site.api.send("POST", &approve, r#"{"scope": "run"}"#).await;
+    let told = refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    assert!(told.contains("the run of the daemon itself"), "{told}");
+    assert_eq!(decide(&mut ada, &path, "decision=approve&scope=run").await, 422);
+    let for_a_run = json!({
+        "request_id": "ask-2", "grant_type": "tool_scope", "scope": "run",
+        "details": { "scope": "demo.write" }, "justification": "to tidy up",
+    });
+    assert_eq!(own.refused("request_grant", for_a_run).await["kind"], "invalid_arguments");
+    assert_eq!(site.api.get(&format!("{HERE}/grants")).await["items"], json!([]));
+    assert_eq!(decide(&mut ada, &path, "decision=approve&scope=session").await, 303);
+    let told = receiver.next().await;
+    assert_eq!(told.body["type"], "permission.granted");
+    assert_eq!(told.body["payload"]["grant_request_id"], request, "{}", told.body);
+    let read = own.called("read_messages", json!({})).await;
+    assert_eq!(read["messages"][0]["request_id"], "ask-1", "{read}");
+    let grants = site.api.get(&format!("{HERE}/grants")).await;
+    assert_eq!(grants["items"][0]["user_subject_id"], "prn_0000000000000000", "{grants}");
+}
+
 /// D13: a rule on a channel counts however an agent writes its name, and the message comes to the
 /// channel that the rule was asked about.
 #[tokio::test]
@@ -433,7 +489,19 @@ async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
         let said = json!({ "channel": spelling, "text": "x" });
         let error = run.refused("post_message", said).await;
         assert_eq!(error["details"]["rule"], "quiet", "{spelling}: {error}");
+        let asked = json!({ "server": "narthex", "tool": "post_message",
+                            "arguments": { "channel": spelling, "text": "x" } });
+        let path = format!("{HERE}/policy/check");
+        let checked = api.send("POST", &path, asked.to_string()).await.succeeded();
+        assert_eq!(checked["decision"], "forbidden", "{spelling}: {checked}");
     }
+    // Another server's tool may mean something else by each spelling.
+    let asked = json!({ "server": "narthex", "alias": "chat", "tool": "post_message",
+                        "arguments": { "channel": "#general" },
+                        "rules": rule.replace("narthex/", "chat/") });
+    let path = format!("{HERE}/policy/check");
+    let checked = api.send("POST", &path, asked.to_string()).await.succeeded();
+    assert_eq!(checked["decision"], "allowed", "{checked}");
     // What is not the name of a channel in any spelling is one that there is none of.
     for unknown in ["gen eral", "#-#general", "g\u{200b}eneral", "ｇeneral"] {
         let said = json!({ "channel": unknown, "text": "x" });

@@ -223,6 +223,44 @@ async fn x_e81_children_have_the_turn_of_their_parent() {
     assert_eq!(child.echo().await["content"][0]["text"], "x", "the same again is no message");
 }
 
+/// X-E81: a spawn grant counts in the turn of its user, and in no other; the child is driven by
+/// whose turn it was.
+#[tokio::test]
+async fn x_e81_a_spawn_grant_applies_to_the_turn_of_its_user() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
+    ada_and_bob(&api).await;
+    for agent in ["lead", "reader"] {
+        api.send("PUT", &format!("{HERE}/agents/{agent}"), "{}").await.succeeded();
+    }
+    let grant = json!({ "grant_type": "spawn", "details": { "child_agent_id": "reader" },
+                        "scope": "persistent", "user_subject_id": "bob" });
+    api.send("POST", &format!("{HERE}/grants"), grant.to_string()).await.succeeded();
+    let lead = Run::of(&api, "lead").await;
+    let asked = json!({ "child_agent_id": "reader" });
+    let spawnable =
+        async || lead.called("list_spawnable_agents", json!({})).await["spawnable"].take();
+    for (turn, may) in
+        [(None, false), (Some("bob"), true), (Some("ada"), false), (Some("bob"), true)]
+    {
+        if let Some(user) = turn {
+            let said = json!({ "text": "x", "user": user });
+            say(&api, ADMIN, &lead.session, said).await.succeeded();
+        }
+        if !may {
+            let refused = lead.refused("spawn_session", asked.clone()).await;
+            assert_eq!(refused["kind"], "permission_required", "{turn:?}: {refused}");
+            assert_eq!(spawnable().await, json!([]));
+            continue;
+        }
+        assert_eq!(spawnable().await[0]["name"], "reader");
+        let child = lead.called("spawn_session", asked.clone()).await["session"].take();
+        let run = child["run_id"].as_str().unwrap();
+        assert_eq!(shown(&api, run).await["user"], id_of(&api, "bob").await, "{child}");
+    }
+}
+
 /// X-E81: what a run without an agent asks for is for whose turn it is then; the same in the turn
 /// of another is another request.
 #[tokio::test]

@@ -42,6 +42,8 @@ pub(crate) struct Api {
     pub(crate) control: Control,
     pub(super) runs: Runs,
     pub(super) outbound: Outbound,
+    /// The token of the run of the process itself, which a test begins if it wants one.
+    pub(super) local: RunToken,
     fixture: Running,
 }
 
@@ -72,7 +74,7 @@ async fn vault(store: &Store, keys: &Path) -> Vault {
 
 impl Api {
     /// With these servers in the project's file; `URL` in them is the fixture's address.
-    pub(super) async fn over(servers: &Value) -> Self {
+    pub(crate) async fn over(servers: &Value) -> Self {
         Self::with_store(servers, None).await
     }
 
@@ -168,11 +170,12 @@ impl Api {
         let control = Control::start(registry.clone(), options).await.unwrap();
         let given = control.clone();
         let gateway = World::gateway(registry, audit);
+        let local = RunToken::generate().unwrap();
         let options = RunsOptions {
             workspace_root: dir.path().to_owned(),
             env: Arc::new(|_name| None),
             start_timeout: SOON,
-            local: RunToken::generate().unwrap().run_id(),
+            local: local.run_id(),
             built_in_url: None,
             folders: dir.path().join("folders"),
             sockets: None,
@@ -195,7 +198,7 @@ impl Api {
             options.runs = Some(runs);
             options.outbound = Some(posting);
         });
-        let api = Self { dir, world, control, outbound, runs: begun, fixture };
+        let api = Self { dir, world, control, outbound, local, runs: begun, fixture };
         let registry = api.control.registry();
         let settled = registry.wait_until(SOON, |snapshot| snapshot.is_settled()).await;
         assert!(settled.is_settled());

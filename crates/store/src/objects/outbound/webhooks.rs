@@ -51,6 +51,13 @@ const MOVE: Statement = Statement {
     sql: "UPDATE webhooks SET position = $4, attempts = 0, due_at = 0 \
           WHERE workspace = $1 AND name = $2 AND position = $3",
 };
+/// Only as it was tried: one that is set anew is tried anew.
+const GIVE_UP: Statement = Statement {
+    name: "webhooks.give_up",
+    sql: "UPDATE webhooks SET position = $7, attempts = 0, due_at = 0 \
+          WHERE workspace = $1 AND name = $2 AND position = $3 AND url = $4 \
+          AND signing_key = $5 AND kinds = $6 AND attempts = $8 AND updated_at = $9",
+};
 const PUT_OFF: Statement = Statement {
     name: "webhooks.put_off",
     sql: "UPDATE webhooks SET attempts = $7, due_at = $8 \
@@ -237,22 +244,27 @@ impl<'a> Webhooks<'a> {
         let mut values = at(row);
         values.push(Value::Integer(stored(position)));
         let mut steps = vec![Step::must_change(MOVE, values)];
-        if let Some(Told { number, kind, outcome, attempts, detail }) = told {
-            let mut values = place(&row.workspace, &row.name);
-            values.extend([
-                Value::Integer(stored(number)),
-                Value::Text(kind),
-                Value::Text(outcome),
-                Value::Integer(attempts.into()),
-                Value::Text(detail),
-                Value::Integer(now_ms()),
-            ]);
-            steps.push(Step::new(LOG, values));
-            let mut values = place(&row.workspace, &row.name);
-            values.push(Value::Integer(KEPT));
-            steps.push(Step::new(TRIM, values));
-        }
+        steps.extend(told.map(|told| log(row, told)).into_iter().flatten());
         self.database.write_steps(&steps).await
+    }
+
+    /// Has a webhook be done with an event that did not arrive, however often it was tried. `false`,
+    /// and it is told of it still, if somebody else was faster, or it is set anew meanwhile: with
+    /// what it is set to now nobody has tried.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn give_up(&self, row: &WebhookRow, told: Told<'_>) -> Result<bool, StatementError> {
+        let kinds = row.kinds.join(" ");
+        let mut values = at(row);
+        values.extend(set_to(row, &kinds));
+        values.extend([
+            Value::Integer(stored(told.number)),
+            Value::Integer(row.attempts.into()),
+            Value::Integer(ms(row.updated_at)),
+        ]);
+        let [kept, trimmed] = log(row, told);
+        self.database.write_steps(&[Step::must_change(GIVE_UP, values), kept, trimmed]).await
     }
 
     /// Has the next event of a webhook be tried again later. `false` if somebody else was faster,
@@ -301,6 +313,23 @@ fn at(row: &WebhookRow) -> Vec<Value<'_>> {
 /// Where it goes, how it is signed, and what it is told of.
 fn set_to<'r>(row: &'r WebhookRow, kinds: &'r str) -> [Value<'r>; 3] {
     [Value::Text(row.url.as_str()), Value::Text(row.signing_key.as_str()), Value::Text(kinds)]
+}
+
+/// The steps that keep what became of an event, and no more than may be kept.
+fn log<'v>(row: &'v WebhookRow, told: Told<'v>) -> [Step<'v>; 2] {
+    let Told { number, kind, outcome, attempts, detail } = told;
+    let mut values = place(&row.workspace, &row.name);
+    values.extend([
+        Value::Integer(stored(number)),
+        Value::Text(kind),
+        Value::Text(outcome),
+        Value::Integer(attempts.into()),
+        Value::Text(detail),
+        Value::Integer(now_ms()),
+    ]);
+    let mut kept = place(&row.workspace, &row.name);
+    kept.push(Value::Integer(KEPT));
+    [Step::new(LOG, values), Step::new(TRIM, kept)]
 }
 
 fn stored(count: u64) -> i64 {

@@ -1,0 +1,38 @@
+//! What there is one of for each workspace, shared with its runs.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use narthex_model::WorkspaceId;
+
+/// One of each workspace, made when it is first asked for.
+#[derive(Debug)]
+pub(crate) struct ByWorkspace<T>(Mutex<HashMap<WorkspaceId, Arc<T>>>);
+
+impl<T: Default> ByWorkspace<T> {
+    /// With that of one workspace.
+    pub(crate) fn with(workspace: WorkspaceId, its: Arc<T>) -> Self {
+        Self(Mutex::new(HashMap::from([(workspace, its)])))
+    }
+
+    /// That of a workspace.
+    pub(crate) fn of(&self, workspace: &WorkspaceId) -> Arc<T> {
+        self.lock().entry(workspace.clone()).or_default().clone()
+    }
+
+    /// Forgets that of a workspace, and gives it to whoever has to empty it.
+    pub(crate) fn remove(&self, workspace: &WorkspaceId) -> Option<Arc<T>> {
+        self.lock().remove(workspace)
+    }
+
+    /// Those of all workspaces.
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

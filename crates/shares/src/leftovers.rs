@@ -1,0 +1,84 @@
+//! Hidden folders that a copy has left in its destination, since the daemon was killed meanwhile.
+//!
+//! Whoever uses such a folder holds a lock on it, which goes with its process. So what nobody has
+//! locked is nobody's any more, whichever daemon made it, on whichever host. Where the file system
+//! has no locks, nothing is removed.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{self, AtFlags, FlockOperation};
+use rustix::io::Errno;
+
+use crate::error::io_error;
+use crate::folder;
+use crate::transfer::{empty_all, open_folder};
+use crate::{Folder, ShareError};
+
+/// What is put in place when all of it is there.
+pub(crate) const INCOMING: &str = ".narthex-incoming";
+/// What was in that place before.
+pub(crate) const REPLACED: &str = ".narthex-replaced";
+/// The most names that are looked through.
+const NAMES_MAX: usize = 100_000;
+
+/// Whether a new hidden folder is one's own from now on: nobody else has taken it for left over.
+pub(crate) fn is_taken(folder: &OwnedFd) -> bool {
+    match fs::flock(folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => fs::fstat(folder).is_ok_and(|stat| stat.st_nlink > 0),
+        Err(Errno::WOULDBLOCK) => false,
+        // Nobody else can lock it here either.
+        Err(_) => true,
+    }
+}
+
+impl Folder {
+    /// Removes what copies into this folder have left that nobody finishes any more, and says how
+    /// many. What another copy uses now, of this process or of another one, stays. Of a folder with
+    /// more than 100,000 names nothing is removed.
+    ///
+    /// # Errors
+    /// When the folder cannot be read, or something cannot be removed.
+    pub fn remove_leftovers(&self) -> Result<usize, ShareError> {
+        let own = open_folder(self.fd(), ".", ".")?;
+        let names = folder::names(&own, NAMES_MAX).map_err(io_error("look for old copies"))?;
+        let mut removed = 0;
+        for name in names.into_iter().flatten() {
+            let Ok(name) = String::from_utf8(name) else { continue };
+            if is_name_of_ours(&name) && remove(&own, &name)? {
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+fn is_name_of_ours(name: &str) -> bool {
+    let rest = name.strip_prefix(INCOMING).or_else(|| name.strip_prefix(REPLACED));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let numbers = rest.and_then(|rest| rest.strip_prefix('-')?.split_once('-'));
+    numbers.is_some_and(|(process, number)| digits(process) && digits(number))
+}
+
+/// Removes one, unless it is no folder, or somebody uses it.
+fn remove(own: &OwnedFd, name: &str) -> Result<bool, ShareError> {
+    let Ok(left) = open_folder(own.as_fd(), name, name) else { return Ok(false) };
+    if fs::flock(&left, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(false);
+    }
+    // It may have been put in its place before it was locked here.
+    let Ok(again) = open_folder(own.as_fd(), name, name) else { return Ok(false) };
+    if !is_same(&left, &again) {
+        return Ok(false);
+    }
+    empty_all(&left, name, 0)?;
+    match fs::unlinkat(own, name, AtFlags::REMOVEDIR) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(io_error("remove an old copy")(error.into())),
+    }
+}
+
+fn is_same(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let place = |folder| fs::fstat(folder).map(|stat| (stat.st_dev, stat.st_ino));
+    place(one).is_ok_and(|one| place(other) == Ok(one))
+}
