@@ -1,7 +1,7 @@
 //! What one decision costs: `decision_bench [DECISIONS]` prints one line of JSON.
 //!
 //! Each decision is a whole one of policy, on a call that is allowed, in a workspace with ten
-//! thousand grants; with no rules, and with a hundred of which none matches.
+//! thousand grants; with no rules, and with a hundred of which none or one matches.
 
 #![expect(clippy::print_stdout, reason = "printing is its purpose")]
 
@@ -26,19 +26,22 @@ const ROUNDS: usize = 9;
 
 fn main() -> Outcome<()> {
     let decisions = std::env::args().nth(1).map_or(Ok(2_000), |text| text.parse::<u32>())?;
-    let plain = |at: usize| {
-        format!("resource.name == \"other_{at}\" && principal.agent_type == \"orchestrator\"")
-    };
+    let plain =
+        |at: usize| format!("resource.name == \"other_{at}\" && principal.name == \"writer\"");
     let asking = |at: usize| {
         format!("context.arguments has path && context.arguments.path like \"/etc/{at}/*\"")
     };
     let named = |at: usize| format!("resource.name == \"other_{at}\"");
+    // What it requires is granted.
+    let last = format!("forbid(principal, action, resource ) when {{ {} }};", plain(RULES - 1));
+    let matching = format!("@approval(\"files.write7\") {}", last.replace("other_99", "write"));
     let cases = [
         ("nothing is gated, no rules", false, String::new()),
         ("a gated tool, no rules", true, String::new()),
         ("100 rules about servers of their own", true, rules("in Server::\"s{}\"", named)),
         ("100 rules about names and agents", true, rules("", plain)),
         ("100 rules about an argument", true, rules("", asking)),
+        ("100 rules, one of which matches", true, rules("", plain).replacen(&last, &matching, 1)),
     ];
     let mut measured = Vec::new();
     for (name, is_gated, text) in cases {

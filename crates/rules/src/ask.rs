@@ -16,6 +16,7 @@ use narthex_policy::{Arguments, Forbidding, Item, Question, Rules, Ruling};
 use crate::{
     RuleSet,
     arguments::ARGUMENTS,
+    part::{Part, number},
     set::{Group, Head, HeadResource, Rule},
     values,
 };
@@ -46,7 +47,7 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
     }
 });
 
-static AUTHORIZER: LazyLock<Authorizer> = LazyLock::new(Authorizer::new);
+pub(crate) static AUTHORIZER: LazyLock<Authorizer> = LazyLock::new(Authorizer::new);
 
 /// A question in the words of the schema.
 struct Asked {
@@ -124,18 +125,21 @@ fn tell(rule: &Rule) {
 impl Matches {
     /// Asks those rules of a group that may be about this.
     fn find(&mut self, group: &Group, asked: &Asked, context: Values) {
-        let mut sets = asked.heads.iter().filter_map(|head| group.by_head.get(head)).peekable();
-        if sets.peek().is_none() {
+        let mut parts = asked.heads.iter().filter_map(|head| group.by_head.get(head)).peekable();
+        if parts.peek().is_none() {
             return;
         }
         let request = Context::from_pairs(context).ok().and_then(|context| {
             let (principal, resource) = (asked.principal.clone(), asked.resource.clone());
             Request::new(principal, TYPES.call.clone(), resource, context, None).ok()
         });
-        for set in sets {
-            match &request {
-                Some(request) => self.take(set, request, &asked.entities),
-                None => self.fail(set),
+        for part in parts {
+            let Some(request) = &request else {
+                self.fail(part);
+                continue;
+            };
+            for set in part.sets_for(request, &asked.entities) {
+                self.take(set, request, &asked.entities);
             }
         }
     }
@@ -143,26 +147,20 @@ impl Matches {
     fn take(&mut self, set: &PolicySet, request: &Request, entities: &Entities) {
         let response = AUTHORIZER.is_authorized(request, set, entities);
         let said = response.diagnostics();
-        self.all.extend(said.reason().filter_map(|id| number(id.as_ref())));
+        self.all.extend(said.reason().filter_map(number));
         for error in said.errors() {
             let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
-            let number = number(error.policy_id().as_ref());
+            let number = number(error.policy_id());
             self.all.extend(number);
             self.failed.extend(number);
         }
     }
 
-    fn fail(&mut self, set: &PolicySet) {
-        let numbers: Vec<_> =
-            set.policies().filter_map(|policy| number(policy.id().as_ref())).collect();
+    fn fail(&mut self, part: &Part) {
+        let numbers: Vec<_> = part.rules().filter_map(|rule| number(rule.id())).collect();
         self.all.extend_from_slice(&numbers);
         self.failed.extend(numbers);
     }
-}
-
-/// Rules are numbered when they are compiled.
-fn number(id: &str) -> Option<usize> {
-    id.parse().ok()
 }
 
 impl Asked {

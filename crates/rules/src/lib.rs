@@ -6,6 +6,7 @@
 mod arguments;
 mod ask;
 mod fault;
+mod part;
 mod schema;
 mod set;
 mod values;

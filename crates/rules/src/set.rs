@@ -16,6 +16,7 @@ use crate::{
     RuleFault, RuleFaults,
     arguments::Asked,
     fault::{invalid, line_of, suspicious, unreadable},
+    part::Part,
     schema,
 };
 
@@ -55,7 +56,7 @@ pub(crate) struct Rule {
 /// asks every rule.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    pub(crate) by_head: HashMap<Head, PolicySet>,
+    pub(crate) by_head: HashMap<Head, Part>,
 }
 
 /// What the head of a rule names.
@@ -112,6 +113,8 @@ impl RuleSet {
             group.add(policy, set.rules.len());
             set.rules.push(rule);
         }
+        set.plain.join();
+        set.asking.join();
         if faults.is_empty() { Ok(set) } else { Err(RuleFaults(cut(faults))) }
     }
 
@@ -147,8 +150,12 @@ impl Group {
     /// Adds a rule by its number.
     fn add(&mut self, policy: &Policy, number: usize) {
         let numbered = policy.new_id(PolicyId::new(number.to_string()));
-        let set = self.by_head.entry(Head::of(policy)).or_default();
-        set.add(numbered).expect("each rule has a number of its own");
+        self.by_head.entry(Head::of(policy)).or_default().add(numbered);
+    }
+
+    /// Makes it ready to be asked.
+    fn join(&mut self) {
+        self.by_head.values_mut().for_each(Part::join);
     }
 }
 
