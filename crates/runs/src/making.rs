@@ -107,6 +107,10 @@ impl Runs {
                 },
             )?;
         let kept = draft.kept_agent();
+        if kept.is_some() && !now.agent.active {
+            let why = "its agent is not active any more; an author sets `active`";
+            return Err(RunError::SessionOver { id: session.id, why });
+        }
         let mut parts = match kept {
             Some(kept) => kept.parts().ok_or(over(session.id))?,
             None => now,
