@@ -129,6 +129,8 @@ kinds! {
     SIGNED_IN = "principal.signed_in";
     /// Somebody has signed out, or a new sign-in in the same browser took the place of theirs.
     SIGNED_OUT = "principal.signed_out";
+    /// A session was set aside until somebody has it go on, and its runs have ended.
+    SESSION_SUSPENDED = "session.suspended";
     /// A session has ended, and all its runs have.
     SESSION_ENDED = "session.ended";
     /// A tool was called, or a call of one was refused.

@@ -39,7 +39,7 @@ pub use own::{CallArgs, ConnectArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
 pub use runs::{ClaimArgs, CreateArgs, EndArgs, RunCommand, SessionsCommand};
 pub use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
-pub use sessions::{SessionEventsArgs, SessionMessageArgs};
+pub use sessions::{SessionEventsArgs, SessionMessageArgs, SessionResumeArgs};
 pub use shares::{CommentShareArgs, GetShareArgs, SharesCommand};
 pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
 pub use users::{CreateUserArgs, PasskeysCommand, UsersCommand};

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
-use crate::{SessionEventsArgs, SessionMessageArgs, WorkspaceArgs};
+use crate::{SessionEventsArgs, SessionMessageArgs, SessionResumeArgs, WorkspaceArgs};
 
 /// What can be done with runs: each has a token of its own, and the servers that it was created
 /// with.
@@ -138,6 +138,18 @@ pub enum SessionsCommand {
     Events(SessionEventsArgs),
     /// Say something to the agent of a session
     Message(SessionMessageArgs),
+    /// Set a session aside: its runs end, and what they were made of is kept for the next one
+    #[command(after_help = "Example:\n  narthex sessions suspend ID\n  \
+        narthex sessions resume ID\n\n\
+        Nobody but `resume` has it go on. Its children go on by themselves.")]
+    Suspend {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Have a session go on with a new run
+    Resume(SessionResumeArgs),
     /// End a session with all its runs; it cannot go on any more
     #[command(after_help = "Example:\n  narthex sessions end ID")]
     End {

@@ -1,6 +1,6 @@
 //! What is said of the commands for events of sessions.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
@@ -51,6 +51,36 @@ pub struct SessionMessageArgs {
     /// For how long an agent may read it, such as 10m or 2h; without it, for good
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub expires_in: Option<Duration>,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex sessions resume ID\n  \
+    narthex sessions resume ID --prompt \"Go on where you were.\" --expires-in 2h\n  \
+    narthex sessions resume ID request.json --json | jq .data.mcpServers\n\n\
+    A session that was suspended goes on with what its last run had, and the newest values of its\n\
+    secrets; any other with what its agent is now. A server that fails is left out, and\n\
+    `narthex sessions events ID` tells so.")]
+pub struct SessionResumeArgs {
+    /// The session
+    pub id: String,
+    /// A JSON file with what its next run has: prompt, scope, user, expires_in, direct, sockets;
+    /// `-` reads it from standard input
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// What the model is told
+    #[arg(long)]
+    pub prompt: Option<String>,
+    /// The human who drives it, by name or id
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// After what time the run ends by itself, such as 30m or 2h; 24 hours if it is not said
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub expires_in: Option<Duration>,
+    /// Give the run Unix sockets as well
+    #[arg(long)]
+    pub sockets: bool,
     #[command(flatten)]
     pub place: WorkspaceArgs,
 }

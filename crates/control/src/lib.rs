@@ -48,7 +48,9 @@ pub use narthex_live::KeyedLock;
 pub use narthex_live::{POLL, STALE, Speaker};
 pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
 pub use narthex_model::AgentEnv;
-pub use narthex_resolve::{LookUp, Variables, VariablesError};
+pub use narthex_resolve::{
+    LookUp, ManifestFault, TakenApart, Variables, VariablesError, is_manifest, take_apart,
+};
 pub use narthex_rules::{RuleFault, RuleFaults, RuleSet, SCHEMA as POLICY_SCHEMA};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,

@@ -1,9 +1,9 @@
 //! What desktop clients keep their servers in, `{"mcpServers": {…}}`, pasted as a file: each of
 //! them becomes a server of the catalog (X-M12, D7).
 
+use narthex_model::SecretName;
 use serde_json::{Map, Value, json};
 
-use super::agent_file::{invalid, is_secret, object, value};
 use crate::DocumentError;
 
 /// Servers, and what of them was written in another way, in words for people.
@@ -110,6 +110,70 @@ fn headers(
         server.insert("default_config".to_owned(), config.into());
     }
     Ok(())
+}
+
+/// A value as the catalog writes it, and what to tell people of it. `${VAR}` alone is a secret of
+/// the workspace where there may be one; else, and inside a longer text, a variable of the daemon.
+fn value(
+    written: &Value,
+    at: &str,
+    may_be_secret: bool,
+) -> Result<(String, Option<String>), DocumentError> {
+    let written = match written {
+        Value::String(text) => text.clone(),
+        Value::Number(_) | Value::Bool(_) => written.to_string(),
+        _ => return Err(invalid(at, "a text belongs here")),
+    };
+    if may_be_secret && is_secret(&written) {
+        let notice = format!("{at}: `{written}` is read as the secret of that name");
+        return Ok((written, Some(notice)));
+    }
+    let rewritten = rewritten(&written);
+    let notice = (rewritten != written).then(|| {
+        format!("{at}: `{written}` is read as `{rewritten}`, with variables of the daemon")
+    });
+    Ok((rewritten, notice))
+}
+
+fn rewritten(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let name = after.split_once('}').filter(|(name, _)| is_name(name));
+        match name {
+            Some((name, behind)) => {
+                out.push_str(&format!("${{env.{name}}}"));
+                rest = behind;
+            }
+            None => {
+                // Not a variable: text, as it was.
+                out.push_str("$${");
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn is_secret(text: &str) -> bool {
+    let inside = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    inside.is_some_and(|name| SecretName::new(name).is_ok())
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn object<'v>(value: &'v Value, at: &str) -> Result<&'v Map<String, Value>, DocumentError> {
+    value.as_object().ok_or_else(|| invalid(at, "an object belongs here"))
+}
+
+fn invalid(at: &str, remedy: &str) -> DocumentError {
+    DocumentError::Invalid(format!("`{at}` cannot be used; {remedy}"))
 }
 
 #[cfg(test)]

@@ -50,6 +50,16 @@ kinds! {
     SessionCreated = "session.created";
     /// A further run begins in the session.
     SessionResumed = "session.resumed";
+    /// The session is set aside until somebody has it go on; its runs have ended.
+    SessionSuspended = "session.suspended";
+    /// A server of a run is mounted (R-E31).
+    McpMount = "mcp.mount";
+    /// A server of a run was given back (R-E31).
+    McpUnmount = "mcp.unmount";
+    /// A server of a run does not start, or is lost (R-E40).
+    McpError = "mcp.error";
+    /// A server of a run that was lost is back (R-E41).
+    McpReconnect = "mcp.reconnect";
     /// A run that was to begin in the session, or to be started by it, was refused.
     SessionRunRefused = "session.run_refused";
     /// The agent is done, in its own words.
@@ -99,7 +109,12 @@ impl EventKind {
             | Self::SessionWake
             | Self::SessionMessageUnread
             | Self::SessionMessageUndelivered
-            | Self::SessionEnded => false,
+            | Self::SessionEnded
+            | Self::SessionSuspended
+            | Self::McpMount
+            | Self::McpUnmount
+            | Self::McpError
+            | Self::McpReconnect => false,
         }
     }
 }

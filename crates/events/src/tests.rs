@@ -74,6 +74,7 @@ async fn begin(store: &Store, place: &EventPlace) {
         awaited: None,
         spawned: None,
         is_owed: false,
+        suspended_at: None,
     };
     assert!(store.runs().create(run, Some(&row)).await.unwrap().is_some());
 }

@@ -291,6 +291,8 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/sessions", READ, SEE_RUNS, Target::Sessions),
     member("/api/workspaces/{workspace}/sessions/{id}", READ, SEE_RUNS, Target::Session),
     member("/api/workspaces/{workspace}/sessions/{id}", "DELETE", RUN, Target::Session),
+    member("/api/workspaces/{workspace}/sessions/{id}/suspend", "POST", RUN, Target::Session),
+    member("/api/workspaces/{workspace}/sessions/{id}/resume", "POST", RUN, Target::Session),
     member("/api/workspaces/{workspace}/sessions/{id}/usage", "POST", RUN, Target::Session),
     // Of its own session a run sees what happens, and what people say.
     route(

@@ -19,6 +19,7 @@ mod policy;
 mod query;
 mod runs;
 mod secrets;
+mod sessions;
 mod shares;
 mod traffic;
 mod transfer;

@@ -171,7 +171,7 @@ impl Connection {
         !self.is_ending() && self.found.load().state != ServerState::Error
     }
 
-    fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         self.retired.is_cancelled() || self.cut.is_cancelled()
     }
 

@@ -38,7 +38,7 @@ pub use mount::{
 };
 pub use narthex_upstream::CutReason;
 pub use outcome::{ServerResult, VerbError};
-pub use pool::Mount;
+pub use pool::{Mount, WatchedMount};
 pub use registry::{Applied, Enabling, Notice, OpenError, Registry, RegistryOptions};
 pub use snapshot::{ConnectionId, Found, ServerRow, Snapshot};
 pub use subscription::{Subscription, Update};

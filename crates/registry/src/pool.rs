@@ -83,7 +83,54 @@ struct Mounted {
     variants: Mutex<Vec<Weak<ServerDefinition>>>,
 }
 
+/// What becomes of a mounted server, for whoever tells it: no reference, so it holds nothing.
+#[derive(Debug, Clone)]
+pub struct WatchedMount {
+    alias: Alias,
+    connection: Arc<Connection>,
+    changes: watch::Receiver<u64>,
+}
+
+impl WatchedMount {
+    /// The server's alias.
+    #[must_use]
+    pub fn alias(&self) -> &Alias {
+        &self.alias
+    }
+
+    /// What is known of the server now.
+    #[must_use]
+    pub fn found(&self) -> Arc<Found> {
+        self.connection.found()
+    }
+
+    /// Waits until something about the server has changed; never returns once nothing can.
+    pub async fn changed(&mut self) {
+        if self.changes.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether anybody still has it mounted.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        !self.connection.is_ending()
+    }
+
+    /// Waits until the server has ended, and tells how.
+    pub async fn ended(&self) -> Ended {
+        self.connection.ended().await
+    }
+}
+
 impl Mount {
+    /// What becomes of the server from now on, seen without holding it.
+    #[must_use]
+    pub fn watched(&self) -> WatchedMount {
+        let connection = self.held.connection.clone();
+        WatchedMount { alias: self.alias().clone(), changes: connection.changes(), connection }
+    }
+
     /// A reference as whoever connected first defines it.
     fn first(held: Arc<Mounted>) -> Self {
         let definition = held.connection.definition.clone();

@@ -84,8 +84,12 @@ pub struct Found {
     pub dialect: Option<Dialect>,
     /// Attempts to reconnect since it was lost, while it is not back.
     pub attempt: u32,
-    /// How often it came back after it was lost.
+    /// How often it was lost, and why the last time.
+    pub losses: u64,
+    pub loss: Option<Arc<str>>,
+    /// How often it came back after it was lost, and which attempt that was the last time, from 1.
     pub reconnects: u64,
+    pub reconnected_by: u32,
     /// How often it had to be killed, since it did not end when it was told to.
     pub forced_kills: u64,
     /// What the server's processes wrote to stderr, over all starts and changes of its
@@ -111,7 +115,10 @@ impl Found {
             changed: 0,
             dialect: None,
             attempt: 0,
+            losses: 0,
+            loss: None,
             reconnects: 0,
+            reconnected_by: 0,
             forced_kills: 0,
             log: LogRing::default(),
             last_check: None,

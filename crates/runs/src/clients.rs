@@ -181,6 +181,10 @@ impl Runs {
         }
         let by = || Creator::Member(client.account.actor(), None);
         if let Some(session) = client.row.session {
+            let suspended = self.store()?.suspended().find(workspace, session).await;
+            if suspended.map_err(ControlError::Store)?.is_some() {
+                return Err(RunError::Suspended(session));
+            }
             let mut again = asked.clone();
             again.remove("params");
             again.insert("type".to_owned(), json!("resume_session"));

@@ -1,33 +1,29 @@
 //! A run's creation: all that is wrong is told at once, and a run that is refused leaves nothing.
 
 use std::{
-    collections::BTreeMap,
-    mem::take,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use narthex_audit::ActorKind;
-use narthex_control::{By, CatalogError, Control, ControlError};
+use narthex_control::{By, ControlError};
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{
-    AgentEnv, AgentName, Alias, EnvName, ErrorKind, PrincipalId, SecretName, WorkspaceId,
-};
-use narthex_policy::RunPolicy;
-use narthex_registry::{FirstLists, HeldBack, KeptFurther, MountFault, MountSet};
-use narthex_resolve::{Agent, Parsed, RunKind, RunRequest};
+use narthex_model::{AgentEnv, Alias, Pid, PrincipalId, WorkspaceId};
+use narthex_registry::{FirstLists, HeldBack, KeptFurther, MountFault};
+use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
-use narthex_traffic::RunMeters;
 
 use crate::{
-    DirectServers, OpenSockets, RUNS_MAX, RunError, RunFault, Runs, asked,
+    DirectServers, OpenSockets, RUNS_MAX, RunError, RunFault, Runs,
     definitions::LookedAt,
     driver::{Awaited, Creator, Place},
     family::Parent,
-    frozen::{Frozen, FrozenAgent, Inputs, Made, run_place},
+    frozen::{Frozen, FrozenAgent, Inputs, run_place},
     instant,
     keep::Told,
-    prepare::{self, Failed, Of, Opened, Prepared},
+    making::Making,
+    mounting::Mounting,
+    prepare::{self, Prepared},
+    suspending::Former,
 };
 
 /// How long a run lives whose creator does not say.
@@ -58,6 +54,9 @@ pub struct Created {
     pub sockets: Option<OpenSockets>,
     /// The values for the agent's own environment; empty for a run that was created by another.
     pub agent_env: AgentEnv,
+    /// The numbers of the earlier runs of its session, the oldest first: paths with them mean its
+    /// servers as well (R-D1).
+    pub former_pids: Vec<Pid>,
 }
 
 /// What is to be created.
@@ -76,24 +75,8 @@ pub(crate) struct Draft {
     pub(crate) expires_at: SystemTime,
     /// Whether it begins because its session is noted to go on by itself.
     pub(crate) is_owed: bool,
-}
-
-/// What a run would consist of, before any of it is started.
-pub(crate) struct Ready {
-    prepared: Prepared,
-    meters: RunMeters,
-    made: Made,
-    agent_env: AgentEnv,
-}
-
-/// What a run consists of before it begins.
-struct Making {
-    set: MountSet,
-    /// Without what is mounted.
-    prepared: Prepared,
-    meters: RunMeters,
-    made: Made,
-    agent_env: AgentEnv,
+    /// What the session goes on from, if it does.
+    pub(crate) former: Option<Former>,
 }
 
 impl Runs {
@@ -159,6 +142,7 @@ impl Runs {
         let driver = self.driver(&workspace, &request, &by, parent.as_ref())?;
         let awaited = by.awaited().cloned();
         let is_owed = matches!(by, Creator::Platform(..));
+        let may_have_own = by.is_operator();
         let by = by.by();
         let token = RunToken::generate().map_err(RunError::Randomness)?;
         let life = request.expires_in.map_or(LIFE, Duration::from_secs);
@@ -166,11 +150,12 @@ impl Runs {
         if let Some(parent) = &parent {
             expires_at = expires_at.min(parent.row.expires_at);
         }
-        let (session, inputs) = match request.kind {
-            RunKind::StartSession => (self.new_session(&workspace, &request, &by.id)?, None),
+        let (session, inputs, former) = match request.kind {
+            RunKind::StartSession => (self.new_session(&workspace, &request, &by.id)?, None, None),
             RunKind::ResumeSession => {
-                let (session, inputs) = self.resumed(&workspace, &request).await?;
-                (session, Some(inputs))
+                let (session, inputs, former) =
+                    self.resumed(&workspace, &request, may_have_own).await?;
+                (session, Some(inputs), Some(former))
             }
         };
         let parent_id = parent.as_ref().map(|parent| parent.row.id);
@@ -193,118 +178,8 @@ impl Runs {
             inputs,
             expires_at,
             is_owed,
+            former,
         })
-    }
-
-    /// Has everything ready that the run needs, with its servers mounted.
-    async fn making(&self, draft: &Draft) -> Result<Making, RunError> {
-        let Ready { mut prepared, meters, made, agent_env } = self.ready(draft).await?;
-        let set = self.mount(take(&mut prepared.servers), true).await?;
-        Ok(Making { set, prepared, meters, made, agent_env })
-    }
-
-    /// Finds all that is wrong with a run before anything of it is started.
-    pub(crate) async fn ready(&self, draft: &Draft) -> Result<Ready, RunError> {
-        let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let (mut prepared, made, agent_env) = match draft.request.has_own_servers {
-            true => self.own(draft, isolation)?,
-            false => self.of_agent(draft, isolation).await?,
-        };
-        let (optional, failed): (Vec<_>, Vec<_>) =
-            take(&mut prepared.failed).into_iter().partition(|server| server.is_optional);
-        if !failed.is_empty() {
-            return Err(RunError::Entries(failed.iter().map(Failed::fault).collect()));
-        }
-        prepared.skipped.extend(optional.iter().map(Failed::fault));
-        let agent = made.agent().map(|agent| agent.name.as_str());
-        let counted = take(&mut prepared.counted);
-        let limits = self.control().run_limits(&draft.workspace, agent, counted).await?;
-        let (meters, budget) = limits;
-        let servers = prepared.servers.iter().map(|server| &*server.definition);
-        budget.check(servers).map_err(RunError::OverBudget)?;
-        Ok(Ready { prepared, meters, made, agent_env })
-    }
-
-    fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made, AgentEnv), RunError> {
-        let snapshot = self.shared.gateway.registry().snapshot();
-        let options = &self.shared.options;
-        let prepared = asked::read(&draft.text, options, Some(&snapshot), isolation)?;
-        if prepared.policy != RunPolicy::default() && !self.is_home(&draft.workspace) {
-            let text = "`tools` names servers of the local configuration, which other workspaces \
-                        do not have; give the run servers of its own";
-            return Err(RunError::Malformed(text.to_owned()));
-        }
-        Ok((prepared, Made::Own(draft.text.clone()), AgentEnv::default()))
-    }
-
-    async fn of_agent(
-        &self,
-        draft: &Draft,
-        isolation: u64,
-    ) -> Result<(Prepared, Made, AgentEnv), RunError> {
-        let Draft { workspace, request, session, .. } = draft;
-        let name = match &request.agent_name {
-            Some(name) => name.clone(),
-            None => AgentName::new(&session.agent)
-                .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
-        };
-        let parts = Control::agent_parts(self.store()?, workspace, &name).await.map_err(
-            |error| match error.kind() {
-                ErrorKind::NotFound if is_unknown_object(&error) => RunError::NoAgent(name),
-                _ => error.into(),
-            },
-        )?;
-        self.check_executor(draft, &parts.agent)?;
-        let inputs = match request.kind {
-            RunKind::StartSession => self.inputs(draft, &parts.agent).await?,
-            RunKind::ResumeSession => draft.inputs.clone(),
-        };
-        let scope = match &draft.parent {
-            Some(parent) => parent.scope.of_child(&request.scope),
-            None => request.scope.clone(),
-        };
-        let vault = self.vault()?;
-        let variables = self.control().variables();
-        let env = self.bound_env(draft, &parts.agent).await?;
-        let opened = Opened::newest(vault, workspace, &parts, variables, &env).await;
-        let opened = opened.map_err(ControlError::from)?;
-        let (run, session) = (draft.token.run_id(), session.id);
-        let (inputs, scope, is_direct) = (&inputs, &scope, request.is_direct);
-        let built_in_url = self.shared.options.built_in_url.as_deref();
-        let env_names = &env;
-        let of = Of {
-            workspace,
-            run,
-            session,
-            inputs,
-            scope,
-            variables,
-            driver: draft.driver.as_ref(),
-            env: env_names,
-            is_direct,
-            built_in_url,
-        };
-        let prepared = prepare::agent(of, &parts, &opened, isolation)?;
-        let agent_env = opened.agent_env(&env);
-        let frozen = FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions(), env);
-        Ok((prepared, Made::Agent(Box::new(frozen)), agent_env))
-    }
-
-    /// What the agent gets into its own environment. A run that creates another is told no values
-    /// (X-M32): it could hand them on to whom they are not meant for.
-    async fn bound_env(
-        &self,
-        draft: &Draft,
-        agent: &Agent,
-    ) -> Result<BTreeMap<EnvName, SecretName>, RunError> {
-        match draft.by.kind {
-            // Only the program that carries it out is told.
-            _ if agent.executor.is_some() => {}
-            // And nobody is told of what begins by itself.
-            ActorKind::Run | ActorKind::Client | ActorKind::System => return Ok(BTreeMap::new()),
-            _ => {}
-        }
-        Ok(self.control().env_names(&draft.workspace).await?.secrets(&agent.name))
     }
 
     /// Lets the run begin and keeps it. The row comes last: what it is not in has never been.
@@ -318,14 +193,15 @@ impl Runs {
         let Prepared { policy, skipped, direct, built_in, secrets, withheld, .. } = prepared;
         warnings.extend(prepared.warnings);
         let id = draft.token.run_id();
-        let inputs = made.agent().map(|agent| agent.inputs.text());
+        let inputs = made.inputs().text();
         let agent_type = made.agent().map(FrozenAgent::agent_type);
         let executor = made.agent().and_then(FrozenAgent::executor);
+        let mounting = Mounting::of(&set).without(&skipped);
         let first = FirstLists::of(&set);
         let looked = self.look_at_all((&draft.workspace, id), &prepared.pinned, first).await?;
         let LookedAt { first, lists, held, warnings: found } = looked;
         warnings.extend(found);
-        let (prompt, further) = (draft.request.prompt.clone(), KeptFurther::default());
+        let (prompt, further) = (draft.prompt(), KeptFurther::default());
         let frozen = Frozen { prompt, of: made, lists, further, held: held.clone() };
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
         let session = self.sealed_session(&draft, inputs).await?;
@@ -354,22 +230,26 @@ impl Runs {
         let (row, sockets) = match beginning.await {
             Ok(begun) => begun,
             Err(error) => {
-                self.shared.gateway.end_run(id).await;
+                self.let_go(id).await;
                 return Err(error);
             }
         };
         self.shared.expiries.add(instant(row.expires_at), id);
         if row.waiting.is_some() {
             // It begins again for whoever claims it.
-            self.shared.gateway.end_run(id).await;
+            self.let_go(id).await;
             self.call_executors();
-        } else if let Err(error) = self.take_turns(&run, &row).await {
-            tracing::warn!(run.id = %id, "a run begins once its token is shown: {error}");
+        } else {
+            self.tell_mounted(&row, mounting, self.source(&draft)).await;
+            if let Err(error) = self.take_turns(&run, &row).await {
+                tracing::warn!(run.id = %id, "a run begins once its token is shown: {error}");
+            }
         }
         if let Some(permit) = draft.parent.and_then(|parent| parent.permit) {
             permit.used();
         }
-        let token = draft.token;
+        let (token, former) = (draft.token, draft.former);
+        let former_pids = former.map(|former| former.pids).unwrap_or_default();
         Ok(Created {
             row,
             run,
@@ -381,13 +261,7 @@ impl Runs {
             direct,
             sockets,
             agent_env,
+            former_pids,
         })
     }
-}
-
-/// Why a session without an agent does not go on.
-pub(crate) const OWN_SERVERS: &str = "its run had servers of its own; create a new one";
-
-fn is_unknown_object(error: &ControlError) -> bool {
-    matches!(error, ControlError::Catalog(CatalogError::Unknown { .. }))
 }

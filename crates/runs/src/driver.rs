@@ -55,6 +55,15 @@ impl Creator {
         }
     }
 
+    /// Whether they may say what is started on this host.
+    pub(crate) fn is_operator(&self) -> bool {
+        match self {
+            Self::Operator(..) => true,
+            Self::Unproved { is_operator, .. } => *is_operator,
+            Self::Member(..) | Self::Platform(..) | Self::Run(_) | Self::Spawner(..) => false,
+        }
+    }
+
     /// Who the record says began it.
     pub(crate) fn by(self) -> By {
         match self {

@@ -87,6 +87,12 @@ pub enum RunError {
     /// The run that should be its parent does not live here.
     #[error("`parent_run_id`: there is no such run here that lives")]
     NoParent,
+    /// The session is set aside, and goes on by itself for nobody.
+    #[error(
+        "the session `{0}` is suspended; an operator has it go on with \
+         `narthex sessions resume {0}`"
+    )]
+    Suspended(SessionId),
     /// The session has ended, or cannot go on.
     #[error("the session `{id}` does not go on: {why}")]
     SessionOver {
@@ -206,7 +212,8 @@ impl RunError {
             Self::SingleChild(_) => ErrorKind::Conflict,
             Self::CallerOver | Self::ReportTaken(_) | Self::NotPending(..) => ErrorKind::Conflict,
             Self::UnknownSession(_) => ErrorKind::NotFound,
-            Self::SessionOver { .. } | Self::HasEnded(_) | Self::Changed => ErrorKind::Conflict,
+            Self::SessionOver { .. } | Self::Suspended(_) => ErrorKind::Conflict,
+            Self::HasEnded(_) | Self::Changed => ErrorKind::Conflict,
             Self::Control(error) => error.kind(),
             Self::Sharing(error) => error.kind(),
             Self::Entries(faults) => {

@@ -266,11 +266,11 @@ impl Runs {
         let caller_scope = draft.parent.as_ref().and_then(Parent::own_scope);
         if given.is_some() || agent.executor.is_none() {
             let (project_dir, has_own_folder) = (given, false);
-            return Ok(Inputs { params, project_dir, has_own_folder, caller_scope });
+            return Ok(Inputs { params, project_dir, has_own_folder, caller_scope, own: None });
         }
         let own = self.made_folder(&draft.workspace, draft.session.id).await?;
         let project_dir = Some(own.to_string_lossy().into_owned());
-        Ok(Inputs { params, project_dir, has_own_folder: true, caller_scope })
+        Ok(Inputs { params, project_dir, has_own_folder: true, caller_scope, own: None })
     }
 
     /// The folder that a session has for itself, which is there from then on.

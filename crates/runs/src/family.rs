@@ -19,9 +19,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     RunError, Runs,
-    create::OWN_SERVERS,
     driver::{Awaited, Creator},
-    frozen::{Frozen, Inputs, Made, run_place, session_place},
+    frozen::{Frozen, Made, run_place},
 };
 
 /// How long a day is.
@@ -312,35 +311,6 @@ impl Runs {
             created_by: by.to_owned(),
             ended_at: None,
         })
-    }
-
-    /// The session that goes on, and what it began with (O85).
-    pub(crate) async fn resumed(
-        &self,
-        workspace: &WorkspaceId,
-        request: &RunRequest,
-    ) -> Result<(SessionRow, Inputs), RunError> {
-        let text = request.session_id.as_deref().unwrap_or_default();
-        let unknown = || RunError::UnknownSession(text.chars().take(100).collect());
-        let id = SessionId::parse(text).ok_or_else(unknown)?;
-        let sessions = self.store()?.sessions();
-        let found = sessions.find(workspace, id).await.map_err(ControlError::Store)?;
-        let session = found.ok_or_else(unknown)?;
-        let over = |why| RunError::SessionOver { id, why };
-        if session.ended_at.is_some() {
-            return Err(over("it has ended"));
-        }
-        if session.agent.is_empty() {
-            return Err(over(OWN_SERVERS));
-        }
-        if request.agent_name.as_ref().is_some_and(|name| name.as_str() != session.agent) {
-            return Err(over("it is another agent's; leave `agent_name` out"));
-        }
-        let place = session_place(id);
-        let opened = self.vault()?.open_document(workspace, &place, &session.sealed).await;
-        let inputs = Inputs::read(&opened.map_err(ControlError::from)?);
-        let inputs = inputs.ok_or_else(|| over("what it began with cannot be read any more"))?;
-        Ok((session, inputs))
     }
 
     /// What a run that lives is frozen with.

@@ -48,6 +48,40 @@ impl Made {
             Self::Own(_) => None,
         }
     }
+
+    /// What its session begins with.
+    pub(crate) fn inputs(&self) -> Inputs {
+        match self {
+            Self::Agent(agent) => agent.inputs.clone(),
+            Self::Own(text) => Inputs { own: Some(text.clone()), ..Inputs::default() },
+        }
+    }
+}
+
+/// What the last run of a session that is set aside was made of, as it is sealed: references alone.
+/// What its servers had is not in it: the next run finds that out anew.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Suspended {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prompt: Option<String>,
+    pub(crate) of: Made,
+}
+
+impl Suspended {
+    pub(crate) fn new(frozen: Frozen) -> Self {
+        let Frozen { prompt, of, lists: _, further: _, held: _ } = frozen;
+        Self { prompt, of }
+    }
+
+    /// As it is sealed.
+    pub(crate) fn text(&self) -> Secret {
+        text(self)
+    }
+
+    /// Reads it again. `None` if this version does not understand it.
+    pub(crate) fn read(text: &Secret) -> Option<Self> {
+        serde_json::from_str(text.expose()).ok()
+    }
 }
 
 /// An agent with all that one run of it is made of.
@@ -81,6 +115,9 @@ pub(crate) struct Inputs {
     /// The scope of the run that began the session by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) caller_scope: Option<Map<String, Value>>,
+    /// The request with servers of its own, of a session that has no agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) own: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -180,6 +217,11 @@ impl Inputs {
 /// Where what a run is frozen with is sealed for.
 pub(crate) fn run_place(id: RunId) -> String {
     format!("run {id}")
+}
+
+/// Where what the last run of a session that is set aside was made of is sealed for.
+pub(crate) fn suspended_place(id: SessionId) -> String {
+    format!("suspended {id}")
 }
 
 /// Where what a session begins with is sealed for.

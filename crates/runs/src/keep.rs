@@ -63,12 +63,16 @@ impl Runs {
     async fn tell_begun(&self, draft: &Draft, row: &RunRow) {
         let is_new = draft.request.kind == RunKind::StartSession;
         let kind = if is_new { EventKind::SessionCreated } else { EventKind::SessionResumed };
-        let payload = json!({
+        let mut payload = json!({
             "agent_name": (!row.agent.is_empty()).then_some(&row.agent),
             "parent_run_id": row.parent.map(RunId::to_text),
             "pid": row.pid.get(),
             "by": by(&draft.by),
         });
+        if let Some(former) = &draft.former {
+            payload["former_pids"] = former.pids.iter().map(|pid| pid.get()).collect();
+            payload["was_suspended"] = former.suspended_at.is_some().into();
+        }
         self.tell(&row.workspace, row.session, Some(row.id), (kind, payload)).await;
     }
 
@@ -117,6 +121,7 @@ impl Runs {
             awaited,
             spawned: draft.parent.as_ref().and_then(Parent::spawned),
             is_owed: draft.is_owed,
+            suspended_at: draft.former.as_ref().and_then(|former| former.suspended_at),
         };
         let is_new = draft.request.kind == RunKind::StartSession;
         // As it is stored at that moment: whoever looked afterwards could find it claimed or ended,
@@ -130,7 +135,7 @@ impl Runs {
             (Some(parent), true) => self.not_kept(&draft.workspace, parent, &session.agent).await,
             (None, true) => RunError::NoParent,
             (_, false) if draft.is_owed => over("it goes on already, or has ended"),
-            (_, false) => over("it has ended"),
+            (_, false) => over("it has ended, or was suspended or resumed meanwhile"),
         })
     }
 
@@ -138,12 +143,10 @@ impl Runs {
     pub(crate) async fn sealed_session(
         &self,
         draft: &Draft,
-        inputs: Option<Secret>,
+        inputs: Secret,
     ) -> Result<SessionRow, RunError> {
         let mut session = draft.session.clone();
-        if let Some(inputs) = inputs
-            && draft.request.kind == RunKind::StartSession
-        {
+        if draft.request.kind == RunKind::StartSession {
             let place = session_place(session.id);
             session.sealed = self.seal(&draft.workspace, &place, &inputs).await?;
         }

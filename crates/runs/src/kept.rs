@@ -22,6 +22,7 @@ use crate::{
     definitions::LookedAt,
     driver::Place,
     frozen::{Frozen, FrozenAgent, Made, run_place},
+    mounting::Mounting,
     prepare::{self, Failed, Of, Opened, Prepared},
 };
 
@@ -132,7 +133,7 @@ impl Runs {
 
     /// Takes a run out of the table: it begins again when its token is next shown.
     pub(crate) async fn end_view(&self, id: RunId) {
-        self.shared.gateway.end_run(id).await;
+        self.let_go(id).await;
     }
 
     async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
@@ -178,7 +179,7 @@ impl Runs {
         let run = self.begin_again(row).await?;
         // It may have been ended meanwhile, by somebody who found nothing in the table.
         if self.living_row(row.id).await?.is_none() {
-            self.shared.gateway.end_run(row.id).await;
+            self.let_go(row.id).await;
             return Ok(None);
         }
         Ok(Some(run))
@@ -197,6 +198,7 @@ impl Runs {
         let session = self.store()?.sessions().find(&row.workspace, row.session).await;
         let session = session.map_err(ControlError::Store)?.ok_or(RunError::HasEnded(row.id))?;
         let Mounted { set, prepared, failed } = self.mounted_again(row, &frozen).await?;
+        let mounting = Mounting::of(&set).failing(&failed);
         let Prepared { policy, counted, built_in, secrets, pinned, .. } = prepared;
         for fault in &failed {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
@@ -232,6 +234,7 @@ impl Runs {
         if row.waiting.is_some() {
             self.shared.claimed.note(row.id, &row.token);
         }
+        self.tell_mounted(row, mounting, self.source_again(row)).await;
         tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
         Ok(run)
     }

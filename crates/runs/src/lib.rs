@@ -22,6 +22,8 @@ mod frozen;
 mod inbox;
 mod keep;
 mod kept;
+mod making;
+mod mounting;
 mod own_session;
 mod prepare;
 mod refused;
@@ -30,6 +32,7 @@ mod seen;
 mod shares;
 mod singles;
 mod sockets;
+mod suspending;
 mod waking;
 mod watchdog;
 
@@ -55,7 +58,7 @@ use tokio::{
 pub use narthex_shares::path_spelling;
 pub use narthex_store::{
     CommentRow, Cost, CostSum, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow,
-    ShareRow, SharedFileRow, ThreadRow, Waiting,
+    ShareRow, SharedFileRow, SuspendedSession, ThreadRow, Waiting,
 };
 
 pub use self::{
@@ -78,8 +81,8 @@ pub use self::{
     watchdog::QUIET_MAX,
 };
 use self::{
-    claims::Claims, expiry::Expiries, kept::Kept, resuming::Resting, seen::Ending, shares::Copying,
-    watchdog::Quiet,
+    claims::Claims, expiry::Expiries, kept::Kept, mounting::MountedRuns, resuming::Resting,
+    seen::Ending, shares::Copying, watchdog::Quiet,
 };
 
 /// The most runs at one time.
@@ -144,6 +147,10 @@ struct Shared {
     copying: Copying,
     /// Set once the session of the process's own run is there.
     own_session: OnceCell<()>,
+    /// Runs whose servers are watched.
+    mounted: MountedRuns,
+    /// When these runs were made: what was suspended before outlived a process.
+    began: SystemTime,
 }
 
 impl Runs {
@@ -167,6 +174,8 @@ impl Runs {
             clients: KeyedLock::default(),
             copying: Copying::default(),
             own_session: OnceCell::new(),
+            mounted: MountedRuns::default(),
+            began: SystemTime::now(),
         });
         Self { shared }
     }
@@ -317,7 +326,7 @@ impl Runs {
             let is_ended = store.runs().end_owing(&workspace, id, how, owed.as_ref()).await;
             let is_ended = is_ended.map_err(ControlError::Store)?;
             // Also if somebody else has ended it, on the store alone.
-            runs.shared.gateway.end_run(id).await;
+            runs.let_go(id).await;
             if !is_ended {
                 return Ok(false);
             }

@@ -126,6 +126,27 @@ impl Opened {
         Ok(opened)
     }
 
+    /// Opens the newest values of what an earlier run was bound to, and of what the agent is to
+    /// have; what was cleared since is not there.
+    ///
+    /// # Errors
+    /// When the vault fails.
+    pub(crate) async fn newest_of(
+        vault: &Vault,
+        workspace: &WorkspaceId,
+        versions: &BTreeMap<SecretName, u64>,
+        agent_env: &BTreeMap<EnvName, SecretName>,
+    ) -> Result<Self, VaultError> {
+        let bound = versions.keys().cloned().collect();
+        let mut opened = Self { bound, ..Self::default() };
+        let env = agent_env.values().filter(|name| !versions.contains_key(*name));
+        for name in versions.keys().chain(env) {
+            opened.open(vault, workspace, SecretReference::newest(name.clone())).await?;
+        }
+        opened.bound.extend(opened.values.keys().cloned());
+        Ok(opened)
+    }
+
     /// Opens the values that a run is bound to; what was cleared since is not there.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use narthex_control::{By, Control, ControlError};
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
 use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
-use narthex_store::{NewRest, RunFilter, RunRow, SessionRow};
+use narthex_store::{NewRest, RunFilter, RunRow, SessionRow, SuspendedSession};
 use serde_json::{Value, json};
 
 use crate::{RunError, Runs, keep, resuming::ended_prompt, run_ended};
@@ -43,6 +43,8 @@ pub struct SessionPage {
     pub items: Vec<SessionRow>,
     /// The variables that their runs' creators were told for the agent, where there are any.
     pub agent_env: BTreeMap<SessionId, BTreeSet<EnvName>>,
+    /// Those among them that are set aside.
+    pub suspended: BTreeMap<SessionId, SuspendedSession>,
     /// After which id the next page begins. `None`: there is no further one.
     pub next: Option<SessionId>,
 }
@@ -154,14 +156,15 @@ impl Runs {
         let has_more = items.len() > limit;
         items.truncate(limit);
         let next = items.last().filter(|_| has_more).map(|row| row.id);
-        let agent_env = match (items.first(), items.last()) {
+        let (agent_env, suspended) = match (items.first(), items.last()) {
             (Some(first), Some(last)) => {
                 let told = store.env_bindings().of_sessions(workspace, first.id, last.id).await;
-                told.map_err(ControlError::Store)?
+                let aside = store.suspended().between(workspace, first.id, last.id).await;
+                (told.map_err(ControlError::Store)?, aside.map_err(ControlError::Store)?)
             }
-            _ => BTreeMap::new(),
+            _ => (BTreeMap::new(), BTreeMap::new()),
         };
-        Ok(SessionPage { items, agent_env, next })
+        Ok(SessionPage { items, agent_env, suspended, next })
     }
 
     /// One session of a workspace with its runs; the numbers of all of them stand for it.
@@ -249,7 +252,7 @@ impl Runs {
         let session = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
         let at = session.as_ref().and_then(|session| session.ended_at);
         for run in store.runs().all(workspace, of_session).await.map_err(ControlError::Store)? {
-            self.shared.gateway.end_run(run.id).await;
+            self.let_go(run.id).await;
             let noted = match noted_runs.remove(&run.id.to_text()) {
                 // Others were ended by somebody else.
                 _ if run.ended.map(|(at, _)| at) != at => continue,

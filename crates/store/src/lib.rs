@@ -61,6 +61,7 @@ pub use objects::shares::{
     CommentBounds, CommentCounts, CommentRow, ShareBounds, ShareCounts, ShareRow, SharedFileRow,
     Shares, ThreadRow,
 };
+pub use objects::suspended::{SuspendedRows, SuspendedSession};
 pub use objects::traffic::{CallCount, TrafficRows};
 pub use objects::trusted_files::{TrustedFile, TrustedFiles};
 pub use objects::workspaces::{Workspace, WorkspaceChange, WorkspaceSettings, Workspaces};

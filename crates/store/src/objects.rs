@@ -25,6 +25,7 @@ pub(crate) mod server_flags;
 pub(crate) mod service_tokens;
 pub(crate) mod sessions;
 pub(crate) mod shares;
+pub(crate) mod suspended;
 pub(crate) mod traffic;
 pub(crate) mod trusted_files;
 pub(crate) mod workspaces;

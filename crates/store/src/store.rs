@@ -8,8 +8,8 @@ use crate::{
     Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, Definitions, EnvBindings,
     EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients, OpenError,
     Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens,
-    SessionRows, Shares, StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows,
-    Workspaces, connect, database::Database, open,
+    SessionRows, Shares, StatementError, SuspendedRows, TrafficRows, TrustedFiles, Webhooks,
+    WorkspaceRulesRows, Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -117,6 +117,12 @@ impl Store {
     #[must_use]
     pub fn resting(&self) -> RestingRows<'_> {
         RestingRows::new(&self.database)
+    }
+
+    /// Sessions that are set aside until somebody has them go on.
+    #[must_use]
+    pub fn suspended(&self) -> SuspendedRows<'_> {
+        SuspendedRows::new(&self.database)
     }
 
     /// The rules of workspaces.

@@ -301,6 +301,7 @@ async fn run_again(store: &Store, place: &EventPlace) -> RunRow {
         awaited: None,
         spawned: None,
         is_owed: false,
+        suspended_at: None,
     };
     assert!(store.runs().create(run, None).await.unwrap().is_some());
     store.runs().find(id).await.unwrap().unwrap()

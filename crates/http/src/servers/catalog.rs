@@ -12,7 +12,7 @@ use narthex_model::{CatalogKind, ErrorKind, Role, Timestamp, WorkspaceId};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-use super::{Answered, Asked, document, ok, query::Query};
+use super::{Answered, Asked, document, ok, query::Query, transfer::Apart};
 use crate::{problem::Problem, respond};
 
 impl Asked<'_> {
@@ -94,8 +94,8 @@ impl Asked<'_> {
     {
         let (workspace, control) = (self.workspace()?, self.control()?);
         self.query(&[])?;
-        let text = self.entry(body, &[]).await?.into_bytes();
-        Ok(ok(&control.catalog_preview(&workspace, text).await?))
+        let apart = Apart::of_agent(self.entry(body, &[]).await?)?;
+        Ok(ok(&control.catalog_preview(&workspace, apart.text.into_bytes()).await?))
     }
 
     async fn show(&self, kind: CatalogKind, id: &str) -> Answered {

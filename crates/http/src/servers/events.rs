@@ -21,7 +21,7 @@ const PAGE_MAX: u64 = narthex_events::WINDOW;
 /// After how long a stream ends, so that whoever follows shows anew who they are (S6).
 const STREAM_LIFE: Duration = Duration::from_secs(15 * 60);
 /// What a feed of a workspace has, if nothing is said: what a dashboard shows.
-const OF_WORKSPACE: [EventKind; 14] = [
+const OF_WORKSPACE: [EventKind; 15] = [
     EventKind::AgentStatus,
     EventKind::AgentError,
     EventKind::AgentInputRequest,
@@ -30,6 +30,7 @@ const OF_WORKSPACE: [EventKind; 14] = [
     EventKind::PermissionDenied,
     EventKind::SessionCreated,
     EventKind::SessionResumed,
+    EventKind::SessionSuspended,
     EventKind::SessionCompleted,
     EventKind::SessionFailed,
     EventKind::SessionRunRefused,

@@ -1,6 +1,6 @@
-//! Runs and sessions of workspaces: created, seen and ended.
+//! Runs of workspaces: created, seen and ended.
 
-use std::{collections::BTreeSet, fmt, path::Path};
+use std::{fmt, path::Path};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
@@ -12,7 +12,7 @@ use narthex_model::{Alias, EnvName, ErrorKind, RunEnd, RunId, SessionId, Timesta
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
 use narthex_runs::{
-    Created, Creator, OpenSockets, RunFilter, RunRow, RunStatus, Runs, SeenRun, SessionRow, Waiting,
+    Created, Creator, OpenSockets, RunFilter, RunRow, RunStatus, Runs, SeenRun, Waiting,
 };
 use serde_json::{Map, Value, json};
 
@@ -51,40 +51,6 @@ impl Asked<'_> {
         }
         let run = self.known_runs()?.get(&workspace, &id).await?;
         Ok(ok(&self.shown_run(&run, true)?))
-    }
-
-    /// All sessions of a workspace, page by page.
-    pub(super) async fn sessions(&self) -> Answered {
-        let workspace = self.workspace()?;
-        let query = self.query(&["after", "limit"])?;
-        let page = self.known_runs()?;
-        let page = page.sessions(&workspace, query.text("after"), query.limit()?).await?;
-        let env = |row: &SessionRow| page.agent_env.get(&row.id);
-        let shown = |row| shown_session(row, env(row).into_iter().flatten());
-        let items: Vec<_> = page.items.iter().map(shown).collect();
-        Ok(ok(&json!({ "items": items, "next": page.next.map(SessionId::to_text) })))
-    }
-
-    /// One session with its runs: shown, or ended; or what it has used, reported.
-    pub(super) async fn session<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
-        if self.parts.method == Method::POST {
-            return self.report_cost(body).await;
-        }
-        let (workspace, id) = (self.workspace()?, self.segment(1));
-        self.query(&[])?;
-        if self.parts.method == Method::DELETE {
-            self.known_runs()?.session_end(&workspace, &id, &self.by()).await?;
-            return Ok(respond::empty(StatusCode::NO_CONTENT));
-        }
-        let (session, runs) = self.known_runs()?.session(&workspace, &id).await?;
-        let env: BTreeSet<_> = runs.iter().flat_map(|run| &run.agent_env).collect();
-        let mut shown = shown_session(&session, env);
-        shown["pids"] = runs.iter().map(|run| run.pid.get()).collect();
-        shown["runs"] = runs.iter().map(shown_row).collect();
-        Ok(ok(&shown))
     }
 
     async fn list_runs(&self) -> Answered {
@@ -130,7 +96,11 @@ impl Asked<'_> {
         let (runs, workspace) = (self.known_runs()?, self.workspace()?);
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
-        let created = runs.create(&workspace, &text, self.creator()).await?;
+        self.made_run(runs.create(&workspace, &text, self.creator()).await?)
+    }
+
+    /// What whoever has a run begin is told.
+    pub(super) fn made_run(&self, created: Created) -> Answered {
         let run = SeenRun { row: Some(created.row.clone()), view: Some(created.run.clone()) };
         let mut shown = self.shown_run(&run, false)?;
         self.add_secrets(&created, &mut shown)?;
@@ -140,7 +110,7 @@ impl Asked<'_> {
         }
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let place = format!("/api/workspaces/{workspace}/runs/{}", created.row.id);
+        let place = format!("/api/workspaces/{}/runs/{}", created.row.workspace, created.row.id);
         if let Ok(place) = HeaderValue::from_str(&place) {
             headers.insert(header::LOCATION, place);
         }
@@ -205,6 +175,7 @@ impl Asked<'_> {
             servers.extend(failed);
             servers.extend(skipped);
         }
+        shown["former_pids"] = created.former_pids.iter().map(|pid| pid.get()).collect();
         shown["warnings"] = json!(warnings);
         shown["missing"] = json!(missing);
         Ok(())
@@ -293,7 +264,7 @@ fn shared(run: &RunView) -> Value {
 }
 
 /// What is stored of a run, without what it is frozen with (O81).
-fn shown_row(row: &RunRow) -> Value {
+pub(super) fn shown_row(row: &RunRow) -> Value {
     let RunRow { id, session, pid, agent, parent, created_at, created_by, expires_at, .. } = row;
     json!({
         "run_id": id.to_text(),
@@ -325,20 +296,6 @@ fn shown_claim(waiting: &Waiting) -> Value {
         "attempts": waiting.attempts,
         "claimed_by": claim.map(|(by, _)| by),
         "claimed_until": claim.map(|(_, until)| Timestamp::new(*until).to_string()),
-    })
-}
-
-fn shown_session<'n>(session: &SessionRow, env: impl IntoIterator<Item = &'n EnvName>) -> Value {
-    let SessionRow { id, agent, parent, created_at, created_by, ended_at, .. } = session;
-    json!({
-        "session_id": id.to_text(),
-        "agent_name": (!agent.is_empty()).then_some(agent),
-        "agent_env_names": env.into_iter().collect::<Vec<_>>(),
-        "parent_run_id": parent.map(RunId::to_text),
-        "status": if ended_at.is_some() { "ended" } else { "running" },
-        "created_at": Timestamp::new(*created_at).to_string(),
-        "created_by": created_by,
-        "ended_at": ended_at.map(|at| Timestamp::new(at).to_string()),
     })
 }
 

@@ -4,8 +4,11 @@ use std::fmt;
 
 use bytes::Bytes;
 use http_body::Body;
-use narthex_control::{CatalogImport, CatalogImportChange, CatalogImported};
-use narthex_model::Role;
+use narthex_control::{
+    CatalogError, CatalogImport, CatalogImportChange, CatalogImported, ControlError, FieldError,
+    FieldWarning, ManifestFault, TakenApart, is_manifest, take_apart,
+};
+use narthex_model::{Role, json::Node};
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok};
@@ -27,12 +30,131 @@ impl Asked<'_> {
         let (workspace, by) = (self.workspace()?, self.by());
         let may_write_servers = self.principal.has_any(&workspace, &[Role::Admin]);
         let import = CatalogImport { workspace, by, may_write_servers, is_dry };
-        let text = self.text(body, &[], IMPORT_MAX).await?.into_bytes();
-        let CatalogImported { changes, warnings } =
-            self.control()?.catalog_import(import, text).await?;
+        let text = self.text(body, &[], IMPORT_MAX).await?;
+        let apart = Apart::of(text)?;
+        let imported =
+            self.control()?.catalog_import(import, apart.text.clone().into_bytes()).await;
+        let imported = imported.map_err(|error| apart.in_its_words(error))?;
+        let CatalogImported { changes, warnings } = imported;
+        let warnings: Vec<_> = apart.warnings.into_iter().chain(warnings).collect();
         let changes: Vec<_> = changes.iter().map(change).collect();
         Ok(ok(&json!({ "dry_run": is_dry, "changes": changes, "warnings": warnings })))
     }
+}
+
+/// A document whose agents have no servers inside any more.
+pub(super) struct Apart {
+    pub(super) text: String,
+    pub(super) warnings: Vec<FieldWarning>,
+    /// How many servers the document had itself.
+    own: usize,
+    /// Where each of the further ones stood.
+    places: Vec<String>,
+}
+
+impl Apart {
+    /// Takes manifests among the agents of a document apart. What is no document is left to whoever
+    /// reads it.
+    pub(super) fn of(text: String) -> Result<Self, ControlError> {
+        let mut apart = Self { text, warnings: Vec::new(), own: 0, places: Vec::new() };
+        let Some(mut document) = readable(&apart.text) else { return Ok(apart) };
+        let agents = document.get("agents").and_then(Value::as_array);
+        if !agents.is_some_and(|agents| agents.iter().any(is_manifest)) {
+            return Ok(apart);
+        }
+        let mut faults = Vec::new();
+        let mut further = Vec::new();
+        for (index, agent) in document["agents"].as_array_mut().into_iter().flatten().enumerate() {
+            let at = format!("agents[{index}]");
+            let Some(TakenApart { agent: plain, servers, .. }) =
+                apart.one(agent.take(), &at, &mut faults)
+            else {
+                continue;
+            };
+            *agent = plain;
+            for (place, server) in servers {
+                apart.places.push(format!("{at}.{place}"));
+                further.push(server);
+            }
+        }
+        if !faults.is_empty() {
+            return Err(CatalogError::Refused(faults).into());
+        }
+        if let Some(document) = document.as_object_mut() {
+            let servers = document.entry("servers").or_insert_with(|| json!([]));
+            // What is no list is refused where it is read.
+            if let Some(servers) = servers.as_array_mut() {
+                apart.own = servers.len();
+                servers.extend(further);
+            }
+        }
+        apart.text = document.to_string();
+        Ok(apart)
+    }
+
+    /// The same of one agent, without its servers.
+    pub(super) fn of_agent(text: String) -> Result<Self, ControlError> {
+        let mut apart = Self { text, warnings: Vec::new(), own: 0, places: Vec::new() };
+        let agent = readable(&apart.text).filter(is_manifest);
+        let Some(agent) = agent else { return Ok(apart) };
+        let mut faults = Vec::new();
+        match apart.one(agent, "", &mut faults) {
+            Some(taken) => apart.text = taken.agent.to_string(),
+            None => return Err(CatalogError::Refused(faults).into()),
+        }
+        Ok(apart)
+    }
+
+    fn one(&mut self, agent: Value, at: &str, faults: &mut Vec<FieldError>) -> Option<TakenApart> {
+        let place = |field: &str| match at {
+            "" => field.to_owned(),
+            at => format!("{at}.{field}"),
+        };
+        match take_apart(agent) {
+            Ok(taken) => {
+                let told = taken.notices.iter().map(|notice| FieldWarning {
+                    field: place(&notice.field),
+                    message: notice.message.clone(),
+                });
+                self.warnings.extend(told);
+                Some(taken)
+            }
+            Err(all) => {
+                let fault = |one: &ManifestFault| {
+                    FieldError::invalid(&place(&one.field), &one.message, &one.remedy)
+                };
+                faults.extend(all.iter().map(fault));
+                None
+            }
+        }
+    }
+
+    /// A refusal that names the places where things stood.
+    fn in_its_words(&self, error: ControlError) -> ControlError {
+        match error {
+            ControlError::Catalog(CatalogError::Refused(mut fields)) => {
+                for field in &mut fields {
+                    if let Some(place) = self.place(&field.field) {
+                        field.field = place;
+                    }
+                }
+                CatalogError::Refused(fields).into()
+            }
+            error => error,
+        }
+    }
+
+    fn place(&self, field: &str) -> Option<String> {
+        let (index, rest) = field.strip_prefix("servers[")?.split_once(']')?;
+        let further = index.parse::<usize>().ok()?.checked_sub(self.own)?;
+        Some(format!("{}{rest}", self.places.get(further)?))
+    }
+}
+
+/// A document that every reader reads as the same.
+fn readable(text: &str) -> Option<Value> {
+    let node = Node::parse(text.as_bytes()).ok()?;
+    node.keys_given_twice().is_empty().then(|| node.to_value())
 }
 
 fn change(change: &CatalogImportChange) -> Value {

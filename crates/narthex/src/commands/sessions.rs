@@ -1,6 +1,7 @@
 //! `narthex sessions`: what agents are doing, over all their runs, through the daemon.
 
 mod events;
+mod resume;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,8 @@ pub(crate) async fn run(command: SessionsCommand, context: Context) -> Result<Ex
         }
         SessionsCommand::Events(args) => events::events(&client, &args, &context).await,
         SessionsCommand::Message(args) => events::message(&client, args, &context).await,
+        SessionsCommand::Suspend { id, place } => suspend(&client, &id, &place, &context).await,
+        SessionsCommand::Resume(args) => resume::resume(&client, &args, &context).await,
         SessionsCommand::End { id, place } => {
             let asked = client.api(ApiRequest::new(Method::DELETE, session_path(&place, &id)));
             waiting("ending the session", &context, asked).await.map_err(with_remedy)?;
@@ -58,6 +61,22 @@ async fn list(
     table::list(&items, &header, row, "There are no sessions yet.", context)
 }
 
+async fn suspend(
+    client: &DaemonClient,
+    id: &str,
+    place: &WorkspaceArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let path = format!("{}/suspend", session_path(place, id));
+    let asked = client.api(ApiRequest::new(Method::POST, path));
+    let session = waiting("ending its runs", context, asked).await.map_err(with_remedy)?;
+    let sentence = format!(
+        "the session {id} is suspended; `narthex sessions resume {id}` has it \
+                            go on"
+    );
+    output::told(&session, &sentence, context.format)
+}
+
 async fn show(client: &DaemonClient, path: &str, context: &Context) -> Result<ExitCode, Failure> {
     let asked = client.api_get(path);
     let session = waiting("asking the daemon", context, asked).await.map_err(with_remedy)?;
@@ -70,9 +89,10 @@ async fn show(client: &DaemonClient, path: &str, context: &Context) -> Result<Ex
         runs.iter().try_for_each(|run| output::line(&table::text(run, "run_id")))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let status = match session["ended_at"].as_str() {
-        Some(at) => format!("ended at {}", harmless(at)),
-        None => "is running".to_owned(),
+    let status = match (session["ended_at"].as_str(), session["suspended_at"].as_str()) {
+        (Some(at), _) => format!("ended at {}", harmless(at)),
+        (None, Some(at)) => format!("was suspended at {}", harmless(at)),
+        (None, None) => "is running".to_owned(),
     };
     output::line(&format!(
         "The session {} was created at {} and {status}.\n\n  agent         {}\n  \

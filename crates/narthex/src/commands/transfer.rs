@@ -56,7 +56,7 @@ pub(crate) async fn preview(
         let text = "a preview is of one agent; give a file with one";
         return Err(Failure::new(ErrorKind::Invalid, text));
     };
-    if !bundle.servers.is_empty() {
+    if agent.get("mcp").is_some() {
         output::notice(
             "warning: servers inside of the agent are not in the catalog before `apply`",
         );
@@ -113,16 +113,8 @@ impl Bundle {
                 self.servers.extend(servers.map(|server| (source.clone(), server)));
             }
             CatalogKind::Capability => self.capabilities.push((source, value)),
-            CatalogKind::Agent => {
-                let apart =
-                    narthex_documents::take_apart(value).map_err(|error| at(&source, &error))?;
-                for notice in apart.notices {
-                    output::notice(&harmless(&format!("{source}: {notice}")));
-                }
-                let servers = apart.servers.into_iter();
-                self.servers.extend(servers.map(|server| (source.clone(), server)));
-                self.agents.push((source, apart.agent));
-            }
+            // The daemon takes it apart, if it has servers inside.
+            CatalogKind::Agent => self.agents.push((source, value)),
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ mod freezing;
 mod going_on;
 mod shapes;
 mod sockets;
+mod suspending;
 
 use fs_err as fs;
 use hyper::StatusCode;

@@ -3,7 +3,7 @@
 use fs_err as fs;
 use serde_json::{Value, json};
 
-use crate::support::{Done, Place};
+use crate::support::{Done, Place, fixture_entry};
 
 fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
@@ -155,6 +155,47 @@ fn o83_a_workspace_goes_elsewhere_without_its_secrets() {
     );
     assert_eq!(other.run(["export"]).succeeded().stdout, exported);
     assert_eq!(data(other.run(["export", "--json"]))["version"], 1);
+}
+
+/// R-M4, R-M30, R-D2, R-E23: a manifest with servers inside and names of others is an agent of the
+/// catalog, whose run has all of them; what cannot be used is named with its place.
+#[test]
+fn r_m4_a_run_of_a_manifest_has_its_servers() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    place.pipe(&["secrets", "set", "KEY"], "canary-11").succeeded();
+    let entry = fixture_entry();
+    let mut shared = entry.clone();
+    shared["id"] = json!("shared");
+    place.pipe(&["servers", "apply", "-f", "-"], &shared.to_string()).succeeded();
+    let inner = json!({ "command": entry["command"], "args": entry["args"], "timeout": "15s",
+        "mount_timeout": "20s", "transport_type": "stdio", "env": { "KEY": "${KEY}" } });
+    let names = json!(["shared", "files"]);
+    let mut agent = json!({ "name": "helper", "description": "Reads files",
+        "mcp": { "servers": { "files": inner }, "names": names } });
+    place.write("agent.json", &agent.to_string());
+    let applied = place.run(["agents", "apply", "-f", "agent.json"]).succeeded();
+    assert_eq!(applied.stdout, "created the server helper-files\ncreated the agent helper\n");
+    assert!(applied.stderr.contains("counts as it stands inside"), "R-D2: {}", applied.stderr);
+    let begun = data(place.run(["runs", "create", "--agent", "helper", "--json"]));
+    let servers = begun["servers"].as_array().unwrap().iter();
+    let mut ready: Vec<_> = servers
+        .map(|one| (one["alias"].as_str().unwrap(), one["state"].as_str().unwrap()))
+        .collect();
+    ready.sort_unstable();
+    assert_eq!(ready, [("files", "ready"), ("shared", "ready")], "{begun}");
+    agent["mcp"]["servers"]["files"]["timeout"] = json!("soon");
+    agent["mcp"]["servers"]["files"]["comand"] = json!("x");
+    place.write("agent.json", &agent.to_string());
+    let at = "agent.json: `mcp.servers.files.";
+    let places = [&*format!("{at}comand`"), &format!("{at}timeout`"), "30s"];
+    place.run(["agents", "apply", "-f", "agent.json"]).failed(1, &places);
+    // What the catalog finds stands where it was written, too.
+    agent["mcp"] =
+        json!({ "servers": { "files": { "command": "npx", "env": { "K": "${NOT_SET}" } } } });
+    place.write("agent.json", &agent.to_string());
+    let refused = place.run(["agents", "apply", "-f", "agent.json"]);
+    refused.failed(1, &["mcp.servers.files", "NOT_SET"]);
 }
 
 /// X-M36, X-M44: a server is attached, listed without its literals, and taken out again.

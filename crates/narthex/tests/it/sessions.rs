@@ -183,3 +183,32 @@ fn all_faults_of_a_run_are_told() {
     place.pipe(&["runs", "create", "-"], "{}").failed(2, &["standard input says nothing"]);
     assert!(living(&place).is_empty());
 }
+
+/// R-M23, R-E39: a session is set aside and has a further run, from the command line, also after a
+/// restart of the daemon.
+#[test]
+fn r_m23_sessions_are_suspended_and_go_on() {
+    let (place, daemon) = with_agents();
+    let (first, session) = begin(&place, &["--agent", "reader"]);
+    let told = place.run(["sessions", "suspend", &session]).succeeded().stdout;
+    assert!(told.contains("is suspended") && told.contains("sessions resume"), "{told}");
+    assert!(living(&place).is_empty());
+    place.run(["sessions", "suspend", &session]).failed(1, &["conflict", "suspended already"]);
+    drop(daemon);
+    let _daemon = place.up();
+    let words = place.run(["sessions", "show", &session]).succeeded().stdout;
+    assert!(words.contains("was suspended at"), "{words}");
+    let listed = data(place.run(["sessions", "list", "--json"]));
+    assert_eq!(listed["items"][0]["status"], "suspended", "{listed}");
+    let resume = ["sessions", "resume", &session, "--prompt", "Go on.", "--expires-in", "10m"];
+    let begun = data(place.run([&resume[..], &["--json"]].concat()));
+    assert_eq!((&begun["pid"], &begun["former_pids"]), (&json!(2), &json!([1])));
+    assert_ne!(text(&begun["run_id"]), first);
+    place.run(resume).failed(1, &["conflict", "a run of it goes on"]);
+    place.run(["sessions", "end", &session]).succeeded();
+    for verb in ["suspend", "resume"] {
+        place.run(["sessions", verb, &session]).failed(1, &["conflict", "it has ended"]);
+        let unknown = place.run(["sessions", verb, "ses_0a1b2c3d4e5f"]);
+        unknown.failed(1, &["not_found", "`narthex sessions list` shows them"]);
+    }
+}

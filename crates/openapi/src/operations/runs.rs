@@ -31,6 +31,20 @@ pub(super) const OPERATIONS: &[Operation] = &[
     )
     .ends(),
     post(
+        "/api/workspaces/{workspace}/sessions/{id}/suspend",
+        "session_suspend",
+        "Sets a session aside; its runs end",
+    )
+    .gives("Session"),
+    post(
+        "/api/workspaces/{workspace}/sessions/{id}/resume",
+        "session_resume",
+        "Has a session go on with a new run; its token is told once",
+    )
+    .takes("RunResume")
+    .makes("RunMade")
+    .refuses(&[429]),
+    post(
         "/api/workspaces/{workspace}/sessions/{id}/usage",
         "session_usage_report",
         "Reports what a session has used",

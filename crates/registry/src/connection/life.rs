@@ -172,8 +172,10 @@ impl Life<'_> {
             return;
         }
         let reconnects = self.connection.found().reconnects + 1;
-        self.connection.update(self.shared, |found| found.reconnects = reconnects);
         let attempt = u32::try_from(losses.failures + 1).unwrap_or(u32::MAX);
+        self.connection.update(self.shared, |found| {
+            (found.reconnects, found.reconnected_by) = (reconnects, attempt);
+        });
         let alias = self.connection.alias().clone();
         self.shared.event(ServerEvent::Reconnected { alias, reconnects, attempt });
     }
@@ -188,6 +190,8 @@ impl Life<'_> {
             found.state = ServerState::Connecting;
             found.activity = Some("reconnecting");
             found.link = None;
+            found.losses += 1;
+            found.loss = Some(why.clone());
         });
         self.connection.stopped(shared, link).await;
         self.link = None;

@@ -51,6 +51,13 @@ const END_OF_RUN: Statement = Statement {
           change = (SELECT n FROM grant_changes WHERE id = 1) \
           WHERE workspace = $1 AND run = $2 AND revoked_at = 0",
 };
+const END_OF_RUNS_OF: Statement = Statement {
+    name: "grants.end_of_runs_of",
+    sql: "UPDATE grants SET revoked_at = $3, revoked_by = 'narthex', \
+          change = (SELECT n FROM grant_changes WHERE id = 1) \
+          WHERE workspace = $1 AND revoked_at = 0 AND run IN \
+          (SELECT id FROM runs WHERE workspace = $1 AND session = $2 AND ended_at = 0)",
+};
 const END_OF_SESSION: Statement = Statement {
     name: "grants.end_of_session",
     sql: "UPDATE grants SET revoked_at = $3, revoked_by = 'narthex', \
@@ -222,6 +229,11 @@ pub(super) fn consume<'v>(workspace: Value<'v>, id: Value<'v>, run: Value<'v>) -
 /// The steps that end what was granted for a run.
 pub(super) fn end_of_run<'v>(workspace: Value<'v>, run: Value<'v>) -> [Step<'v>; 2] {
     end(END_OF_RUN, workspace, run)
+}
+
+/// The same for all runs of a session that go on.
+pub(super) fn end_of_runs_of<'v>(workspace: Value<'v>, session: Value<'v>) -> [Step<'v>; 2] {
+    end(END_OF_RUNS_OF, workspace, session)
 }
 
 /// The same for a session and its runs.

@@ -25,6 +25,8 @@ const BEATING: Statement = Statement {
           LEFT JOIN event_streams ON event_streams.workspace = sessions.workspace \
           AND event_streams.session = sessions.id \
           WHERE sessions.workspace = $1 AND sessions.ended_at = 0 AND sessions.id > $2 \
+          AND NOT EXISTS (SELECT 1 FROM suspended_sessions aside WHERE \
+          aside.workspace = sessions.workspace AND aside.session = sessions.id) \
           AND agents.document LIKE '%\"heartbeat_minutes\"%' ORDER BY sessions.id LIMIT $3",
 };
 const YOUNGEST_CHILD: Statement = Statement {

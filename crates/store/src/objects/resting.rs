@@ -12,13 +12,16 @@ use crate::{
     statement::{Row, Statement, Value},
 };
 
-/// Unless a run of it goes on, which hears by itself; what is owed already stays.
+/// Unless a run of it goes on, which hears by itself, or it is set aside; what is owed already
+/// stays.
 const OWE: Statement = Statement {
     name: "resting_sessions.owe",
     sql: "INSERT INTO resting_sessions (workspace, session, run, sealed, due_at, tries) \
           SELECT workspace, id, $3, $4, 0, 0 FROM sessions \
           WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND NOT EXISTS (SELECT 1 FROM runs \
           WHERE runs.workspace = $1 AND runs.session = $2 AND runs.ended_at = 0) \
+          AND NOT EXISTS (SELECT 1 FROM suspended_sessions kept \
+          WHERE kept.workspace = $1 AND kept.session = $2) \
           ON CONFLICT (workspace, session) DO NOTHING",
 };
 /// The same, and unless a child of it goes on, whose end will be told.
@@ -28,6 +31,8 @@ const OWE_ALONE: Statement = Statement {
           SELECT workspace, id, $3, $4, 0, 0 FROM sessions \
           WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND NOT EXISTS (SELECT 1 FROM runs \
           WHERE runs.workspace = $1 AND runs.session = $2 AND runs.ended_at = 0) \
+          AND NOT EXISTS (SELECT 1 FROM suspended_sessions kept \
+          WHERE kept.workspace = $1 AND kept.session = $2) \
           AND NOT EXISTS (SELECT 1 FROM sessions child WHERE child.workspace = $1 \
           AND child.ended_at = 0 AND child.parent IN (SELECT runs.id FROM runs \
           WHERE runs.workspace = $1 AND runs.session = $2)) \

@@ -18,7 +18,7 @@ pub use self::{
 use super::{
     grants, ms, now_ms,
     resting::{self, NewRest, RestTexts},
-    sessions,
+    sessions, suspended,
 };
 use crate::{
     SessionRow, StatementError,
@@ -162,6 +162,8 @@ pub struct NewRun<'a> {
     pub spawned: Option<Spawned>,
     /// Whether it begins because its session is noted to go on: of several, one does.
     pub is_owed: bool,
+    /// When its session was set aside, of one that is: it goes on with this run.
+    pub suspended_at: Option<SystemTime>,
 }
 
 /// What has to be so for a run to begin another.
@@ -185,8 +187,9 @@ impl<'a> RunRows<'a> {
     }
 
     /// Stores a run, and its session if that is new; gives it as it is stored. `None`, and nothing
-    /// happens, if the session or the parent has ended, the parent may not begin it, or it is owed
-    /// to a session and somebody else has begun one.
+    /// happens, if the session or the parent has ended, the session is set aside otherwise than the
+    /// run says, the parent may not begin it, or it is owed to a session and somebody else has
+    /// begun one.
     ///
     /// # Errors
     /// `Exists` if an id is taken, `OwnerMissing` if there is no such session or workspace, or when
@@ -198,7 +201,7 @@ impl<'a> RunRows<'a> {
     ) -> Result<Option<RunRow>, StatementError> {
         let NewRun { id, workspace, session, agent, parent, token, .. } = run;
         let NewRun { agent_env, sealed, created_by, expires_at, has_sockets, driver, .. } = run;
-        let NewRun { awaited, spawned, is_owed, .. } = run;
+        let NewRun { awaited, spawned, is_owed, suspended_at, .. } = run;
         let agent_env = agent_env.iter().map(EnvName::as_str).collect::<Vec<_>>().join(" ");
         let (id, session) = (id.to_text(), session.to_text());
         let parent = parent.map(RunId::to_text).unwrap_or_default();
@@ -210,6 +213,8 @@ impl<'a> RunRows<'a> {
             (Some(row), Some((id, parent))) => steps.push(sessions::create(row, id, parent)),
             _ => {
                 let session = Value::Text(&session);
+                let kept = suspended_at.map(|at| suspended::go_on(workspace, session, at));
+                steps.extend(kept);
                 steps.push(sessions::lives(workspace, session));
                 steps.push(resting::forget(workspace, session, is_owed));
             }

@@ -8,7 +8,7 @@ use super::{
     events::whole,
     grants, id, ms, now_ms, optional_time,
     resting::{self, NewRest, RestTexts},
-    runs, time, workspace,
+    runs, suspended, time, workspace,
 };
 use crate::{
     StatementError,
@@ -24,7 +24,9 @@ const CREATE: Statement = Statement {
 };
 const LIVES: Statement = Statement {
     name: "sessions.lives",
-    sql: "UPDATE sessions SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0",
+    sql: "UPDATE sessions SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0 \
+          AND NOT EXISTS (SELECT 1 FROM suspended_sessions WHERE \
+          suspended_sessions.workspace = $1 AND suspended_sessions.session = $2)",
 };
 const END: Statement = Statement {
     name: "sessions.end",
@@ -320,7 +322,8 @@ impl<'a> SessionRows<'a> {
         let runs = runs::end_all(values.clone(), how);
         let rests = resting::forget(values[0], values[1], false);
         let owed = owed.map(RestTexts::new);
-        let mut steps = vec![Step::must_change(END, values), runs, rests];
+        let kept = suspended::forget(values[0], values[1]);
+        let mut steps = vec![Step::must_change(END, values), runs, rests, kept];
         steps.extend(granted);
         steps.extend(owed.as_ref().map(RestTexts::step));
         self.database.write_steps(&steps).await
@@ -348,7 +351,7 @@ pub(super) fn parent(row: &SessionRow) -> String {
     row.parent.map(RunId::to_text).unwrap_or_default()
 }
 
-/// The step that comes to nothing if a session has ended.
+/// The step that comes to nothing if a session has ended, or is set aside.
 pub(super) fn lives<'v>(workspace: Value<'v>, id: Value<'v>) -> Step<'v> {
     Step::must_change(LIVES, vec![workspace, id])
 }

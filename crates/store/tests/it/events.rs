@@ -47,6 +47,7 @@ async fn begin(store: &Store, of: &EventsOf) {
         awaited: None,
         spawned: None,
         is_owed: false,
+        suspended_at: None,
     };
     assert!(store.runs().create(run, Some(&row)).await.unwrap().is_some());
 }

@@ -83,6 +83,7 @@ async fn tenant(store: &Store, name: &str, number: u8) -> WorkspaceId {
         awaited: None,
         spawned: None,
         is_owed: false,
+        suspended_at: None,
     };
     assert!(store.runs().create(new_run, Some(&new)).await.unwrap().is_some());
     let kept = store.runs().find(run(number)).await.unwrap().unwrap();

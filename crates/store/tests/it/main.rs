@@ -30,6 +30,7 @@ mod runs;
 mod secrets;
 mod shares;
 mod support;
+mod suspended;
 mod traffic;
 mod turns;
 mod versions;

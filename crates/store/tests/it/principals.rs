@@ -249,6 +249,7 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
         "resting_sessions",
         "session_costs",
         "session_events",
+        "suspended_sessions",
         "unread_messages",
     ];
     // What daemons say that they have is theirs.

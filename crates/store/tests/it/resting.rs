@@ -54,6 +54,7 @@ fn new(workspace: &WorkspaceId, number: u16, of: u16) -> NewRun<'_> {
         awaited: None,
         spawned: None,
         is_owed: false,
+        suspended_at: None,
     }
 }
 

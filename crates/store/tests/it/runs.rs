@@ -50,6 +50,7 @@ fn new(workspace: &WorkspaceId, number: u8, of: u8) -> NewRun<'_> {
         awaited: None,
         spawned: None,
         is_owed: false,
+        suspended_at: None,
     }
 }
 

@@ -82,6 +82,7 @@ pub(crate) async fn store(place: &Place) -> Store {
         awaited: None,
         spawned: None,
         is_owed: false,
+        suspended_at: None,
     };
     assert!(store.runs().create(run, Some(&row)).await.unwrap().is_some());
     store

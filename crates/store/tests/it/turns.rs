@@ -50,6 +50,7 @@ async fn begin(store: &Store, number: u8, session: u8, is_first: bool) {
         awaited: None,
         spawned: None,
         is_owed: false,
+        suspended_at: None,
     };
     assert!(store.runs().create(new, is_first.then_some(&row)).await.unwrap().is_some());
 }

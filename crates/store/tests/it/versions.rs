@@ -191,6 +191,11 @@ async fn check_definitions(store: &Store, version: u32) {
 /// The events that a store of a version had, and how long they are kept.
 async fn check_events(store: &Store, version: u32) {
     check_resting(store, version).await;
+    let session = SessionId::parse("ses_0a1b2c3d4e5f").unwrap();
+    let kept = store.suspended().find(&id("team"), session).await.unwrap();
+    let kept = kept.map(|kept| (kept.sealed, kept.by));
+    let wanted = (version >= 37).then(|| ("c2VhbGVk".to_owned(), "admin".to_owned()));
+    assert_eq!(kept, wanted);
     let team = store.workspaces().find(&id("team")).await.unwrap().unwrap();
     assert_eq!(team.settings.events_kept_days, if version >= 20 { 7 } else { 30 });
     assert_eq!(team.settings.runtime_requests, version < 31);

@@ -74,7 +74,7 @@ fn body(template: &str, method: &str) -> String {
         "PATCH" if template.contains("/comments/") => json!({ "resolved": true }),
         "PATCH" => json!({ "name": "x" }),
         "POST" if template.ends_with("/messages") => json!({ "text": "x" }),
-        "POST" if template.ends_with("/claim") => json!({}),
+        "POST" if template.ends_with("/claim") || template.ends_with("/resume") => json!({}),
         "POST" if template.ends_with("/usage") => json!({ "id": "x", "model": "x" }),
         "POST" if template.ends_with("/comments") => json!({ "text": "x" }),
         _ => return String::new(),

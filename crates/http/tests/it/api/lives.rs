@@ -307,3 +307,62 @@ async fn x_e90_only_what_a_child_does_itself_is_life() {
     run.called("list_spawnable_agents", json!({})).await;
     assert!(view.last_act(SystemTime::now()).is_some());
 }
+
+/// R-E36: a run that begins beside another one of its session shares what that has mounted, and the
+/// one that ends first leaves it to the other.
+#[tokio::test]
+async fn r_e36_a_run_beside_another_reuses_its_mounts() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let asked = json!({ "agent_name": "boss", "scope": { "tenant": "t1" } });
+    let first = api.send("POST", &format!("{HERE}/runs"), asked.to_string()).await.succeeded();
+    let session = text(&first, "session_id");
+    let beside = json!({ "type": "resume_session", "session_id": session,
+                         "scope": { "tenant": "t1" } });
+    let second = api.send("POST", &format!("{HERE}/runs"), beside.to_string()).await.succeeded();
+    assert_eq!(second["former_pids"], json!([1]));
+    let told = async |kind: &str| {
+        let path = format!("{HERE}/sessions/{session}/events?type={kind}");
+        let page = api.get(&path).await;
+        let items = page["items"].as_array().unwrap().clone();
+        items.into_iter().map(|event| event["payload"].clone()).collect::<Vec<_>>()
+    };
+    let mounted = told("mcp.mount").await;
+    let reused: Vec<_> = mounted.iter().map(|one| (&one["path"], &one["reused"])).collect();
+    let (one, two) = (json!("/mnt/mcp/1-docs"), json!("/mnt/mcp/2-docs"));
+    assert_eq!(reused, [(&one, &Value::Null), (&two, &json!(true))]);
+    for (run, is_used) in [(&first, json!(true)), (&second, Value::Null)] {
+        end(&api, &format!("{HERE}/runs/{}", text(run, "run_id"))).await;
+        let count = if is_used.is_null() { 2 } else { 1 };
+        let unmounted = loop {
+            let unmounted = told("mcp.unmount").await;
+            if unmounted.len() == count {
+                break unmounted;
+            }
+        };
+        assert_eq!(unmounted.last().unwrap()["still_used"], is_used, "{unmounted:?}");
+    }
+}
+
+/// A session that lies there goes on by nobody but whoever resumes it: neither for a child's end nor
+/// for its own heartbeat.
+#[tokio::test]
+async fn r_m23_nothing_has_a_suspended_session_go_on() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let begun = start(&lead, "boss").await;
+    let (boss, _) = claimed(&api, &text(&begun["session"], "run_id")).await;
+    let child = start(&boss, "reader").await;
+    let path = format!("{HERE}/sessions/{}/suspend", boss.session);
+    api.send("POST", &path, String::new()).await.succeeded();
+    let seen = api.get(&format!("{HERE}/sessions/{}", text(&child["session"], "id"))).await;
+    assert_eq!(seen["status"], "running", "its children go on");
+    end(&api, &format!("{HERE}/sessions/{}", text(&child["session"], "id"))).await;
+    assert!(store.resting().due(in_minutes(600), 9).await.unwrap().is_empty());
+    api.runs.go_on(in_minutes(600)).await.unwrap();
+    assert_eq!(pending(&api, &boss.session).await, 0);
+    let path = format!("{HERE}/sessions/{}/resume", boss.session);
+    let resumed = api.send("POST", &path, "{}".to_owned()).await.succeeded();
+    assert_eq!(resumed["session_id"], json!(boss.session));
+}

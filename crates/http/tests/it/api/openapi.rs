@@ -117,7 +117,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 45] = [
+const ORDER: [&str; 46] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -145,6 +145,7 @@ const ORDER: [&str; 45] = [
     "agent_preview",
     "mcp_client_register",
     "run_create",
+    "session_resume",
     "session_message",
     "session_messages_acknowledge",
     "channel_set",
@@ -285,6 +286,11 @@ async fn examples_are_taken() {
         if id.starts_with("grant_request") {
             made.request = place.api.asked_by(&made.run, id).await;
         }
+        if id == "session_resume" {
+            let session = made.run["session_id"].as_str().unwrap();
+            let path = format!("/api/workspaces/default/sessions/{session}/suspend");
+            place.api.send("POST", &path, String::new()).await.succeeded();
+        }
         if id == "run_claim" {
             made.run = child(&place.api, &made.run).await;
         }
@@ -298,7 +304,7 @@ async fn examples_are_taken() {
         let request = request.header("content-type", "application/json");
         let answer = request.body(crate::world::whole(body)).send().await.succeeded();
         match id {
-            "run_create" => made.run = answer,
+            "run_create" | "session_resume" => made.run = answer,
             "mcp_client_register" => made.client = answer,
             "grant_create" => made.grant = answer,
             "share_comment" => made.thread = answer["thread_id"].as_str().unwrap().to_owned(),

@@ -32,11 +32,20 @@ pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Fail
     let request = ApiRequest::new(Method::POST, runs_path(&args.place));
     let request = request.entry(&document.to_string());
     let asked = Box::pin(client.api(request));
-    let begun = waiting("starting the servers of the run", context, asked).await;
-    let begun = begun.map_err(|failure| match context.format.is_json() {
+    let asked = waiting("starting the servers of the run", context, asked).await;
+    told(&begun(asked, context)?, context)
+}
+
+/// What the daemon has answered, or its refusal as people read it.
+pub(crate) fn begun(asked: Result<Value, Failure>, context: &Context) -> Result<Value, Failure> {
+    asked.map_err(|failure| match context.format.is_json() {
         true => failure,
         false => with_faults(failure),
-    })?;
+    })
+}
+
+/// Tells of a run that has begun.
+pub(crate) fn told(begun: &Value, context: &Context) -> Result<(), Failure> {
     for warning in begun["warnings"].as_array().into_iter().flatten() {
         output::notice(&format!("warning: {}", harmless(warning.as_str().unwrap_or_default())));
     }
@@ -51,11 +60,11 @@ pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Fail
         }
     }
     if context.format.is_json() {
-        return output::done(&begun);
+        return output::done(begun);
     }
-    let id = text(&begun, "run_id");
+    let id = text(begun, "run_id");
     if begun["claim"].is_object() {
-        return carried_out(&begun, context);
+        return carried_out(begun, context);
     }
     let names = words(&begun["agent_env_names"], |name| name.as_str().unwrap_or_default());
     if names != "-" {
@@ -63,7 +72,7 @@ pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Fail
                     this once, as agent_env";
         output::notice(&format!("{names}: {text}"));
     }
-    let token = text(&begun, "token");
+    let token = text(begun, "token");
     if context.format.is_quiet() {
         return output::line(&format!("{id} {token}"));
     }
@@ -72,7 +81,7 @@ pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Fail
     output::line(&format!(
         "The run {id} has begun, with {tools}. This is shown once:\n\n{snippet:#}\n\n\
          `narthex runs end {id}` ends it; it ends by itself at {}.",
-        text(&begun, "expires_at")
+        text(begun, "expires_at")
     ))
 }
 

@@ -1,0 +1,119 @@
+//! Sessions of workspaces: seen, ended, set aside, and had go on.
+
+use std::{collections::BTreeSet, fmt};
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use http_body::Body;
+use narthex_model::{EnvName, ErrorKind, RunId, SessionId, Timestamp, WorkspaceId, json::Node};
+use narthex_runs::{SessionRow, SuspendedSession};
+use serde_json::{Map, Value, json};
+
+use super::{Answered, Asked, ok, runs::shown_row};
+use crate::{problem::Problem, respond};
+
+impl Asked<'_> {
+    /// All sessions of a workspace, page by page.
+    pub(super) async fn sessions(&self) -> Answered {
+        let workspace = self.workspace()?;
+        let query = self.query(&["after", "limit"])?;
+        let page = self.known_runs()?;
+        let page = page.sessions(&workspace, query.text("after"), query.limit()?).await?;
+        let shown = |row: &SessionRow| {
+            let env = page.agent_env.get(&row.id).into_iter().flatten();
+            shown(row, page.suspended.get(&row.id), env)
+        };
+        let items: Vec<_> = page.items.iter().map(shown).collect();
+        Ok(ok(&json!({ "items": items, "next": page.next.map(SessionId::to_text) })))
+    }
+
+    /// One session with its runs: shown, ended, set aside, or had go on; or what it has used,
+    /// reported.
+    pub(super) async fn session<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if self.parts.method == Method::POST {
+            return match self.parts.uri.path().rsplit('/').next() {
+                Some("suspend") => self.suspend().await,
+                Some("resume") => self.resume(body).await,
+                _ => self.report_cost(body).await,
+            };
+        }
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        self.query(&[])?;
+        if self.parts.method == Method::DELETE {
+            self.known_runs()?.session_end(&workspace, &id, &self.by()).await?;
+            return Ok(respond::empty(StatusCode::NO_CONTENT));
+        }
+        Ok(ok(&self.shown_session(&workspace, &id).await?))
+    }
+
+    async fn suspend(&self) -> Answered {
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        self.query(&[])?;
+        self.known_runs()?.session_suspend(&workspace, &id, &self.by()).await?;
+        Ok(ok(&self.shown_session(&workspace, &id).await?))
+    }
+
+    async fn resume<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        self.query(&[])?;
+        let asked = members(&self.entry(body, &[]).await?)?;
+        let resuming = self.known_runs()?.session_resume(&workspace, &id, (asked, self.creator()));
+        self.made_run(Box::pin(resuming).await?)
+    }
+
+    async fn shown_session(&self, workspace: &WorkspaceId, id: &str) -> Result<Value, Problem> {
+        let known = self.known_runs()?;
+        let (session, runs) = known.session(workspace, id).await?;
+        let suspended = known.suspended(workspace, session.id).await?;
+        let env: BTreeSet<_> = runs.iter().flat_map(|run| &run.agent_env).collect();
+        let mut shown = shown(&session, suspended.as_ref(), env);
+        shown["pids"] = runs.iter().map(|run| run.pid.get()).collect();
+        shown["runs"] = runs.iter().map(shown_row).collect();
+        Ok(shown)
+    }
+}
+
+/// The members of an object, each of which is there once.
+fn members(text: &str) -> Result<Map<String, Value>, Problem> {
+    let invalid = |why: String| Problem::new(ErrorKind::Invalid, why);
+    let node = Node::parse(text.as_bytes())
+        .map_err(|error| invalid(format!("the request is no JSON: {error}")))?;
+    if let Some(place) = node.keys_given_twice().first() {
+        return Err(invalid(format!("`{place}` is given twice; keep one")));
+    }
+    match node.to_value() {
+        Value::Object(members) => Ok(members),
+        _ => Err(invalid("the request is no object; send {} to say nothing".to_owned())),
+    }
+}
+
+fn shown<'n>(
+    session: &SessionRow,
+    suspended: Option<&SuspendedSession>,
+    env: impl IntoIterator<Item = &'n EnvName>,
+) -> Value {
+    let status = match (session.ended_at, suspended) {
+        (Some(_), _) => "ended",
+        (None, Some(_)) => "suspended",
+        (None, None) => "running",
+    };
+    let SessionRow { id, agent, parent, created_at, created_by, ended_at, .. } = session;
+    json!({
+        "session_id": id.to_text(),
+        "agent_name": (!agent.is_empty()).then_some(agent),
+        "agent_env_names": env.into_iter().collect::<Vec<_>>(),
+        "parent_run_id": parent.map(RunId::to_text),
+        "status": status,
+        "suspended_at": suspended.map(|one| Timestamp::new(one.at).to_string()),
+        "suspended_by": suspended.map(|one| &one.by),
+        "created_at": Timestamp::new(*created_at).to_string(),
+        "created_by": created_by,
+        "ended_at": ended_at.map(|at| Timestamp::new(at).to_string()),
+    })
+}

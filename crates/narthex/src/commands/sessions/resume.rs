@@ -1,0 +1,45 @@
+//! `narthex sessions resume`.
+
+use std::process::ExitCode;
+
+use http::Method;
+use narthex_cli::SessionResumeArgs;
+use serde_json::{Map, Value, json};
+
+use super::{session_path, with_remedy};
+use crate::{
+    Failure,
+    cli::Context,
+    commands::{runs::create, waiting::waiting},
+    daemon_client::{ApiRequest, DaemonClient},
+};
+
+pub(super) async fn resume(
+    client: &DaemonClient,
+    args: &SessionResumeArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let document = document(args)?;
+    let path = format!("{}/resume", session_path(&args.place, &args.id));
+    let request = ApiRequest::new(Method::POST, path).entry(&document.to_string());
+    let asked = Box::pin(client.api(request));
+    let begun = waiting("starting the servers of the run", context, asked).await;
+    create::told(&create::begun(begun.map_err(with_remedy), context)?, context)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is asked for: a file's document, with what the flags add.
+fn document(args: &SessionResumeArgs) -> Result<Value, Failure> {
+    let mut document = match &args.file {
+        None => Map::new(),
+        Some(file) => create::read(file)?,
+    };
+    let mut add = |name: &str, value: Option<Value>| {
+        document.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    add("prompt", args.prompt.as_ref().map(|prompt| json!(prompt)));
+    add("user", args.user.as_ref().map(|user| json!(user)));
+    add("expires_in", args.expires_in.map(|time| json!(time.as_secs().max(1))));
+    add("sockets", args.sockets.then_some(json!(true)));
+    Ok(Value::Object(document))
+}

@@ -1,0 +1,332 @@
+//! One server inside a manifest: what it says in the words of the catalog.
+
+use narthex_model::{SecretName, json::shortened};
+use serde_json::{Map, Value, json};
+
+use super::Reading;
+
+/// What a server inside an agent may say (R-M4, R-E21, R-D4).
+const KEYS: [&str; 15] = [
+    "command",
+    "args",
+    "env",
+    "transport_type",
+    "type",
+    "timeout",
+    "request_timeout",
+    "mount_timeout",
+    "max_output_tokens",
+    "max_output_bytes",
+    "url",
+    "headers",
+    "optional",
+    "instructions",
+    "disabled",
+];
+/// How a server is reached, and the words for it, in any case.
+const TRANSPORTS: [(&str, &str); 5] = [
+    ("stdio", "stdio"),
+    ("http", "http"),
+    ("streamable-http", "http"),
+    ("streamable_http", "http"),
+    ("sse", "sse"),
+];
+/// What stands before a token in the header that has it (RFC 6750 §2.1).
+const BEARER: &str = "Bearer ";
+
+impl Reading {
+    /// A server of the catalog, and whether a run begins without it.
+    pub(super) fn server(
+        &mut self,
+        (id, alias): (&str, &str),
+        entry: &Value,
+        at: &str,
+    ) -> Option<(Value, bool)> {
+        let fields = self.object(entry, at)?;
+        self.only(fields, at, &KEYS);
+        let mut made = Map::new();
+        made.insert("id".to_owned(), id.into());
+        made.insert("name".to_owned(), alias.into());
+        let transport = self.transport(fields, at);
+        made.insert("type".to_owned(), transport.into());
+        let (needed, other) =
+            if transport == "stdio" { ("command", "url") } else { ("url", "command") };
+        let is_said = |key: &str| fields.get(key).is_some_and(|value| !value.is_null());
+        if !is_said(needed) {
+            let message = format!("a server by {transport} needs `{needed}`");
+            self.fault(&format!("{at}.{needed}"), message, "add it");
+        }
+        if is_said(other) {
+            let message = format!("a server by {transport} has no `{other}`");
+            self.fault(&format!("{at}.{other}"), message, "remove it, or change `transport_type`");
+        }
+        for key in ["max_output_tokens", "max_output_bytes", "disabled"] {
+            let named = match key {
+                "max_output_tokens" => "maxOutputTokens",
+                "max_output_bytes" => "maxOutputBytes",
+                other => other,
+            };
+            made.extend(fields.get(key).map(|value| (named.to_owned(), value.clone())));
+        }
+        self.times(fields, at, &mut made);
+        if fields.contains_key("instructions") {
+            let text = "`instructions` are what a server says of itself; they count for nothing";
+            self.notice(&format!("{at}.instructions"), text);
+        }
+        match transport {
+            "stdio" => self.program(fields, at, &mut made),
+            _ => self.called(fields, at, &mut made),
+        }
+        let is_optional = match fields.get("optional") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(is_optional)) => *is_optional,
+            Some(_) => {
+                let at = format!("{at}.optional");
+                self.fault(&at, "neither true nor false stands here", "write `true` or `false`");
+                false
+            }
+        };
+        Some((made.into(), is_optional))
+    }
+
+    /// `transport_type` counts before `type` (R-E24).
+    fn transport(&mut self, fields: &Map<String, Value>, at: &str) -> &'static str {
+        let key = ["transport_type", "type"]
+            .into_iter()
+            .find(|key| fields.get(*key).is_some_and(|value| !value.is_null()));
+        let Some(key) = key else {
+            return if fields.contains_key("url") { "http" } else { "stdio" };
+        };
+        let word = fields[key].as_str().unwrap_or_default();
+        let known = TRANSPORTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));
+        known.map_or_else(
+            || {
+                let remedy = "write `stdio`, `http` or `sse`";
+                self.fault(&format!("{at}.{key}"), "this is no known transport", remedy);
+                "stdio"
+            },
+            |(_, transport)| *transport,
+        )
+    }
+
+    /// `timeout` and `request_timeout` are one thing, the limit of a call (R-D4).
+    fn times(&mut self, fields: &Map<String, Value>, at: &str, made: &mut Map<String, Value>) {
+        let is_said = |key: &str| fields.get(key).is_some_and(|value| !value.is_null());
+        if is_said("timeout") && is_said("request_timeout") {
+            let remedy = "keep one: both are the limit of a call";
+            self.fault(&format!("{at}.timeout"), "`request_timeout` is there as well", remedy);
+        }
+        for (key, named) in [
+            ("timeout", "timeoutMs"),
+            ("request_timeout", "timeoutMs"),
+            ("mount_timeout", "mountTimeoutMs"),
+        ] {
+            let Some(value) = fields.get(key).filter(|value| !value.is_null()) else { continue };
+            let at = format!("{at}.{key}");
+            match duration_ms(value) {
+                Ok(Some(ms)) => made.extend([(named.to_owned(), ms.into())]),
+                Ok(None) => self.notice(&at, "zero or less: the default counts"),
+                Err(()) => {
+                    let remedy = "write a time with its unit, such as 500ms, 30s or 2m";
+                    self.fault(&at, "this is no time", remedy);
+                }
+            }
+        }
+    }
+
+    fn program(&mut self, fields: &Map<String, Value>, at: &str, made: &mut Map<String, Value>) {
+        made.extend(fields.get("command").map(|command| ("command".to_owned(), command.clone())));
+        if let Some(args) = fields.get("args").filter(|args| !args.is_null()) {
+            let at = format!("{at}.args");
+            let Value::Array(args) = args else {
+                return self.fault(&at, "no list stands here", "write a list of texts");
+            };
+            let args = args.iter().enumerate();
+            let texts = args.filter_map(|(n, arg)| self.text(arg, &format!("{at}[{n}]"), false));
+            let texts: Vec<Value> = texts.map(Value::from).collect();
+            made.insert("args".to_owned(), texts.into());
+        }
+        if fields.get("headers").is_some_and(|headers| !headers.is_null()) {
+            let remedy = "write `env`, or reach the server by `url`";
+            self.fault(&format!("{at}.headers"), "a program takes no headers", remedy);
+        }
+        let env = self.values(fields, "env", at);
+        if let Some(env) = env {
+            made.insert("default_config".to_owned(), env.into());
+        }
+    }
+
+    fn called(&mut self, fields: &Map<String, Value>, at: &str, made: &mut Map<String, Value>) {
+        if let Some(url) = fields.get("url").filter(|url| !url.is_null()) {
+            let url = self.text(url, &format!("{at}.url"), false);
+            made.extend(url.map(|url| ("url".to_owned(), url.into())));
+        }
+        for key in ["env", "args"] {
+            if fields.get(key).is_some_and(|value| !value.is_null()) {
+                let message = format!("a server that is called takes no `{key}`");
+                self.fault(&format!("{at}.{key}"), message, "remove it, or write `headers`");
+            }
+        }
+        let given = fields.get("headers").and_then(Value::as_object);
+        let token = given.and_then(|given| {
+            let named = given.iter().find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+            let (name, value) = named?;
+            let token = value.as_str()?.strip_prefix(BEARER)?;
+            is_secret(token).then(|| (name.clone(), token.to_owned()))
+        });
+        if let Some((name, token)) = &token {
+            let at = format!("{at}.headers.{}", shortened(name));
+            self.notice(&at, format!("`{token}` is read as the secret of that name"));
+            let auth = json!({ "mode": "apiKey", "key": token, "headerName": "Authorization",
+                               "valuePrefix": BEARER });
+            made.insert("auth".to_owned(), auth);
+        }
+        let mut fields = fields.clone();
+        if let (Some(headers), Some((name, _))) =
+            (fields.get_mut("headers").and_then(Value::as_object_mut), &token)
+        {
+            headers.remove(name);
+        }
+        let headers = self.values(&fields, "headers", at).filter(|headers| !headers.is_empty());
+        if let Some(headers) = headers {
+            made.insert("verbatim_headers".to_owned(), true.into());
+            made.insert("default_config".to_owned(), headers.into());
+        }
+    }
+
+    /// Variables or headers, each a text that may be a secret.
+    fn values(
+        &mut self,
+        fields: &Map<String, Value>,
+        key: &str,
+        at: &str,
+    ) -> Option<Map<String, Value>> {
+        let at = format!("{at}.{key}");
+        let given = fields.get(key).filter(|given| !given.is_null())?;
+        let mut values = Map::new();
+        for (name, value) in self.object(given, &at)? {
+            let text = self.text(value, &format!("{at}.{}", shortened(name)), true);
+            values.extend(text.map(|text| (name.clone(), text.into())));
+        }
+        Some(values)
+    }
+
+    /// A text as the catalog writes it.
+    fn text(&mut self, written: &Value, at: &str, may_be_secret: bool) -> Option<String> {
+        let written = match written {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => written.to_string(),
+            _ => {
+                self.fault(at, "no text stands here", "write a text");
+                return None;
+            }
+        };
+        if is_secret(&written) {
+            if may_be_secret {
+                self.notice(at, format!("`{written}` is read as the secret of that name"));
+                return Some(written);
+            }
+            let remedy = "a secret stands in a variable or a header, as its whole value; a variable \
+                          of the daemon is `${env:NAME}`";
+            self.fault(at, format!("`{written}` would show a secret here"), remedy);
+            return None;
+        }
+        if let Some(name) = written.strip_prefix("env:").filter(|name| is_name(name)) {
+            let read = format!("${{env.{name}}}");
+            self.notice(at, format!("`{written}` is read as `{read}`, a variable of the daemon"));
+            return Some(read);
+        }
+        match rewritten(&written) {
+            Ok(read) => {
+                if read != written {
+                    let text =
+                        "with variables of the daemon, it is read as the catalog writes them";
+                    self.notice(at, text);
+                }
+                Some(read)
+            }
+            Err(name) => {
+                let message = format!("`${{{name}}}` inside a longer text is no secret");
+                let remedy = format!(
+                    "make the secret the whole value, or write `${{env:{name}}}` for a variable of \
+                     the daemon"
+                );
+                self.fault(at, message, remedy);
+                None
+            }
+        }
+    }
+}
+
+/// A text with `${env:NAME}` in the words of the catalog. An `Err` has the name of what looks like
+/// a secret.
+fn rewritten(text: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        // Two dollars are one, and no placeholder.
+        let is_text = before.ends_with('$');
+        let inner = after.split_once('}').filter(|_| !is_text);
+        match inner {
+            Some((name, behind)) => {
+                match name.strip_prefix("env:").filter(|name| is_name(name)) {
+                    Some(name) => out.push_str(&format!("${{env.{name}}}")),
+                    None if is_name(name) => return Err(name.to_owned()),
+                    // What the catalog fills in itself, or refuses.
+                    None => out.push_str(&format!("${{{name}}}")),
+                }
+                rest = behind;
+            }
+            None => {
+                out.push_str(if is_text { "${" } else { "$${" });
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// Whether a text is `${NAME}` and nothing else.
+fn is_secret(text: &str) -> bool {
+    let inside = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    inside.is_some_and(|name| SecretName::new(name).is_ok())
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Milliseconds of a time: seconds, or a text with its unit. `None` for zero and less (R-E23).
+fn duration_ms(value: &Value) -> Result<Option<u64>, ()> {
+    let ms = match value {
+        Value::Number(seconds) => match seconds.as_u64() {
+            Some(seconds) => seconds.checked_mul(1000).ok_or(())?,
+            None if seconds.as_i64().is_some() => 0,
+            None => return Err(()),
+        },
+        Value::String(text) => {
+            let (is_less, text) = match text.trim().strip_prefix('-') {
+                Some(rest) => (true, rest),
+                None => (false, text.trim()),
+            };
+            let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or(())?;
+            let (number, unit) = text.split_at(digits);
+            let unit_ms = match unit {
+                "ms" => 1,
+                "s" => 1000,
+                "m" => 60_000,
+                "h" => 3_600_000,
+                _ => return Err(()),
+            };
+            let ms = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms));
+            let ms = ms.ok_or(())?;
+            if is_less { 0 } else { ms }
+        }
+        _ => return Err(()),
+    };
+    Ok(Some(ms).filter(|ms| *ms > 0))
+}

@@ -1,0 +1,161 @@
+//! Manifests of agents, as people write them.
+
+use super::*;
+
+fn with(server: Value) -> Value {
+    json!({ "name": "a", "mcp": { "servers": { "s": server } } })
+}
+
+fn fields(faults: &[ManifestFault]) -> Vec<&str> {
+    faults.iter().map(|fault| fault.field.as_str()).collect()
+}
+
+/// R-M4, R-M5: servers of an agent become servers of the catalog that it attaches.
+#[test]
+fn r_m4_servers_inside_an_agent_are_taken_out() {
+    let agent = json!({ "name": "helper", "mcp": { "servers": { "github": {
+        "command": "npx", "args": ["-y", "x", "${env:HOME}/x"], "transport_type": "STDIO",
+        "timeout": "15s", "mount_timeout": 7, "max_output_tokens": 2048,
+        "env": { "TOKEN": "${TOKEN}", "URL": "https://${env:HOST}/${params.p}?a=${",
+                 "USER": "env:LOGNAME", "PORT": 80 } } } } });
+    let TakenApart { agent, servers, notices } = take_apart(agent).unwrap();
+    let attached =
+        json!({ "name": "helper", "mcpServers": { "github": { "ref": "helper-github" } } });
+    assert_eq!(agent, attached);
+    let server = json!({ "id": "helper-github", "name": "github", "type": "stdio",
+        "command": "npx", "args": ["-y", "x", "${env.HOME}/x"], "timeoutMs": 15000,
+        "mountTimeoutMs": 7000, "maxOutputTokens": 2048,
+        "default_config": { "TOKEN": "${TOKEN}", "PORT": "80", "USER": "${env.LOGNAME}",
+            "URL": "https://${env.HOST}/${params.p}?a=$${" } });
+    assert_eq!(servers, [("mcp.servers.github".to_owned(), server)]);
+    let told = fields(&notices);
+    assert_eq!(told.len(), 4, "{notices:?}");
+    assert!(told.contains(&"mcp.servers.github.env.TOKEN"), "{told:?}");
+}
+
+/// R-E21, R-E24: a server that is called has a URL and headers; a bearer token is authentication.
+#[test]
+fn r_e21_a_server_that_is_called_is_taken_out() {
+    let agent = with(json!({ "type": "http", "url": "https://${env:HOST}/mcp", "optional": true,
+        "request_timeout": "2m", "max_output_bytes": 1024,
+        "headers": { "Authorization": "Bearer ${TOKEN}", "x-team": "blue" } }));
+    let TakenApart { agent, servers, .. } = take_apart(agent).unwrap();
+    assert_eq!(agent["mcpServers"], json!({ "s": { "ref": "a-s", "optional": true } }));
+    let server = json!({ "id": "a-s", "name": "s", "type": "http",
+        "url": "https://${env.HOST}/mcp", "timeoutMs": 120_000, "maxOutputBytes": 1024,
+        "auth": { "mode": "apiKey", "key": "${TOKEN}", "headerName": "Authorization",
+                  "valuePrefix": "Bearer " },
+        "verbatim_headers": true, "default_config": { "x-team": "blue" } });
+    assert_eq!(servers[0].1, server);
+}
+
+/// R-M8: `mcp: {}` is a mark that there are none.
+#[test]
+fn r_m8_no_servers_are_no_fault() {
+    for mcp in [json!({}), json!(null), json!([]), json!({ "servers": {} })] {
+        let apart = take_apart(json!({ "name": "a", "mcp": mcp })).unwrap();
+        assert_eq!((apart.agent, apart.servers.len()), (json!({ "name": "a" }), 0));
+        assert_eq!(apart.notices.len(), 1);
+    }
+    assert!(take_apart(json!({ "name": "a" })).unwrap().notices.is_empty());
+}
+
+/// R-E22, R-D2: names attach servers of the catalog, beside what is attached otherwise; what
+/// stands inside as well counts as it is there, with a warning.
+#[test]
+fn r_d2_names_and_servers_go_together() {
+    let agent = json!({ "name": "a", "mcp": ["github", "docs"],
+        "mcpServers": { "library": { "ref": "docs" } } });
+    let apart = take_apart(agent).unwrap();
+    let attached = json!({ "github": { "ref": "github" }, "docs": { "ref": "docs" },
+        "library": { "ref": "docs" } });
+    assert_eq!(apart.agent, json!({ "name": "a", "mcpServers": attached }));
+    assert!(apart.servers.is_empty() && apart.notices.is_empty());
+    let list = take_apart(json!({ "name": "a", "mcp": { "servers": ["docs"] } })).unwrap();
+    assert_eq!(list.agent["mcpServers"], json!({ "docs": { "ref": "docs" } }));
+    let both = json!({ "name": "a", "mcp": { "servers": { "github": { "command": "x" } },
+        "names": ["docs", "github"] } });
+    let apart = take_apart(both).unwrap();
+    let attached = json!({ "github": { "ref": "a-github" }, "docs": { "ref": "docs" } });
+    assert_eq!(apart.agent["mcpServers"], attached);
+    assert_eq!(fields(&apart.notices), ["mcp.names[1]"]);
+}
+
+/// What other programs call skills are capabilities.
+#[test]
+fn r_m4_skills_are_capabilities() {
+    let apart = take_apart(json!({ "name": "a", "skills": ["code-analysis"] })).unwrap();
+    assert_eq!(apart.agent, json!({ "name": "a", "capabilities": ["code-analysis"] }));
+    assert_eq!(fields(&apart.notices), ["skills"]);
+}
+
+/// `${NAME}` is a secret and a whole value; nothing else is guessed.
+#[test]
+fn a_1_a_secret_is_a_whole_value() {
+    let faulty = with(json!({ "command": "x", "args": ["${TOKEN}"],
+        "env": { "A": "Bearer ${TOKEN}", "B": "$${TOKEN}" } }));
+    let faults = take_apart(faulty).unwrap_err();
+    assert_eq!(fields(&faults), ["mcp.servers.s.args[0]", "mcp.servers.s.env.A"]);
+    assert!(faults[1].remedy.contains("${env:TOKEN}"), "{faults:?}");
+}
+
+/// R-E23: a time that is none is a fault of its server; zero and less mean the default.
+#[test]
+fn r_e23_a_time_that_is_none_names_its_server() {
+    for (text, ms) in [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1h", 3_600_000)] {
+        let apart = take_apart(with(json!({ "command": "x", "timeout": text }))).unwrap();
+        assert_eq!(apart.servers[0].1["timeoutMs"], json!(ms), "{text}");
+    }
+    for nothing in [json!("0s"), json!("-5s"), json!(0), json!(-3)] {
+        let apart = take_apart(with(json!({ "command": "x", "timeout": nothing }))).unwrap();
+        assert_eq!(apart.servers[0].1["timeoutMs"], Value::Null);
+        assert_eq!(fields(&apart.notices), ["mcp.servers.s.timeout"]);
+    }
+    for wrong in [json!("soon"), json!("5"), json!("5 s"), json!("s"), json!(1.5), json!(true)] {
+        let faults = take_apart(with(json!({ "command": "x", "mount_timeout": wrong })));
+        assert_eq!(fields(&faults.unwrap_err()), ["mcp.servers.s.mount_timeout"]);
+    }
+}
+
+/// Everything that cannot be used is told at once, each with its place.
+#[test]
+fn r_m4_what_cannot_be_used_is_named() {
+    for (agent, places) in [
+        (json!({ "name": "a", "mcp": { "server": {} } }), vec!["mcp.server"]),
+        (json!({ "name": "a", "mcp": "github" }), vec!["mcp"]),
+        (json!({ "name": "a", "mcp": ["github", 1] }), vec!["mcp[1]"]),
+        (json!({ "name": "a", "mcp": ["github", "github"] }), vec!["mcp[1]"]),
+        (json!({ "name": "a", "mcp": { "servers": 1 } }), vec!["mcp.servers"]),
+        (with(json!({ "comand": "x" })), vec!["mcp.servers.s.comand", "mcp.servers.s.command"]),
+        (
+            with(json!({ "transport_type": "carrier pigeon", "type": "stdio", "command": "x" })),
+            vec!["mcp.servers.s.transport_type"],
+        ),
+        (
+            with(json!({ "type": "http", "command": "x" })),
+            vec!["mcp.servers.s.url", "mcp.servers.s.command"],
+        ),
+        (
+            with(json!({ "command": "x", "timeout": "1s", "request_timeout": "2s" })),
+            vec!["mcp.servers.s.timeout"],
+        ),
+        (with(json!({ "command": "x", "headers": {} })), vec!["mcp.servers.s.headers"]),
+        (with(json!({ "url": "https://x", "env": {} })), vec!["mcp.servers.s.env"]),
+        (with(json!({ "command": "x", "env": { "A": [] } })), vec!["mcp.servers.s.env.A"]),
+        (with(json!({ "command": "x", "optional": "yes" })), vec!["mcp.servers.s.optional"]),
+        (with(json!(3)), vec!["mcp.servers.s"]),
+        (
+            json!({ "name": "a", "mcp": { "servers": { "no__good": { "command": "x" } } } }),
+            vec!["mcp.servers.no__good"],
+        ),
+        (json!({ "name": "a", "skills": [], "capabilities": [] }), vec!["skills"]),
+    ] {
+        let faults = take_apart(agent).unwrap_err();
+        assert_eq!(fields(&faults), places, "{faults:?}");
+        assert!(faults.iter().all(|fault| !fault.remedy.is_empty()), "{faults:?}");
+    }
+    let mut both = with(json!({ "command": "x" }));
+    both["mcpServers"] = json!({ "s": { "ref": "t" } });
+    let faults = take_apart(both).unwrap_err();
+    assert_eq!(fields(&faults), ["mcp.servers.s"]);
+}

@@ -1,0 +1,256 @@
+//! What becomes of the servers that a run has for itself, as events of its session: mounted, lost,
+//! back, and given back (R-E31 to R-E42).
+//!
+//! An event is told after what it tells of, and no call waits for one. A server that is well has
+//! one event at each end and none in between.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use narthex_events::{EventKind, EventPlace, EventsError};
+use narthex_model::{Pid, RunId, ServerState};
+use narthex_registry::{Found, MountFault, MountSet, WatchedMount};
+use narthex_store::RunRow;
+use narthex_upstream::Ended;
+use serde_json::{Value, json};
+use tokio::{sync::watch, time::Instant};
+
+use crate::{RunFault, Runs, create::Draft};
+
+/// The runs of this process whose servers are watched: each watcher goes on until its run is taken
+/// out of here.
+#[derive(Debug, Default)]
+pub(crate) struct MountedRuns {
+    held: Mutex<HashMap<RunId, watch::Sender<()>>>,
+}
+
+impl MountedRuns {
+    fn held(&self) -> MutexGuard<'_, HashMap<RunId, watch::Sender<()>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The servers of a run that begins, before they are the run's.
+pub(crate) struct Mounting {
+    mounts: Vec<OneMount>,
+    failed: Vec<(String, Value)>,
+}
+
+struct OneMount {
+    watched: WatchedMount,
+    /// Whether somebody else had it before.
+    is_reused: bool,
+    seen: Seen,
+}
+
+/// What was told of a server by now.
+#[derive(Clone, Copy)]
+struct Seen {
+    losses: u64,
+    reconnects: u64,
+    is_down: bool,
+}
+
+/// How a run came to have its servers.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Source {
+    /// The last run of its session, if the session goes on with it.
+    former: Option<Pid>,
+    /// The daemon has stopped since the servers were the run's, or its session's.
+    is_recovery: bool,
+}
+
+impl Mounting {
+    pub(crate) fn of(set: &MountSet) -> Self {
+        let mounts = set.mounts().iter().map(|mount| {
+            let watched = mount.watched();
+            let seen = Seen::of(&watched.found());
+            OneMount { watched, is_reused: mount.count() > 1, seen }
+        });
+        let failed = set.faults().iter().map(of_fault).collect();
+        Self { mounts: mounts.collect(), failed }
+    }
+
+    /// The same with what is not mounted at all, and why.
+    pub(crate) fn without(mut self, skipped: &[RunFault]) -> Self {
+        self.failed.extend(skipped.iter().map(|fault| {
+            let reason = json!({ "kind": fault.kind, "reason": fault.message });
+            (fault.server.clone(), reason)
+        }));
+        self
+    }
+
+    /// The same with these failures in the place of its own.
+    pub(crate) fn failing(self, failed: &[MountFault]) -> Self {
+        Self { failed: failed.iter().map(of_fault).collect(), ..self }
+    }
+}
+
+fn of_fault(fault: &MountFault) -> (String, Value) {
+    let MountFault { alias, error } = fault;
+    (alias.to_string(), json!({ "kind": error.kind.as_str(), "reason": error.message }))
+}
+
+impl Seen {
+    fn of(found: &Found) -> Self {
+        let is_down = found.state == ServerState::Error;
+        Self { losses: found.losses, reconnects: found.reconnects, is_down }
+    }
+
+    /// What has happened since the last look; how often something did is not lost in between.
+    fn look(&mut self, server: &str, found: &Found) -> Vec<(EventKind, Value)> {
+        let now = Self::of(found);
+        let before = std::mem::replace(self, now);
+        let mut told = Vec::new();
+        if now.losses > before.losses {
+            let reason = found.loss.as_deref().unwrap_or("the connection ended");
+            let payload = json!({ "server": server, "kind": "transport_error", "reason": reason });
+            told.push((EventKind::McpError, payload));
+        }
+        if now.reconnects > before.reconnects {
+            let payload = json!({
+                "server": server,
+                "reconnect_count": found.reconnects,
+                "attempt": found.reconnected_by,
+            });
+            told.push((EventKind::McpReconnect, payload));
+        }
+        if now.is_down && !before.is_down {
+            let error = found.error.as_ref();
+            let kind = error.map_or("transport_error", |error| error.kind.as_str());
+            let reason = error.map_or("it has ended", |error| error.message.as_str());
+            let payload = json!({ "server": server, "kind": kind, "reason": reason });
+            told.push((EventKind::McpError, payload));
+        }
+        told
+    }
+}
+
+impl Source {
+    /// Adds what it says to an event.
+    fn add(self, payload: &mut Value, (pid, server): (Pid, &str)) {
+        if let Some(former) = self.former {
+            payload["source"] = "resume".into();
+            payload["pid"] = pid.get().into();
+            payload["former_pid"] = former.get().into();
+            payload["former_path"] = path(former, server).into();
+        }
+        if self.is_recovery {
+            payload["daemon_restart_recovery"] = true.into();
+        }
+    }
+}
+
+impl Runs {
+    /// How a run that is created comes to have its servers.
+    pub(crate) fn source(&self, draft: &Draft) -> Source {
+        let Some(former) = &draft.former else { return Source::default() };
+        let is_recovery = former.suspended_at.is_some_and(|at| at < self.shared.began);
+        Source { former: former.pids.last().copied(), is_recovery }
+    }
+
+    /// The same of a run that begins again.
+    pub(crate) fn source_again(&self, row: &RunRow) -> Source {
+        Source { former: None, is_recovery: row.created_at < self.shared.began }
+    }
+
+    /// Tells the session of a run which servers the run has from now on, and which it does without,
+    /// and goes on to tell what becomes of them.
+    pub(crate) async fn tell_mounted(&self, row: &RunRow, mounting: Mounting, source: Source) {
+        let place = EventPlace {
+            workspace: row.workspace.clone(),
+            session: row.session,
+            run: Some(row.id),
+        };
+        for (server, mut payload) in mounting.failed {
+            payload["server"] = server.as_str().into();
+            payload["path"] = path(row.pid, &server).into();
+            source.add(&mut payload, (row.pid, &server));
+            self.tell_of_mount(&place, EventKind::McpError, &payload).await;
+        }
+        if mounting.mounts.is_empty() {
+            return;
+        }
+        let held = watch::Sender::new(());
+        for mount in mounting.mounts {
+            let server = mount.watched.alias().as_str();
+            let path = path(row.pid, server);
+            let mut payload = json!({ "server": server, "path": path, "auto": true });
+            if mount.is_reused {
+                payload["reused"] = true.into();
+            }
+            source.add(&mut payload, (row.pid, server));
+            self.tell_of_mount(&place, EventKind::McpMount, &payload).await;
+            let watching = self.clone().watch_mount(place.clone(), path, mount, held.subscribe());
+            let closing = self.control().closing();
+            self.control().spawn(async move {
+                closing.run_until_cancelled(watching).await;
+            });
+        }
+        self.shared.mounted.held().insert(row.id, held);
+    }
+
+    /// Takes a run out of the gateway's table: its token opens nothing there any more, and its
+    /// servers are given back.
+    pub(crate) async fn let_go(&self, id: RunId) {
+        self.shared.gateway.end_run(id).await;
+        self.shared.mounted.held().remove(&id);
+    }
+
+    /// Tells what becomes of a server until it is given back, and that.
+    async fn watch_mount(
+        self,
+        place: EventPlace,
+        path: String,
+        mount: OneMount,
+        mut held: watch::Receiver<()>,
+    ) {
+        let OneMount { mut watched, mut seen, .. } = mount;
+        loop {
+            tokio::select! {
+                // Nobody sends anything: the sender goes.
+                _gone = held.changed() => break,
+                () = watched.changed() => {
+                    let server = watched.alias().clone();
+                    for (kind, payload) in seen.look(server.as_str(), &watched.found()) {
+                        self.tell_of_mount(&place, kind, &payload).await;
+                    }
+                }
+            }
+        }
+        let since = Instant::now();
+        // What others use goes on.
+        let is_used = watched.is_held();
+        let is_forced = !is_used && watched.ended().await == Ended::Killed;
+        let mut payload = json!({
+            "server": watched.alias().as_str(),
+            "path": path,
+            "auto": true,
+            "duration_ms": u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        if is_used {
+            payload["still_used"] = true.into();
+        }
+        if is_forced {
+            payload["forced"] = true.into();
+            payload["reason"] = "sigterm_ignored".into();
+        }
+        self.tell_of_mount(&place, EventKind::McpUnmount, &payload).await;
+    }
+
+    async fn tell_of_mount(&self, place: &EventPlace, kind: EventKind, payload: &Value) {
+        let Some(events) = self.control().events() else { return };
+        match events.append(place, kind, payload, None).await {
+            // The session has gone with its workspace.
+            Ok(_) | Err(EventsError::NoSession(_)) => {}
+            Err(error) => events.missed(place, kind, &error),
+        }
+    }
+}
+
+/// Where a server of a run is in the namespace of mounts (D20).
+fn path(pid: Pid, server: &str) -> String {
+    format!("/mnt/mcp/{}-{server}", pid.get())
+}

@@ -1,0 +1,305 @@
+//! Sessions that are set aside, and sessions that go on: from what their last run was made of, if
+//! they were set aside, and else from what they began with (R-M23, R-M24).
+//!
+//! What is kept of a suspended session is what its run was frozen with, by references: the next run
+//! resolves it anew, with the newest values of its secrets (R-E38, A-10).
+
+use std::time::SystemTime;
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_control::{By, ControlError};
+use narthex_events::EventKind;
+use narthex_model::{Pid, RunId, RunScope, SessionId, WorkspaceId};
+use narthex_resolve::RunRequest;
+use narthex_store::{RunFilter, RunRow, SessionRow, SuspendedSession};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Created, Creator, RunError, Runs,
+    create::Draft,
+    frozen::{FrozenAgent, Inputs, Made, Suspended, session_place, suspended_place},
+    keep, run_ended,
+};
+
+/// What may be said of the next run of a session.
+const ASKED: [&str; 6] = ["prompt", "scope", "user", "expires_in", "direct", "sockets"];
+
+/// What a session goes on from.
+pub(crate) struct Former {
+    /// The numbers of its earlier runs, the oldest first.
+    pub(crate) pids: Vec<Pid>,
+    /// When it was set aside, if it is.
+    pub(crate) suspended_at: Option<SystemTime>,
+    /// What its last run was made of, if one went on when it was set aside.
+    kept: Option<Suspended>,
+}
+
+impl Draft {
+    /// Whether the run begins without servers that fail: those of a session that goes on. One that
+    /// goes on by itself is tried again later instead.
+    pub(crate) fn is_tolerant(&self) -> bool {
+        self.former.is_some() && !self.is_owed
+    }
+
+    fn kept(&self) -> Option<&Suspended> {
+        self.former.as_ref()?.kept.as_ref()
+    }
+
+    /// The agent as the last run of a suspended session had it.
+    pub(crate) fn kept_agent(&self) -> Option<&FrozenAgent> {
+        self.kept()?.of.agent()
+    }
+
+    /// The request with servers of its own.
+    pub(crate) fn own_servers(&self) -> Option<&str> {
+        match self.kept().map(|kept| &kept.of) {
+            Some(Made::Own(text)) => Some(text),
+            Some(Made::Agent(_)) => None,
+            None if self.request.has_own_servers => Some(&self.text),
+            None => self.inputs.own.as_deref(),
+        }
+    }
+
+    /// What the model is told.
+    pub(crate) fn prompt(&self) -> Option<String> {
+        let kept = || self.kept()?.prompt.clone();
+        self.request.prompt.clone().or_else(kept)
+    }
+
+    /// What no model sees.
+    pub(crate) fn scope(&self) -> RunScope {
+        let own = match self.kept_agent() {
+            Some(kept) if !self.request.has_scope => kept.scope(),
+            _ => self.request.scope.clone(),
+        };
+        match &self.parent {
+            Some(parent) => parent.scope.of_child(&own),
+            None => own,
+        }
+    }
+}
+
+impl Runs {
+    /// Sets a session aside: its runs end as [`end`](Self::end) does it, its children go on, and it
+    /// goes on with [`session_resume`](Self::session_resume) alone. What its newest run was made of is kept, by
+    /// references.
+    ///
+    /// # Errors
+    /// When there is none of this id, it has ended, it is set aside already, it is that of the run
+    /// of the process itself, or the store or the vault fails.
+    pub async fn session_suspend(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        by: &By,
+    ) -> Result<(), RunError> {
+        let (session, _) = self.session(workspace, id).await?;
+        let id = session.id;
+        if self.is_own_session(id) {
+            return Err(RunError::Local);
+        }
+        let over = |why| RunError::SessionOver { id, why };
+        if session.ended_at.is_some() {
+            return Err(over("it has ended"));
+        }
+        let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
+        let suspending = async move { runs.set_aside(&workspace, id, by).await };
+        // To its end: its runs may have ended in the store by the time that somebody goes away.
+        let done = self.control().spawn(suspending).await;
+        match done.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))? {
+            true => Ok(()),
+            false => Err(over("it has ended meanwhile, or is suspended already")),
+        }
+    }
+
+    async fn set_aside(
+        &self,
+        workspace: &WorkspaceId,
+        id: SessionId,
+        by: By,
+    ) -> Result<bool, RunError> {
+        let store = self.control().catalog_store(workspace).await?;
+        let event = AuditEvent::new(kind::SESSION_SUSPENDED, by.clone()).in_workspace(workspace);
+        let noted = self.control().note(event.of_session(id.to_text())).await?;
+        let living = RunFilter { status: Some(None), ..RunFilter::of_session(id) };
+        let living = store.runs().all(workspace, living).await.map_err(ControlError::Store)?;
+        let mut ended = Vec::new();
+        for run in &living {
+            let event = run_ended(workspace, run.id, narthex_model::RunEnd::Ended, by.clone());
+            ended.push(self.control().note(event).await?);
+        }
+        let last = living.last();
+        let kept = SuspendedSession {
+            session: id,
+            run: last.map(|run| run.id),
+            sealed: self.kept_of(workspace, id, last).await?,
+            at: SystemTime::now(),
+            by: by.id.to_string(),
+        };
+        let is_done = store.suspended().suspend(workspace, &kept).await;
+        if !is_done.map_err(ControlError::Store)? {
+            return Ok(false);
+        }
+        // Also those that began after they were looked for.
+        let all = store.runs().all(workspace, RunFilter::of_session(id)).await;
+        for run in all.map_err(ControlError::Store)? {
+            self.let_go(run.id).await;
+        }
+        for one in ended.into_iter().chain([noted]) {
+            one.done().await;
+        }
+        let pids: Vec<_> = living.iter().map(|run| run.pid.get()).collect();
+        let told = json!({ "pids": pids, "by": keep::by(&by) });
+        self.tell(workspace, id, None, (EventKind::SessionSuspended, told)).await;
+        Ok(true)
+    }
+
+    /// What a run is made of, sealed for its session; nothing if there is none.
+    async fn kept_of(
+        &self,
+        workspace: &WorkspaceId,
+        id: SessionId,
+        run: Option<&RunRow>,
+    ) -> Result<String, RunError> {
+        let Some(run) = run else { return Ok(String::new()) };
+        let kept = Suspended::new(self.frozen(run).await?);
+        self.seal(workspace, &suspended_place(id), &kept.text()).await
+    }
+
+    /// Has a session go on that no run of goes on, with a run that has what is `asked`
+    /// for: `prompt`, `scope`, `user`, `expires_in`, `direct`, `sockets`, as in a document of
+    /// [`create`](Self::create). What is not said of a session that was suspended with a run is as
+    /// it was there. Servers that fail are left out, and told in the session's events.
+    ///
+    /// # Errors
+    /// When there is none of this id, it has ended, a run of it goes on, its next run is refused
+    /// for another reason than a server that fails, or the store or the vault fails.
+    pub async fn session_resume(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        (mut asked, by): (Map<String, Value>, Creator),
+    ) -> Result<Created, RunError> {
+        let (session, _) = self.session(workspace, id).await?;
+        if let Some(other) = asked.keys().find(|key| !ASKED.contains(&key.as_str())) {
+            let known = ASKED.join("`, `");
+            let text = format!(
+                "`{}` is nothing that is said of a session that goes on; the members are `{known}`",
+                narthex_model::json::shortened(other)
+            );
+            return Err(RunError::Malformed(text));
+        }
+        if self.is_own_session(session.id) {
+            return Err(RunError::Local);
+        }
+        if self.has_living_run(workspace, session.id, None).await? {
+            let why = "a run of it goes on; end or suspend that first, or begin a further one \
+                       beside it with `resume_session`";
+            return Err(RunError::SessionOver { id: session.id, why });
+        }
+        asked.insert("type".to_owned(), "resume_session".into());
+        asked.insert("session_id".to_owned(), session.id.to_text().into());
+        self.create(workspace, &Value::from(asked).to_string(), by).await
+    }
+
+    /// Whether and how a session is set aside.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn suspended(
+        &self,
+        workspace: &WorkspaceId,
+        id: SessionId,
+    ) -> Result<Option<SuspendedSession>, RunError> {
+        let found = self.store()?.suspended().find(workspace, id).await;
+        Ok(found.map_err(ControlError::Store)?)
+    }
+
+    /// The numbers of the runs that a session had before one of them, the oldest first: paths of
+    /// mounts with these numbers mean the servers of that run as well (R-D1).
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn former_pids(&self, run: &RunRow) -> Result<Vec<Pid>, RunError> {
+        let all = self.pids(&run.workspace, run.session).await?;
+        Ok(all
+            .into_iter()
+            .filter(|(id, pid)| *id != run.id && *pid < run.pid)
+            .map(pid_of)
+            .collect())
+    }
+
+    async fn pids(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+    ) -> Result<Vec<(RunId, Pid)>, RunError> {
+        let runs = self.store()?.runs().all(workspace, RunFilter::of_session(session)).await;
+        let runs = runs.map_err(ControlError::Store)?;
+        Ok(runs.iter().map(|run| (run.id, run.pid)).collect())
+    }
+
+    /// The session that goes on, what it began with (O85), and what it goes on from.
+    pub(crate) async fn resumed(
+        &self,
+        workspace: &WorkspaceId,
+        request: &RunRequest,
+        may_have_own: bool,
+    ) -> Result<(SessionRow, Inputs, Former), RunError> {
+        let text = request.session_id.as_deref().unwrap_or_default();
+        let unknown = || RunError::UnknownSession(text.chars().take(100).collect());
+        let id = SessionId::parse(text).ok_or_else(unknown)?;
+        let sessions = self.store()?.sessions();
+        let found = sessions.find(workspace, id).await.map_err(ControlError::Store)?;
+        let session = found.ok_or_else(unknown)?;
+        let over = |why| RunError::SessionOver { id, why };
+        if session.ended_at.is_some() {
+            return Err(over("it has ended"));
+        }
+        if session.agent.is_empty() && !may_have_own {
+            let message = "the session has servers of its own, and only operators have it go on";
+            return Err(RunError::Denied { field: "session_id", message: message.to_owned() });
+        }
+        if request.agent_name.as_ref().is_some_and(|name| name.as_str() != session.agent) {
+            return Err(over("it is another agent's; leave `agent_name` out"));
+        }
+        let suspended = self.suspended(workspace, id).await?;
+        let kept = self.opened(workspace, suspended.as_ref()).await?;
+        if kept.is_some() && request.is_direct {
+            let message = "the scope of a suspended session is told to nobody; leave it out";
+            return Err(RunError::Denied { field: "direct", message: message.to_owned() });
+        }
+        let inputs = match session.sealed.as_str() {
+            // Servers of a run's own were not kept by earlier versions.
+            "" => Inputs::default(),
+            sealed => {
+                let place = session_place(id);
+                let opened = self.vault()?.open_document(workspace, &place, sealed).await;
+                let inputs = Inputs::read(&opened.map_err(ControlError::from)?);
+                inputs.ok_or_else(|| over("what it began with cannot be read any more"))?
+            }
+        };
+        let pids = self.pids(workspace, id).await?.into_iter().map(pid_of).collect();
+        let suspended_at = suspended.map(|suspended| suspended.at);
+        Ok((session, inputs, Former { pids, suspended_at, kept }))
+    }
+
+    async fn opened(
+        &self,
+        workspace: &WorkspaceId,
+        suspended: Option<&SuspendedSession>,
+    ) -> Result<Option<Suspended>, RunError> {
+        let Some(suspended) = suspended.filter(|one| !one.sealed.is_empty()) else {
+            return Ok(None);
+        };
+        let (id, place) = (suspended.session, suspended_place(suspended.session));
+        let opened = self.vault()?.open_document(workspace, &place, &suspended.sealed).await;
+        let why = "what it was made of cannot be read any more; end it";
+        let read = Suspended::read(&opened.map_err(ControlError::from)?);
+        read.map(Some).ok_or(RunError::SessionOver { id, why })
+    }
+}
+
+fn pid_of((_, pid): (RunId, Pid)) -> Pid {
+    pid
+}

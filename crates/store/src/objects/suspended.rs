@@ -1,0 +1,156 @@
+//! Sessions that are set aside until somebody has them go on.
+
+use std::{collections::BTreeMap, time::SystemTime};
+
+use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
+
+use super::{grants, id, ms, now_ms, resting, runs, sessions, time};
+use crate::{
+    StatementError,
+    database::{Database, Step},
+    statement::{Row, Statement, Value},
+};
+
+const SUSPEND: Statement = Statement {
+    name: "suspended_sessions.suspend",
+    sql: "INSERT INTO suspended_sessions \
+          (workspace, session, run, sealed, suspended_at, suspended_by) \
+          SELECT workspace, id, $3, $4, $5, $6 FROM sessions \
+          WHERE workspace = $1 AND id = $2 AND ended_at = 0 \
+          ON CONFLICT (workspace, session) DO NOTHING",
+};
+const FIND: Statement = Statement {
+    name: "suspended_sessions.find",
+    sql: "SELECT session, run, sealed, suspended_at, suspended_by FROM suspended_sessions \
+          WHERE workspace = $1 AND session = $2",
+};
+const BETWEEN: Statement = Statement {
+    name: "suspended_sessions.between",
+    sql: "SELECT session, run, sealed, suspended_at, suspended_by FROM suspended_sessions \
+          WHERE workspace = $1 AND session >= $2 AND session <= $3 ORDER BY session",
+};
+const GO_ON: Statement = Statement {
+    name: "suspended_sessions.go_on",
+    sql: "DELETE FROM suspended_sessions \
+          WHERE workspace = $1 AND session = $2 AND suspended_at = $3",
+};
+const FORGET: Statement = Statement {
+    name: "suspended_sessions.forget",
+    sql: "DELETE FROM suspended_sessions WHERE workspace = $1 AND session = $2",
+};
+
+/// Access to sessions that are set aside.
+#[derive(Debug, Clone, Copy)]
+pub struct SuspendedRows<'a> {
+    database: &'a Database,
+}
+
+/// That a session is set aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuspendedSession {
+    /// Which one.
+    pub session: SessionId,
+    /// The run of it that went on last then; `None` if none did.
+    pub run: Option<RunId>,
+    /// What that run was made of, sealed; empty if there was none.
+    pub sealed: String,
+    /// When that was, in milliseconds.
+    pub at: SystemTime,
+    /// Who did it.
+    pub by: String,
+}
+
+impl<'a> SuspendedRows<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Sets a session aside: all its runs end at that moment with what they were frozen with and
+    /// what was granted to them, it does not go on by itself any more, and no run begins in it but
+    /// one that says [when](crate::NewRun::suspended_at) this was. `false`, and nothing happens, if
+    /// it has ended, or is set aside already.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn suspend(
+        &self,
+        workspace: &WorkspaceId,
+        new: &SuspendedSession,
+    ) -> Result<bool, StatementError> {
+        let session = new.session.to_text();
+        let run = new.run.map(RunId::to_text).unwrap_or_default();
+        let values = vec![
+            Value::Text(workspace.as_str()),
+            Value::Text(&session),
+            Value::Text(&run),
+            Value::Text(&new.sealed),
+            Value::Integer(ms(new.at)),
+            Value::Text(&new.by),
+        ];
+        let (of, one) = (values[0], values[1]);
+        // First the session: whoever begins a run in it waits here.
+        let mut steps = vec![sessions::lives(of, one), Step::must_change(SUSPEND, values)];
+        steps.extend(grants::end_of_runs_of(of, one));
+        let ending = vec![of, one, Value::Integer(now_ms())];
+        steps.push(runs::end_all(ending, RunEnd::Ended));
+        steps.push(resting::forget(of, one, false));
+        self.database.write_steps(&steps).await
+    }
+
+    /// Whether and how a session is set aside.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+    ) -> Result<Option<SuspendedSession>, StatementError> {
+        let session = session.to_text();
+        let values = [Value::Text(workspace.as_str()), Value::Text(&session)];
+        let rows = self.database.read(FIND, &values).await?;
+        rows.first().map(suspended).transpose()
+    }
+
+    /// Those of a workspace from one id to another, both included.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn between(
+        &self,
+        workspace: &WorkspaceId,
+        first: SessionId,
+        last: SessionId,
+    ) -> Result<BTreeMap<SessionId, SuspendedSession>, StatementError> {
+        let (first, last) = (first.to_text(), last.to_text());
+        let values = [Value::Text(workspace.as_str()), Value::Text(&first), Value::Text(&last)];
+        let rows = self.database.read(BETWEEN, &values).await?;
+        let row = |row: &Row| suspended(row).map(|one| (one.session, one));
+        rows.iter().map(row).collect()
+    }
+}
+
+/// The step by which a session goes on that was set aside at this time; it comes to nothing if that
+/// is not so any more.
+pub(super) fn go_on<'v>(workspace: Value<'v>, session: Value<'v>, at: SystemTime) -> Step<'v> {
+    Step::must_change(GO_ON, vec![workspace, session, Value::Integer(ms(at))])
+}
+
+/// The step that forgets what is kept of a session that ends.
+pub(super) fn forget<'v>(workspace: Value<'v>, session: Value<'v>) -> Step<'v> {
+    Step::new(FORGET, vec![workspace, session])
+}
+
+fn suspended(row: &Row) -> Result<SuspendedSession, StatementError> {
+    let run = match row.text("run")?.as_str() {
+        "" => None,
+        _ => Some(id(row, "run", RunId::parse)?),
+    };
+    Ok(SuspendedSession {
+        session: id(row, "session", SessionId::parse)?,
+        run,
+        sealed: row.text("sealed")?,
+        at: time(row, "suspended_at")?,
+        by: row.text("suspended_by")?,
+    })
+}

@@ -1,0 +1,123 @@
+//! Sessions that are set aside: what may happen to them then, and what may not.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_store::{NewRest, NewRun, SessionRow, Store, SuspendedSession};
+
+use crate::support::{Place, id};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn run(number: u8) -> RunId {
+    RunId::new([0, 0, 0, 0, 0, number])
+}
+
+fn session() -> SessionId {
+    SessionId::new([9; 6])
+}
+
+fn row(workspace: &WorkspaceId) -> SessionRow {
+    SessionRow {
+        workspace: workspace.clone(),
+        id: session(),
+        agent: "reader".to_owned(),
+        parent: None,
+        depth: 0,
+        sealed: "sealed parameters".to_owned(),
+        created_at: SystemTime::UNIX_EPOCH,
+        created_by: "admin".to_owned(),
+        ended_at: None,
+    }
+}
+
+fn new(workspace: &WorkspaceId, number: u8, suspended_at: Option<SystemTime>) -> NewRun<'_> {
+    NewRun {
+        id: run(number),
+        workspace,
+        session: session(),
+        agent: "reader",
+        parent: None,
+        agent_env: &[],
+        token: "hash",
+        sealed: "sealed scope",
+        created_by: "admin",
+        expires_at: SystemTime::now() + HOUR,
+        has_sockets: false,
+        driver: None,
+        awaited: None,
+        spawned: None,
+        is_owed: false,
+        suspended_at,
+    }
+}
+
+fn suspension(number: u8, seconds: u64) -> SuspendedSession {
+    SuspendedSession {
+        session: session(),
+        run: Some(run(number)),
+        sealed: "sealed references".to_owned(),
+        at: SystemTime::UNIX_EPOCH + Duration::from_secs(seconds),
+        by: "ada".to_owned(),
+    }
+}
+
+/// A session with one run that goes on.
+async fn begun(store: &Store, here: &WorkspaceId) {
+    store.runs().create(new(here, 1, None), Some(&row(here))).await.unwrap().unwrap();
+}
+
+/// R-M23: its runs end with it, what they were made of stays, and it goes on once, with the run
+/// that says which suspension it ends.
+#[tokio::test]
+async fn r_m23_a_session_that_is_set_aside_goes_on_once() {
+    let (place, here) = (Place::new(), id("default"));
+    let store = place.open().await;
+    begun(&store, &here).await;
+    assert!(store.suspended().suspend(&here, &suspension(1, 100)).await.unwrap());
+    assert!(!store.suspended().suspend(&here, &suspension(1, 200)).await.unwrap(), "it was before");
+    assert_eq!(store.suspended().find(&here, session()).await.unwrap(), Some(suspension(1, 100)));
+    let page = store.suspended().between(&here, session(), session()).await.unwrap();
+    assert_eq!(page.into_keys().collect::<Vec<_>>(), [session()]);
+    let ended = store.runs().find(run(1)).await.unwrap().unwrap();
+    assert_eq!((ended.ended.unwrap().1, &*ended.sealed), (RunEnd::Ended, ""));
+    // Neither a run that knows nothing of it, nor one of another suspension.
+    let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+    for wrong in [None, at(101)] {
+        assert!(store.runs().create(new(&here, 2, wrong), None).await.unwrap().is_none());
+    }
+    let again = store.runs().create(new(&here, 3, at(100)), None).await.unwrap().unwrap();
+    assert_eq!(again.pid.get(), 2, "a new number");
+    assert!(store.runs().create(new(&here, 4, at(100)), None).await.unwrap().is_none(), "once");
+    assert_eq!(store.suspended().find(&here, session()).await.unwrap(), None);
+    store.close().await;
+}
+
+/// A session that is set aside does not go on by itself, and what it was owed is forgotten.
+#[tokio::test]
+async fn r_m23_a_session_that_is_set_aside_is_owed_nothing() {
+    let (place, here) = (Place::new(), id("default"));
+    let store = place.open().await;
+    begun(&store, &here).await;
+    store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap();
+    let (workspace, sealed) = (here.clone(), "sealed prompt".to_owned());
+    let rest = NewRest { workspace, session: session(), run: run(1), sealed };
+    assert!(store.resting().owe(&rest).await.unwrap());
+    assert!(store.suspended().suspend(&here, &suspension(1, 100)).await.unwrap());
+    assert!(store.resting().due(SystemTime::now(), 9).await.unwrap().is_empty());
+    assert!(!store.resting().owe(&rest).await.unwrap());
+    store.close().await;
+}
+
+/// What is kept of a session goes with its end, and one that has ended is not set aside.
+#[tokio::test]
+async fn r_m23_the_end_of_a_session_forgets_what_is_kept() {
+    let (place, here) = (Place::new(), id("default"));
+    let store = place.open().await;
+    begun(&store, &here).await;
+    assert!(store.suspended().suspend(&here, &suspension(1, 100)).await.unwrap());
+    assert!(store.sessions().end(&here, session(), RunEnd::Ended).await.unwrap());
+    assert_eq!(store.suspended().find(&here, session()).await.unwrap(), None);
+    assert!(!store.suspended().suspend(&here, &suspension(1, 200)).await.unwrap());
+    store.close().await;
+}
