@@ -37,6 +37,7 @@ pub(crate) struct Run<'a> {
     pub(crate) api: &'a Api,
     pub(crate) token: String,
     pub(super) session: String,
+    pub(super) id: String,
 }
 
 impl<'a> Run<'a> {
@@ -48,10 +49,10 @@ impl<'a> Run<'a> {
         let asked = json!({ "type": "start_session", "agent_name": agent });
         let made = api.send("POST", RUNS, asked.to_string()).await.succeeded();
         let text = |name: &str| made[name].as_str().unwrap().to_owned();
-        Self { api, token: text("token"), session: text("session_id") }
+        Self { api, token: text("token"), session: text("session_id"), id: text("run_id") }
     }
 
-    async fn ask(&self, path: &str, method: &str, params: Value) -> Answer {
+    pub(super) async fn ask(&self, path: &str, method: &str, params: Value) -> Answer {
         let request = self.api.world.modern(path, method, params);
         request.header("authorization", &format!("Bearer {}", self.token)).send().await
     }
