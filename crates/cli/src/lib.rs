@@ -18,6 +18,7 @@ mod shares;
 mod traffic;
 mod users;
 mod values;
+mod watch;
 
 pub use access::{
     ChangeWorkspaceArgs, DeleteWorkspaceArgs, MembersCommand, NewTokenArgs, Switch, TokensCommand,
@@ -44,3 +45,4 @@ pub use shares::{CommentShareArgs, GetShareArgs, SharesCommand};
 pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
 pub use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
 pub use values::{duration, moment};
+pub use watch::{StraceArgs, TopArgs};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use narthex_model::CallErrorKind;
+use narthex_trace::Open;
 use narthex_upstream::{Forwarded, Frame, LinkError};
 use narthex_wire::{Message, Payload};
 use tokio::time::{Instant, timeout_at};
@@ -103,6 +104,13 @@ impl Answering {
             self.state = State::Preceded(first, answer);
         }
         self
+    }
+
+    /// Tells whoever watches of one that is known at once.
+    pub(crate) fn tell(&self, mut watched: Open, is_ok: bool) {
+        let State::Ready(Some(answer)) = &self.state else { return };
+        watched.answered(answer.payload.len());
+        watched.end(if is_ok { "ok" } else { "rpc_error" });
     }
 
     /// No answer: the caller has taken its request back.

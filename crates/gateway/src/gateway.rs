@@ -13,6 +13,7 @@ use narthex_audit::Audit;
 use narthex_metrics::Metrics;
 use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::Registry;
+use narthex_trace::Tap;
 use narthex_traffic::Meters;
 use narthex_upstream::Inventory;
 use narthex_view::{View, exposed};
@@ -69,6 +70,8 @@ pub struct GatewayOptions {
     pub meters: Meters,
     /// Makes spans of calls, if anybody wants them.
     pub tracer: Option<Arc<dyn Tracer>>,
+    /// Where whoever watches a run hears of its calls.
+    pub tap: Tap,
 }
 
 impl Default for GatewayOptions {
@@ -89,6 +92,7 @@ impl Default for GatewayOptions {
             drain_timeout: Duration::from_secs(10),
             meters: Meters::default(),
             tracer: None,
+            tap: Tap::default(),
         }
     }
 }
@@ -234,6 +238,12 @@ impl Gateway {
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+
+    /// Where calls are watched.
+    #[must_use]
+    pub fn tap(&self) -> &Tap {
+        &self.shared.options.tap
     }
 
     /// How many sessions are open.

@@ -46,6 +46,9 @@ impl Shared {
             Some(alias) => caller.run.is_built_in(alias),
             None => self.is_built_in_call(caller, handling, &request),
         };
+        let watched = (matches!(handling, Handling::List(_) | Handling::TaskList)
+            && (is_aggregated || is_built_in))
+            .then(|| self.watched(caller, own_alias(caller), &request, &Item::Server));
         let answered = match handling {
             _ if is_built_in => Box::pin(self.built_in(caller, handling, request)).await,
             Handling::List(_) | Handling::TaskList if is_aggregated => {
@@ -65,7 +68,13 @@ impl Shared {
             | Handling::Subscribe { .. }
             | Handling::Listen => self.answer_itself(caller, handling, request).await,
         };
-        answered.unwrap_or_else(refuse).with_act(act)
+        let is_ok = answered.is_ok();
+        let answering = answered.unwrap_or_else(refuse).with_act(act);
+        // What is recorded is told where its record ends.
+        if let Some(watched) = watched.flatten() {
+            answering.tell(*watched, is_ok);
+        }
+        answering
     }
 
     /// Answers what the gateway knows itself. Boxed: a call that is forwarded should not carry the

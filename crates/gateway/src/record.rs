@@ -6,6 +6,7 @@ use narthex_audit::{AuditFull, AuditRecord, AuditSlot, Outcome, TOOL};
 use narthex_metrics::Metrics;
 use narthex_model::{Alias, GrantId};
 use narthex_policy::{Basis, Item};
+use narthex_trace::{Call, Open};
 use narthex_traffic::Admission;
 use narthex_wire::{Message, Payload};
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -33,6 +34,8 @@ pub(crate) struct CallRecord {
     admission: Option<Admission>,
     /// Set if what it carries is recorded, too.
     keeping: Option<Box<Keeping>>,
+    /// Set if somebody watches the run.
+    watched: Option<Box<Open>>,
     /// What drain waits for.
     _open: Option<TaskTrackerToken>,
 }
@@ -79,6 +82,9 @@ impl CallRecord {
         if let (Some(keeping), Some(slot)) = (&self.keeping, &mut self.slot) {
             keeping.answered(answer, slot);
         }
+        if let Some(watched) = &mut self.watched {
+            watched.answered(answer.len());
+        }
         self.finish(outcome);
     }
 
@@ -108,6 +114,9 @@ impl CallRecord {
                 span.end(outcome.as_str(), outcome != Outcome::Ok);
             }
             slot.commit(outcome);
+            if let Some(watched) = self.watched.take() {
+                watched.end(outcome.as_str());
+            }
             self.admission = None;
         }
     }
@@ -139,6 +148,7 @@ impl Shared {
         // Of what is about no one thing, such as a list, nothing is kept.
         let keeping = (!matches!(item, Item::Server)).then(|| self.keeping(caller, message));
         let keeping = keeping.flatten();
+        let watched = self.watched(caller, server.as_ref(), message, &item);
         let mut slot = self.audit.reserve(AuditRecord {
             workspace: caller.run.workspace.clone(),
             run: caller.run.id,
@@ -164,7 +174,24 @@ impl Shared {
             span: None,
             admission: None,
             keeping,
+            watched,
             _open: open,
+        })
+    }
+
+    /// Begins to tell whoever watches the run of a call; `None` if nobody does.
+    pub(crate) fn watched(
+        &self,
+        caller: &Caller,
+        server: Option<&Alias>,
+        message: &Message,
+        item: &Item,
+    ) -> Option<Box<Open>> {
+        self.options.tap.begin(caller.run.id, || Call {
+            alias: server.cloned(),
+            method: name_of(message),
+            item: recorded(item.clone()),
+            size: message.get("arguments").map(|arguments| arguments.as_bytes().len() as u64),
         })
     }
 }

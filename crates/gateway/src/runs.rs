@@ -194,6 +194,7 @@ impl Shared {
 
     async fn end_run(self: &Arc<Self>, run: &Arc<RunView>) {
         run.ended.cancel();
+        self.options.tap.run_ended(run.id);
         let sessions = self.sessions.of(run.id);
         sessions.iter().for_each(|session| session.close());
         let mut ending = JoinSet::new();

@@ -7,7 +7,7 @@ use narthex_openapi::Access;
 use narthex_runs::DefinitionVerdict;
 
 use crate::{
-    servers::{EventTarget, GrantTarget, OutboundTarget, ShareTarget},
+    servers::{EventTarget, GrantTarget, OutboundTarget, ShareTarget, WatchTarget},
     signin::SignInTarget,
 };
 
@@ -69,6 +69,7 @@ pub(crate) enum Target {
     Sessions,
     Session,
     Happening(EventTarget),
+    Watched(WatchTarget),
     Principals,
     PrincipalCreate,
     Principal,
@@ -146,6 +147,8 @@ const SHARE: &str = "/api/workspaces/{workspace}/shares/{id}";
 const CONTENT: &str = "/api/workspaces/{workspace}/shares/{id}/content";
 const COMMENTS: &str = "/api/workspaces/{workspace}/shares/{id}/comments";
 const THREAD: &str = "/api/workspaces/{workspace}/shares/{id}/comments/{thread}";
+const TRACE: &str = "/api/workspaces/{workspace}/runs/{id}/trace";
+const OPERATIONS: &str = "/api/workspaces/{workspace}/runs/{id}/operations";
 const DEFINITIONS: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions";
 const ACCEPT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/accept";
 const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/reject";
@@ -288,6 +291,10 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/runs/{id}", READ, SEE_RUNS, Target::Run),
     member("/api/workspaces/{workspace}/runs/{id}", "DELETE", RUN, Target::Run),
     member("/api/workspaces/{workspace}/runs/{id}/claim", "POST", RUN, Target::Run),
+    // A run sees what it does itself.
+    route(TRACE, READ, Access::Starter(SEE_RUNS), Target::Watched(WatchTarget::Trace)),
+    route(OPERATIONS, "POST", Access::OwnRun, Target::Watched(WatchTarget::Operations)),
+    member("/api/workspaces/{workspace}/top", READ, SEE_RUNS, Target::Watched(WatchTarget::Top)),
     member("/api/workspaces/{workspace}/sessions", READ, SEE_RUNS, Target::Sessions),
     member("/api/workspaces/{workspace}/sessions/{id}", READ, SEE_RUNS, Target::Session),
     member("/api/workspaces/{workspace}/sessions/{id}", "DELETE", RUN, Target::Session),

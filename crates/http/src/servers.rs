@@ -23,6 +23,7 @@ mod sessions;
 mod shares;
 mod traffic;
 mod transfer;
+mod watched;
 mod watching;
 
 use std::{fmt, sync::Arc};
@@ -40,7 +41,7 @@ use serde_json::{Value, json};
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
     access::page_of, events::EventTarget, grants::GrantTarget, outbound::OutboundTarget,
-    query::Query, shares::ShareTarget,
+    query::Query, shares::ShareTarget, watched::WatchTarget,
 };
 use crate::{
     Access,
@@ -142,6 +143,7 @@ impl Asked<'_> {
             Target::RotateKey => self.rotate_key().await,
             Target::Grants(of) => self.of_grants(of, body).await,
             Target::Outbound(of) => self.of_outbound(of, body).await,
+            Target::Watched(of) => self.of_watching(of, body).await,
             Target::Shares(of) => self.of_shares(of, body).await,
             Target::Policy | Target::PolicyCheck => self.policy(body).await,
             Target::EnvBindings | Target::EnvBinding => self.of_env_bindings(body).await,

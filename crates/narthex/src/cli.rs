@@ -7,8 +7,9 @@ use narthex_cli::{
     AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, ChannelsCommand,
     CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs,
     GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, PolicyCommand,
-    RunCommand, SecretsCommand, ServersCommand, SessionsCommand, SharesCommand, TokensCommand,
-    ToolsArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand, WebhooksCommand, WorkspacesCommand,
+    RunCommand, SecretsCommand, ServersCommand, SessionsCommand, SharesCommand, StraceArgs,
+    TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand, WebhooksCommand,
+    WorkspacesCommand,
 };
 use narthex_model::{CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
@@ -79,6 +80,10 @@ enum Command {
     /// What agents are doing, each over all its runs: list, show and end them
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Show what a run does, as it does it
+    Strace(StraceArgs),
+    /// Show how busy the runs are, anew each second
+    Top(TopArgs),
     /// The servers of the catalog: list, get, apply and delete them
     #[command(subcommand)]
     Servers(ServersCommand),
@@ -240,6 +245,8 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
         Command::Runs(command) => Box::pin(commands::runs::run(command, context)).await,
         Command::Sessions(command) => Box::pin(commands::sessions::run(command, context)).await,
+        Command::Strace(args) => Box::pin(commands::strace::run(&args, &context)).await,
+        Command::Top(args) => Box::pin(commands::top::run(&args, &context)).await,
         Command::Servers(ServersCommand::Catalog(command)) => {
             catalog(CatalogKind::Server, command, context).await
         }

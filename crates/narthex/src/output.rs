@@ -6,6 +6,7 @@ use std::{
 };
 
 use narthex_model::ErrorKind;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -47,6 +48,14 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Whether whoever read standard output has gone: for what would print for ever.
+pub(crate) fn reader_is_gone() -> bool {
+    let out = io::stdout();
+    let mut polled = [PollFd::new(&out, PollFlags::empty())];
+    let is_known = poll(&mut polled, Some(&Timespec::default())).is_ok();
+    is_known && polled[0].revents().intersects(PollFlags::ERR)
 }
 
 /// Prints a result as one line of JSON.

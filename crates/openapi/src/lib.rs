@@ -18,7 +18,7 @@ pub use self::access::{Access, Place};
 use self::operation::{Answer, Content, JSON, Operation, meaning};
 
 /// By subject, for people who look for one.
-const SCHEMAS: [&str; 15] = [
+const SCHEMAS: [&str; 16] = [
     include_str!("schemas/common.json"),
     include_str!("schemas/door.json"),
     include_str!("schemas/signin.json"),
@@ -29,6 +29,7 @@ const SCHEMAS: [&str; 15] = [
     include_str!("schemas/catalog.json"),
     include_str!("schemas/runs.json"),
     include_str!("schemas/events.json"),
+    include_str!("schemas/watching.json"),
     include_str!("schemas/shares.json"),
     include_str!("schemas/outbound.json"),
     include_str!("schemas/grants.json"),

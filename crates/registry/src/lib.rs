@@ -36,6 +36,7 @@ pub use log_follower::LogFollower;
 pub use mount::{
     MountError, MountFault, MountIdentity, MountOptions, MountSet, Mountable, Sharing, Unmounted,
 };
+pub use narthex_supervisor::{TreeUse, trees};
 pub use narthex_upstream::CutReason;
 pub use outcome::{ServerResult, VerbError};
 pub use pool::{Mount, WatchedMount};

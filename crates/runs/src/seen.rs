@@ -85,6 +85,12 @@ impl RunStatus {
 }
 
 impl SeenRun {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> Option<RunId> {
+        self.row.as_ref().map(|row| row.id).or_else(|| self.view.as_ref().map(|view| view.id))
+    }
+
     /// How it stands.
     #[must_use]
     pub fn status(&self) -> RunStatus {

@@ -28,6 +28,7 @@ pub mod shim;
 mod shimmed;
 mod spawner;
 mod spec;
+mod usage;
 mod watch;
 
 pub use confine::ConfinementFault;
@@ -37,3 +38,4 @@ pub use log::{LogLimits, LogPart, LogRing};
 pub use process::{ChildIo, ExitInfo, Process, ProcessState};
 pub use shim::Shim;
 pub use spec::{ProcessSpec, Redact};
+pub use usage::{TreeUse, trees};

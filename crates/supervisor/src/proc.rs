@@ -14,6 +14,10 @@ pub(crate) struct Stat {
     pub(crate) session: i32,
     /// When it started, in clock ticks since boot: with the id, this names one process for ever.
     pub(crate) started: u64,
+    /// How long it has computed, in clock ticks; what it has reaped is not in there.
+    pub(crate) computed: u64,
+    /// How many pages of it are in memory.
+    pub(crate) resident: u64,
 }
 
 /// All processes that can be seen now.
@@ -40,8 +44,9 @@ pub(crate) fn pid(id: i32) -> Option<Pid> {
 /// counted from its last parenthesis.
 fn parse(id: i32, text: &str) -> Option<Stat> {
     let (_, fields) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = fields.split_ascii_whitespace().take(20).collect();
+    let fields: Vec<&str> = fields.split_ascii_whitespace().take(22).collect();
     let number = |at: usize| fields.get(at)?.parse().ok();
+    let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
     Some(Stat {
         id,
         is_dead: matches!(fields.first(), Some(&("Z" | "X"))),
@@ -49,6 +54,8 @@ fn parse(id: i32, text: &str) -> Option<Stat> {
         group: number(2)?,
         session: number(3)?,
         started: fields.get(19)?.parse().ok()?,
+        computed: ticks(11)?.saturating_add(ticks(12)?),
+        resident: ticks(21)?,
     })
 }
 
@@ -58,10 +65,18 @@ mod tests {
 
     #[test]
     fn fields_are_counted_after_the_name() {
-        let rest = "41 42 43 0 -1 0 1 2 3 4 5 6 7 8 9 10 11 12 777 0";
+        let rest = "41 42 43 0 -1 0 1 2 3 4 5 6 7 8 9 10 11 12 777 0 99";
         let found = parse(7, &format!("7 (a) b) S {rest}")).unwrap();
-        let expected =
-            Stat { id: 7, is_dead: false, parent: 41, group: 42, session: 43, started: 777 };
+        let expected = Stat {
+            id: 7,
+            is_dead: false,
+            parent: 41,
+            group: 42,
+            session: 43,
+            started: 777,
+            computed: 5 + 6,
+            resident: 99,
+        };
         assert_eq!(found, expected);
         assert!(parse(7, &format!("7 (a) Z {rest}")).unwrap().is_dead);
         assert_eq!(parse(7, "7 (a) S 1 2"), None);

@@ -69,6 +69,11 @@ impl Usage {
 }
 
 impl Usage {
+    /// How many calls are open.
+    pub(crate) fn open_calls(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
     /// When the run last did something: now, if a call of it is open.
     pub(crate) fn last_act(&self, now: SystemTime) -> Option<SystemTime> {
         if self.open.load(Ordering::Relaxed) > 0 {

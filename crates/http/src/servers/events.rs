@@ -19,7 +19,7 @@ use crate::{auth::Principal, feed, guard::single, post::prefers_stream, problem:
 const PAGE: u64 = 500;
 const PAGE_MAX: u64 = narthex_events::WINDOW;
 /// After how long a stream ends, so that whoever follows shows anew who they are (S6).
-const STREAM_LIFE: Duration = Duration::from_secs(15 * 60);
+pub(super) const STREAM_LIFE: Duration = Duration::from_secs(15 * 60);
 /// What a feed of a workspace has, if nothing is said: what a dashboard shows.
 const OF_WORKSPACE: [EventKind; 15] = [
     EventKind::AgentStatus,

@@ -28,4 +28,5 @@ mod tool_table;
 mod transfer;
 mod tricks;
 mod turns;
+mod watched;
 pub(crate) mod world;

@@ -31,6 +31,8 @@ const COMMANDS: &[&[&str]] = &[
     &["runs", "claim"],
     &["runs", "show"],
     &["runs", "end"],
+    &["strace"],
+    &["top"],
     &["servers", "list"],
     &["servers", "definitions"],
     &["servers", "accept"],

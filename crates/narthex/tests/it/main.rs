@@ -50,4 +50,5 @@ mod template;
 mod trace;
 mod trust;
 mod up;
+mod watching;
 mod world;

@@ -1,6 +1,6 @@
 //! Runs and sessions of a workspace.
 
-use super::super::operation::{Operation, delete, get, post};
+use super::super::operation::{Content, Operation, delete, get, post};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     post("/api/workspaces/{workspace}/runs", "run_create", "Creates a run; its token is told once")
@@ -19,6 +19,29 @@ pub(super) const OPERATIONS: &[Operation] = &[
     )
     .takes("ClaimNew")
     .gives("RunClaimed"),
+    get(
+        "/api/workspaces/{workspace}/runs/{id}/trace",
+        "run_trace",
+        "Streams what a run does, as it does it: names, sizes and durations, never content",
+    )
+    .asks(&["trace_alias"])
+    .answers(200, Content::Events("RunTraced"), &[])
+    .refuses(&[409, 429]),
+    post(
+        "/api/workspaces/{workspace}/runs/{id}/operations",
+        "run_operations_report",
+        "Reports what a mount of a run has done in another process",
+    )
+    .takes("OperationReport")
+    .gives("OperationReported"),
+    get(
+        "/api/workspaces/{workspace}/top",
+        "run_top",
+        "Streams how busy the runs of a workspace are",
+    )
+    .asks(&["top_interval"])
+    .answers(200, Content::Events("RunsTop"), &[])
+    .refuses(&[429]),
     get("/api/workspaces/{workspace}/sessions", "session_list", "Lists the sessions")
         .asks(&["after", "limit"])
         .gives("SessionPage"),

@@ -41,6 +41,7 @@ pub(crate) struct Run<'a> {
     pub(crate) api: &'a Api,
     pub(crate) token: String,
     pub(super) session: String,
+    pub(super) id: String,
 }
 
 impl<'a> Run<'a> {
@@ -52,7 +53,7 @@ impl<'a> Run<'a> {
         let asked = json!({ "type": "start_session", "agent_name": agent });
         let made = api.send("POST", RUNS, asked.to_string()).await.succeeded();
         let text = |name: &str| made[name].as_str().unwrap().to_owned();
-        Self { api, token: text("token"), session: text("session_id") }
+        Self { api, token: text("token"), session: text("session_id"), id: text("run_id") }
     }
 
     /// The run of the process itself, as the program begins it: in no session yet.
@@ -68,10 +69,11 @@ impl<'a> Run<'a> {
         let run = RunView::new(&api.local, RunPolicy::AllAttached);
         let run = run.with_authority(Authority::new(actors, grants, rules));
         api.world.gateway.begin_run(&Arc::new(run)).unwrap();
-        Self { api, token: api.local.expose().to_owned(), session: session.to_text() }
+        let (token, id) = (api.local.expose().to_owned(), api.local.run_id().to_text());
+        Self { api, token, session: session.to_text(), id }
     }
 
-    async fn ask(&self, path: &str, method: &str, params: Value) -> Answer {
+    pub(super) async fn ask(&self, path: &str, method: &str, params: Value) -> Answer {
         let request = self.api.world.modern(path, method, params);
         request.header("authorization", &format!("Bearer {}", self.token)).send().await
     }

@@ -1,0 +1,53 @@
+//! The part of the command line that is about watching runs.
+
+use clap::Args;
+
+use crate::WorkspaceArgs;
+
+/// Shows what a run does, as it does it: one line for each operation, by whichever door.
+///
+/// Names, sizes and durations are shown, and never what was written or read.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex strace 3\n  \
+    narthex strace local --alias github --alias files\n  \
+    narthex strace 3 --json | jq 'select(.error)'\n\n\
+    It goes on until the run ends, or Ctrl-C. With --json each event is a line: `begin`, `operation`,\n\
+    `lost` if some came too fast, and `end`.")]
+pub struct StraceArgs {
+    /// The run: its pid or its id; `local` is the daemon's own
+    #[arg(value_name = "PID")]
+    pub run: String,
+    /// Only what is done with this server; may be given several times
+    #[arg(long = "alias", value_name = "ALIAS")]
+    pub aliases: Vec<String>,
+    /// Also the calls that are made for a file, besides what is done with the file
+    #[arg(long)]
+    pub calls: bool,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
+/// Shows how busy the runs are that go on, anew each second.
+///
+/// Memory and processor are of the processes of a run's servers, on the daemon's machine. A server that
+/// several runs share counts for each.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex top\n  narthex top --sort memory --interval 5\n  \
+    narthex top --once --json | jq '.runs[] | {pid, calls_per_second, p50_us}'\n\n\
+    On a terminal, q leaves. Elsewhere each table is printed below the one before.")]
+pub struct TopArgs {
+    /// Print one table, of the time of one interval, and end
+    #[arg(long)]
+    pub once: bool,
+    /// What comes first
+    #[arg(long, value_name = "COLUMN", default_value = "calls", value_parser = [
+        "calls", "errors", "p50", "open", "memory", "cpu", "pid",
+    ])]
+    pub sort: String,
+    /// How many seconds there are between two tables
+    #[arg(long, value_name = "SECONDS", default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub interval: u64,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}

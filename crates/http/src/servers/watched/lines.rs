@@ -1,0 +1,129 @@
+//! Operations as they are told outside the process. A call by a door that knows no files stands
+//! there as the one operation of a mount that does the same.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::Timestamp;
+use narthex_mount::{Kind, Node, ROOT};
+use narthex_trace::{Line, Operation, Source, What};
+
+/// What a watcher's lines have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown {
+    /// The number of the run.
+    pub(super) pid: u64,
+    /// Since when it is watched.
+    pub(super) since: SystemTime,
+}
+
+impl Shown {
+    /// From now on.
+    pub(super) fn new(pid: u64) -> Self {
+        Self { pid, since: SystemTime::now() }
+    }
+}
+
+/// An operation as it is told.
+pub(super) fn line(operation: &Operation, shown: &Shown) -> Line {
+    let (name, path, fd, source, method) = match &operation.what {
+        What::File { name, path, fd } => (*name, path.to_string(), *fd, Source::File, None),
+        What::Call { alias, method, item } => {
+            let item = item.as_ref().map(|(kind, name)| (*kind, &**name));
+            let (name, node) = as_file(method, item);
+            let alias = alias.as_ref().map_or("*", |alias| alias.as_str());
+            let path = format!("{ROOT}/{}-{alias}{node}", shown.pid);
+            (name, path, None, Source::Call, Some(method.to_string()))
+        }
+    };
+    Line {
+        at: Timestamp::new(operation.began).to_string(),
+        after_us: micros(operation.began.duration_since(shown.since).unwrap_or_default()),
+        operation: name.to_owned(),
+        path,
+        fd,
+        size: operation.size,
+        result: operation.result,
+        error: operation.error.map(str::to_owned),
+        duration_us: micros(operation.took),
+        source,
+        method,
+        is_inner: operation.is_inner,
+    }
+}
+
+/// What a call would be if it were done with a file, and the path of that in its mount.
+fn as_file(method: &str, item: Option<(&str, &str)>) -> (&'static str, String) {
+    let list = |kind| ("Read", Node::List(kind).sub_path());
+    match (method, item) {
+        (_, Some(("tool", name))) => ("Write", Node::Tool(name.to_owned()).sub_path()),
+        ("prompts/get" | "tools/call", Some(("prompt", name))) => {
+            ("Write", Node::Prompt(name.to_owned()).sub_path())
+        }
+        (_, Some(("prompt", name))) => ("Stat", Node::Prompt(name.to_owned()).sub_path()),
+        ("resources/read" | "resources/directory/read" | "tools/call", Some(("resource", uri))) => {
+            ("Read", Node::Resource(uri.to_owned()).sub_path())
+        }
+        (_, Some(("resource", uri))) => ("Stat", Node::Resource(uri.to_owned()).sub_path()),
+        // No file of a mount stands for a task.
+        (_, Some((kind, name))) => ("Read", format!("/{kind}s/{name}")),
+        ("tools/list", None) => list(Kind::Tools),
+        ("prompts/list", None) => list(Kind::Prompts),
+        ("resources/list" | "resources/templates/list", None) => list(Kind::Resources),
+        (_, None) => ("Stat", String::new()),
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_model::Alias;
+
+    use super::*;
+
+    fn told(alias: Option<&str>, method: &'static str, item: Option<(&'static str, &str)>) -> Line {
+        let shown = Shown::new(3);
+        let operation = Operation {
+            what: What::Call {
+                alias: alias.map(|alias| Alias::new(alias).unwrap()),
+                method: method.into(),
+                item: item.map(|(kind, name)| (kind, name.into())),
+            },
+            began: shown.since + Duration::from_millis(1234),
+            size: None,
+            result: Some(7),
+            error: None,
+            took: Duration::from_millis(2),
+            is_inner: false,
+        };
+        line(&operation, &shown)
+    }
+
+    /// R-M35: one line for each call, with the path under which a mount has the same.
+    #[test]
+    fn r_m35_a_call_stands_as_the_operation_of_a_mount() {
+        let git = Some("git");
+        let cases = [
+            (git, "tools/call", Some(("tool", "a.md")), "Write", "3-git/tools/a%2Emd"),
+            (git, "tools/list", None, "Read", "3-git/tools"),
+            (None, "tools/list", None, "Read", "3-*/tools"),
+            (git, "prompts/get", Some(("prompt", "p")), "Write", "3-git/prompts/p"),
+            (git, "completion/complete", Some(("prompt", "p")), "Stat", "3-git/prompts/p"),
+            (git, "resources/read", Some(("resource", "f:/x")), "Read", "3-git/resources/f:/x"),
+            (git, "tools/call", Some(("resource", "f:/x")), "Read", "3-git/resources/f:/x"),
+            (git, "resources/subscribe", Some(("resource", "f")), "Stat", "3-git/resources/f"),
+            (git, "resources/templates/list", None, "Read", "3-git/resources"),
+            (git, "tasks/get", Some(("task", "t1")), "Read", "3-git/tasks/t1"),
+            (git, "vendor/thing", None, "Stat", "3-git"),
+        ];
+        for (alias, method, item, name, path) in cases {
+            let line = told(alias, method, item);
+            assert_eq!(line.operation, name, "{method}");
+            assert_eq!(line.path, format!("/mnt/mcp/{path}"), "{method}");
+            assert_eq!((line.after_us, line.duration_us), (1_234_000, 2000));
+            assert_eq!(line.method.as_deref(), Some(method));
+        }
+    }
+}

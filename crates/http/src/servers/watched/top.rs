@@ -1,0 +1,215 @@
+//! How busy the runs of a workspace are: a document each second, for as long as somebody reads.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use narthex_control::FieldError;
+use narthex_gateway::{Gateway, RunView};
+use narthex_model::{RunId, Timestamp, WorkspaceId};
+use narthex_registry::{ServerRow, TreeUse, trees};
+use narthex_runs::{RunFilter, RunStatus, Runs, SeenRun};
+use narthex_trace::{Counted, Counting};
+use serde_json::{Value, json};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, sleep},
+};
+
+use super::super::{Answered, Asked, Query, events::STREAM_LIFE};
+use crate::{feed::Events, problem::Problem};
+
+/// How many runs are shown at most.
+const RUNS_MAX: u32 = 1000;
+/// How long there is between two documents, in seconds, if nothing is said, and at most.
+const INTERVAL: u64 = 1;
+const INTERVAL_MAX: u64 = 60;
+
+impl Asked<'_> {
+    /// How busy the living runs of a workspace are, anew after each interval.
+    pub(super) async fn top(&self) -> Answered {
+        let interval = interval(&self.query(&["interval"])?)?;
+        let workspace = self.workspace()?;
+        let gateway = self.door.gateway.clone();
+        let runs = self.known_runs()?.clone();
+        let mut top = Top {
+            counting: gateway.tap().count(),
+            gateway,
+            runs,
+            workspace,
+            last: HashMap::new(),
+            at: None,
+        };
+        // So that what is absent is told as such, and not as the end of a stream.
+        let first = top.look().await?;
+        let place = self.stream_place()?;
+        Ok(self.stream(async move |events: Events| {
+            let _place = place;
+            let put = async {
+                events.put(&first).await;
+                loop {
+                    sleep(interval).await;
+                    match top.look().await {
+                        Ok(document) => events.put(&document).await,
+                        // Whoever looks comes again, and is told then.
+                        Err(problem) => {
+                            tracing::warn!("runs cannot be looked at: {}", problem.detail());
+                            return;
+                        }
+                    }
+                }
+            };
+            tokio::select! {
+                biased;
+                () = sleep(STREAM_LIFE) => {}
+                () = put => {}
+            }
+        }))
+    }
+}
+
+/// Who looks, and what was found the last time.
+struct Top {
+    gateway: Gateway,
+    runs: Runs,
+    workspace: WorkspaceId,
+    counting: Counting,
+    last: HashMap<RunId, (Counted, Option<Duration>)>,
+    at: Option<Instant>,
+}
+
+/// What processes use, by their leaders.
+type Trees = HashMap<u32, TreeUse>;
+
+impl Top {
+    async fn look(&mut self) -> Result<Value, Problem> {
+        let filter = RunFilter { status: Some(None), ..RunFilter::default() };
+        let page = self.runs.list(&self.workspace, filter, 0, RUNS_MAX).await?;
+        let living = page.items.iter().filter(|run| run.status() == RunStatus::Running);
+        let living: Vec<_> = living.map(|run| (run, self.servers(run.view.as_ref()))).collect();
+        let leaders = living.iter().flat_map(|(_, servers)| servers);
+        let leaders: BTreeSet<_> = leaders.filter_map(|row| leader(row)).collect();
+        let trees = match spawn_blocking(move || trees(&leaders)).await {
+            Ok(Ok(trees)) => Some(trees),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "what servers use is not known");
+                None
+            }
+            Err(error) => {
+                tracing::error!(%error, "what servers use could not be looked at");
+                None
+            }
+        };
+        let now = Instant::now();
+        let passed = self.at.replace(now).map(|before| now.duration_since(before));
+        let mut last = HashMap::new();
+        let mut shown = Vec::new();
+        for (run, servers) in &living {
+            let Some(id) = run.id() else { continue };
+            let found = (self.counting.of(id), computed(servers, trees.as_ref()));
+            let before = self.last.get(&id).zip(passed);
+            shown.push(self.row(run, servers, trees.as_ref(), &found, before));
+            last.insert(id, found);
+        }
+        self.last = last;
+        Ok(json!({
+            "at": Timestamp::new(SystemTime::now()).to_string(),
+            "interval_ms": passed.map(|passed| passed.as_millis()),
+            "runs": shown,
+            "has_more": page.next.is_some(),
+        }))
+    }
+
+    /// The servers that a run has, each once.
+    fn servers(&self, view: Option<&Arc<RunView>>) -> Vec<Arc<ServerRow>> {
+        let Some(view) = view else { return Vec::new() };
+        let snapshot = self.gateway.snapshot(view);
+        let has = |row: &&Arc<ServerRow>| {
+            let alias = row.alias.as_ref().filter(|_| !row.is_overridden);
+            alias.is_some_and(|alias| view.policy.is_attached(alias))
+        };
+        snapshot.servers.iter().filter(has).cloned().collect()
+    }
+
+    fn row(
+        &self,
+        run: &SeenRun,
+        servers: &[Arc<ServerRow>],
+        trees: Option<&Trees>,
+        (counted, computed): &(Counted, Option<Duration>),
+        before: Option<(&(Counted, Option<Duration>), Duration)>,
+    ) -> Value {
+        let view = run.view.as_ref();
+        let rates = before.map(|((earlier, _), passed)| (counted.since(earlier), passed));
+        let per_second =
+            |count: u64, passed: Duration| rounded(count as f64 / passed.as_secs_f64().max(0.001));
+        let cpu = before.and_then(|((_, earlier), passed)| {
+            let worked = computed.as_ref()?.saturating_sub((*earlier)?);
+            Some(rounded(100.0 * worked.as_secs_f64() / passed.as_secs_f64().max(0.001)))
+        });
+        let memory = trees.map(|trees| sum(servers, trees, |tree| tree.memory_bytes));
+        let row = run.row.as_ref();
+        json!({
+            "run_id": run.id().map(RunId::to_text),
+            "pid": row.map_or(1, |row| row.pid.get()),
+            "is_local": row.is_none(),
+            "agent_name": row.map(|row| &row.agent).filter(|name| !name.is_empty()),
+            "session_id": row.map(|row| row.session.to_text()),
+            "calls": rates.map(|(rates, _)| rates.calls),
+            "calls_per_second": rates.map(|(rates, passed)| per_second(rates.calls, passed)),
+            "errors": rates.map(|(rates, _)| rates.errors),
+            "p50_us": rates.and_then(|(rates, _)| Some(rates.p50?.as_micros())),
+            "open_calls": view.map_or(0, |view| view.open_calls()),
+            "memory_bytes": memory,
+            "cpu_percent": cpu,
+            "servers": servers.iter().map(|one| server(one, trees)).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn server(row: &ServerRow, trees: Option<&Trees>) -> Value {
+    let tree = leader(row).and_then(|leader| trees?.get(&leader));
+    json!({
+        "alias": row.alias,
+        "state": row.state,
+        "is_asleep": row.is_asleep,
+        "processes": tree.map_or(0, |tree| tree.processes),
+        "memory_bytes": tree.map(|tree| tree.memory_bytes),
+    })
+}
+
+/// The first process of a server that was started here.
+fn leader(row: &ServerRow) -> Option<u32> {
+    row.link.as_ref()?.process_id()
+}
+
+fn sum(servers: &[Arc<ServerRow>], trees: &Trees, of: impl Fn(&TreeUse) -> u64) -> u64 {
+    let leaders: BTreeSet<_> = servers.iter().filter_map(|row| leader(row)).collect();
+    leaders.iter().filter_map(|leader| trees.get(leader)).map(of).sum()
+}
+
+/// How long the processes of some servers have computed.
+fn computed(servers: &[Arc<ServerRow>], trees: Option<&Trees>) -> Option<Duration> {
+    let micros = |tree: &TreeUse| u64::try_from(tree.computed.as_micros()).unwrap_or(u64::MAX);
+    Some(Duration::from_micros(sum(servers, trees?, micros)))
+}
+
+/// To one digit behind the point.
+fn rounded(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}
+
+fn interval(query: &Query) -> Result<Duration, Problem> {
+    let text = query.text("interval");
+    if text.is_empty() {
+        return Ok(Duration::from_secs(INTERVAL));
+    }
+    let seconds = text.parse().ok().filter(|seconds| (1..=INTERVAL_MAX).contains(seconds));
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        let remedy = format!("write a whole number of seconds from 1 to {INTERVAL_MAX}");
+        let fault = FieldError::invalid("interval", "this is none", remedy);
+        Problem::of_fields(format!("the address cannot be used: {fault}"), &[fault])
+    })
+}

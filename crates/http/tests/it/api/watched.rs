@@ -1,0 +1,252 @@
+//! Runs that are watched through the whole door: what is told, to whom, and what never is.
+
+use http::{Method, StatusCode};
+use narthex_model::Role;
+use serde_json::{Value, json};
+
+use super::{
+    built_in::{Run, agent_with_a_gated_tool},
+    grants::gated,
+    tenants::Tenants,
+    world::Api,
+};
+use crate::world::{ADMIN, Answer, Stream, message, whole};
+
+const HERE: &str = "/api/workspaces/default";
+/// What stands in arguments and results, and is told to nobody.
+const CANARY: &str = "canary-4711-of-a-call";
+/// A run that never was.
+const NOBODY: &str = "run_000000000000";
+
+impl Api {
+    async fn as_whom(&self, token: &str, method: Method, path: &str, body: &str) -> Answer {
+        let request = self.world.request(method, path);
+        let request = request.header("authorization", &format!("Bearer {token}"));
+        let request = request.header("content-type", "application/json");
+        request.body(whole(body.to_owned())).send().await
+    }
+
+    async fn watch(&self, path: &str, token: &str) -> Stream {
+        let request = self.world.request(Method::GET, path);
+        let request = request.header("authorization", &format!("Bearer {token}"));
+        Stream::of(request.open().await)
+    }
+}
+
+async fn next(stream: &mut Stream) -> Value {
+    message(&stream.next().await.expect("the stream goes on"))
+}
+
+fn trace(run: &Run<'_>) -> String {
+    format!("{HERE}/runs/{}/trace", run.id)
+}
+
+/// A daemon with an agent of one server, `demo`.
+async fn daemon(place: &tempfile::TempDir) -> Api {
+    let api = gated(place).await;
+    agent_with_a_gated_tool(&api).await;
+    api
+}
+
+/// R-M35: each call is told with sizes and a duration, a list too, a refused one with the kind of
+/// its error; what they carried is told to nobody.
+#[tokio::test]
+async fn r_m35_each_call_is_one_line_without_what_it_carried() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let mut stream = api.watch(&trace(&run), ADMIN).await;
+    let begin = next(&mut stream).await;
+    assert_eq!((&begin["type"], &begin["run_id"]), (&json!("begin"), &json!(run.id)));
+    assert_eq!((&begin["agent_name"], &begin["is_local"]), (&json!("writer"), &json!(false)));
+    let pid = begin["pid"].as_u64().unwrap();
+    let arguments = json!({ "message": CANARY });
+    let called = json!({ "name": "mcp__demo__echo_again", "arguments": arguments });
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("tools/call", called),
+        ("tools/call", json!({ "name": "mcp__demo__echo", "arguments": arguments })),
+    ] {
+        run.ask("/mcp", method, params).await;
+    }
+    run.ask("/mcp/demo", "tools/list", json!({})).await;
+    let told = [
+        next(&mut stream).await,
+        next(&mut stream).await,
+        next(&mut stream).await,
+        next(&mut stream).await,
+    ];
+    let size = arguments.to_string().len();
+    let lines: Vec<_> = told
+        .iter()
+        .map(|one| {
+            let word = |name: &str| one[name].as_str().unwrap_or("-").to_owned();
+            assert_eq!((&one["type"], &one["source"]), (&json!("operation"), &json!("call")));
+            assert!(one["duration_us"].is_u64() && one["after_us"].is_u64(), "{one}");
+            (word("operation"), word("path"), one["size"].as_u64(), word("error"))
+        })
+        .collect();
+    let path = |rest: &str| format!("/mnt/mcp/{pid}-{rest}");
+    let sized = Some(size as u64);
+    let expected = [
+        ("Read", path("*/tools"), None, "-"),
+        ("Write", path("*/tools/mcp__demo__echo_again"), sized, "rpc_error"),
+        ("Write", path("demo/tools/echo"), sized, "permission_required"),
+        ("Read", path("demo/tools"), None, "-"),
+    ];
+    for (line, (operation, path, size, error)) in lines.iter().zip(expected) {
+        let expected = (operation.to_owned(), path, size, error.to_owned());
+        assert_eq!(*line, expected, "{told:?}");
+    }
+    assert!(told[0]["result"].as_u64().unwrap() > 100, "{}", told[0]);
+    assert!(!json!(told).to_string().contains(CANARY), "{told:?}");
+}
+
+/// R-M35: whoever names servers hears of those alone, and the end of the run ends the stream.
+#[tokio::test]
+async fn r_m35_servers_are_picked_and_the_end_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let mut stream = api.watch(&format!("{}?alias=narthex", trace(&run)), ADMIN).await;
+    assert_eq!(next(&mut stream).await["type"], "begin");
+    run.ask("/mcp/demo", "tools/list", json!({})).await;
+    run.ask("/mcp/narthex", "tools/list", json!({})).await;
+    assert!(next(&mut stream).await["path"].as_str().unwrap().ends_with("-narthex/tools"));
+    let ended = api.ask("DELETE", &format!("{HERE}/runs/{}", run.id)).send().await;
+    assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.text());
+    assert_eq!(next(&mut stream).await, json!({ "type": "end", "status": "ended" }));
+    assert!(stream.next().await.is_none());
+    let late = api.as_whom(ADMIN, Method::GET, &trace(&run), "").await;
+    assert!(late.problem(StatusCode::CONFLICT, "conflict").contains("is over (ended)"));
+    let unfit = format!("{}?alias=No", trace(&run));
+    let unfit = api.as_whom(ADMIN, Method::GET, &unfit, "").await;
+    unfit.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+}
+
+/// S18: a run watches itself and no other; the runs of other workspaces are absent.
+#[tokio::test]
+async fn s18_nobody_watches_what_they_may_not_see() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let (own, other) = (Run::begin(&api).await, Run::begin(&api).await);
+    let mut stream = api.watch(&trace(&own), &own.token).await;
+    assert_eq!(next(&mut stream).await["run_id"], json!(own.id));
+    let absent = format!("{HERE}/runs/{NOBODY}/trace");
+    let absent = api.as_whom(&own.token, Method::GET, &absent, "").await;
+    let foreign = api.as_whom(&own.token, Method::GET, &trace(&other), "").await;
+    let told = foreign.problem(StatusCode::NOT_FOUND, "not_found");
+    let shown = absent.problem(StatusCode::NOT_FOUND, "not_found");
+    assert_eq!(told.replace(&other.id, "X"), shown.replace(NOBODY, "X"));
+    other.ask("/mcp/demo", "tools/list", json!({})).await;
+    own.ask("/mcp/demo", "tools/list", json!({})).await;
+    let pid = next(&mut stream).await["path"].as_str().unwrap().to_owned();
+    assert!(pid.starts_with("/mnt/mcp/1-demo"), "{pid}");
+
+    let tenants = Tenants::with(&["team", "rival"]).await;
+    tenants.api.send("POST", "/api/workspaces/team/agents", r#"{"name": "a"}"#).await.succeeded();
+    let made = r#"{"agent_name": "a"}"#;
+    let made = tenants.api.send("POST", "/api/workspaces/team/runs", made).await.succeeded();
+    let run = made["run_id"].as_str().unwrap();
+    let chief = tenants.token("rival", Role::Admin);
+    for (workspace, what) in [("team", "workspace"), ("rival", "run")] {
+        let path = format!("/api/workspaces/{workspace}/runs/{run}/trace");
+        let hidden = tenants.send(chief, "GET", &path, "").await;
+        let told = hidden.problem(StatusCode::NOT_FOUND, "not_found");
+        assert!(told.contains(&format!("no {what}")), "{told}");
+    }
+    let top = tenants.send(chief, "GET", "/api/workspaces/team/top", "").await;
+    top.problem(StatusCode::NOT_FOUND, "not_found");
+    let author = tenants.token("team", Role::Author);
+    let path = format!("/api/workspaces/team/runs/{run}/trace");
+    let refused = tenants.send(author, "GET", &path, "").await;
+    refused.problem(StatusCode::FORBIDDEN, "denied");
+}
+
+/// R-M35: a mount in another process reports what it did, and hears whether anybody watches.
+#[tokio::test]
+async fn r_m35_a_mount_reports_its_operations() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let (run, other) = (Run::begin(&api).await, Run::begin(&api).await);
+    let path = format!("{HERE}/runs/{}/operations", run.id);
+    let report = async |token: &str, body: Value| {
+        api.as_whom(token, Method::POST, &path, &body.to_string()).await
+    };
+    let file = "/mnt/mcp/1-demo/tools/echo";
+    let told = json!({ "operations": [
+        { "operation": "Open", "path": file, "result": 5, "duration_us": 2000 },
+        { "operation": "Write", "path": file, "fd": 5, "size": 45, "error": "PERMISSION",
+          "duration_us": 90 },
+    ] });
+    let unwatched = report(&run.token, told.clone()).await.succeeded();
+    assert_eq!(unwatched, json!({ "is_watched": false }));
+    let mut stream = api.watch(&trace(&run), ADMIN).await;
+    assert_eq!(next(&mut stream).await["type"], "begin");
+    let watched = report(&run.token, told).await.succeeded();
+    assert_eq!(watched, json!({ "is_watched": true }));
+    let (open, write) = (next(&mut stream).await, next(&mut stream).await);
+    assert_eq!(
+        (&open["source"], &open["result"], &open["path"]),
+        (&json!("file"), &json!(5), &json!(file))
+    );
+    assert_eq!((&write["fd"], &write["size"]), (&json!(5), &json!(45)));
+    assert_eq!((&write["error"], &write["method"]), (&json!("PERMISSION"), &Value::Null));
+    report(&other.token, json!({ "operations": [] }))
+        .await
+        .problem(StatusCode::NOT_FOUND, "not_found");
+    report(ADMIN, json!({ "operations": [] })).await.problem(StatusCode::FORBIDDEN, "denied");
+    let good = json!({ "operation": "Open", "path": file, "duration_us": 1 });
+    let with = |name: &str, value: Value| {
+        let mut one = good.clone();
+        one[name] = value;
+        json!({ "operations": [good, one] })
+    };
+    for (body, field) in [
+        (with("operation", "Exec".into()), "operations[1].operation"),
+        (with("path", "/etc/passwd".into()), "operations[1].path"),
+        (with("error", "a whole story".into()), "operations[1].error"),
+        (with("content", "x".into()), "operations"),
+        (json!({ "operations": vec![good.clone(); 257] }), "operations"),
+        (json!([[]]), "operations"),
+    ] {
+        let refused = report(&run.token, body).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        assert_eq!(refused.json()["errors"][0]["field"], field, "{}", refused.text());
+    }
+}
+
+/// `top`: runs with what they do; the first document has counted nothing yet.
+#[tokio::test]
+async fn the_busy_are_told_apart() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let (busy, idle) = (Run::begin(&api).await, Run::begin(&api).await);
+    let mut stream = api.watch(&format!("{HERE}/top"), ADMIN).await;
+    let first = next(&mut stream).await;
+    assert_eq!(first["interval_ms"], Value::Null);
+    assert_eq!(first["runs"].as_array().unwrap().len(), 2, "{first}");
+    assert_eq!(first["runs"][0]["calls"], Value::Null);
+    for _ in 0..3 {
+        busy.ask("/mcp/demo", "tools/list", json!({})).await;
+    }
+    busy.echo().await;
+    let (mut calls, mut errors) = (0, 0);
+    while calls < 4 {
+        let document = next(&mut stream).await;
+        let of = |run: &Run<'_>| {
+            let runs = document["runs"].as_array().unwrap();
+            runs.iter().find(|one| one["run_id"] == json!(run.id)).unwrap().clone()
+        };
+        let (row, other) = (of(&busy), of(&idle));
+        calls += row["calls"].as_u64().unwrap();
+        errors += row["errors"].as_u64().unwrap();
+        assert_eq!((&other["calls"], &other["p50_us"]), (&json!(0), &Value::Null));
+        assert_eq!(row["p50_us"].is_null(), row["calls"] == 0, "{row}");
+        assert_eq!(row["servers"][0]["alias"], "demo");
+        assert_eq!((&row["servers"][0]["state"], &row["open_calls"]), (&json!("ready"), &json!(0)));
+    }
+    assert_eq!((calls, errors), (4, 1));
+    let unfit = api.as_whom(ADMIN, Method::GET, &format!("{HERE}/top?interval=61"), "").await;
+    unfit.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+}

@@ -1,0 +1,227 @@
+//! `narthex strace`: what a run does, as it does it, through the daemon.
+
+use std::{process::ExitCode, time::Duration};
+
+use http::Method;
+use narthex_cli::StraceArgs;
+use narthex_model::ErrorKind;
+use narthex_trace::Line;
+use serde::Deserialize as _;
+use serde_json::Value;
+use tokio::{
+    signal::ctrl_c,
+    time::{Instant, sleep},
+};
+
+use crate::{
+    Failure, FailureKind,
+    cli::Context,
+    daemon_client::{DaemonClient, segment, workspace_path},
+    output::{self, harmless},
+};
+
+/// How long until a daemon that has gone is looked for again.
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
+/// How many runs are named to whoever asks for one that is not there.
+const NAMED: usize = 20;
+
+pub(crate) async fn run(args: &StraceArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let following = Following { args, context, began: None, is_away: false };
+    tokio::select! {
+        biased;
+        interrupted = ctrl_c() => interrupted?,
+        followed = Box::pin(following.follow()) => followed?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why a stream came to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The run has ended.
+    Run,
+    /// Nobody reads what is printed.
+    Reader,
+    /// The daemon has ended it, or gone.
+    Stream,
+}
+
+struct Following<'a> {
+    args: &'a StraceArgs,
+    context: &'a Context,
+    /// When the first stream began.
+    began: Option<Instant>,
+    /// Whether the daemon was found to be away.
+    is_away: bool,
+}
+
+impl Following<'_> {
+    /// Shows operations until the run ends; where the daemon goes away, it is waited for.
+    async fn follow(mut self) -> Result<(), Failure> {
+        loop {
+            match self.watch().await {
+                Ok(End::Run | End::Reader) => return Ok(()),
+                Ok(End::Stream) => {}
+                Err(failure) if self.began.is_some() && is_away(&failure) => {
+                    if !self.is_away {
+                        self.say("the daemon has gone; waiting until it is back (Ctrl-C ends it)");
+                    }
+                    self.is_away = true;
+                    sleep(AGAIN).await;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Shows the operations of one stream.
+    async fn watch(&mut self) -> Result<End, Failure> {
+        let client = DaemonClient::operator(&self.context.settings)?;
+        let id = self.find(&client).await?;
+        let path = format!("/runs/{}/trace?alias={}", segment(&id), self.args.aliases.join(","));
+        let path = workspace_path(&self.args.place.workspace, &path);
+        let mut events = client.api_events(Method::GET, path).await?;
+        let earlier = self.began.get_or_insert_with(Instant::now).elapsed();
+        let earlier_us = u64::try_from(earlier.as_micros()).unwrap_or(u64::MAX);
+        while let Some(event) = events.next().await? {
+            self.show(&event, earlier_us)?;
+            if event["type"] == "end" {
+                return Ok(End::Run);
+            }
+            if output::reader_is_gone() {
+                return Ok(End::Reader);
+            }
+        }
+        Ok(End::Stream)
+    }
+
+    fn show(&mut self, event: &Value, earlier_us: u64) -> Result<(), Failure> {
+        let kind = event["type"].as_str().unwrap_or_default();
+        if kind == "operation" && event["is_inner"] == true && !self.args.calls {
+            return Ok(());
+        }
+        if self.context.format.is_json() {
+            return output::json(event);
+        }
+        match kind {
+            "operation" => {
+                let line = Line::deserialize(event).map_err(|error| unreadable(&error))?;
+                let (arrow, is_ascii) =
+                    if self.context.is_ascii { ("->", true) } else { ("→", false) };
+                let text = harmless(&line.text(earlier_us, arrow));
+                output::line(&if is_ascii { ascii(&text) } else { text })?;
+            }
+            "begin" if std::mem::take(&mut self.is_away) => {
+                self.say("watching again; what was done meanwhile is missing here");
+            }
+            "begin" if earlier_us < 1_000_000 => {
+                let agent = event["agent_name"].as_str().map(|agent| format!(" of {agent}"));
+                let whose = match event["is_local"] == true {
+                    true => ", the daemon's own",
+                    false => agent.as_deref().unwrap_or_default(),
+                };
+                let (pid, id) = (&event["pid"], event["run_id"].as_str().unwrap_or_default());
+                self.say(&format!("watching run {pid}{whose} ({id}); Ctrl-C ends it"));
+            }
+            "lost" => self
+                .say(&format!("{} operations came too fast and are missing here", event["count"])),
+            "end" => {
+                let status = event["status"].as_str().unwrap_or("ended");
+                self.say(&format!("the run is over ({status})"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn say(&self, text: &str) {
+        if !self.context.format.is_quiet() {
+            output::notice(text);
+        }
+    }
+
+    /// The id of the run that is meant.
+    async fn find(&self, client: &DaemonClient) -> Result<String, Failure> {
+        let wanted = &self.args.run;
+        if wanted.starts_with("run_") {
+            return Ok(wanted.clone());
+        }
+        let path = workspace_path(&self.args.place.workspace, "/runs?status=running");
+        let runs = client.api_all(&path).await?;
+        let is_local = |run: &&Value| run["is_local"] == true;
+        let has_pid =
+            |run: &&Value| run["pid"].as_u64().is_some_and(|pid| pid.to_string() == *wanted);
+        let mut found = runs.iter().find(has_pid);
+        if found.is_none() && matches!(wanted.as_str(), "local" | "1") {
+            found = runs.iter().find(is_local);
+        }
+        let found = found.and_then(|run| run["run_id"].as_str()).map(str::to_owned);
+        found.ok_or_else(|| {
+            let text = format!("no run `{}` goes on; {}", shortened(wanted), those(&runs));
+            Failure::new(ErrorKind::NotFound, text)
+        })
+    }
+}
+
+/// The runs that go on, in words.
+fn those(runs: &[Value]) -> String {
+    let named = runs.iter().take(NAMED).map(|run| match (run["is_local"] == true, &run["pid"]) {
+        (true, _) => "local".to_owned(),
+        (false, pid) => match run["agent_name"].as_str() {
+            Some(agent) => format!("{pid} ({})", harmless(agent)),
+            None => pid.to_string(),
+        },
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    match runs.len() {
+        0 => "none does".to_owned(),
+        count if count > NAMED => format!("these do: {named} and {} more", count - NAMED),
+        _ => format!("these do: {named}"),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    harmless(&text.chars().take(100).collect::<String>())
+}
+
+/// Without any character beyond ASCII.
+fn ascii(text: &str) -> String {
+    let text = text.replace('µ', "u");
+    let escaped = text.chars().map(|c| match c.is_ascii() {
+        true => c.to_string(),
+        false => c.escape_default().to_string(),
+    });
+    escaped.collect()
+}
+
+/// Whether a failure is one of a daemon that is not there now.
+pub(super) fn is_away(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Operation(ErrorKind::Unavailable)
+}
+
+pub(super) fn unreadable(error: &serde_json::Error) -> Failure {
+    let text = format!("what the daemon tells cannot be read, is it of this version? {error}");
+    Failure::new(ErrorKind::Invalid, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whoever_asks_for_no_run_is_told_which_there_are() {
+        assert_eq!(those(&[]), "none does");
+        let local = json!({ "is_local": true, "run_id": "run_0" });
+        let runs = [local, json!({ "pid": 2, "agent_name": "reader" }), json!({ "pid": 3 })];
+        assert_eq!(those(&runs), "these do: local, 2 (reader), 3");
+        let many: Vec<_> = (1..=25).map(|pid| json!({ "pid": pid })).collect();
+        assert!(those(&many).ends_with(", 19, 20 and 5 more"));
+    }
+
+    #[test]
+    fn nothing_beyond_ascii_is_left() {
+        assert_eq!(ascii("Read(ä) -> 5    2µs"), r"Read(\u{e4}) -> 5    2us");
+    }
+}

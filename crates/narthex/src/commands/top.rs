@@ -1,0 +1,118 @@
+//! `narthex top`: how busy the runs are that go on, through the daemon.
+
+mod screen;
+
+use std::{
+    io::{IsTerminal as _, stdin, stdout},
+    process::ExitCode,
+};
+
+use http::Method;
+use narthex_cli::TopArgs;
+use narthex_trace::{HEADER, Sort, Top};
+use serde::Deserialize as _;
+use serde_json::Value;
+use tokio::{signal::ctrl_c, time::sleep};
+
+use self::screen::Screen;
+use super::strace::{AGAIN, is_away, unreadable};
+use crate::{
+    Failure,
+    cli::Context,
+    daemon_client::{DaemonClient, workspace_path},
+    output, table,
+};
+
+pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<ExitCode, Failure> {
+    // What fails at once is told on an ordinary screen.
+    let client = DaemonClient::operator(&context.settings)?;
+    client.api_get(workspace_path(&args.place.workspace, "/runs?limit=1")).await?;
+    let is_seen = stdout().is_terminal() && stdin().is_terminal();
+    let is_screen = is_seen && !args.once && !context.format.is_json();
+    let screen = if is_screen { Some(Screen::open()?) } else { None };
+    let leaving = async {
+        match &screen {
+            Some(_) => screen::leave_is_typed().await,
+            None => std::future::pending().await,
+        }
+    };
+    let showing = Showing { args, context, screen: screen.as_ref() };
+    tokio::select! {
+        biased;
+        interrupted = ctrl_c() => interrupted?,
+        () = leaving => {}
+        shown = Box::pin(showing.show()) => shown?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Showing<'a> {
+    args: &'a TopArgs,
+    context: &'a Context,
+    screen: Option<&'a Screen>,
+}
+
+impl Showing<'_> {
+    /// Shows tables for as long as somebody looks; where the daemon goes away, it is waited for.
+    async fn show(&self) -> Result<(), Failure> {
+        let mut was_away = false;
+        loop {
+            match self.stream().await {
+                Ok(true) => return Ok(()),
+                Ok(false) => was_away = false,
+                Err(failure) if is_away(&failure) && !self.args.once => {
+                    let text = "the daemon has gone; waiting until it is back";
+                    match self.screen {
+                        Some(screen) => screen.draw(text, "")?,
+                        None if was_away || self.context.format.is_quiet() => {}
+                        None => output::notice(text),
+                    }
+                    was_away = true;
+                    sleep(AGAIN).await;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Shows the tables of one stream. `true` if no other is to follow.
+    async fn stream(&self) -> Result<bool, Failure> {
+        let client = DaemonClient::operator(&self.context.settings)?;
+        let path = format!("/top?interval={}", self.args.interval);
+        let path = workspace_path(&self.args.place.workspace, &path);
+        let mut events = client.api_events(Method::GET, path).await?;
+        let mut is_first = true;
+        while let Some(document) = events.next().await? {
+            // The first one has counted nothing yet: it is there to be looked at meanwhile.
+            if std::mem::take(&mut is_first) && self.screen.is_none() {
+                continue;
+            }
+            self.one(&document)?;
+            if self.args.once || output::reader_is_gone() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn one(&self, document: &Value) -> Result<(), Failure> {
+        if self.context.format.is_json() {
+            return output::json(document);
+        }
+        let top = Top::deserialize(document).map_err(|error| unreadable(&error))?;
+        let top = top.sorted(Sort::parse(&self.args.sort).unwrap_or_default());
+        if self.context.format.is_quiet() {
+            return top.runs.iter().try_for_each(|run| output::line(&run.pid.to_string()));
+        }
+        let rows = table::render(&HEADER, &top.rows());
+        let summary = top.summary();
+        match self.screen {
+            Some(screen) => {
+                let keys = format!("narthex top: {summary}    by {}, q leaves", self.args.sort);
+                screen.draw(&keys, &rows)
+            }
+            None if self.args.once => output::line(&format!("{summary}\n\n{rows}")),
+            None => output::line(&format!("{summary}\n\n{rows}\n\n ")),
+        }
+    }
+}

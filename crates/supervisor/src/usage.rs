@@ -1,0 +1,108 @@
+//! What children use of the machine, with all whom they started.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    io,
+    time::Duration,
+};
+
+/// What a leader and its tree use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TreeUse {
+    /// How many processes there are.
+    pub processes: usize,
+    /// How much of them is in memory. What several share is counted for each.
+    pub memory_bytes: u64,
+    /// How long those have computed that live.
+    pub computed: Duration,
+}
+
+/// What the trees of these leaders use now: of each its process group, and whoever descends from
+/// one of that. Those that are not there have no entry. Reads all of `/proc`, so it is for a thread
+/// that may block.
+///
+/// # Errors
+/// When `/proc` cannot be read, as on systems other than Linux.
+#[cfg(target_os = "linux")]
+pub fn trees(leaders: &BTreeSet<u32>) -> io::Result<HashMap<u32, TreeUse>> {
+    if leaders.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let all = crate::proc::processes()?;
+    let parents: HashMap<_, _> = all.iter().map(|one| (one.id, (one.parent, one.group))).collect();
+    let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    let mut found: HashMap<u32, TreeUse> = HashMap::new();
+    for one in all.iter().filter(|one| !one.is_dead) {
+        let Some(leader) = leader_of(one.id, &parents, leaders) else { continue };
+        let tree = found.entry(leader).or_default();
+        tree.processes += 1;
+        tree.memory_bytes += one.resident.saturating_mul(page);
+        let millis = one.computed.saturating_mul(1000) / ticks;
+        tree.computed += Duration::from_millis(millis);
+    }
+    Ok(found)
+}
+
+/// The same: nothing is known here.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn trees(_leaders: &BTreeSet<u32>) -> io::Result<HashMap<u32, TreeUse>> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this is known on Linux alone"))
+}
+
+/// To whose tree a process belongs.
+#[cfg(target_os = "linux")]
+fn leader_of(id: i32, parents: &HashMap<i32, (i32, i32)>, leaders: &BTreeSet<u32>) -> Option<u32> {
+    let is_leader = |id: i32| u32::try_from(id).ok().filter(|id| leaders.contains(id));
+    let mut at = id;
+    // What is read while processes come and go may lead in a circle.
+    for _ in 0..parents.len() {
+        let (parent, group) = *parents.get(&at)?;
+        if let Some(leader) = is_leader(at).or_else(|| is_leader(group)) {
+            return Some(leader);
+        }
+        at = parent;
+    }
+    None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_a_group_and_whoever_descends_from_it() {
+        // 10 leads a group, 11 is in it, 12 has a group of its own below, 20 is somebody else.
+        let parents = HashMap::from([
+            (10, (1, 10)),
+            (11, (10, 10)),
+            (12, (11, 12)),
+            (13, (1, 10)),
+            (20, (1, 20)),
+            (30, (31, 30)),
+            (31, (30, 31)),
+        ]);
+        let of = |id| leader_of(id, &parents, &BTreeSet::from([10]));
+        for id in [10, 11, 12, 13] {
+            assert_eq!(of(id), Some(10), "{id}");
+        }
+        for id in [1, 20, 30, 99] {
+            assert_eq!(of(id), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn this_process_uses_memory() {
+        let own = std::process::id();
+        let group = rustix::process::getpgrp().as_raw_nonzero().get();
+        let leaders = BTreeSet::from([own, u32::try_from(group).unwrap(), u32::MAX]);
+        let found = trees(&leaders).unwrap();
+        assert!(!found.contains_key(&u32::MAX));
+        let used: u64 = found.values().map(|tree| tree.memory_bytes).sum();
+        assert!(used > 100_000, "{found:?}");
+        assert_eq!(trees(&BTreeSet::new()).unwrap(), HashMap::new());
+    }
+}

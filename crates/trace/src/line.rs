@@ -1,0 +1,165 @@
+//! An operation as it is told outside the process, and as a line for people.
+
+use std::fmt::{self, Write as _};
+
+use serde::{Deserialize, Serialize};
+
+/// What an operation was done with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// A call, by whichever door.
+    Call,
+    /// A file of a mount.
+    File,
+}
+
+/// An operation as the door tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// When it began, in UTC.
+    pub at: String,
+    /// How many µs after the watching that was; 0 if before.
+    pub after_us: u64,
+    /// `Open`, `Read`, `Write`, `Close`, `Stat`, `List`, `Mount` or `Unmount`.
+    pub operation: String,
+    /// With what.
+    pub path: String,
+    /// With which descriptor, if with one.
+    pub fd: Option<u64>,
+    /// How many bytes were written, or asked for at most.
+    pub size: Option<i64>,
+    /// What it gave: a descriptor, or a number of bytes.
+    pub result: Option<u64>,
+    /// Why it did not do what it should.
+    pub error: Option<String>,
+    /// How long it took.
+    pub duration_us: u64,
+    /// What it was done with.
+    pub source: Source,
+    /// The method of MCP, of calls.
+    pub method: Option<String>,
+    /// Whether it was done for another one that is told.
+    pub is_inner: bool,
+}
+
+impl Line {
+    /// The line for people: `[  1.234s] Open(path="…") → 5    2ms`. `earlier_us` is added to its
+    /// time; `arrow` stands before what it gave.
+    #[must_use]
+    pub fn text(&self, earlier_us: u64, arrow: &str) -> String {
+        let millis = self.after_us.saturating_add(earlier_us) / 1000;
+        let (seconds, millis) = (millis / 1000, millis % 1000);
+        let mut text = format!("[{seconds:>3}.{millis:03}s] {}", self.operation);
+        // Writing to a string does not fail.
+        if self.write_rest(&mut text, arrow).is_err() {
+            text.push('?');
+        }
+        text
+    }
+
+    fn write_rest(&self, text: &mut String, arrow: &str) -> fmt::Result {
+        let given = if self.operation == "Read" { "length" } else { "size" };
+        match (self.fd, self.size) {
+            (Some(fd), Some(size)) => write!(text, "(fd={fd}, {given}={size})")?,
+            (Some(fd), None) => write!(text, "(fd={fd})")?,
+            (None, Some(size)) => write!(text, "(path={:?}, {given}={size})", self.path)?,
+            (None, None) => write!(text, "(path={:?})", self.path)?,
+        }
+        write!(text, " {arrow} ")?;
+        match (&self.error, self.result.filter(|_| self.gives())) {
+            (Some(error), Some(result)) => write!(text, "{result} [{error}]")?,
+            (Some(error), None) => write!(text, "[{error}]")?,
+            (None, Some(result)) => write!(text, "{result}")?,
+            (None, None) => text.push_str("<nil>"),
+        }
+        match self.duration_us / 1000 {
+            0 => write!(text, "    {}µs", self.duration_us),
+            millis => write!(text, "    {millis}ms"),
+        }
+    }
+
+    /// Whether there is anything to say of what it gave: of files, only opening and reading do.
+    fn gives(&self) -> bool {
+        self.source == Source::Call || matches!(self.operation.as_str(), "Open" | "Read")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: &str = "/mnt/mcp/1-github/tools/search_repos";
+
+    fn line(operation: &str, source: Source, after_ms: u64, took_us: u64) -> Line {
+        Line {
+            at: "2026-11-23T10:00:00.000Z".to_owned(),
+            after_us: after_ms * 1000,
+            operation: operation.to_owned(),
+            path: PATH.to_owned(),
+            fd: None,
+            size: None,
+            result: None,
+            error: None,
+            duration_us: took_us,
+            source,
+            method: None,
+            is_inner: false,
+        }
+    }
+
+    #[test]
+    fn r_m35_lines_are_those_of_the_document() {
+        let open = Line { result: Some(5), ..line("Open", Source::File, 1234, 2000) };
+        let lines = [
+            open.text(0, "→"),
+            Line { fd: Some(5), size: Some(45), ..line("Write", Source::File, 1236, 350_000) }
+                .text(0, "→"),
+            Line {
+                fd: Some(5),
+                size: Some(1_048_576),
+                result: Some(2048),
+                ..line("Read", Source::File, 1586, 1000)
+            }
+            .text(0, "→"),
+            Line { fd: Some(5), ..line("Close", Source::File, 1587, 0) }.text(0, "→"),
+        ];
+        assert_eq!(
+            lines.join("\n"),
+            "[  1.234s] Open(path=\"/mnt/mcp/1-github/tools/search_repos\") → 5    2ms\n\
+             [  1.236s] Write(fd=5, size=45) → <nil>    350ms\n\
+             [  1.586s] Read(fd=5, length=1048576) → 2048    1ms\n\
+             [  1.587s] Close(fd=5) → <nil>    0µs"
+        );
+    }
+
+    #[test]
+    fn r_m35_a_call_is_one_line() {
+        let call = line("Write", Source::Call, 0, 350_123);
+        let call = Line { size: Some(45), result: Some(2048), ..call };
+        let told = format!("[ 61.000s] Write(path=\"{PATH}\", size=45) -> 2048    350ms");
+        assert_eq!(call.text(61_000_000, "->"), told);
+        let failed = Line { error: Some("tool_error".to_owned()), ..call.clone() };
+        assert!(failed.text(0, "→").ends_with(" → 2048 [tool_error]    350ms"));
+        let refused = Line { result: None, error: Some("denied".to_owned()), ..call };
+        assert!(refused.text(0, "→").ends_with(" → [denied]    350ms"));
+        let list = Line { result: Some(7), ..line("Read", Source::Call, 5, 9) };
+        assert_eq!(list.text(0, "→"), format!("[  0.005s] Read(path=\"{PATH}\") → 7    9µs"));
+    }
+
+    /// What a client calls things cannot move a cursor.
+    #[test]
+    fn control_characters_of_a_name_are_escaped() {
+        let path = "/mnt/mcp/1-a/tools/\u{1b}[2J\n\"".to_owned();
+        let text = Line { path, ..line("Write", Source::Call, 0, 1) }.text(0, "→");
+        assert!(text.contains(r#"tools/\u{1b}[2J\n\"""#), "{text}");
+    }
+
+    #[test]
+    fn a_line_is_read_as_it_was_written() {
+        let line = Line { error: Some("timeout".into()), ..line("Read", Source::Call, 1, 2) };
+        let text = serde_json::to_string(&line).unwrap();
+        assert!(text.contains(r#""source":"call""#), "{text}");
+        assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line);
+    }
+}

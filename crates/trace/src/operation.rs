@@ -1,0 +1,180 @@
+//! Operations: those that are being done, and those that have ended.
+
+use std::{
+    borrow::Cow,
+    future::Future,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use narthex_model::{Alias, RunId};
+use tokio::time::Instant;
+
+use crate::{Tap, tally::Tally};
+
+/// The longest name that is told, in characters; a client may make it as long as a message.
+const NAME_CHARS: usize = 1024;
+/// How an operation ends that nobody waited for.
+const ABANDONED: &str = "abandoned";
+/// How one ends that did what it should.
+const OK: &str = "ok";
+
+tokio::task_local! {
+    /// Set while something is done for an operation that is told itself.
+    static INSIDE: ();
+}
+
+/// Does something for an operation that is told itself, such as the call behind a written file.
+/// What is told of it says so.
+pub async fn inside<T>(work: impl Future<Output = T>) -> T {
+    INSIDE.scope((), work).await
+}
+
+pub(crate) fn is_inside() -> bool {
+    INSIDE.try_with(|()| ()).is_ok()
+}
+
+/// What a call is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The server; `None` for all that the run has.
+    pub alias: Option<Alias>,
+    /// The method of MCP.
+    pub method: Cow<'static, str>,
+    /// What kind of thing it is about, and the server's own name for that: `tool`, `prompt`,
+    /// `resource` or `task`.
+    pub item: Option<(&'static str, Arc<str>)>,
+    /// How many bytes of arguments there are; `None` where the method has none.
+    pub size: Option<u64>,
+}
+
+/// An operation of a mount that has ended, as it is given to [`Tap::file`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileOperation<'a> {
+    /// `Open`, `Read`, `Write`, `Close`, `Stat`, `List`, `Mount` or `Unmount`.
+    pub name: &'static str,
+    /// With what path; also of a descriptor.
+    pub path: &'a str,
+    /// With which descriptor, if with one.
+    pub fd: Option<u64>,
+    /// How many bytes were written, or asked for at most; less than 0 stands for all.
+    pub size: Option<i64>,
+    /// What it gave, a descriptor or a number of bytes, or the code of its error.
+    pub result: Result<u64, &'static str>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// An operation that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// What was done.
+    pub what: What,
+    /// When it began.
+    pub began: SystemTime,
+    /// How many bytes went in, or were asked for at most.
+    pub size: Option<i64>,
+    /// What it gave: a descriptor, or a number of bytes.
+    pub result: Option<u64>,
+    /// Why it did not do what it should, in a word.
+    pub error: Option<&'static str>,
+    /// How long it took.
+    pub took: Duration,
+    /// Whether it was done for another one that is told.
+    pub is_inner: bool,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A call, by whichever door.
+    Call {
+        /// The server; `None` for all that the run has.
+        alias: Option<Alias>,
+        /// The method of MCP.
+        method: Cow<'static, str>,
+        /// What it was about.
+        item: Option<(&'static str, Arc<str>)>,
+    },
+    /// Something with a file of a mount.
+    File {
+        /// What it is called.
+        name: &'static str,
+        /// Which file.
+        path: Box<str>,
+        /// Which descriptor.
+        fd: Option<u64>,
+    },
+}
+
+/// A call that somebody watches, until it ends. Dropped before, it was abandoned.
+#[derive(Debug)]
+pub struct Open {
+    tap: Tap,
+    run: RunId,
+    call: Call,
+    began: SystemTime,
+    started: Instant,
+    result: Option<u64>,
+    outcome: &'static str,
+    is_inner: bool,
+    tally: Option<Arc<Tally>>,
+}
+
+impl Open {
+    pub(crate) fn new(tap: Tap, run: RunId, call: Call, tally: Option<Arc<Tally>>) -> Self {
+        let (began, started) = (SystemTime::now(), Instant::now());
+        let (result, outcome, is_inner) = (None, ABANDONED, is_inside());
+        Self { tap, run, call, began, started, result, outcome, is_inner, tally }
+    }
+
+    /// Notes how many bytes the answer has.
+    pub fn answered(&mut self, bytes: usize) {
+        self.result = Some(u64::try_from(bytes).unwrap_or(u64::MAX));
+    }
+
+    /// Tells of the end; `ok` means that it did what it should.
+    pub fn end(mut self, outcome: &'static str) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let took = self.started.elapsed();
+        let error = Some(self.outcome).filter(|outcome| *outcome != OK);
+        if let Some(tally) = &self.tally {
+            tally.count(took, error.is_some());
+        }
+        self.tap.tell(self.run, self.call.alias.as_ref(), || Operation {
+            what: What::Call {
+                alias: self.call.alias.clone(),
+                method: cut(&self.call.method),
+                item: self.call.item.as_ref().map(|(kind, name)| (*kind, cut_name(name))),
+            },
+            began: self.began,
+            size: self.call.size.map(|size| i64::try_from(size).unwrap_or(i64::MAX)),
+            result: self.result,
+            error,
+            took,
+            is_inner: self.is_inner,
+        });
+    }
+}
+
+/// The beginning of what a client may have made long.
+pub(crate) fn shortened(text: &str) -> &str {
+    text.char_indices().nth(NAME_CHARS).map_or(text, |(at, _)| &text[..at])
+}
+
+fn cut(method: &Cow<'static, str>) -> Cow<'static, str> {
+    match method {
+        Cow::Borrowed(known) => Cow::Borrowed(known),
+        Cow::Owned(text) => Cow::Owned(shortened(text).to_owned()),
+    }
+}
+
+fn cut_name(name: &Arc<str>) -> Arc<str> {
+    let short = shortened(name);
+    if short.len() == name.len() { name.clone() } else { short.into() }
+}

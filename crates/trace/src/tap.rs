@@ -1,0 +1,201 @@
+//! The tap: where those who do something and those who watch it meet.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::SystemTime,
+};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use narthex_model::{Alias, RunId};
+
+use crate::{
+    Call, Counted, FileOperation, Open, Operation, Watcher, What,
+    operation::{is_inside, shortened},
+    tally::Tally,
+    watcher::Queue,
+};
+
+/// How many operations may wait for a watcher before further ones are lost.
+pub const QUEUE: usize = 4096;
+
+/// Who watches which run.
+type Watched = HashMap<RunId, Vec<Arc<Queue>>>;
+
+/// Where operations are told, and watched. Clones are handles to the same one.
+#[derive(Debug, Clone, Default)]
+pub struct Tap {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// How many watch or count. All that is looked at while it is 0.
+    attention: AtomicUsize,
+    /// Read without a lock.
+    watched: ArcSwap<Watched>,
+    /// The counters of runs, while somebody counts.
+    board: ArcSwapOption<Board>,
+    /// How many count; held while the first begins and the last ends.
+    counting: Mutex<usize>,
+}
+
+/// The counters of runs.
+#[derive(Debug, Default)]
+struct Board(papaya::HashMap<RunId, Arc<Tally>>);
+
+/// Has the calls of all runs counted for as long as it lives.
+#[derive(Debug)]
+pub struct Counting {
+    tap: Tap,
+}
+
+impl Tap {
+    /// Whether anybody watches or counts anything: one atomic load.
+    #[inline]
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.shared.attention.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether anybody watches this run.
+    #[must_use]
+    pub fn is_watching(&self, run: RunId) -> bool {
+        self.is_watched() && self.shared.watched.load().contains_key(&run)
+    }
+
+    /// Begins a call of a run; `None` if nobody watches it. `call` is asked only if somebody does.
+    #[inline]
+    #[must_use]
+    pub fn begin(&self, run: RunId, call: impl FnOnce() -> Call) -> Option<Box<Open>> {
+        if self.is_watched() { self.begin_watched(run, call) } else { None }
+    }
+
+    #[cold]
+    fn begin_watched(&self, run: RunId, call: impl FnOnce() -> Call) -> Option<Box<Open>> {
+        let tally = self.shared.board.load().as_ref().map(|board| board.of(run));
+        if tally.is_none() && !self.shared.watched.load().contains_key(&run) {
+            return None;
+        }
+        Some(Box::new(Open::new(self.clone(), run, call(), tally)))
+    }
+
+    /// Tells of an operation with a file of a mount. `alias` is what the run calls the server.
+    pub fn file(&self, run: RunId, alias: Option<&Alias>, done: FileOperation<'_>) {
+        if !self.is_watched() {
+            return;
+        }
+        let FileOperation { name, path, fd, size, result, took } = done;
+        let now = SystemTime::now();
+        self.tell(run, alias, || Operation {
+            what: What::File { name, path: shortened(path).into(), fd },
+            began: now.checked_sub(took).unwrap_or(now),
+            size,
+            result: result.ok(),
+            error: result.err(),
+            took,
+            is_inner: is_inside(),
+        });
+    }
+
+    pub(crate) fn tell(
+        &self,
+        run: RunId,
+        alias: Option<&Alias>,
+        operation: impl Fn() -> Operation,
+    ) {
+        let watched = self.shared.watched.load();
+        let Some(queues) = watched.get(&run) else { return };
+        for queue in queues.iter().filter(|queue| queue.wants(alias)) {
+            queue.tell(operation());
+        }
+    }
+
+    /// Watches a run from now on: the operations of these servers, or all if none is named.
+    #[must_use]
+    pub fn watch(&self, run: RunId, aliases: Vec<Alias>) -> Watcher {
+        self.watch_with_room(run, aliases, QUEUE)
+    }
+
+    pub(crate) fn watch_with_room(&self, run: RunId, of: Vec<Alias>, room: usize) -> Watcher {
+        let (queue, receiver) = Queue::new(of, room);
+        let queue = Arc::new(queue);
+        self.shared.watched.rcu(|watched| {
+            let mut watched = Watched::clone(watched);
+            watched.entry(run).or_default().push(queue.clone());
+            watched
+        });
+        self.shared.attention.fetch_add(1, Ordering::SeqCst);
+        Watcher::new(self.clone(), run, receiver, queue.lost())
+    }
+
+    /// Takes a watcher out that has gone.
+    pub(crate) fn forget(&self, watcher: &Watcher) {
+        self.shared.attention.fetch_sub(1, Ordering::SeqCst);
+        self.shared.watched.rcu(|watched| {
+            let mut watched = Watched::clone(watched);
+            if let Some(queues) = watched.get_mut(&watcher.run()) {
+                queues.retain(|queue| !queue.is_of(watcher));
+            }
+            watched.retain(|_, queues| !queues.is_empty());
+            watched
+        });
+    }
+
+    /// Tells the watchers of a run that it has ended, and forgets what was counted of it.
+    pub fn run_ended(&self, run: RunId) {
+        if let Some(board) = &*self.shared.board.load() {
+            board.0.pin().remove(&run);
+        }
+        if self.shared.watched.load().contains_key(&run) {
+            self.shared.watched.rcu(|watched| {
+                let mut watched = Watched::clone(watched);
+                watched.remove(&run);
+                watched
+            });
+        }
+    }
+
+    /// Has the calls of all runs counted from now on, until what this gives is dropped.
+    #[must_use]
+    pub fn count(&self) -> Counting {
+        let mut counting = self.shared.counting.lock().unwrap_or_else(PoisonError::into_inner);
+        if *counting == 0 {
+            self.shared.board.store(Some(Arc::default()));
+        }
+        *counting += 1;
+        self.shared.attention.fetch_add(1, Ordering::SeqCst);
+        Counting { tap: self.clone() }
+    }
+}
+
+impl Board {
+    fn of(&self, run: RunId) -> Arc<Tally> {
+        self.0.pin().get_or_insert_with(run, || Arc::new(Tally::new())).clone()
+    }
+}
+
+impl Counting {
+    /// What was counted of a run since somebody began to count.
+    #[must_use]
+    pub fn of(&self, run: RunId) -> Counted {
+        let board = self.tap.shared.board.load();
+        let tally = board.as_ref().and_then(|board| board.0.pin().get(&run).cloned());
+        tally.map_or_else(Counted::nothing, |tally| tally.counted())
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        let shared = &self.tap.shared;
+        let mut counting = shared.counting.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.attention.fetch_sub(1, Ordering::SeqCst);
+        *counting -= 1;
+        if *counting == 0 {
+            shared.board.store(None);
+        }
+    }
+}

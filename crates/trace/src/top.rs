@@ -1,0 +1,266 @@
+//! How busy runs are, as a table for people.
+
+use std::cmp::Reverse;
+
+use serde::Deserialize;
+
+/// How busy the runs of a workspace are.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Top {
+    /// Each run.
+    pub runs: Vec<TopRun>,
+    /// Whether there are more of them.
+    pub has_more: bool,
+}
+
+/// How busy a run is. What is `None` is not known.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct TopRun {
+    /// Its number.
+    pub pid: u64,
+    /// Whether it is the daemon's own.
+    pub is_local: bool,
+    /// Its agent, if it is of one.
+    pub agent_name: Option<String>,
+    /// Its session.
+    pub session_id: Option<String>,
+    /// Calls that ended in a second.
+    pub calls_per_second: Option<f64>,
+    /// How many failed since the table before.
+    pub errors: Option<u64>,
+    /// What half of the calls took at most, in µs.
+    pub p50_us: Option<u64>,
+    /// Calls that are open.
+    pub open_calls: u64,
+    /// Of the processes of its servers.
+    pub memory_bytes: Option<u64>,
+    /// How much of a processor these use.
+    pub cpu_percent: Option<f64>,
+    /// Its servers.
+    pub servers: Vec<TopServer>,
+}
+
+/// A server of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct TopServer {
+    /// What the run calls it.
+    pub alias: Option<String>,
+    /// One of five.
+    pub state: String,
+    /// Whether it is stopped until the next call.
+    pub is_asleep: bool,
+}
+
+/// What a table is sorted by: the largest number is first, but for pids.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Calls a second.
+    #[default]
+    Calls,
+    /// Failed calls.
+    Errors,
+    /// How long calls take.
+    P50,
+    /// Open calls.
+    Open,
+    /// Memory.
+    Memory,
+    /// Processor.
+    Cpu,
+    /// The number of the run.
+    Pid,
+}
+
+/// What the columns are.
+pub const HEADER: [&str; 9] =
+    ["pid", "agent/session", "calls/s", "errors", "p50", "open", "memory", "cpu", "servers"];
+
+impl Sort {
+    /// Each, by its name.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("calls", Self::Calls),
+        ("errors", Self::Errors),
+        ("p50", Self::P50),
+        ("open", Self::Open),
+        ("memory", Self::Memory),
+        ("cpu", Self::Cpu),
+        ("pid", Self::Pid),
+    ];
+
+    /// What a name means.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, sort)| sort)
+    }
+}
+
+impl Top {
+    /// The same in this order; what is alike is in the order of pids.
+    #[must_use]
+    pub fn sorted(mut self, by: Sort) -> Self {
+        let tenths = |number: Option<f64>| (number.unwrap_or(-1.0) * 10.0).round();
+        self.runs.sort_by_key(|run| run.pid);
+        match by {
+            Sort::Calls => {
+                self.runs.sort_by(|one, other| {
+                    tenths(other.calls_per_second).total_cmp(&tenths(one.calls_per_second))
+                });
+            }
+            Sort::Cpu => self.runs.sort_by(|one, other| {
+                tenths(other.cpu_percent).total_cmp(&tenths(one.cpu_percent))
+            }),
+            Sort::Errors => self.runs.sort_by_key(|run| Reverse(run.errors)),
+            Sort::P50 => self.runs.sort_by_key(|run| Reverse(run.p50_us)),
+            Sort::Open => self.runs.sort_by_key(|run| Reverse(run.open_calls)),
+            Sort::Memory => self.runs.sort_by_key(|run| Reverse(run.memory_bytes)),
+            Sort::Pid => {}
+        }
+        self
+    }
+
+    /// One line over all runs.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let calls: f64 = self.runs.iter().filter_map(|run| run.calls_per_second).sum();
+        let errors: u64 = self.runs.iter().filter_map(|run| run.errors).sum();
+        let open: u64 = self.runs.iter().map(|run| run.open_calls).sum();
+        let runs = match (self.runs.len(), self.has_more) {
+            (1, false) => "1 run".to_owned(),
+            (count, false) => format!("{count} runs"),
+            (count, true) => format!("{count} runs of more"),
+        };
+        let errors = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
+        format!("{runs}, {calls:.1} calls/s, {errors}, {open} open")
+    }
+
+    /// The cells of each run; see [`HEADER`].
+    #[must_use]
+    pub fn rows(&self) -> Vec<Vec<String>> {
+        self.runs.iter().map(TopRun::cells).collect()
+    }
+}
+
+impl TopRun {
+    fn cells(&self) -> Vec<String> {
+        let none = || "-".to_owned();
+        let whose = match (&self.agent_name, &self.session_id) {
+            (Some(agent), _) => agent.clone(),
+            (None, _) if self.is_local => "local".to_owned(),
+            (None, session) => session.clone().unwrap_or_else(none),
+        };
+        vec![
+            self.pid.to_string(),
+            whose,
+            self.calls_per_second.map_or_else(none, |calls| format!("{calls:.1}")),
+            self.errors.map_or_else(none, |errors| errors.to_string()),
+            self.p50_us.map_or_else(none, duration),
+            self.open_calls.to_string(),
+            self.memory_bytes.map_or_else(none, memory),
+            self.cpu_percent.map_or_else(none, |cpu| format!("{cpu:.1}%")),
+            self.states(),
+        ]
+    }
+
+    /// How many servers work, and which do not.
+    fn states(&self) -> String {
+        let state = |server: &TopServer| match (server.is_asleep, server.state.as_str()) {
+            (true, "ready") => "asleep".to_owned(),
+            (_, state) => state.to_owned(),
+        };
+        let working = |server: &&TopServer| server.state == "ready" && !server.is_asleep;
+        let ready = self.servers.iter().filter(working).count();
+        let others = self.servers.iter().filter(|server| !working(server));
+        let others = others
+            .map(|server| format!("{} {}", server.alias.as_deref().unwrap_or("-"), state(server)));
+        let all: Vec<_> = [format!("{ready} ready")].into_iter().chain(others).collect();
+        if self.servers.is_empty() { "-".to_owned() } else { all.join(", ") }
+    }
+}
+
+/// In µs, ms or s, with three digits at most.
+fn duration(micros: u64) -> String {
+    match micros {
+        0..1000 => format!("{micros}us"),
+        1000..10_000 => format!("{:.1}ms", micros as f64 / 1000.0),
+        10_000..1_000_000 => format!("{}ms", micros / 1000),
+        _ => format!("{:.1}s", micros as f64 / 1_000_000.0),
+    }
+}
+
+/// In units of 1024.
+fn memory(bytes: u64) -> String {
+    let kib = bytes / 1024;
+    match kib {
+        0..1024 => format!("{kib}K"),
+        1024..1_048_576 => format!("{}M", kib / 1024),
+        _ => format!("{:.1}G", kib as f64 / 1_048_576.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn top() -> Top {
+        let run = |pid: u64, calls: Option<f64>, p50: Option<u64>| {
+            json!({ "pid": pid, "run_id": "run_1", "is_local": pid == 1, "agent_name": null,
+                "session_id": null, "calls_per_second": calls, "errors": 0, "p50_us": p50,
+                "open_calls": pid, "memory_bytes": null, "cpu_percent": null, "servers": [] })
+        };
+        let mut runs = [run(1, None, None), run(2, Some(0.5), Some(999)), run(3, Some(12.0), None)];
+        runs[1]["agent_name"] = "reader".into();
+        runs[1]["memory_bytes"] = (300_u64 << 20).into();
+        runs[1]["cpu_percent"] = 12.34.into();
+        runs[1]["servers"] = json!([
+            { "alias": "git", "state": "ready", "is_asleep": false },
+            { "alias": "docs", "state": "ready", "is_asleep": true },
+            { "alias": "chat", "state": "error", "is_asleep": false },
+        ]);
+        serde_json::from_value(json!({ "runs": runs, "has_more": false })).unwrap()
+    }
+
+    #[test]
+    fn a_row_says_what_is_known_of_a_run() {
+        let rows = top().rows();
+        let local = ["1", "local", "-", "0", "-", "1", "-", "-", "-"];
+        assert_eq!(rows[0], local);
+        assert_eq!(
+            rows[1],
+            [
+                "2",
+                "reader",
+                "0.5",
+                "0",
+                "999us",
+                "2",
+                "300M",
+                "12.3%",
+                "1 ready, docs asleep, chat error"
+            ]
+        );
+        assert_eq!(rows[0].len(), HEADER.len());
+        assert_eq!(top().summary(), "3 runs, 12.5 calls/s, 0 errors, 6 open");
+    }
+
+    #[test]
+    fn rows_are_in_the_order_that_is_asked_for() {
+        let pids = |by| top().sorted(by).runs.iter().map(|run| run.pid).collect::<Vec<_>>();
+        assert_eq!(pids(Sort::Calls), [3, 2, 1]);
+        assert_eq!(pids(Sort::P50), [2, 1, 3]);
+        assert_eq!(pids(Sort::Open), [3, 2, 1]);
+        assert_eq!(pids(Sort::Memory), [2, 1, 3]);
+        assert_eq!(pids(Sort::Cpu), [2, 1, 3]);
+        assert_eq!(pids(Sort::Pid), [1, 2, 3]);
+        assert_eq!(Sort::parse("memory"), Some(Sort::Memory));
+        assert_eq!(Sort::parse("size"), None);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let all = [5, 1500, 15_000, 1_500_000].map(duration);
+        assert_eq!(all, ["5us", "1.5ms", "15ms", "1.5s"]);
+        assert_eq!([1 << 10, 5 << 20, 3 << 30].map(memory), ["1K", "5M", "3.0G"]);
+    }
+}

@@ -1,0 +1,96 @@
+//! Who watches a run: a queue with a limit, and the number of operations that had no place in it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use narthex_model::{Alias, RunId};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::{Operation, Tap};
+
+/// The side of whoever tells.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// Which servers are meant; none here are all.
+    aliases: Vec<Alias>,
+    sender: Sender<Operation>,
+    lost: Arc<AtomicU64>,
+}
+
+/// Gets the operations of one run, in the order in which they end. Who drops it watches no more.
+#[derive(Debug)]
+pub struct Watcher {
+    tap: Tap,
+    run: RunId,
+    operations: Receiver<Operation>,
+    lost: Arc<AtomicU64>,
+}
+
+/// What a watcher gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// How many operations had no place in the queue since the last one.
+    pub lost: u64,
+    /// The next one.
+    pub operation: Operation,
+}
+
+impl Queue {
+    pub(crate) fn new(aliases: Vec<Alias>, room: usize) -> (Self, Receiver<Operation>) {
+        let (sender, receiver) = mpsc::channel(room);
+        (Self { aliases, sender, lost: Arc::default() }, receiver)
+    }
+
+    pub(crate) fn lost(&self) -> Arc<AtomicU64> {
+        self.lost.clone()
+    }
+
+    /// Whether it is the queue of this watcher.
+    pub(crate) fn is_of(&self, watcher: &Watcher) -> bool {
+        Arc::ptr_eq(&self.lost, &watcher.lost)
+    }
+
+    /// Whether operations of a server are meant; `None` is of all, or of none.
+    pub(crate) fn wants(&self, alias: Option<&Alias>) -> bool {
+        self.aliases.is_empty() || alias.is_some_and(|alias| self.aliases.contains(alias))
+    }
+
+    /// Never waits.
+    pub(crate) fn tell(&self, operation: Operation) {
+        if self.sender.try_send(operation).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Watcher {
+    pub(crate) fn new(
+        tap: Tap,
+        run: RunId,
+        operations: Receiver<Operation>,
+        lost: Arc<AtomicU64>,
+    ) -> Self {
+        Self { tap, run, operations, lost }
+    }
+
+    /// The next operation; `None` when the run has ended and everything was given out.
+    pub async fn next(&mut self) -> Option<Seen> {
+        let operation = self.operations.recv().await?;
+        Some(Seen { lost: self.lost.swap(0, Ordering::Relaxed), operation })
+    }
+
+    /// Whose operations it gets.
+    #[must_use]
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let tap = self.tap.clone();
+        tap.forget(self);
+    }
+}
