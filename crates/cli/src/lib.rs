@@ -6,6 +6,7 @@ mod audit;
 mod catalog;
 mod clients;
 mod env_bindings;
+mod files;
 mod grants;
 mod operate;
 mod outbound;
@@ -31,6 +32,7 @@ pub use catalog::{
 };
 pub use clients::{ClientsCommand, RegisterClientArgs};
 pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
+pub use files::{MountArgs, VfsCommand};
 pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use operate::{
     AddArgs, BackupArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,

@@ -198,8 +198,11 @@ pub fn clean_up(path: &Path) -> Result<bool, MountError> {
     Ok(is_dead)
 }
 
-/// Takes a mount out of sight, whoever uses it.
-fn detach(path: &Path) -> io::Result<()> {
+/// Takes a mount out of sight, whoever uses it; nothing is done where there is none.
+///
+/// # Errors
+/// When the system does not let it go, and no `fusermount3` does.
+pub fn detach(path: &Path) -> io::Result<()> {
     match unmount(path, UnmountFlags::DETACH) {
         Ok(()) => Ok(()),
         // It is gone: the kernel, or somebody else, was faster.

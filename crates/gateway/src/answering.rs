@@ -36,6 +36,15 @@ pub struct Answer {
     pub status: u16,
     /// When another try may succeed, if the call was refused because a limit was reached.
     pub retry_after: Option<Duration>,
+    /// Why the call failed, if it was the gateway that said so: what a server says of itself may
+    /// look the same.
+    pub refused: Option<CallErrorKind>,
+}
+
+impl Answer {
+    pub(crate) fn new(payload: Payload, status: u16) -> Self {
+        Self { payload, status, retry_after: None, refused: None }
+    }
 }
 
 /// A call that is being answered. Dropping it before the answer gives the call up: the server is
@@ -80,7 +89,7 @@ impl Answering {
     /// An answer that is known at once.
     #[must_use]
     pub fn ready(payload: Payload, status: u16) -> Self {
-        State::Ready(Some(Answer { payload, status, retry_after: None })).into()
+        State::Ready(Some(Answer::new(payload, status))).into()
     }
 
     /// The same, which is something that its run does.
@@ -92,6 +101,14 @@ impl Answering {
     pub(crate) fn retry_after(mut self, wait: Option<Duration>) -> Self {
         if let State::Ready(Some(answer)) = &mut self.state {
             answer.retry_after = wait;
+        }
+        self
+    }
+
+    /// The same, which the gateway says itself.
+    pub(crate) fn refused(mut self, kind: Option<CallErrorKind>) -> Self {
+        if let State::Ready(Some(answer)) = &mut self.state {
+            answer.refused = kind;
         }
         self
     }

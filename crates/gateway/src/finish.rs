@@ -196,7 +196,7 @@ impl Finish {
         let status = message.error_code().map_or(200, |code| status_of_code(code, self.down.era()));
         let payload = with_id(&rewrite, message, &self.id);
         self.record.answered(outcome, &payload);
-        Step::Answer(Answer { payload, status, retry_after: None })
+        Step::Answer(Answer::new(payload, status))
     }
 
     /// What the caller hears when there is no answer of the server.
@@ -221,7 +221,7 @@ impl Finish {
     fn step(&mut self, outcome: Outcome, refusal: Refusal) -> Step {
         let mut answering =
             refusal.into_answering(Raw::new(&self.id), &self.method, self.down.era());
-        let none = || Answer { payload: Payload::default(), status: 500, retry_after: None };
+        let none = || Answer::new(Payload::default(), 500);
         let answer = answering.take_answer().unwrap_or_else(none);
         self.record.answered(outcome, &answer.payload);
         Step::Answer(answer)

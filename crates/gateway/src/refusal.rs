@@ -138,9 +138,25 @@ impl Refusal {
         }
     }
 
+    /// Why the call failed, unless that is what a tool says itself.
+    fn call_kind(&self) -> Option<CallErrorKind> {
+        match self {
+            Self::Call(error) | Self::Unsent(error) | Self::Forbidden(error, _) => Some(error.kind),
+            Self::Own(_) | Self::Mismatch | Self::Rpc { .. } | Self::Kind(..) | Self::Cancelled => {
+                None
+            }
+        }
+    }
+
     /// The answer to a request of a method, in the caller's era.
     pub(crate) fn into_answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
-        match self.settled() {
+        let settled = self.settled();
+        let refused = settled.call_kind();
+        settled.answering(id, name, era).refused(refused)
+    }
+
+    fn answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
+        match self {
             Self::Call(error)
             | Self::Unsent(error)
             | Self::Forbidden(error, _)

@@ -205,6 +205,19 @@ impl RunView {
         (workspace == self.workspace.as_str()).then_some(id)
     }
 
+    /// Whether an alias means the same server in another run: one of the same catalog, or the one
+    /// that all share.
+    #[must_use]
+    pub fn shares_server(&self, alias: &Alias, other: &Self) -> bool {
+        let attached = [self, other].iter().all(|run| run.policy.is_attached(alias));
+        attached
+            && self.workspace == other.workspace
+            && match (self.own.catalog(alias), other.own.catalog(alias)) {
+                (Some(own), Some(theirs)) => own == theirs,
+                _ => self.key(alias) == other.key(alias),
+            }
+    }
+
     /// What the run calls the built-in server, if this text does (X-M1).
     #[must_use]
     pub fn built_in(&self, alias: &str) -> Option<Alias> {

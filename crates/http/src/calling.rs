@@ -8,15 +8,15 @@ use std::fmt;
 use bytes::Bytes;
 use http::{StatusCode, header};
 use http_body::Body;
-use narthex_gateway::{Answer, Caller, Step};
+use narthex_devices::{Reply, ask, request};
+use narthex_gateway::Caller;
 use narthex_model::ErrorKind;
-use narthex_wire::{Message, MessageError, MessageKind, Raw, rpc};
+use narthex_wire::{Message, MessageError, Raw, json::encode_string, method, rpc};
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::{
     body,
-    detached::{Opening, open},
     modern::retry_after,
     post::{Post, accepts, is_json, trace_context},
     problem::Problem,
@@ -41,8 +41,8 @@ where
     let (run, endpoint) = (visit.run.clone(), visit.endpoint.clone());
     let trace = trace_context(&visit.parts.headers);
     let caller = Caller { run, endpoint, session: None, trace };
-    match last(open(&post.door.gateway, caller, message)).await {
-        Some(answer) => answered(answer),
+    match ask(&post.door.gateway, caller, message).await {
+        Some(reply) => answered(reply),
         None => Problem::new(ErrorKind::Unavailable, "the daemon is stopping").answer(),
     }
 }
@@ -79,8 +79,9 @@ where
     if !Raw::new(arguments.get().as_bytes()).is_object() {
         return Err(invalid("the body is no object; send the tool's arguments as one".into()));
     }
-    let whole = rpc::tool_call(&name, arguments.get().as_bytes(), CLIENT.as_bytes());
-    Message::parse(whole.into_bytes(), limits).map_err(|error| match error {
+    let name = encode_string(&name);
+    let members: [(&str, &[u8]); 2] = [("name", &name), ("arguments", arguments.get().as_bytes())];
+    request(method::TOOLS_CALL, &members, CLIENT, limits).map_err(|error| match error {
         MessageError::TooLarge { .. } => {
             let problem = Problem::new(ErrorKind::Exhausted, format!("the arguments: {error}"));
             problem.with_status(StatusCode::PAYLOAD_TOO_LARGE)
@@ -89,38 +90,19 @@ where
     })
 }
 
-/// The answer alone; what comes before it is for those who listen.
-async fn last(opening: Opening) -> Option<Answer> {
-    let (mut answering, mut step) = opening.await;
-    loop {
-        match step? {
-            Step::Answer(answer) => return Some(answer),
-            Step::Message(_) | Step::Break { .. } => step = answering.next().await,
-        }
-    }
-}
-
 /// The result as it is; an error of the protocol as a problem, by the one table (D24).
-fn answered(answer: Answer) -> Response {
-    let wait = answer.retry_after;
-    let bytes = answer.payload.into_bytes();
-    let limits = narthex_wire::Limits { message_bytes: bytes.len() };
-    let Ok(message) = Message::parse(bytes, &limits) else {
-        return Problem::new(ErrorKind::Bug, "the answer of the call is no message").answer();
+fn answered(reply: Reply) -> Response {
+    let error = match reply.outcome {
+        Ok(result) => return json(StatusCode::OK, result.into()),
+        Err(error) => error,
     };
-    if message.kind() == MessageKind::Result {
-        let result = message.body_raw().map_or(&b"{}"[..], Raw::as_bytes);
-        return json(StatusCode::OK, message.bytes().slice_ref(result).into());
-    }
-    let code = message.error_code().unwrap_or(rpc::code::INTERNAL_ERROR);
-    let text = message.get("message").and_then(Raw::as_str).unwrap_or_default();
-    let mut problem = Problem::new(rpc::kind_of(code), text).with("code", code.into());
-    let data = message.get("data").and_then(|data| data.parse::<Value>().ok());
-    if let Some(data) = data {
+    let mut problem =
+        Problem::new(rpc::kind_of(error.code), error.message).with("code", error.code.into());
+    if let Some(data) = error.data {
         problem = problem.with("data", data);
     }
     let mut response = problem.answer();
-    if let Some(wait) = wait {
+    if let Some(wait) = reply.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, retry_after(wait));
     }
     response

@@ -13,6 +13,7 @@ use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
 use http_body::Body;
 use hyper::body::Incoming;
 use narthex_audit::{AuditEvent, Refused, kind};
+use narthex_devices::RunMounts;
 use narthex_gateway::{Endpoint, Gateway, RunView};
 use narthex_model::{ErrorKind, json::shortened};
 use tokio::{sync::Semaphore, time::Instant};
@@ -30,6 +31,7 @@ use crate::{
     routes::{self, Place, Target},
     servers::Asked,
     signin::Visitor,
+    vfs::{self, VfsRequest},
 };
 
 /// How many streams of events of workspaces there may be: each looks into the store now and then.
@@ -41,6 +43,8 @@ pub(crate) struct Door {
     pub(crate) gateway: Gateway,
     pub(crate) options: HttpOptions,
     pub(crate) hub: Arc<Hub>,
+    /// The files of runs.
+    pub(crate) mounts: RunMounts,
     /// Places for streams of events of workspaces.
     pub(crate) event_streams: Arc<Semaphore>,
     guard: Guard,
@@ -58,6 +62,7 @@ pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
         guard: Guard::new(&options),
         event_streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
         hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
+        mounts: vfs::mounts(&gateway, &options),
         requests: AtomicU64::new(0),
         gateway,
         options,
@@ -155,7 +160,8 @@ impl Door {
             (_, Caller::Client(client)) => return self.no_client(&client, parts.uri.path()),
             (Access::Client, Caller::Principal(principal)) => {
                 self.denied(&principal, parts.uri.path());
-                let text = "only a run's token opens MCP endpoints; show one, such as the client's";
+                let text = "only a run's token opens MCP endpoints and files; show one, such as \
+                            the client's";
                 return Problem::new(ErrorKind::Denied, text).answer();
             }
             (_, Caller::Principal(principal)) => {
@@ -168,6 +174,15 @@ impl Door {
                 return Box::pin(asked.answer(route.access, body)).await;
             }
         };
+        if route.target == Target::Vfs {
+            if place.route(&parts.method).is_none() {
+                return wrong_method(&place.allowed());
+            }
+            let path = place.segments[0];
+            // Boxed, so that calls stay small.
+            return Box::pin(VfsRequest { door: self, run, path, parts: &parts }.answer(body))
+                .await;
+        }
         let Some(endpoint) = self.endpoint(route, place.segments[0], &run) else {
             self.denied(&Principal::Run(run), parts.uri.path());
             return not_found();

@@ -32,6 +32,7 @@ mod servers;
 mod signin;
 mod status;
 mod stream;
+mod vfs;
 mod workers;
 
 pub use auth::TokenHash;

@@ -161,7 +161,9 @@ impl Asked<'_> {
             Target::AuditSettings => self.audit_settings(body).await,
             // The door answers these itself.
             Target::SignIn(_) | Target::Health | Target::Ready => Err(nothing_here()),
-            Target::Aggregated | Target::Transparent | Target::ToolCall => Err(nothing_here()),
+            Target::Aggregated | Target::Transparent | Target::ToolCall | Target::Vfs => {
+                Err(nothing_here())
+            }
         }
     }
 

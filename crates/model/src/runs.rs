@@ -18,6 +18,9 @@ id! {
 pub struct Pid(NonZeroU64);
 
 impl Pid {
+    /// The first one: also that of the daemon's own run, which is of no workspace's count.
+    pub const FIRST: Self = Self(NonZeroU64::MIN);
+
     /// The pid of this number; `None` for 0.
     #[must_use]
     pub fn new(number: u64) -> Option<Self> {

@@ -54,6 +54,12 @@ impl Code {
         Self::DeviceDisconnected,
     ];
 
+    /// The code of a spelling.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == text)
+    }
+
     /// The code's spelling.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -220,7 +226,9 @@ pub struct VfsError {
 }
 
 impl VfsError {
-    pub(crate) fn new(operation: Operation, path: impl Into<String>, failure: Failure) -> Self {
+    /// A failure of an operation with a path.
+    #[must_use]
+    pub fn new(operation: Operation, path: impl Into<String>, failure: Failure) -> Self {
         Self { operation, path: path.into(), failure: Box::new(failure) }
     }
 

@@ -104,6 +104,13 @@ impl Process {
         self.state().kin.also.insert(old, now);
     }
 
+    /// The paths that mean another mount to it, each with what it means, in order.
+    #[must_use]
+    pub fn synonyms(&self) -> Vec<(MountName, MountName)> {
+        let state = self.state();
+        state.kin.also.iter().map(|(old, now)| (old.clone(), now.clone())).collect()
+    }
+
     /// From here on it may not open a mount; what it has open of it is of no use any more (S29).
     pub fn revoke(&self, name: &MountName) {
         let mut state = self.state();

@@ -6,10 +6,10 @@ use clap::{Args, Parser, Subcommand};
 use narthex_cli::{
     AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, ChannelsCommand,
     CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs,
-    GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, PolicyCommand,
-    RunCommand, SecretsCommand, ServersCommand, SessionsCommand, SharesCommand, StraceArgs,
-    TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand, WebhooksCommand,
-    WorkspacesCommand,
+    GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, MountArgs,
+    PolicyCommand, RunCommand, SecretsCommand, ServersCommand, SessionsCommand, SharesCommand,
+    StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand,
+    VfsCommand, WebhooksCommand, WorkspacesCommand,
 };
 use narthex_model::{CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
@@ -69,6 +69,11 @@ enum Command {
     Call(CallArgs),
     /// List the tools of all servers, or of one
     Tools(ToolsArgs),
+    /// Have the servers of a run as files at a folder
+    Mount(MountArgs),
+    /// The same files without a folder: list, read and write them
+    #[command(subcommand)]
+    Vfs(VfsCommand),
     /// Show the daemon and its servers
     Status,
     /// See, try and change the servers of the daemon
@@ -241,6 +246,8 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Up(args) => Box::pin(commands::up::run(args, context)).await,
         Command::Call(args) => Box::pin(commands::call::run(args, context)).await,
         Command::Tools(args) => Box::pin(commands::tools::run(args, context)).await,
+        Command::Mount(args) => Box::pin(commands::mount::run(args, context)).await,
+        Command::Vfs(command) => Box::pin(commands::vfs::run(command, context)).await,
         Command::Status => Box::pin(commands::status::run(context)).await,
         Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
         Command::Runs(command) => Box::pin(commands::runs::run(command, context)).await,

@@ -58,6 +58,11 @@ impl DaemonClient {
         Ok(Self { state, http, token, limits: settings.limits })
     }
 
+    /// Whose it works as.
+    pub(crate) fn token(&self) -> &Secret {
+        &self.token
+    }
+
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }

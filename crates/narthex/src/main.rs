@@ -10,5 +10,12 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // First of all: a process that is to watch over a server does nothing else.
-    narthex_supervisor::shim::run_if_asked().unwrap_or_else(narthex::main)
+    if let Some(ended) = narthex_supervisor::shim::run_if_asked() {
+        return ended;
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(ended) = narthex_mounter::run_if_asked() {
+        return ended;
+    }
+    narthex::main()
 }

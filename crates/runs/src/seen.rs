@@ -11,7 +11,7 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, Control, ControlError};
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
-use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_model::{EnvName, Pid, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{NewRest, RunFilter, RunRow, SessionRow, SuspendedSession};
 use serde_json::{Value, json};
 
@@ -297,6 +297,24 @@ impl Runs {
     }
 
     /// The row of a run of a workspace.
+    /// A run as it is stored, and the numbers of the runs of its session that ended before it
+    /// began; `None` for one that is stored nowhere, as that of the process itself.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn numbers(&self, run: &RunView) -> Result<Option<(RunRow, Vec<Pid>)>, RunError> {
+        if self.is_local(run) || self.control().store().is_none() {
+            return Ok(None);
+        }
+        let Some(row) = self.stored(&run.workspace, run.id).await? else { return Ok(None) };
+        let filter = RunFilter::of_session(row.session);
+        let all = self.store()?.runs().all(&run.workspace, filter).await;
+        let all = all.map_err(ControlError::Store)?;
+        let earlier = all.iter().filter(|one| one.pid < row.pid && one.ended.is_some());
+        let earlier = earlier.map(|one| one.pid).collect();
+        Ok(Some((row, earlier)))
+    }
+
     pub(crate) async fn stored(
         &self,
         workspace: &WorkspaceId,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use narthex_model::{CallError, ErrorKind};
 use serde_json::{Value, json};
 
-use crate::{Payload, PayloadBuilder, Raw, Revision, json::encode_string, meta_key, method};
+use crate::{Payload, PayloadBuilder, Raw, Revision, json::encode_string, meta_key};
 
 /// Error codes of JSON-RPC, of MCP and of the gateway.
 ///
@@ -75,25 +75,32 @@ pub fn kind_of(code: i64) -> ErrorKind {
     }
 }
 
-/// Writes a modern `tools/call` of a client that offers nothing. `arguments` is a JSON object, and
-/// so is `client`, what it calls itself.
+/// Writes a modern request of a client that offers nothing. `members` are those of its parameters,
+/// by their names, each as JSON; `client` is an object, what the client calls itself.
 #[must_use]
-pub fn tool_call(name: &str, arguments: &[u8], client: &[u8]) -> Payload {
+pub fn modern_request(method: &str, members: &[(&str, &[u8])], client: &[u8]) -> Payload {
     let revision = encode_string(Revision::LATEST.as_str());
-    let members: [(&str, &[u8]); 3] = [
+    let meta: [(&str, &[u8]); 3] = [
         (meta_key::PROTOCOL_VERSION, &revision),
         (meta_key::CLIENT_CAPABILITIES, b"{}"),
         (meta_key::CLIENT_INFO, client),
     ];
-    let meta = members.map(|(key, value)| [&encode_string(key)[..], b":", value].concat());
-    let mut params = br#"{"name":"#.to_vec();
-    params.extend_from_slice(&encode_string(name));
-    params.extend_from_slice(br#","arguments":"#);
-    params.extend_from_slice(arguments);
-    params.extend_from_slice(br#","_meta":{"#);
+    let sizes = members.iter().map(|(name, value)| name.len() + value.len() + 4);
+    let mut params = Vec::with_capacity(256 + sizes.sum::<usize>());
+    let mut sign = b'{';
+    for (name, value) in members {
+        params.push(sign);
+        params.extend_from_slice(&encode_string(name));
+        params.push(b':');
+        params.extend_from_slice(value);
+        sign = b',';
+    }
+    params.push(sign);
+    params.extend_from_slice(br#""_meta":{"#);
+    let meta = meta.map(|(key, value)| [&encode_string(key)[..], b":", value].concat());
     params.extend_from_slice(&meta.join(&b","[..]));
     params.extend_from_slice(b"}}");
-    request(Raw::new(b"1"), method::TOOLS_CALL, Some(&params))
+    request(Raw::new(b"1"), method, Some(&params))
 }
 
 /// Writes an error message. `data` is JSON.

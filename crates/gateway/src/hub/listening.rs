@@ -326,6 +326,6 @@ impl Listening {
             format!(r#"{{"resultType":"complete","_meta":{{"{}":"#, meta_key::SUBSCRIPTION_ID);
         let body = [body.as_bytes(), &self.id, b"}}"].concat();
         let payload = rpc::result_response(Raw::new(&self.id), &body.into());
-        Answer { payload, status: 200, retry_after: None }
+        Answer::new(payload, 200)
     }
 }

@@ -51,7 +51,12 @@ impl Route {
     fn matches<'p>(&self, path: &'p str) -> Option<Segments<'p>> {
         let mut found = [""; 3];
         let mut free = found.iter_mut();
-        let (mut template, mut path) = (self.template.split('/'), path.split('/'));
+        // What is left is one segment, whatever it has.
+        let count = match self.template.contains("/{*") {
+            true => self.template.split('/').count(),
+            false => usize::MAX,
+        };
+        let (mut template, mut path) = (self.template.split('/'), path.splitn(count, '/'));
         loop {
             match (template.next(), path.next()) {
                 (None, None) => return Some(found),
@@ -76,6 +81,7 @@ mod tests {
             ("/mcp", "/mcp", ["", "", ""]),
             ("/mcp/git", "/mcp/{alias}", ["git", "", ""]),
             ("/mcp/git/tools/a%2Fb", "/mcp/{alias}/tools/{tool}", ["git", "a%2Fb", ""]),
+            ("/vfs/mnt//a?/", "/vfs/{*path}", ["mnt//a?/", "", ""]),
             ("/api/tools", "/api/tools", ["", "", ""]),
             ("/api/servers/a%2Fb", "/api/servers/{name}", ["a%2Fb", "", ""]),
             ("/api/servers/a/logs", "/api/servers/{name}/logs", ["a", "", ""]),

@@ -57,6 +57,18 @@ pub(crate) fn segment(name: &str) -> String {
 }
 
 impl DaemonClient {
+    /// Asks for bytes, whatever they are.
+    pub(crate) async fn api_bytes(&self, request: ApiRequest) -> Result<bytes::Bytes, Failure> {
+        let ApiRequest { method, path, headers, body } = request;
+        let response = self.send(method, &path, headers, body).await?;
+        let (status, body) = (response.status, self.body(response).await?);
+        match serde_json::from_slice::<Value>(&body) {
+            _ if status.is_success() => Ok(body),
+            Ok(problem) => Err(of_problem(status, &problem)),
+            Err(_no_json) => Err(refused(status, &String::from_utf8_lossy(&body))),
+        }
+    }
+
     /// Asks the API; null if there is nothing to say.
     pub(crate) async fn api(&self, request: ApiRequest) -> Result<Value, Failure> {
         let ApiRequest { method, path, headers, body } = request;
@@ -176,7 +188,11 @@ pub(super) fn of_problem(status: StatusCode, problem: &Value) -> Failure {
     let kind = ErrorKind::ALL.into_iter().find(|kind| problem["kind"] == kind.as_str());
     match (kind, problem["detail"].as_str()) {
         (Some(kind), Some(detail)) => {
-            let details = problem.get("errors").map(|errors| json!({ "errors": errors }));
+            let mut details = problem.get("errors").map(|errors| json!({ "errors": errors }));
+            // What files say has a code of its own.
+            if let Some(failure) = problem.get("failure") {
+                details.get_or_insert_with(|| json!({}))["failure"] = failure.clone();
+            }
             Failure { details, ..Failure::new(kind, detail) }
         }
         _ => refused(status, &problem.to_string()),

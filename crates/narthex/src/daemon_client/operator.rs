@@ -10,7 +10,7 @@ use super::DaemonClient;
 use crate::{
     Failure,
     config::{self, Settings},
-    data_dir::{DaemonState, DataDir, read_admin_token},
+    data_dir::{DaemonState, DataDir, read_admin_token, read_client_token},
     output,
 };
 
@@ -20,17 +20,25 @@ const TOKEN_MAX: u64 = 4096;
 impl DaemonClient {
     /// Finds the daemon, to work as its operator. Nothing is sent yet.
     pub(crate) fn operator(settings: &Settings) -> Result<Self, Failure> {
-        Self::operator_if_up(settings)?.ok_or_else(|| {
-            Failure::daemon_down(format!(
-                "no daemon runs with the data directory {}; start one with `narthex up`, or name \
-                 another directory with --data",
-                settings.data.display()
-            ))
-        })
+        Self::operator_if_up(settings)?.ok_or_else(|| not_up(settings))
     }
 
     /// The same; `None` if no daemon runs.
     pub(crate) fn operator_if_up(settings: &Settings) -> Result<Option<Self>, Failure> {
+        Self::holder_if_up(settings, |data| Ok(Secret::new(read_admin_token(data)?.expose())))
+    }
+
+    /// Finds the daemon, to work as a run: the one whose token is given, or the daemon's own.
+    pub(crate) fn of_run(settings: &Settings) -> Result<Self, Failure> {
+        let own = |data: &_| Ok(Secret::new(read_client_token(data)?.expose()));
+        Self::holder_if_up(settings, own)?.ok_or_else(|| not_up(settings))
+    }
+
+    /// With the token that is given, or with one out of the data directory.
+    fn holder_if_up(
+        settings: &Settings,
+        own: impl FnOnce(&DataDir) -> Result<Secret, Failure>,
+    ) -> Result<Option<Self>, Failure> {
         let token = given_token(settings)?;
         if let Some(url) = &settings.daemon_url {
             let Some(token) = token else {
@@ -44,10 +52,18 @@ impl DaemonClient {
         let Some(state) = data.running()? else { return Ok(None) };
         let token = match token {
             Some(token) => token,
-            None => Secret::new(read_admin_token(&data)?.expose()),
+            None => own(&data)?,
         };
         Self::with(settings, state, token).map(Some)
     }
+}
+
+fn not_up(settings: &Settings) -> Failure {
+    Failure::daemon_down(format!(
+        "no daemon runs with the data directory {}; start one with `narthex up`, or name another \
+         directory with --data",
+        settings.data.display()
+    ))
 }
 
 /// What `--token-file` or the environment gives.

@@ -1,0 +1,326 @@
+//! The processes of runs: each live run that uses its files is one, with its servers mounted.
+//!
+//! A run becomes a process when its files are first asked for, and ceases to be one when it ends.
+//! Until then nothing is paid for it.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use narthex_gateway::{Gateway, RunId, RunView};
+use narthex_model::{Alias, Pid, WorkspaceId};
+use narthex_mount::{
+    Done, Failure, Limits, MountName, Mounted, Namespace, Observer, Place, Process,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::ServerDevice;
+
+/// What is told of each operation of a run when it has ended. Called on the task that did it: must
+/// not block.
+pub trait RunObserver: fmt::Debug + Send + Sync {
+    /// An operation of a run has ended.
+    fn ended(&self, run: RunId, done: Done<'_>);
+}
+
+/// The numbers of a run that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Numbered {
+    /// Its own.
+    pub pid: Pid,
+    /// Those of the earlier runs of its session: their paths mean its own mounts (R-D1).
+    pub earlier: Vec<Pid>,
+    /// The run that it is a child of.
+    pub parent: Option<RunId>,
+}
+
+/// The numbers of a run, once they are found; `None` if it is the daemon's own.
+pub type Numbering<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<Numbered>, Failure>> + Send + 'a>>;
+
+/// Who knows the numbers of runs.
+pub trait Numbers: fmt::Debug + Send + Sync {
+    /// Finds the numbers of a run.
+    fn of<'a>(&'a self, run: &'a Arc<RunView>) -> Numbering<'a>;
+}
+
+/// The processes of the runs that live here. Clones are handles to the same ones.
+#[derive(Debug, Clone)]
+pub struct RunMounts {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    gateway: Gateway,
+    numbers: Box<dyn Numbers>,
+    observer: Option<Arc<dyn RunObserver>>,
+    limits: Limits,
+    /// One for each workspace: numbers of runs are those of a workspace.
+    spaces: Mutex<HashMap<WorkspaceId, Space>>,
+    /// Reading takes no lock.
+    processes: papaya::HashMap<RunId, Arc<Seen>>,
+    /// Held while a run becomes a process, which is once in its life.
+    beginning: tokio::sync::Mutex<()>,
+    closing: CancellationToken,
+}
+
+/// The namespace of a workspace, and whose process each number is.
+#[derive(Debug, Clone)]
+struct Space {
+    namespace: Namespace,
+    runs: Arc<papaya::HashMap<Pid, RunId>>,
+}
+
+/// A run that is a process.
+#[derive(Debug)]
+pub struct Seen {
+    /// The process.
+    pub process: Arc<Process>,
+    run: Arc<RunView>,
+    space: Space,
+    mounted: Mutex<HashMap<Alias, Mounted>>,
+    /// The processes above it, the nearest first.
+    above: Vec<(Pid, Arc<RunView>)>,
+}
+
+/// Tells of a namespace's operations whose they were.
+#[derive(Debug)]
+struct OfRuns {
+    observer: Arc<dyn RunObserver>,
+    runs: Arc<papaya::HashMap<Pid, RunId>>,
+}
+
+impl Observer for OfRuns {
+    fn ended(&self, done: Done<'_>) {
+        if let Some(run) = self.runs.pin().get(&done.pid) {
+            self.observer.ended(*run, done);
+        }
+    }
+}
+
+impl RunMounts {
+    /// Without any process. `closing` ends what waits for runs to end.
+    #[must_use]
+    pub fn new(
+        gateway: Gateway,
+        numbers: Box<dyn Numbers>,
+        observer: Option<Arc<dyn RunObserver>>,
+        closing: CancellationToken,
+    ) -> Self {
+        let limits = Limits { write_bytes: gateway.limits().message_bytes, ..Limits::default() };
+        let shared = Shared {
+            gateway,
+            numbers,
+            observer,
+            limits,
+            spaces: Mutex::default(),
+            processes: papaya::HashMap::new(),
+            beginning: tokio::sync::Mutex::default(),
+            closing,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The most bytes of one write.
+    #[must_use]
+    pub fn write_bytes(&self) -> usize {
+        self.shared.limits.write_bytes
+    }
+
+    /// The process of a run, which sees of its servers what the run may see now: `path` says of
+    /// which that has to be looked at.
+    ///
+    /// # Errors
+    /// When the numbers of the run cannot be found, or it has ended.
+    pub async fn process(&self, run: &Arc<RunView>, path: &str) -> Result<Arc<Seen>, Failure> {
+        let known = self.shared.known(run);
+        let seen = match known {
+            Some(seen) => seen,
+            None => {
+                let _turn = self.shared.beginning.lock().await;
+                self.shared.clone().begun(run.clone()).await?
+            }
+        };
+        match Place::parse(path) {
+            Ok(Place::Mounts) => seen.look_at_all(&self.shared.gateway),
+            Ok(Place::In(name, _)) if name.pid == seen.process.pid() => {
+                seen.look_at(&self.shared.gateway, &name.alias);
+            }
+            // What is not its own leads to its own, or nowhere.
+            Ok(Place::In(..)) | Err(_) => {}
+        }
+        Ok(seen)
+    }
+}
+
+type Beginning = Pin<Box<dyn Future<Output = Result<Arc<Seen>, Failure>> + Send>>;
+
+impl Shared {
+    /// A process of this very activation of a run.
+    fn known(&self, run: &Arc<RunView>) -> Option<Arc<Seen>> {
+        let processes = self.processes.pin();
+        processes.get(&run.id).filter(|seen| Arc::ptr_eq(&seen.run, run)).cloned()
+    }
+
+    /// Has a run be a process, and before it those above it.
+    fn begun(self: Arc<Self>, run: Arc<RunView>) -> Beginning {
+        Box::pin(async move {
+            if let Some(seen) = self.known(&run) {
+                return Ok(seen);
+            }
+            let numbers = self.numbers.of(&run).await?;
+            let parent = numbers.as_ref().and_then(|numbers| numbers.parent);
+            let parent = parent.and_then(|id| self.gateway.runs().get(id));
+            let parent = match parent {
+                Some(parent) => Some(self.clone().begun(parent).await?),
+                None => None,
+            };
+            // It was taken out of the table and has begun again.
+            self.end(run.id, None);
+            let seen = Arc::new(self.begin(&run, numbers, parent.as_deref())?);
+            self.processes.pin().insert(run.id, seen.clone());
+            let (shared, ended) = (self.clone(), seen.clone());
+            self.gateway.tasks().spawn(async move {
+                let is_over = shared.closing.run_until_cancelled(ended.run.ended()).await;
+                if is_over.is_some() {
+                    shared.end(ended.run.id, Some(&ended));
+                }
+            });
+            Ok(seen)
+        })
+    }
+
+    fn begin(
+        &self,
+        run: &Arc<RunView>,
+        numbers: Option<Numbered>,
+        parent: Option<&Seen>,
+    ) -> Result<Seen, Failure> {
+        // The daemon's own run is the only process of a namespace of its own.
+        let (space, pid) = match &numbers {
+            Some(numbers) => (self.space(&run.workspace), numbers.pid),
+            None => (self.new_space(), Pid::FIRST),
+        };
+        let above = parent.map(|parent| {
+            let own = (parent.process.pid(), parent.run.clone());
+            [own].into_iter().chain(parent.above.iter().cloned()).collect()
+        });
+        let above_pid = parent.map(|parent| parent.process.pid());
+        let begun = space.namespace.begin(pid, above_pid, &[]);
+        let process = begun.map_err(|error| *error.failure)?;
+        space.runs.pin().insert(pid, run.id);
+        let seen = Seen {
+            process,
+            run: run.clone(),
+            space,
+            mounted: Mutex::default(),
+            above: above.unwrap_or_default(),
+        };
+        seen.look_at_all(&self.gateway);
+        seen.go_by(numbers.map(|numbers| numbers.earlier).unwrap_or_default());
+        Ok(seen)
+    }
+
+    /// Ends the process of a run, if it is this one.
+    fn end(&self, run: RunId, only: Option<&Arc<Seen>>) {
+        let processes = self.processes.pin();
+        let Some(seen) = processes.get(&run).cloned() else { return };
+        if only.is_some_and(|only| !Arc::ptr_eq(only, &seen)) {
+            return;
+        }
+        processes.remove(&run);
+        let pid = seen.process.pid();
+        seen.space.namespace.end(pid);
+        seen.space.runs.pin().remove(&pid);
+        let mut spaces = self.spaces();
+        if seen.space.runs.is_empty() {
+            spaces.retain(|_, space| !Arc::ptr_eq(&space.runs, &seen.space.runs));
+        }
+    }
+
+    fn space(&self, workspace: &WorkspaceId) -> Space {
+        let mut spaces = self.spaces();
+        spaces.entry(workspace.clone()).or_insert_with(|| self.new_space()).clone()
+    }
+
+    fn new_space(&self) -> Space {
+        let runs = Arc::new(papaya::HashMap::new());
+        let observer = self
+            .observer
+            .clone()
+            .map(|observer| Arc::new(OfRuns { observer, runs: runs.clone() }) as Arc<dyn Observer>);
+        Space { namespace: Namespace::new(self.limits, observer), runs }
+    }
+
+    fn spaces(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Space>> {
+        self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    /// Mounts what the run has now, and unmounts what it has no more.
+    fn look_at_all(&self, gateway: &Gateway) {
+        let now: BTreeSet<_> = gateway.aliases(&self.run).into_iter().collect();
+        let mut mounted = self.mounted();
+        let gone: Vec<_> = mounted.keys().filter(|alias| !now.contains(*alias)).cloned().collect();
+        for alias in gone {
+            self.unmount(&mut mounted, &alias);
+        }
+        for alias in now {
+            self.mount(&mut mounted, gateway, alias);
+        }
+    }
+
+    /// The same for one server.
+    fn look_at(&self, gateway: &Gateway, alias: &Alias) {
+        let is_there = gateway.endpoint(&self.run, alias.as_str()).is_some();
+        let mut mounted = self.mounted();
+        match is_there {
+            true => self.mount(&mut mounted, gateway, alias.clone()),
+            false => self.unmount(&mut mounted, alias),
+        }
+    }
+
+    fn mount(&self, mounted: &mut HashMap<Alias, Mounted>, gateway: &Gateway, alias: Alias) {
+        if mounted.contains_key(&alias) {
+            return;
+        }
+        let device = ServerDevice::new(gateway.clone(), self.run.clone(), alias.clone());
+        let name = MountName { pid: self.process.pid(), alias: alias.clone() };
+        match self.space.namespace.mount(name, Arc::new(device)) {
+            Ok(mount) => drop(mounted.insert(alias, mount)),
+            // It has ended meanwhile.
+            Err(error) => tracing::debug!(%error, "a server is not mounted"),
+        }
+    }
+
+    fn unmount(&self, mounted: &mut HashMap<Alias, Mounted>, alias: &Alias) {
+        if let Some(mount) = mounted.remove(alias) {
+            self.space.namespace.unmount(&mount);
+        }
+    }
+
+    /// Paths of earlier runs of the session mean its own mounts, and so do those of the processes
+    /// above it for servers that both have (R-D9): what is opened so is called by the run itself,
+    /// with what it may and in its name.
+    fn go_by(&self, earlier: Vec<Pid>) {
+        let own = self.process.pid();
+        for alias in self.mounted().keys() {
+            let name = |pid| MountName { pid, alias: alias.clone() };
+            let above = self.above.iter();
+            let above = above.filter(|(_, run)| self.run.shares_server(alias, run));
+            let above = above.map(|(pid, _)| *pid);
+            for pid in earlier.iter().copied().chain(above) {
+                self.process.also(name(pid), name(own));
+            }
+        }
+    }
+
+    fn mounted(&self) -> MutexGuard<'_, HashMap<Alias, Mounted>> {
+        self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,254 @@
+//! The files of a run over HTTP: one request is one operation, and nothing is kept between two.
+//!
+//! The path of the namespace stands behind `/vfs`, percent-encoded once as any path of a URL.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, header, request::Parts};
+use http_body::Body;
+use narthex_devices::{Numbered, Numbering, Numbers, RunMounts, Seen};
+use narthex_gateway::{Gateway, RunView};
+use narthex_model::{ErrorKind, json::shortened, with_causes};
+use narthex_mount::{
+    Code, Entry, Failure, Node, Operation, PATH_MAX, Place, Process, ROOT, Stat, VfsError,
+};
+use narthex_runs::Runs;
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use crate::{
+    HttpOptions, body,
+    door::Door,
+    post::is_json,
+    problem::Problem,
+    respond::{self, Response},
+    servers::{Query, changes::of_body},
+};
+
+/// What a GET may ask for; the first where nothing is said.
+const OPERATIONS: [&str; 4] = ["auto", "list", "read", "stat"];
+
+/// The processes of runs, for a door.
+pub(crate) fn mounts(gateway: &Gateway, options: &HttpOptions) -> RunMounts {
+    let numbers = Box::new(StoredNumbers(options.runs.clone()));
+    let observer = options.vfs_observer.clone();
+    RunMounts::new(gateway.clone(), numbers, observer, options.closing.clone())
+}
+
+/// The numbers of runs that are stored.
+#[derive(Debug)]
+struct StoredNumbers(Option<Runs>);
+
+impl Numbers for StoredNumbers {
+    fn of<'a>(&'a self, run: &'a Arc<RunView>) -> Numbering<'a> {
+        Box::pin(async move {
+            let Some(runs) = &self.0 else { return Ok(None) };
+            let found = runs.numbers(run).await.map_err(|error| {
+                tracing::warn!(run.id = %run.id, "{}", with_causes(&error));
+                let text = "the number of the run cannot be found now; try again";
+                Failure::new(Code::ServiceUnavailable, "transport_error", text)
+            })?;
+            Ok(found.map(|(row, earlier)| Numbered { pid: row.pid, earlier, parent: row.parent }))
+        })
+    }
+}
+
+/// One request, but for its body.
+pub(crate) struct VfsRequest<'a> {
+    pub(crate) door: &'a Door,
+    pub(crate) run: Arc<RunView>,
+    /// What stands behind `/vfs/`, as it was sent.
+    pub(crate) path: &'a str,
+    pub(crate) parts: &'a Parts,
+}
+
+impl VfsRequest<'_> {
+    /// Does the operation.
+    pub(crate) async fn answer<B>(&self, body: B) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let answered = match self.parts.method {
+            Method::POST => self.write(body).await,
+            _ => self.look().await,
+        };
+        answered.unwrap_or_else(|problem| problem.answer())
+    }
+
+    /// A GET: lists, reads or says what is there.
+    async fn look(&self) -> Result<Response, Problem> {
+        let query = Query::of(&self.parts.uri, &["op"])?;
+        let operation = query.word("op", &OPERATIONS)?;
+        let path = self.path()?;
+        let (seen, begins) = (self.seen(&path), begins_with(&path));
+        let seen =
+            seen.await.map_err(|failure| problem(&VfsError::new(begins, &*path, failure)))?;
+        let process = &seen.process;
+        let stat = process.stat(&path).map_err(|error| problem(&error))?;
+        match operation {
+            "stat" => Ok(document(&shown_stat(process, &path, &stat))),
+            "list" => list(process, &path).await,
+            "read" => read(process, &path).await,
+            _ if stat.is_directory => list(process, &path).await,
+            _ => read(process, &path).await,
+        }
+    }
+
+    /// A POST: writes, and answers what a read gives then.
+    async fn write<B>(&self, body: B) -> Result<Response, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        Query::of(&self.parts.uri, &[])?;
+        let path = self.path()?;
+        if !is_json(&self.parts.headers) {
+            let text = "the content type must be application/json, and the body the arguments";
+            let problem = Problem::new(ErrorKind::Invalid, text);
+            return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        let (most, within) = (self.door.mounts.write_bytes(), self.door.options.body_timeout);
+        let bytes = body::read(body, most, within).await;
+        let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", most))?;
+        let seen = self.seen(&path).await;
+        let seen =
+            seen.map_err(|failure| problem(&VfsError::new(Operation::Write, &*path, failure)))?;
+        let file = Open::new(&seen.process, &path).map_err(|error| problem(&error))?;
+        let written = file.process.write(file.fd, bytes).await;
+        written.map_err(|error| problem(&error))?;
+        file.read(&path).await
+    }
+
+    async fn seen(&self, path: &str) -> Result<Arc<Seen>, Failure> {
+        self.door.mounts.process(&self.run, path).await
+    }
+
+    /// The path of the namespace.
+    fn path(&self) -> Result<String, Problem> {
+        let invalid = |text: String| Problem::new(ErrorKind::Invalid, text);
+        // Each byte of it may be three here.
+        if self.path.len() > 3 * PATH_MAX {
+            return Err(invalid(format!("a path has at most {PATH_MAX} bytes; shorten it")));
+        }
+        let path = percent_decode_str(self.path).decode_utf8().map_err(|error| {
+            invalid(format!("the path is no UTF-8: {error}; percent-encode it once"))
+        })?;
+        Ok(format!("/{path}"))
+    }
+}
+
+fn begins_with(path: &str) -> Operation {
+    match path.trim_end_matches('/') == ROOT {
+        true => Operation::List,
+        false => Operation::Open,
+    }
+}
+
+/// A descriptor, as long as its request lives.
+struct Open<'a> {
+    process: &'a Process,
+    fd: u64,
+}
+
+impl<'a> Open<'a> {
+    fn new(process: &'a Process, path: &str) -> Result<Self, VfsError> {
+        Ok(Self { process, fd: process.open(path)? })
+    }
+
+    /// All that there is to read.
+    async fn read(&self, path: &str) -> Result<Response, Problem> {
+        let bytes = self.process.read(self.fd, 0).await.map_err(|error| problem(&error))?;
+        let mut response = respond::json(StatusCode::OK, bytes.into());
+        let media = HeaderValue::from_static(media_type(path));
+        response.headers_mut().insert(header::CONTENT_TYPE, media);
+        Ok(response)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        // The run may have ended meanwhile, and closed it.
+        if let Err(error) = self.process.close(self.fd) {
+            tracing::debug!(%error, "the descriptor was closed already");
+        }
+    }
+}
+
+async fn read(process: &Process, path: &str) -> Result<Response, Problem> {
+    let file = Open::new(process, path).map_err(|error| problem(&error))?;
+    file.read(path).await
+}
+
+async fn list(process: &Process, path: &str) -> Result<Response, Problem> {
+    let entries = process.list(path).await.map_err(|error| problem(&error))?;
+    let shown = |entry: &Entry| json!({ "name": entry.name, "is_directory": entry.is_directory });
+    let mut listed = json!({
+        "path": path,
+        "pid": process.pid().get(),
+        "entries": entries.iter().map(shown).collect::<Vec<_>>(),
+    });
+    if matches!(Place::parse(path), Ok(Place::Mounts)) {
+        let synonyms = process.synonyms();
+        let shown =
+            synonyms.iter().map(|(old, now)| json!({ "path": old.path(), "means": now.path() }));
+        listed["synonyms"] = shown.collect();
+    }
+    Ok(document(&listed))
+}
+
+fn shown_stat(process: &Process, path: &str, stat: &Stat) -> Value {
+    json!({
+        "path": path,
+        "pid": process.pid().get(),
+        "name": stat.name,
+        "device": stat.device,
+        "is_directory": stat.is_directory,
+        "is_writable": stat.is_writable,
+    })
+}
+
+fn document(value: &Value) -> Response {
+    respond::json(StatusCode::OK, value.to_string().into_bytes().into())
+}
+
+/// What reading a path gives.
+fn media_type(path: &str) -> &'static str {
+    match Place::parse(path) {
+        Ok(Place::In(_, Node::Description(_))) => "text/markdown; charset=utf-8",
+        Ok(Place::In(_, Node::Logs)) => "text/plain; charset=utf-8",
+        _ => "application/json",
+    }
+}
+
+/// The table from codes of the namespace to those of HTTP (D24).
+fn status_of(code: Code) -> (ErrorKind, StatusCode) {
+    match code {
+        Code::Timeout => (ErrorKind::Timeout, StatusCode::GATEWAY_TIMEOUT),
+        Code::NotFound => (ErrorKind::NotFound, StatusCode::NOT_FOUND),
+        Code::Permission => (ErrorKind::Denied, StatusCode::FORBIDDEN),
+        Code::Internal => (ErrorKind::Bug, StatusCode::INTERNAL_SERVER_ERROR),
+        Code::Driver => (ErrorKind::Unavailable, StatusCode::BAD_GATEWAY),
+        Code::Invalid | Code::IsDirectory | Code::BrokenPipe => {
+            (ErrorKind::Invalid, StatusCode::BAD_REQUEST)
+        }
+        Code::AlreadyMounted => (ErrorKind::Conflict, StatusCode::CONFLICT),
+        Code::ResourceExhausted => (ErrorKind::Exhausted, StatusCode::TOO_MANY_REQUESTS),
+        Code::ServiceUnavailable | Code::ForceKilled | Code::DeviceDisconnected => {
+            (ErrorKind::Unavailable, StatusCode::SERVICE_UNAVAILABLE)
+        }
+    }
+}
+
+/// `[CODE] operation: path (cause)` with the code, and the failure for programs.
+fn problem(error: &VfsError) -> Problem {
+    let (kind, status) = status_of(error.code());
+    // What was asked for may be as long as a URL.
+    let path = shortened(&error.path);
+    let told = VfsError::new(error.operation, path, (*error.failure).clone());
+    let failure: Value = serde_json::from_str(&error.failure.to_json()).unwrap_or_default();
+    let problem = Problem::new(kind, told.to_string()).with_status(status);
+    problem
+        .with("code", error.code().as_str().into())
+        .with("operation", error.operation.as_str().into())
+        .with("failure", failure)
+}

@@ -1,0 +1,248 @@
+//! The daemon, as the holder of a run's token asks for its files.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use narthex_model::{ErrorKind, Secret, with_causes};
+use narthex_mount::{Code, Failure, ROOT};
+use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, HttpResponse};
+use narthex_wire::Payload;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use url::Url;
+
+/// The most bytes of one answer.
+const ANSWER_MAX: usize = 128 * 1024 * 1024;
+
+/// What stands in the path of a URL as it is: nothing that a proxy could read in another way.
+const PLAIN: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// The kind of a failure that is the daemon's absence.
+pub(crate) const GONE: &str = "daemon_gone";
+/// The kind of a failure that is the end of the run.
+pub(crate) const OVER: &str = "run_over";
+
+/// The daemon at an address, for the holder of one run's token. Clones share its connections.
+#[derive(Clone)]
+pub struct Daemon {
+    http: HttpClient,
+    bearer: HeaderValue,
+    url: Url,
+}
+
+/// Why a daemon cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Its address is none.
+    #[error("`{url}` is no address of a daemon")]
+    Address {
+        /// As it was given.
+        url: String,
+        /// Why.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// No header can carry the token.
+    #[error("the token has characters that no token has")]
+    Token,
+}
+
+impl DaemonError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::Invalid
+    }
+}
+
+/// What the daemon says of a failure.
+#[derive(Deserialize)]
+struct Problem<'a> {
+    #[serde(borrow, default)]
+    detail: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    failure: Option<Told<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Told<'a> {
+    #[serde(borrow)]
+    code: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    message: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    details: Option<&'a RawValue>,
+}
+
+/// What there is at the root.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Root {
+    /// The number of the run whose token it is.
+    pub(crate) pid: u64,
+    pub(crate) entries: Vec<RootEntry>,
+    #[serde(default)]
+    pub(crate) synonyms: Vec<Synonym>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RootEntry {
+    pub(crate) name: String,
+}
+
+/// A path that means another.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Synonym {
+    pub(crate) path: String,
+    pub(crate) means: String,
+}
+
+impl Daemon {
+    /// The daemon at this address. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the address is none of http or https, or the token cannot be sent.
+    pub fn new(url: &str, token: &Secret) -> Result<Self, DaemonError> {
+        let address = |cause| DaemonError::Address { url: url.to_owned(), cause };
+        let parsed = Url::parse(url).map_err(|error| address(error.into()))?;
+        let settings = ClientSettings { max_connections: 256, ..ClientSettings::default() };
+        let http = HttpClient::new(&parsed, settings).map_err(|error| address(error.into()))?;
+        let bearer = HeaderValue::try_from(format!("Bearer {}", token.expose()));
+        let mut bearer = bearer.map_err(|_shows_the_token| DaemonError::Token)?;
+        bearer.set_sensitive(true);
+        Ok(Self { http, bearer, url: parsed })
+    }
+
+    /// Whether it is on this machine: then whoever does not answer at once is not there.
+    pub(crate) fn is_local(&self) -> bool {
+        match self.url.host() {
+            Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+            Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+            Some(url::Host::Domain(name)) => name == "localhost",
+            None => false,
+        }
+    }
+
+    /// What the run may open.
+    ///
+    /// # Errors
+    /// When the daemon cannot be reached (`daemon_gone`), or the run has ended (`run_over`).
+    pub(crate) async fn root(&self) -> Result<Root, Failure> {
+        let listed = self.get(ROOT, "list").await?;
+        serde_json::from_slice(&listed).map_err(|error| {
+            let text =
+                format!("the daemon's answer cannot be read, is it of this version? {error}");
+            Failure::new(Code::Internal, "bug", text)
+        })
+    }
+
+    pub(crate) async fn get(&self, path: &str, operation: &str) -> Result<Bytes, Failure> {
+        let uri = format!("/vfs{}?op={operation}", utf8_percent_encode(path, PLAIN));
+        self.send(Method::GET, uri, Bytes::new()).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Bytes) -> Result<Bytes, Failure> {
+        self.send(Method::POST, format!("/vfs{}", utf8_percent_encode(path, PLAIN)), body).await
+    }
+
+    async fn send(&self, method: Method, uri: String, body: Bytes) -> Result<Bytes, Failure> {
+        let mut request = Request::new(Payload::from(body));
+        *request.uri_mut() = uri.parse().map_err(|error| {
+            Failure::new(Code::Invalid, "invalid", format!("the path cannot be sent: {error}"))
+        })?;
+        let headers = request.headers_mut();
+        headers.insert(header::AUTHORIZATION, self.bearer.clone());
+        if method == Method::POST {
+            let json = HeaderValue::from_static("application/json");
+            headers.insert(header::CONTENT_TYPE, json);
+        }
+        *request.method_mut() = method;
+        let response = self.http.send(request).await.map_err(|error| gone(&error))?;
+        let HttpResponse { status, body, .. } = response;
+        let bytes = body.collect(ANSWER_MAX).await.map_err(|error| gone(&error))?;
+        if status.is_success() { Ok(bytes) } else { Err(told(status, &bytes)) }
+    }
+}
+
+impl fmt::Debug for Daemon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Daemon").field("url", &self.url.as_str()).finish_non_exhaustive()
+    }
+}
+
+/// What programs are told whose call the daemon does not answer any more: `EIO`.
+fn gone(error: &ClientError) -> Failure {
+    match error.kind() {
+        ErrorKind::Exhausted => {
+            Failure::new(Code::ResourceExhausted, "limit_exceeded", with_causes(error))
+        }
+        _ => Failure::new(
+            Code::Internal,
+            GONE,
+            format!("the daemon is gone: {}", with_causes(error)),
+        ),
+    }
+}
+
+fn told(status: StatusCode, body: &[u8]) -> Failure {
+    let problem: Option<Problem<'_>> = match body.starts_with(b"{") {
+        true => serde_json::from_slice(body).ok(),
+        false => None,
+    };
+    let Some(problem) = problem else {
+        let text = format!("the daemon answered {status}");
+        return Failure::new(Code::ServiceUnavailable, "transport_error", text);
+    };
+    if let Some(told) = problem.failure
+        && let Some(code) = Code::parse(&told.code)
+    {
+        let mut failure = Failure::new(code, told.kind, told.message);
+        failure.details = told.details.map(|details| details.get().to_owned());
+        return failure;
+    }
+    let (code, kind) = match status {
+        // The token opens nothing any more.
+        StatusCode::UNAUTHORIZED => (Code::DeviceDisconnected, OVER),
+        StatusCode::FORBIDDEN => (Code::Permission, "denied"),
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => {
+            (Code::ResourceExhausted, "limit_exceeded")
+        }
+        status if status.is_client_error() => (Code::Invalid, "invalid"),
+        _ => (Code::ServiceUnavailable, "transport_error"),
+    };
+    Failure::new(code, kind, problem.detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_becomes_the_failure_that_it_tells_of() {
+        let body = br#"{"status":403,"detail":"[PERMISSION] Write: x (ask)","failure":
+            {"code":"PERMISSION","kind":"permission_required","message":"ask",
+             "details":{"scopes":["a.b"]}}}"#;
+        let failure = told(StatusCode::FORBIDDEN, body);
+        assert_eq!(
+            (failure.code, failure.kind.as_str()),
+            (Code::Permission, "permission_required")
+        );
+        assert_eq!(failure.message, "ask");
+        assert_eq!(failure.details.as_deref(), Some(r#"{"scopes":["a.b"]}"#));
+        let over = told(StatusCode::UNAUTHORIZED, br#"{"detail":"a token is needed"}"#);
+        assert_eq!((over.code, over.kind.as_str()), (Code::DeviceDisconnected, OVER));
+        assert_eq!(told(StatusCode::BAD_GATEWAY, b"<html>").code, Code::ServiceUnavailable);
+    }
+
+    #[test]
+    fn paths_are_encoded_once() {
+        let encoded = |path| utf8_percent_encode(path, PLAIN).to_string();
+        assert_eq!(encoded("/mnt/mcp/1-a/tools/x.md"), "/mnt/mcp/1-a/tools/x.md");
+        assert_eq!(encoded("/mnt/mcp/1-a/tools/a%2Fb"), "/mnt/mcp/1-a/tools/a%252Fb");
+        assert_eq!(encoded("/r/file:///a?b#c"), "/r/file%3A///a%3Fb%23c");
+    }
+}

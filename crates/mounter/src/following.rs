@@ -1,0 +1,115 @@
+//! Keeps what is mounted as the run has it, and sees when all is over.
+
+use std::{collections::HashMap, time::Duration};
+
+use narthex_model::Pid;
+use narthex_mount::{Failure, MountName, Mounted, Namespace, Process, ROOT};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::{
+    Daemon,
+    daemon::{GONE, OVER, Root},
+    device::RemoteDevice,
+    mountinfo,
+};
+
+/// How often the daemon is asked what the run has.
+const LOOKED_AT: Duration = Duration::from_millis(500);
+/// For how long a daemon of another machine may be out of reach.
+const FAR_PATIENCE: Duration = Duration::from_secs(30);
+/// For how long one of this machine may be.
+const NEAR_PATIENCE: Duration = Duration::from_millis(250);
+/// How long it is waited between two attempts to reach it.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Why a mount is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// The run has ended, or its token opens nothing any more.
+    Run,
+    /// The daemon is not there any more.
+    Daemon {
+        /// Why, for people.
+        why: String,
+    },
+    /// Somebody has unmounted the folder.
+    Folder,
+}
+
+/// The servers that are mounted, as the daemon said last.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    pub(crate) daemon: Daemon,
+    pub(crate) namespace: Namespace,
+    pub(crate) process: std::sync::Arc<Process>,
+    pub(crate) mounted: HashMap<MountName, Mounted>,
+}
+
+impl Servers {
+    /// Mounts what is there now, and unmounts what is not.
+    pub(crate) fn be(&mut self, root: &Root) {
+        let now: Vec<_> =
+            root.entries.iter().filter_map(|entry| MountName::parse(&entry.name)).collect();
+        let namespace = &self.namespace;
+        self.mounted.retain(|name, mounted| {
+            let is_there = now.contains(name);
+            if !is_there {
+                namespace.unmount(mounted);
+            }
+            is_there
+        });
+        for name in now {
+            if self.mounted.contains_key(&name) {
+                continue;
+            }
+            let device = RemoteDevice::new(self.daemon.clone(), name.clone());
+            match namespace.mount(name.clone(), std::sync::Arc::new(device)) {
+                Ok(mount) => drop(self.mounted.insert(name, mount)),
+                Err(error) => tracing::debug!(%error, "a server is not mounted"),
+            }
+        }
+        let name = |path: &str| MountName::parse(path.strip_prefix(ROOT)?.strip_prefix('/')?);
+        for synonym in &root.synonyms {
+            if let (Some(old), Some(now)) = (name(&synonym.path), name(&synonym.means)) {
+                self.process.also(old, now);
+            }
+        }
+    }
+
+    /// Goes on until something is over.
+    pub(crate) async fn follow(&mut self, device: &str, pid: Pid) -> Ended {
+        let mut looks = interval(LOOKED_AT);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            match mountinfo::is_mounted(device) {
+                Ok(true) => {}
+                Ok(false) => return Ended::Folder,
+                Err(error) => tracing::debug!(%error, "what is mounted cannot be read"),
+            }
+            match self.ask().await {
+                Ok(root) if root.pid == pid.get() => self.be(&root),
+                Ok(_another) => return Ended::Run,
+                Err(failure) if failure.kind == OVER => return Ended::Run,
+                Err(failure) if failure.kind == GONE => {
+                    return Ended::Daemon { why: failure.message };
+                }
+                Err(failure) => tracing::debug!("{}", failure.message),
+            }
+        }
+    }
+
+    /// What the run has; asked again for as long as the daemon may be out of reach.
+    async fn ask(&self) -> Result<Root, Failure> {
+        let patience = if self.daemon.is_local() { NEAR_PATIENCE } else { FAR_PATIENCE };
+        let until = Instant::now() + patience;
+        loop {
+            match self.daemon.root().await {
+                Err(failure) if failure.kind == GONE && Instant::now() < until => {
+                    sleep(AGAIN).await;
+                }
+                answered => return answered,
+            }
+        }
+    }
+}

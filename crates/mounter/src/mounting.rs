@@ -1,0 +1,202 @@
+//! A folder with the files of a run, from its begin to its end.
+
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use narthex_fuse::{MountError, MountOptions, Mounted};
+use narthex_model::{ErrorKind, Pid};
+use narthex_mount::{Failure, Limits, Namespace, Observer};
+use tokio::{runtime::Handle, task::spawn_blocking};
+
+use crate::{Daemon, Ended, following::Servers, mountinfo, watcher::Watcher};
+
+/// How a run's files are mounted.
+#[derive(Debug)]
+pub struct MountingOptions {
+    /// The folder, which is there and empty.
+    pub folder: PathBuf,
+    /// The number that the run is to have; any, if there is none.
+    pub pid: Option<Pid>,
+    /// This program, which watches over the mount when it is started with the argument that
+    /// [`crate::run_if_asked`] knows. `None`: nobody does, and a folder stays with a dead mount
+    /// when this process is killed.
+    pub watcher: Option<OsString>,
+    /// What is told of each operation that has ended here.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// The bounds of operations.
+    pub limits: Limits,
+}
+
+/// Why a run's files are not mounted.
+#[derive(Debug, thiserror::Error)]
+pub enum MountingError {
+    /// The daemon does not say what the run has.
+    #[error("{}", .0.message)]
+    Daemon(Failure),
+    /// It is another run.
+    #[error(
+        "the token is that of run {found}, and not of run {wanted}; show that run's own token, by \
+         --token-file FILE or in NARTHEX_TOKEN"
+    )]
+    OtherRun {
+        /// Whose the token is.
+        found: u64,
+        /// Whose it should be.
+        wanted: Pid,
+    },
+    /// The system mounts nothing there.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// The process that watches over the mount does not start.
+    #[error("the process that would watch over the mount cannot be started")]
+    Watcher(#[source] io::Error),
+}
+
+impl MountingError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Daemon(failure) if failure.kind == crate::daemon::OVER => {
+                ErrorKind::Unauthenticated
+            }
+            Self::Daemon(_) | Self::Watcher(_) => ErrorKind::Unavailable,
+            Self::OtherRun { .. } => ErrorKind::Denied,
+            Self::Mount(MountError::Folder { .. }) => ErrorKind::NotFound,
+            Self::Mount(MountError::NotEmpty { .. }) => ErrorKind::Conflict,
+            Self::Mount(
+                MountError::NoFuse { .. } | MountError::Stale { .. } | MountError::Mount { .. },
+            ) => ErrorKind::Unavailable,
+        }
+    }
+}
+
+/// A folder with the files of a run. Dropping it unmounts.
+#[derive(Debug)]
+pub struct Mounting {
+    // In this order: what is mounted goes before whoever watches over it.
+    mounted: Mounted,
+    servers: Servers,
+    watcher: Option<Watcher>,
+    device: String,
+    pid: Pid,
+    folder: PathBuf,
+}
+
+impl Mounting {
+    /// Mounts what the run of a token may open.
+    ///
+    /// # Errors
+    /// As [`MountingError`] says; then nothing is mounted.
+    pub async fn begin(daemon: Daemon, options: MountingOptions) -> Result<Self, MountingError> {
+        let MountingOptions { folder, pid: wanted, watcher, observer, limits } = options;
+        let root = daemon.root().await.map_err(MountingError::Daemon)?;
+        if let Some(wanted) = wanted.filter(|wanted| wanted.get() != root.pid) {
+            return Err(MountingError::OtherRun { found: root.pid, wanted });
+        }
+        let bug = |text: &str| {
+            let code = narthex_mount::Code::Internal;
+            MountingError::Daemon(Failure::new(code, "bug", text))
+        };
+        let pid = Pid::new(root.pid).ok_or_else(|| bug("the daemon gave no number of a run"))?;
+        let namespace = Namespace::new(limits, observer);
+        let process = namespace.begin(pid, None, &[]);
+        let process = process.map_err(|error| MountingError::Daemon(*error.failure))?;
+        let mut servers =
+            Servers { daemon, namespace, process: process.clone(), mounted: HashMap::new() };
+        servers.be(&root);
+        let folder = resolved(&folder).await?;
+        let mut watcher = watcher
+            .map(|program| Watcher::start(program, &folder))
+            .transpose()
+            .map_err(MountingError::Watcher)?;
+        let options = MountOptions { write_bytes: limits.write_bytes, ..MountOptions::default() };
+        let (path, runtime) = (folder.clone(), Handle::current());
+        let mounting = move || {
+            let mounted = Mounted::new(process, &path, &options, runtime)?;
+            let device = mountinfo::device(&path);
+            let device = device.map_err(|cause| MountError::Mount { path, cause })?;
+            Ok::<_, MountError>((mounted, device))
+        };
+        let (mounted, device) = blocking(mounting).await??;
+        if let Some(watcher) = &mut watcher {
+            watcher.watch_over(&device).map_err(MountingError::Watcher)?;
+        }
+        Ok(Self { mounted, servers, watcher, device, pid, folder })
+    }
+
+    /// The number of the run.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The names of the servers that are there.
+    #[must_use]
+    pub fn servers(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.servers.mounted.keys().map(ToString::to_string).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Keeps it as the run has it, until something ends it. The folder stays mounted.
+    pub async fn ended(&mut self) -> Ended {
+        self.servers.follow(&self.device, self.pid).await
+    }
+
+    /// Answers whoever waits, and frees the folder.
+    ///
+    /// # Errors
+    /// When the system does not let it go.
+    pub async fn unmount(self) -> Result<(), MountingError> {
+        let Self { mounted, servers, watcher, .. } = self;
+        let unmounting = move || {
+            mounted.unmount()?;
+            if let Some(mut watcher) = watcher
+                && let Err(error) = watcher.dismiss()
+            {
+                tracing::debug!(%error, "the watcher of a mount was not waited for");
+            }
+            Ok::<_, MountError>(())
+        };
+        blocking(unmounting).await??;
+        drop(servers);
+        Ok(())
+    }
+}
+
+/// The folder by its whole path. A dead mount of somebody who was killed is taken away first, as
+/// nothing can be found out of what is below it.
+async fn resolved(folder: &Path) -> Result<PathBuf, MountingError> {
+    let folder = folder.to_owned();
+    let resolving = move || {
+        narthex_fuse::clean_up(&folder)?;
+        let resolved = fs_err::canonicalize(&folder);
+        resolved.map_err(|cause| MountError::Folder { path: folder, cause })
+    };
+    Ok(blocking(resolving).await??)
+}
+
+/// Does what blocks for a moment.
+async fn blocking<T: Send + 'static>(
+    step: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, MountingError> {
+    let failed = |error: tokio::task::JoinError| {
+        MountingError::Mount(MountError::Mount {
+            path: PathBuf::new(),
+            cause: io::Error::other(error),
+        })
+    };
+    spawn_blocking(step).await.map_err(failed)
+}

@@ -1,0 +1,99 @@
+//! A second process, which frees the folder when the first one was killed.
+//!
+//! It reads from a pipe what it is to watch over, and then waits for the pipe's end, which comes with
+//! the end of the first process, whatever ended it. It has a process group of its own, so that a
+//! signal to the first one's does not reach it.
+
+use std::{
+    ffi::OsString,
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, ExitCode, Stdio},
+};
+
+use crate::mountinfo;
+
+/// The first argument by which the program knows that it is to watch.
+const ARGUMENT: &str = "__watch_mount";
+
+/// Watches over a mount if this process was started to do so; `Some` is what `main` must return
+/// then. To be called at the very start of `main`.
+#[must_use]
+pub fn run_if_asked() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != ARGUMENT {
+        return None;
+    }
+    let folder = PathBuf::from(arguments.next()?);
+    // Nobody is there to be told why.
+    Some(watch(&folder, io::stdin().lock()).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
+}
+
+/// Waits for the end of `told`, and frees the folder unless somebody has said that it is free. Only
+/// that very mount is taken away: another one may be there by then.
+fn watch(folder: &Path, told: impl Read) -> io::Result<()> {
+    let mut told = BufReader::new(told);
+    let mut device = String::new();
+    told.read_line(&mut device)?;
+    let mut end = Vec::new();
+    told.read_to_end(&mut end)?;
+    let device = device.trim();
+    if !end.is_empty() || device.is_empty() || !mountinfo::is_mounted(device)? {
+        return Ok(());
+    }
+    narthex_fuse::detach(folder)
+}
+
+/// The second process, as the first one has it.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    child: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Watcher {
+    /// Starts it. To be called before anything is mounted, so that it holds nothing of that.
+    pub(crate) fn start(program: OsString, folder: &Path) -> io::Result<Self> {
+        let mut child = Command::new(program)
+            .arg(ARGUMENT)
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .current_dir("/")
+            .process_group(0)
+            .spawn()?;
+        let pipe = child.stdin.take();
+        Ok(Self { child, pipe })
+    }
+
+    /// Says which mount it is.
+    pub(crate) fn watch_over(&mut self, device: &str) -> io::Result<()> {
+        match &mut self.pipe {
+            Some(pipe) => writeln!(pipe, "{device}"),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Says that the folder is free, and waits for its end. Blocks for a moment.
+    pub(crate) fn dismiss(&mut self) -> io::Result<()> {
+        if let Some(mut pipe) = self.pipe.take() {
+            // It may have been killed: then there is nobody to tell.
+            if let Err(error) = pipe.write_all(b"free\n") {
+                tracing::debug!(%error, "nobody watched over the mount");
+            }
+        }
+        self.child.wait().map(drop)
+    }
+}
+
+impl Drop for Watcher {
+    /// What is still mounted then is taken away by it.
+    fn drop(&mut self) {
+        self.pipe = None;
+        if let Err(error) = self.child.wait() {
+            tracing::debug!(%error, "the watcher of a mount was not waited for");
+        }
+    }
+}

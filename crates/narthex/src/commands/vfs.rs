@@ -1,0 +1,140 @@
+//! `narthex vfs`: the files of a run, through the daemon.
+
+use std::{
+    io::{self, Read, Write},
+    process::ExitCode,
+};
+
+use bytes::Bytes;
+use http::Method;
+use narthex_cli::VfsCommand;
+use narthex_model::ErrorKind;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use super::waiting::waiting;
+use crate::{
+    Failure, arguments,
+    cli::Context,
+    daemon_client::{ApiRequest, DaemonClient},
+    output::{self, harmless},
+};
+
+/// Where all files are.
+const ROOT: &str = "/mnt/mcp";
+
+pub(crate) async fn run(command: VfsCommand, context: Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::of_run(&context.settings)?;
+    match command {
+        VfsCommand::Ls { path } => list(&client, &path, &context).await,
+        VfsCommand::Cat { path } => {
+            let asked = client.api_bytes(look(&path, "read"));
+            raw(&waiting("reading", &context, asked).await?, &context)
+        }
+        VfsCommand::Write { path } => {
+            let limit = client.limits().message_bytes as u64;
+            let mut text = String::new();
+            io::stdin().lock().take(limit + 1).read_to_string(&mut text)?;
+            if text.len() as u64 > limit {
+                let text = format!("arguments have at most {limit} bytes; write fewer");
+                return Err(Failure::new(ErrorKind::Exhausted, text));
+            }
+            write(&client, &path, &text, &context).await
+        }
+        VfsCommand::Call { path, arguments } => {
+            let schema = schema(&client, &path).await;
+            let arguments = arguments::parse(&arguments, schema.as_ref())?;
+            write(&client, &path, &Value::Object(arguments).to_string(), &context).await
+        }
+        VfsCommand::Stat { path } => stat(&client, &path, &context).await,
+    }
+}
+
+async fn list(client: &DaemonClient, path: &str, context: &Context) -> Result<ExitCode, Failure> {
+    let asked = client.api(look(path, "list"));
+    let listed = waiting("listing", context, asked).await?;
+    if context.format.is_json() {
+        output::done(&listed)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for entry in listed["entries"].as_array().into_iter().flatten() {
+        let name = harmless(entry["name"].as_str().unwrap_or_default());
+        let is_marked = entry["is_directory"] == true && !context.format.is_quiet();
+        output::line(&format!("{name}{}", if is_marked { "/" } else { "" }))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn stat(client: &DaemonClient, path: &str, context: &Context) -> Result<ExitCode, Failure> {
+    let asked = client.api(look(path, "stat"));
+    let stat = waiting("asking the daemon", context, asked).await?;
+    let text = |name: &str| stat[name].as_str().unwrap_or_default();
+    let what = match (&stat["is_directory"], &stat["is_writable"]) {
+        (Value::Bool(true), _) => "a directory",
+        (_, Value::Bool(true)) => "a file that can be written and read",
+        _ => "a file that can be read",
+    };
+    let told = format!("{} of {} is {what}", text("name"), text("device"));
+    output::told(&stat, &told, context.format)
+}
+
+async fn write(
+    client: &DaemonClient,
+    path: &str,
+    arguments: &str,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let request = ApiRequest::new(Method::POST, address(path)).entry(arguments);
+    let written = waiting("calling", context, client.api_bytes(request)).await?;
+    raw(&written, context)
+}
+
+/// Bytes as they are; within JSON as what they say, or as text.
+fn raw(bytes: &Bytes, context: &Context) -> Result<ExitCode, Failure> {
+    if context.format.is_json() {
+        let said = serde_json::from_slice(bytes);
+        let said = said.unwrap_or_else(|_text| json!(String::from_utf8_lossy(bytes)));
+        output::done(&said)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = io::stdout().lock();
+    let written = out.write_all(bytes).and_then(|()| match bytes.last() {
+        None | Some(b'\n') => Ok(()),
+        Some(_) => out.write_all(b"\n"),
+    });
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        Ok(()) | Err(_) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What the tool of a file takes, if it is known.
+async fn schema(client: &DaemonClient, path: &str) -> Option<Value> {
+    let path = format!("{}.schema.json", path.trim_end_matches('/'));
+    client.api(look(&path, "read")).await.ok()
+}
+
+fn look(path: &str, operation: &str) -> ApiRequest {
+    ApiRequest::new(Method::GET, format!("{}?op={operation}", address(path)))
+}
+
+/// Where the daemon has a path, percent-encoded once.
+fn address(path: &str) -> String {
+    const PLAIN: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    let root = if path.starts_with('/') { String::new() } else { format!("{ROOT}/") };
+    format!("/vfs{}", utf8_percent_encode(&format!("{root}{path}"), PLAIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_of_the_namespace_wherever_it_begins() {
+        assert_eq!(address("/mnt/mcp"), "/vfs/mnt/mcp");
+        assert_eq!(address("1-a/tools/x"), "/vfs/mnt/mcp/1-a/tools/x");
+        assert_eq!(address("1-a/tools/a%2Fb"), "/vfs/mnt/mcp/1-a/tools/a%252Fb");
+        assert_eq!(address("/etc/passwd"), "/vfs/etc/passwd");
+    }
+}
