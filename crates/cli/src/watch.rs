@@ -11,8 +11,8 @@ use crate::WorkspaceArgs;
 #[command(after_help = "Examples:\n  narthex strace 3\n  \
     narthex strace local --alias github --alias files\n  \
     narthex strace 3 --json | jq 'select(.error)'\n\n\
-    It goes on until the run ends, or Ctrl-C. With --json each event is a line: `begin`, `operation`,\n\
-    `lost` if some came too fast, and `end`.")]
+    It goes on until the run ends, or Ctrl-C. With --json each event is a line: `begin`,\n\
+    `operation`, `lost` if some came too fast, and `end`.")]
 pub struct StraceArgs {
     /// The run: its pid or its id; `local` is the daemon's own
     #[arg(value_name = "PID")]
@@ -29,8 +29,8 @@ pub struct StraceArgs {
 
 /// Shows how busy the runs are that go on, anew each second.
 ///
-/// Memory and processor are of the processes of a run's servers, on the daemon's machine. A server that
-/// several runs share counts for each.
+/// Memory and processor are of the processes of a run's servers, on the daemon's machine. A server
+/// that several runs share counts for each.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex top\n  narthex top --sort memory --interval 5\n  \
     narthex top --once --json | jq '.runs[] | {pid, calls_per_second, p50_us}'\n\n\

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use narthex_model::CallErrorKind;
-use narthex_trace::Open;
 use narthex_upstream::{Forwarded, Frame, LinkError};
 use narthex_wire::{Message, Payload};
 use tokio::time::{Instant, timeout_at};
@@ -124,10 +123,12 @@ impl Answering {
     }
 
     /// Tells whoever watches of one that is known at once.
-    pub(crate) fn tell(&self, mut watched: Open, is_ok: bool) {
-        let State::Ready(Some(answer)) = &self.state else { return };
-        watched.answered(answer.payload.len());
-        watched.end(if is_ok { "ok" } else { "rpc_error" });
+    pub(crate) fn told(self, watched: Option<Box<narthex_trace::Open>>, is_ok: bool) -> Self {
+        if let (Some(mut watched), State::Ready(Some(answer))) = (watched, &self.state) {
+            watched.answered(answer.payload.len());
+            watched.end(if is_ok { "ok" } else { "rpc_error" });
+        }
+        self
     }
 
     /// No answer: the caller has taken its request back.

@@ -13,7 +13,6 @@ use narthex_audit::Audit;
 use narthex_metrics::Metrics;
 use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::Registry;
-use narthex_trace::Tap;
 use narthex_traffic::Meters;
 use narthex_upstream::Inventory;
 use narthex_view::{View, exposed};
@@ -71,7 +70,7 @@ pub struct GatewayOptions {
     /// Makes spans of calls, if anybody wants them.
     pub tracer: Option<Arc<dyn Tracer>>,
     /// Where whoever watches a run hears of its calls.
-    pub tap: Tap,
+    pub tap: narthex_trace::Tap,
 }
 
 impl Default for GatewayOptions {
@@ -92,7 +91,7 @@ impl Default for GatewayOptions {
             drain_timeout: Duration::from_secs(10),
             meters: Meters::default(),
             tracer: None,
-            tap: Tap::default(),
+            tap: narthex_trace::Tap::default(),
         }
     }
 }
@@ -242,7 +241,7 @@ impl Gateway {
 
     /// Where calls are watched.
     #[must_use]
-    pub fn tap(&self) -> &Tap {
+    pub fn tap(&self) -> &narthex_trace::Tap {
         &self.shared.options.tap
     }
 

@@ -69,12 +69,8 @@ impl Shared {
             | Handling::Listen => self.answer_itself(caller, handling, request).await,
         };
         let is_ok = answered.is_ok();
-        let answering = answered.unwrap_or_else(refuse).with_act(act);
         // What is recorded is told where its record ends.
-        if let Some(watched) = watched.flatten() {
-            answering.tell(*watched, is_ok);
-        }
-        answering
+        answered.unwrap_or_else(refuse).with_act(act).told(watched.flatten(), is_ok)
     }
 
     /// Answers what the gateway knows itself. Boxed: a call that is forwarded should not carry the

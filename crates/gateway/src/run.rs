@@ -289,12 +289,6 @@ impl RunView {
         self.usage.last_act(now)
     }
 
-    /// How many calls of it are open.
-    #[must_use]
-    pub fn open_calls(&self) -> usize {
-        self.usage.open_calls()
-    }
-
     /// Whether it sees exactly what is shared: then its views are everybody's.
     #[must_use]
     pub fn is_plain(&self) -> bool {

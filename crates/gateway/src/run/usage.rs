@@ -69,11 +69,6 @@ impl Usage {
 }
 
 impl Usage {
-    /// How many calls are open.
-    pub(crate) fn open_calls(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
-    }
-
     /// When the run last did something: now, if a call of it is open.
     pub(crate) fn last_act(&self, now: SystemTime) -> Option<SystemTime> {
         if self.open.load(Ordering::Relaxed) > 0 {
@@ -81,6 +76,14 @@ impl Usage {
         }
         let at = self.acted_at.load(Ordering::Relaxed);
         (at > 0).then(|| SystemTime::UNIX_EPOCH + Duration::from_millis(at))
+    }
+}
+
+impl RunView {
+    /// How many calls of it are open.
+    #[must_use]
+    pub fn open_calls(&self) -> usize {
+        self.usage.open.load(Ordering::Relaxed)
     }
 }
 

@@ -25,7 +25,8 @@ for line in sys.stdin:
     params = m.get("params", {})
     uri = params.get("uri", "")
     answers = {
-        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {}},
+        "initialize": {"protocolVersion": "2025-11-25",
+                       "capabilities": {"tools": {}, "resources": {}},
                        "serverInfo": {"name": "echo", "version": "1"}},
         "tools/list": {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]},
         "resources/list": {"resources": [{"uri": "file:///a", "name": "a"}]},

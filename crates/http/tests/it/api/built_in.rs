@@ -41,7 +41,6 @@ pub(crate) struct Run<'a> {
     pub(crate) api: &'a Api,
     pub(crate) token: String,
     pub(super) session: String,
-    pub(super) id: String,
 }
 
 impl<'a> Run<'a> {
@@ -53,7 +52,7 @@ impl<'a> Run<'a> {
         let asked = json!({ "type": "start_session", "agent_name": agent });
         let made = api.send("POST", RUNS, asked.to_string()).await.succeeded();
         let text = |name: &str| made[name].as_str().unwrap().to_owned();
-        Self { api, token: text("token"), session: text("session_id"), id: text("run_id") }
+        Self { api, token: text("token"), session: text("session_id") }
     }
 
     /// The run of the process itself, as the program begins it: in no session yet.

@@ -37,7 +37,27 @@ async fn next(stream: &mut Stream) -> Value {
     message(&stream.next().await.expect("the stream goes on"))
 }
 
-fn trace(run: &Run<'_>) -> String {
+/// A run, and its id.
+struct Begun<'a> {
+    run: Run<'a>,
+    id: String,
+}
+
+impl<'a> Begun<'a> {
+    async fn of(api: &'a Api) -> Self {
+        let asked = json!({ "type": "start_session", "agent_name": "writer" }).to_string();
+        let made = api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded();
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        let run = Run { api, token: text("token"), session: text("session_id") };
+        Self { run, id: text("run_id") }
+    }
+
+    async fn list(&self, path: &str) {
+        self.run.ask(path, "tools/list", json!({})).await;
+    }
+}
+
+fn trace(run: &Begun<'_>) -> String {
     format!("{HERE}/runs/{}/trace", run.id)
 }
 
@@ -54,7 +74,7 @@ async fn daemon(place: &tempfile::TempDir) -> Api {
 async fn r_m35_each_call_is_one_line_without_what_it_carried() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
-    let run = Run::begin(&api).await;
+    let run = Begun::of(&api).await;
     let mut stream = api.watch(&trace(&run), ADMIN).await;
     let begin = next(&mut stream).await;
     assert_eq!((&begin["type"], &begin["run_id"]), (&json!("begin"), &json!(run.id)));
@@ -67,9 +87,9 @@ async fn r_m35_each_call_is_one_line_without_what_it_carried() {
         ("tools/call", called),
         ("tools/call", json!({ "name": "mcp__demo__echo", "arguments": arguments })),
     ] {
-        run.ask("/mcp", method, params).await;
+        run.run.ask("/mcp", method, params).await;
     }
-    run.ask("/mcp/demo", "tools/list", json!({})).await;
+    run.list("/mcp/demo").await;
     let told = [
         next(&mut stream).await,
         next(&mut stream).await,
@@ -90,7 +110,7 @@ async fn r_m35_each_call_is_one_line_without_what_it_carried() {
     let sized = Some(size as u64);
     let expected = [
         ("Read", path("*/tools"), None, "-"),
-        ("Write", path("*/tools/mcp__demo__echo_again"), sized, "rpc_error"),
+        ("Write", path("*/tools/mcp__demo__echo_again"), sized, "tool_not_found"),
         ("Write", path("demo/tools/echo"), sized, "permission_required"),
         ("Read", path("demo/tools"), None, "-"),
     ];
@@ -107,11 +127,11 @@ async fn r_m35_each_call_is_one_line_without_what_it_carried() {
 async fn r_m35_servers_are_picked_and_the_end_is_told() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
-    let run = Run::begin(&api).await;
+    let run = Begun::of(&api).await;
     let mut stream = api.watch(&format!("{}?alias=narthex", trace(&run)), ADMIN).await;
     assert_eq!(next(&mut stream).await["type"], "begin");
-    run.ask("/mcp/demo", "tools/list", json!({})).await;
-    run.ask("/mcp/narthex", "tools/list", json!({})).await;
+    run.list("/mcp/demo").await;
+    run.list("/mcp/narthex").await;
     assert!(next(&mut stream).await["path"].as_str().unwrap().ends_with("-narthex/tools"));
     let ended = api.ask("DELETE", &format!("{HERE}/runs/{}", run.id)).send().await;
     assert_eq!(ended.status, StatusCode::NO_CONTENT, "{}", ended.text());
@@ -129,17 +149,17 @@ async fn r_m35_servers_are_picked_and_the_end_is_told() {
 async fn s18_nobody_watches_what_they_may_not_see() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
-    let (own, other) = (Run::begin(&api).await, Run::begin(&api).await);
-    let mut stream = api.watch(&trace(&own), &own.token).await;
+    let (own, other) = (Begun::of(&api).await, Begun::of(&api).await);
+    let mut stream = api.watch(&trace(&own), &own.run.token).await;
     assert_eq!(next(&mut stream).await["run_id"], json!(own.id));
     let absent = format!("{HERE}/runs/{NOBODY}/trace");
-    let absent = api.as_whom(&own.token, Method::GET, &absent, "").await;
-    let foreign = api.as_whom(&own.token, Method::GET, &trace(&other), "").await;
+    let absent = api.as_whom(&own.run.token, Method::GET, &absent, "").await;
+    let foreign = api.as_whom(&own.run.token, Method::GET, &trace(&other), "").await;
     let told = foreign.problem(StatusCode::NOT_FOUND, "not_found");
     let shown = absent.problem(StatusCode::NOT_FOUND, "not_found");
     assert_eq!(told.replace(&other.id, "X"), shown.replace(NOBODY, "X"));
-    other.ask("/mcp/demo", "tools/list", json!({})).await;
-    own.ask("/mcp/demo", "tools/list", json!({})).await;
+    other.list("/mcp/demo").await;
+    own.list("/mcp/demo").await;
     let pid = next(&mut stream).await["path"].as_str().unwrap().to_owned();
     assert!(pid.starts_with("/mnt/mcp/1-demo"), "{pid}");
 
@@ -168,7 +188,7 @@ async fn s18_nobody_watches_what_they_may_not_see() {
 async fn r_m35_a_mount_reports_its_operations() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
-    let (run, other) = (Run::begin(&api).await, Run::begin(&api).await);
+    let (run, other) = (Begun::of(&api).await, Begun::of(&api).await);
     let path = format!("{HERE}/runs/{}/operations", run.id);
     let report = async |token: &str, body: Value| {
         api.as_whom(token, Method::POST, &path, &body.to_string()).await
@@ -179,11 +199,11 @@ async fn r_m35_a_mount_reports_its_operations() {
         { "operation": "Write", "path": file, "fd": 5, "size": 45, "error": "PERMISSION",
           "duration_us": 90 },
     ] });
-    let unwatched = report(&run.token, told.clone()).await.succeeded();
+    let unwatched = report(&run.run.token, told.clone()).await.succeeded();
     assert_eq!(unwatched, json!({ "is_watched": false }));
     let mut stream = api.watch(&trace(&run), ADMIN).await;
     assert_eq!(next(&mut stream).await["type"], "begin");
-    let watched = report(&run.token, told).await.succeeded();
+    let watched = report(&run.run.token, told).await.succeeded();
     assert_eq!(watched, json!({ "is_watched": true }));
     let (open, write) = (next(&mut stream).await, next(&mut stream).await);
     assert_eq!(
@@ -192,7 +212,7 @@ async fn r_m35_a_mount_reports_its_operations() {
     );
     assert_eq!((&write["fd"], &write["size"]), (&json!(5), &json!(45)));
     assert_eq!((&write["error"], &write["method"]), (&json!("PERMISSION"), &Value::Null));
-    report(&other.token, json!({ "operations": [] }))
+    report(&other.run.token, json!({ "operations": [] }))
         .await
         .problem(StatusCode::NOT_FOUND, "not_found");
     report(ADMIN, json!({ "operations": [] })).await.problem(StatusCode::FORBIDDEN, "denied");
@@ -210,7 +230,7 @@ async fn r_m35_a_mount_reports_its_operations() {
         (json!({ "operations": vec![good.clone(); 257] }), "operations"),
         (json!([[]]), "operations"),
     ] {
-        let refused = report(&run.token, body).await;
+        let refused = report(&run.run.token, body).await;
         refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
         assert_eq!(refused.json()["errors"][0]["field"], field, "{}", refused.text());
     }
@@ -221,20 +241,20 @@ async fn r_m35_a_mount_reports_its_operations() {
 async fn the_busy_are_told_apart() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
-    let (busy, idle) = (Run::begin(&api).await, Run::begin(&api).await);
+    let (busy, idle) = (Begun::of(&api).await, Begun::of(&api).await);
     let mut stream = api.watch(&format!("{HERE}/top"), ADMIN).await;
     let first = next(&mut stream).await;
     assert_eq!(first["interval_ms"], Value::Null);
     assert_eq!(first["runs"].as_array().unwrap().len(), 2, "{first}");
     assert_eq!(first["runs"][0]["calls"], Value::Null);
     for _ in 0..3 {
-        busy.ask("/mcp/demo", "tools/list", json!({})).await;
+        busy.list("/mcp/demo").await;
     }
-    busy.echo().await;
+    busy.run.echo().await;
     let (mut calls, mut errors) = (0, 0);
     while calls < 4 {
         let document = next(&mut stream).await;
-        let of = |run: &Run<'_>| {
+        let of = |run: &Begun<'_>| {
             let runs = document["runs"].as_array().unwrap();
             runs.iter().find(|one| one["run_id"] == json!(run.id)).unwrap().clone()
         };
