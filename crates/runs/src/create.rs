@@ -235,16 +235,7 @@ impl Runs {
             }
         };
         self.shared.expiries.add(instant(row.expires_at), id);
-        if row.waiting.is_some() {
-            // It begins again for whoever claims it.
-            self.let_go(id).await;
-            self.call_executors();
-        } else {
-            self.tell_mounted(&row, mounting, self.source(&draft)).await;
-            if let Err(error) = self.take_turns(&run, &row).await {
-                tracing::warn!(run.id = %id, "a run begins once its token is shown: {error}");
-            }
-        }
+        self.settle(&draft, (&row, &run), mounting).await;
         if let Some(permit) = draft.parent.and_then(|parent| parent.permit) {
             permit.used();
         }
@@ -263,5 +254,19 @@ impl Runs {
             agent_env,
             former_pids,
         })
+    }
+
+    /// What is to be done with a run that is kept.
+    async fn settle(&self, draft: &Draft, (row, run): (&RunRow, &Arc<RunView>), of: Mounting) {
+        if row.waiting.is_some() {
+            // It begins again for whoever claims it.
+            self.let_go(row.id).await;
+            self.call_executors();
+            return;
+        }
+        self.tell_mounted(row, of, self.source(draft)).await;
+        if let Err(error) = self.take_turns(run, row).await {
+            tracing::warn!(run.id = %row.id, "a run begins once its token is shown: {error}");
+        }
     }
 }

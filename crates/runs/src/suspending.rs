@@ -81,8 +81,8 @@ impl Draft {
 
 impl Runs {
     /// Sets a session aside: its runs end as [`end`](Self::end) does it, its children go on, and it
-    /// goes on with [`session_resume`](Self::session_resume) alone. What its newest run was made of is kept, by
-    /// references.
+    /// goes on with [`session_resume`](Self::session_resume) alone. What its newest run was made of
+    /// is kept, by references.
     ///
     /// # Errors
     /// When there is none of this id, it has ended, it is set aside already, it is that of the run

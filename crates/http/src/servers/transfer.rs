@@ -36,7 +36,11 @@ impl Asked<'_> {
             self.control()?.catalog_import(import, apart.text.clone().into_bytes()).await;
         let imported = imported.map_err(|error| apart.in_its_words(error))?;
         let CatalogImported { changes, warnings } = imported;
-        let warnings: Vec<_> = apart.warnings.into_iter().chain(warnings).collect();
+        let warnings = warnings.into_iter().map(|warning| {
+            let field = apart.place(&warning.field).unwrap_or(warning.field);
+            FieldWarning { field, ..warning }
+        });
+        let warnings: Vec<_> = apart.warnings.iter().cloned().chain(warnings).collect();
         let changes: Vec<_> = changes.iter().map(change).collect();
         Ok(ok(&json!({ "dry_run": is_dry, "changes": changes, "warnings": warnings })))
     }

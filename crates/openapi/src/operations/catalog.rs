@@ -141,6 +141,6 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .takes("CatalogObjectNew")
         .gives("Validated"),
     post("/api/workspaces/{workspace}/preview", "agent_preview", "Merges the agent that is sent")
-        .takes("AgentNew")
+        .takes("AgentManifest")
         .gives("Merged"),
 ];

@@ -226,7 +226,7 @@ impl Reading {
                 self.notice(at, format!("`{written}` is read as the secret of that name"));
                 return Some(written);
             }
-            let remedy = "a secret stands in a variable or a header, as its whole value; a variable \
+            let remedy = "a secret stands in a variable or a header, as its value; a variable \
                           of the daemon is `${env:NAME}`";
             self.fault(at, format!("`{written}` would show a secret here"), remedy);
             return None;

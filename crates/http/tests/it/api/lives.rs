@@ -344,8 +344,7 @@ async fn r_e36_a_run_beside_another_reuses_its_mounts() {
     }
 }
 
-/// A session that lies there goes on by nobody but whoever resumes it: neither for a child's end nor
-/// for its own heartbeat.
+/// A session that lies there goes on by nobody but whoever resumes it, whatever its children do.
 #[tokio::test]
 async fn r_m23_nothing_has_a_suspended_session_go_on() {
     let place = tempfile::tempdir().unwrap();

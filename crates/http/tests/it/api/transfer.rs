@@ -195,3 +195,39 @@ async fn secrets_of_a_document_are_names() {
     let listed = place.get("/api/workspaces/default/secrets").await;
     assert_eq!(listed["items"], json!([]));
 }
+
+/// R-M4, A-1: manifests among the agents of a document are taken apart, and every fault names the
+/// place where it was written; nothing is stored then.
+#[tokio::test]
+async fn r_m4_manifests_are_taken_apart() {
+    let place = Place::new().await;
+    let import =
+        async |document: &Value| place.post("/api/workspaces/default/import", document).await;
+    let docs = json!({ "url": "https://docs.test/mcp", "timeout": "15s", "optional": true,
+                       "headers": { "x-key": "${NOT_SET}" } });
+    let helper = |docs: &Value| json!({ "name": "helper", "mcp": { "servers": { "docs": docs } } });
+    let own = json!({ "id": "own", "url": "https://own.test/mcp" });
+    let document = json!({ "servers": [own], "agents": [helper(&docs)] });
+    let fields: Vec<_> = faults(&import(&document).await).into_iter().map(|one| one.0).collect();
+    assert!(!fields.is_empty());
+    assert!(fields.iter().all(|one| one.starts_with("agents[0].mcp.servers.docs")), "{fields:?}");
+    let mut wrong = docs.clone();
+    wrong["timeout"] = json!("soon");
+    wrong["url"] = json!("https://${HOST}/mcp");
+    let document = json!({ "agents": [{ "name": "plain" }, helper(&wrong)] });
+    let refused = faults(&import(&document).await);
+    let mut fields: Vec<_> = refused.into_iter().map(|one| one.0).collect();
+    fields.sort_unstable();
+    let at = "agents[1].mcp.servers.docs";
+    assert_eq!(fields, [format!("{at}.timeout"), format!("{at}.url")]);
+    place.api.set_secret("NOT_SET", "it is").await;
+    let done = import(&json!({ "agents": [helper(&docs)] })).await.succeeded();
+    let ids: Vec<_> = done["changes"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
+    assert_eq!(ids, ["helper-docs", "helper"], "{done}");
+    let told = done["warnings"].as_array().unwrap().iter();
+    let told: Vec<_> = told.map(|one| one["field"].as_str().unwrap()).collect();
+    assert!(told.contains(&"agents[0].mcp.servers.docs.headers.x-key"), "{told:?}");
+    let stored = place.get("/api/workspaces/default/agents/helper").await;
+    let attached = json!({ "docs": { "ref": "helper-docs", "optional": true } });
+    assert_eq!(stored["definition"]["mcpServers"], attached, "{stored}");
+}

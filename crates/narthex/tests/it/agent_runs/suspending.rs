@@ -136,7 +136,6 @@ async fn r_e33_a_session_goes_on_without_a_server_that_fails() {
     operator.has_reader("secret").await;
     let mut plain = plain();
     plain["id"] = json!("plain");
-    plain["type"] = json!("stdio");
     operator.put("mcp-servers/plain", &plain).await;
     let mut reader = super::reader();
     reader["mcpServers"]["more"] = json!({ "ref": "plain" });
