@@ -30,8 +30,10 @@ pub enum VfsCommand {
         path: String,
     },
     /// Call the tool of a file, with arguments as `narthex call` takes them
-    #[command(after_help = "Examples:\n  narthex vfs call 1-files/tools/list_directory path=/tmp\n  \
-        narthex vfs call 1-files/tools/list_directory '{\"path\": \"/tmp\"}'")]
+    #[command(
+        after_help = "Examples:\n  narthex vfs call 1-files/tools/list_directory path=/tmp\n  \
+        narthex vfs call 1-files/tools/list_directory '{\"path\": \"/tmp\"}'"
+    )]
     Call {
         /// The file of the tool
         path: String,

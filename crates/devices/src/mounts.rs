@@ -38,7 +38,8 @@ pub struct Numbered {
 }
 
 /// The numbers of a run, once they are found; `None` if it is the daemon's own.
-pub type Numbering<'a> = Pin<Box<dyn Future<Output = Result<Option<Numbered>, Failure>> + Send + 'a>>;
+pub type Numbering<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<Numbered>, Failure>> + Send + 'a>>;
 
 /// Who knows the numbers of runs.
 pub trait Numbers: fmt::Debug + Send + Sync {
@@ -110,8 +111,7 @@ impl RunMounts {
         observer: Option<Arc<dyn RunObserver>>,
         closing: CancellationToken,
     ) -> Self {
-        let limits =
-            Limits { write_bytes: gateway.limits().message_bytes, ..Limits::default() };
+        let limits = Limits { write_bytes: gateway.limits().message_bytes, ..Limits::default() };
         let shared = Shared {
             gateway,
             numbers,
@@ -249,9 +249,10 @@ impl Shared {
 
     fn new_space(&self) -> Space {
         let runs = Arc::new(papaya::HashMap::new());
-        let observer = self.observer.clone().map(|observer| {
-            Arc::new(OfRuns { observer, runs: runs.clone() }) as Arc<dyn Observer>
-        });
+        let observer = self
+            .observer
+            .clone()
+            .map(|observer| Arc::new(OfRuns { observer, runs: runs.clone() }) as Arc<dyn Observer>);
         Space { namespace: Namespace::new(self.limits, observer), runs }
     }
 

@@ -180,7 +180,8 @@ impl Door {
             }
             let path = place.segments[0];
             // Boxed, so that calls stay small.
-            return Box::pin(VfsRequest { door: self, run, path, parts: &parts }.answer(body)).await;
+            return Box::pin(VfsRequest { door: self, run, path, parts: &parts }.answer(body))
+                .await;
         }
         let Some(endpoint) = self.endpoint(route, place.segments[0], &run) else {
             self.denied(&Principal::Run(run), parts.uri.path());

@@ -82,7 +82,8 @@ impl VfsRequest<'_> {
         let operation = query.word("op", &OPERATIONS)?;
         let path = self.path()?;
         let (seen, begins) = (self.seen(&path), begins_with(&path));
-        let seen = seen.await.map_err(|failure| problem(&VfsError::new(begins, &*path, failure)))?;
+        let seen =
+            seen.await.map_err(|failure| problem(&VfsError::new(begins, &*path, failure)))?;
         let process = &seen.process;
         let stat = process.stat(&path).map_err(|error| problem(&error))?;
         match operation {
@@ -180,8 +181,7 @@ async fn read(process: &Process, path: &str) -> Result<Response, Problem> {
 
 async fn list(process: &Process, path: &str) -> Result<Response, Problem> {
     let entries = process.list(path).await.map_err(|error| problem(&error))?;
-    let shown =
-        |entry: &Entry| json!({ "name": entry.name, "is_directory": entry.is_directory });
+    let shown = |entry: &Entry| json!({ "name": entry.name, "is_directory": entry.is_directory });
     let mut listed = json!({
         "path": path,
         "pid": process.pid().get(),
@@ -189,7 +189,8 @@ async fn list(process: &Process, path: &str) -> Result<Response, Problem> {
     });
     if matches!(Place::parse(path), Ok(Place::Mounts)) {
         let synonyms = process.synonyms();
-        let shown = synonyms.iter().map(|(old, now)| json!({ "path": old.path(), "means": now.path() }));
+        let shown =
+            synonyms.iter().map(|(old, now)| json!({ "path": old.path(), "means": now.path() }));
         listed["synonyms"] = shown.collect();
     }
     Ok(document(&listed))

@@ -134,7 +134,8 @@ impl Daemon {
     pub(crate) async fn root(&self) -> Result<Root, Failure> {
         let listed = self.get(ROOT, "list").await?;
         serde_json::from_slice(&listed).map_err(|error| {
-            let text = format!("the daemon's answer cannot be read, is it of this version? {error}");
+            let text =
+                format!("the daemon's answer cannot be read, is it of this version? {error}");
             Failure::new(Code::Internal, "bug", text)
         })
     }
@@ -179,7 +180,11 @@ fn gone(error: &ClientError) -> Failure {
         ErrorKind::Exhausted => {
             Failure::new(Code::ResourceExhausted, "limit_exceeded", with_causes(error))
         }
-        _ => Failure::new(Code::Internal, GONE, format!("the daemon is gone: {}", with_causes(error))),
+        _ => Failure::new(
+            Code::Internal,
+            GONE,
+            format!("the daemon is gone: {}", with_causes(error)),
+        ),
     }
 }
 
@@ -222,7 +227,10 @@ mod tests {
             {"code":"PERMISSION","kind":"permission_required","message":"ask",
              "details":{"scopes":["a.b"]}}}"#;
         let failure = told(StatusCode::FORBIDDEN, body);
-        assert_eq!((failure.code, failure.kind.as_str()), (Code::Permission, "permission_required"));
+        assert_eq!(
+            (failure.code, failure.kind.as_str()),
+            (Code::Permission, "permission_required")
+        );
         assert_eq!(failure.message, "ask");
         assert_eq!(failure.details.as_deref(), Some(r#"{"scopes":["a.b"]}"#));
         let over = told(StatusCode::UNAUTHORIZED, br#"{"detail":"a token is needed"}"#);

@@ -48,7 +48,10 @@ async fn r_g1_directories_are_listed_and_paths_are_told_of() {
     }
     let stat = get(&world, &format!("{ECHO}?op=stat")).await.json();
     assert_eq!((&stat["is_directory"], &stat["is_writable"]), (&json!(false), &json!(true)));
-    assert_eq!((&stat["name"], &stat["device"]), (&json!("/tools/echo"), &json!("/mnt/mcp/1-fixture")));
+    assert_eq!(
+        (&stat["name"], &stat["device"]),
+        (&json!("/tools/echo"), &json!("/mnt/mcp/1-fixture"))
+    );
 }
 
 /// R-O2, R-O13: a write is the call, and a list is what the server says, in any era.
@@ -105,7 +108,9 @@ async fn r_o8_what_cannot_be_done_reaches_no_server() {
     }
     failed(&post(&world, "/vfs/mnt/mcp/1-fixture/tools", "{}").await, bad, "INVALID");
     failed(&post(&world, "/vfs/mnt/mcp", "{}").await, bad, "IS_DIRECTORY");
-    get(&world, &format!("{ECHO}?op=remove")).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    get(&world, &format!("{ECHO}?op=remove"))
+        .await
+        .problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
     let typed = world.post(ECHO, "{}").header("content-type", "text/plain").send().await;
     typed.problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid");
     let long = json!({ "message": "x".repeat(crate::world::MESSAGE_MAX) }).to_string();

@@ -52,7 +52,8 @@ mod linux {
             observer: None,
             limits: Limits::default(),
         };
-        let mut mounting = Mounting::begin(daemon, options).await.map_err(|error| failed(&error))?;
+        let mut mounting =
+            Mounting::begin(daemon, options).await.map_err(|error| failed(&error))?;
         told(&mounting, &context)?;
         let ended = tokio::select! {
             biased;

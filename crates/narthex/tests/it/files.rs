@@ -114,7 +114,10 @@ fn commands_have_the_files_of_the_daemons_own_run() {
     let done = place.pipe(&write, r#"{"message":"x"}"#).succeeded().json();
     assert_eq!(done["data"]["content"][0]["text"], "x");
     let done = place.run(["vfs", "stat", "1-demo/tools/echo"]).succeeded();
-    assert_eq!(done.stdout, "/tools/echo of /mnt/mcp/1-demo is a file that can be written and read\n");
+    assert_eq!(
+        done.stdout,
+        "/tools/echo of /mnt/mcp/1-demo is a file that can be written and read\n"
+    );
 }
 
 #[test]
@@ -162,7 +165,8 @@ fn s29_a_folder_is_free_when_its_process_or_the_daemon_is_killed() {
     until_unmounted(&mount.folder);
     // The same folder can be used again, and a call that is open is answered.
     let mut mount = Mount::new(&place, None);
-    let script = r#"exec 3<>mcp/1-demo/tools/sleep; echo '{"ms":600000}' >&3; echo written; cat <&3"#;
+    let script =
+        r#"exec 3<>mcp/1-demo/tools/sleep; echo '{"ms":600000}' >&3; echo written; cat <&3"#;
     let mut reader = Command::new("bash");
     reader.args(["-c", script]).current_dir(place.path(""));
     let mut reader = reader.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -187,7 +191,9 @@ fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
     // Together with whoever watches over it.
     let pid = mount.child.id();
     for watcher in crate::support::descendants(pid).into_iter().filter(|one| *one != pid) {
-        assert!(Command::new("kill").args(["-9", &watcher.to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill").args(["-9", &watcher.to_string()]).status().unwrap().success()
+        );
     }
     mount.signal("KILL");
     mount.ends(None);
@@ -214,7 +220,8 @@ fn r_m22_a_folder_ends_with_its_run() {
     let entries = listed["data"]["entries"].as_array().unwrap();
     assert!(entries.iter().any(|entry| entry["name"] == own.as_str()), "{listed}");
     // Neither sees the other.
-    of_run(&place, &token, &["vfs", "ls", &format!("{}-demo", pid + 1)]).failed(1, &["[NOT_FOUND]"]);
+    of_run(&place, &token, &["vfs", "ls", &format!("{}-demo", pid + 1)])
+        .failed(1, &["[NOT_FOUND]"]);
     if !has_fuse() {
         return;
     }
