@@ -10,6 +10,7 @@ mod decisions;
 mod idle;
 mod load;
 mod machine;
+mod mounts;
 mod nginx;
 mod plan;
 mod profile;
@@ -109,6 +110,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     if selection.has_extra(Extra::Runs) {
         results.runs = runs::measure(options, &dir)?;
+    }
+    if selection.has_extra(Extra::Mounts) {
+        results.mounts = mounts::measure(options, &dir)?;
     }
     finish(&results, options)
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_types, reason = "measures real time: nothing here can be paused")]
 
 mod counts;
+mod files;
 mod keychain;
 mod postgres;
 mod runners;

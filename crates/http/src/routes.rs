@@ -16,8 +16,8 @@ pub(crate) use self::place::{Place, Segments, find};
 /// One place that is served, with some of its methods.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// The path; a segment in braces stands for any one segment, and one that begins with a star
-    /// for all that is left. There are three of these at most.
+    /// The path; a segment in braces stands for any one segment, and `{path}` for all that is
+    /// left. There are three of these at most.
     pub template: &'static str,
     /// The methods, as the header `Allow` lists them.
     pub methods: &'static str,
@@ -160,7 +160,7 @@ pub const ROUTES: &[Route] = &[
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/mcp/{alias}/tools/{tool}", "POST", Access::Client, Target::ToolCall),
-    route("/vfs/{*path}", "GET, POST", Access::Client, Target::Vfs),
+    route("/vfs/{path}", "GET, POST", Access::Client, Target::Vfs),
     route("/healthz", READ, Access::Open, Target::Health),
     route("/readyz", READ, Access::Open, Target::Ready),
     own("/signin", READ, "none: it shows the ways in", SignInTarget::Page),

@@ -19,7 +19,9 @@ pub(crate) fn is_mounted(device: &str) -> io::Result<bool> {
 /// A line is `ID PARENT MAJOR:MINOR ROOT POINT OPTIONS … - TYPE SOURCE OPTIONS`.
 fn has(mountinfo: &str, device: &str) -> bool {
     mountinfo.lines().any(|line| {
-        let is_ours = line.contains(" - fuse.narthex ");
+        // Root mounts without the helper that knows of the second word.
+        let types = [" - fuse narthex ", " - fuse.narthex narthex "];
+        let is_ours = types.iter().any(|one| line.contains(one));
         is_ours && line.split(' ').nth(2) == Some(device)
     })
 }
@@ -31,8 +33,9 @@ mod tests {
     #[test]
     fn a_mount_is_found_by_its_device_and_type() {
         let info = "22 1 0:20 / /proc rw - proc proc rw\n\
-                    40 1 0:57 / /tmp/a\\040b rw,nosuid - fuse.narthex narthex rw,user_id=0\n";
-        assert!(has(info, "0:57"));
+                    40 1 0:57 / /tmp/a\\040b rw,nosuid - fuse.narthex narthex rw,user_id=0\n\
+                    41 1 0:58 / /tmp/b rw,nosuid - fuse narthex rw,user_id=0\n";
+        assert!(has(info, "0:57") && has(info, "0:58"));
         assert!(!has(info, "0:20") && !has(info, "0:5") && !has(info, ""));
     }
 }

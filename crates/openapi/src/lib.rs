@@ -44,8 +44,9 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// What stands for a name in braces, by the segment in front of it: a schema, and words.
-const SEGMENTS: [(&str, &str, &str); 25] = [
+const SEGMENTS: [(&str, &str, &str); 26] = [
     ("mcp", "Alias", "A server of the run."),
+    ("vfs", "VfsPath", "The path of the namespace without its first slash: all that is left."),
     ("link", "SignInToken", "What the link has behind it."),
     ("oidc", "ProviderName", "The provider."),
     ("servers", "ServerName", "The server."),

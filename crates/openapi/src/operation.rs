@@ -165,6 +165,7 @@ pub(super) fn meaning(status: u16) -> &'static str {
         422 => "something is wrong with what was sent; all of it is told",
         429 => "there are as many as there may be",
         500 => "narthex is at fault",
+        502 => "the server answered with an error of the protocol",
         503 => "it cannot be done now",
         504 => "it took too long",
         _ => "",

@@ -190,6 +190,8 @@ fn is_at(template: &str, path: &str) -> bool {
         match (template.next(), path.next()) {
             (None, None) => return true,
             (Some(one), Some(other)) if one == other => {}
+            // All that is left, whatever it has.
+            (Some("{path}"), Some(_)) => return template.next().is_none(),
             (Some(one), Some(other)) if one.starts_with('{') && !other.is_empty() => {}
             _ => return false,
         }

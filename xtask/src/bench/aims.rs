@@ -4,7 +4,7 @@
 //! of this run.
 
 use super::plan::{Case, Era, Way, Work};
-use super::results::{Results, Row, RunsCost};
+use super::results::{MountCost, Results, Row, RunsCost};
 
 /// How many times nginx's processor time a call may take.
 const CPU_RATIO: f64 = 2.0;
@@ -21,6 +21,10 @@ const RUN_BYTES: f64 = 16.0 * 1024.0;
 /// How long a decision may take with ten thousand grants and no rules, and with a hundred rules.
 const DECISION_NS: f64 = 5_000.0;
 const RULED_NS: f64 = 50_000.0;
+/// How much longer than over HTTP a call may take as a file.
+const FILE_US: f64 = 80.0;
+/// How long the files of ten thousand tools may take to be listed.
+const LS_MS: f64 = 100.0;
 /// How many more instructions a call may take beside many runs and servers.
 const CALL_GROWTH: f64 = 0.05;
 
@@ -43,6 +47,7 @@ pub(super) fn check(results: &Results) -> Vec<Aim> {
     aims.extend(idle(results));
     aims.extend(decisions(results));
     aims.extend(results.runs.iter().flat_map(runs));
+    aims.extend(results.mounts.iter().flat_map(mounts));
     aims
 }
 
@@ -62,6 +67,24 @@ fn decisions(results: &Results) -> Vec<Aim> {
     };
     let without = aim("10,000 grants and no rules", DECISION_NS, false);
     without.into_iter().chain(aim("100 rules", RULED_NS, true)).collect()
+}
+
+fn mounts(cost: &MountCost) -> [Aim; 2] {
+    let added = cost.file_us - cost.http_us;
+    [
+        Aim {
+            name: "What a file adds to a call over HTTP, median".to_owned(),
+            wanted: format!("≤ {FILE_US} µs"),
+            found: format!("{added:.0} µs (of {:.0} µs)", cost.file_us),
+            is_met: added <= FILE_US,
+        },
+        Aim {
+            name: format!("`ls` of {} tools", cost.tools),
+            wanted: format!("≤ {LS_MS} ms"),
+            found: format!("{:.0} ms", cost.ls_ms),
+            is_met: cost.ls_ms <= LS_MS,
+        },
+    ]
 }
 
 fn runs(cost: &RunsCost) -> Vec<Aim> {

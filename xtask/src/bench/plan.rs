@@ -49,10 +49,13 @@ pub(super) enum Extra {
     Idle,
     /// Runs: their creation, their memory, and calls beside many of them.
     Runs,
+    /// Servers as files.
+    Mounts,
 }
 
 impl Extra {
-    const ALL: [Self; 5] = [Self::Stdio, Self::Registry, Self::Decisions, Self::Idle, Self::Runs];
+    const ALL: [Self; 6] =
+        [Self::Stdio, Self::Registry, Self::Decisions, Self::Idle, Self::Runs, Self::Mounts];
 
     fn name(self) -> &'static str {
         match self {
@@ -61,6 +64,7 @@ impl Extra {
             Self::Decisions => "decisions",
             Self::Idle => "idle",
             Self::Runs => "runs",
+            Self::Mounts => "mounts",
         }
     }
 }
@@ -212,7 +216,7 @@ impl Selection {
                 bail!(
                     "--only {word}: there is legacy, modern; echo, list, progress, 100k, 5m; \
                      1, 8, 64; direct, nginx, transparent, aggregated; stdio, registry, decisions, \
-                     idle, runs"
+                     idle, runs, mounts"
                 );
             }
         }

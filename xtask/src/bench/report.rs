@@ -55,6 +55,7 @@ pub(super) fn write(results: &Results, aims: &[Aim]) -> String {
     write_decisions(&mut out, results);
     write_idle(&mut out, results);
     write_runs(&mut out, results);
+    write_mounts(&mut out, results);
     for profile in &results.profiles {
         section(&mut out, &profile.title);
         add(&mut out, format_args!("{}\n", profile.text.trim_end()));
@@ -238,6 +239,21 @@ fn write_idle(out: &mut String, results: &Results) {
             idle.sessions.to_string(),
             format!("{:.1}", idle.bytes_per_session / 1024.0),
         ]);
+    }
+    out.push_str(&table(&rows));
+}
+
+fn write_mounts(out: &mut String, results: &Results) {
+    let Some(cost) = &results.mounts else { return };
+    section(out, "Servers as files");
+    out.push_str("At a folder of Linux, beside the same call over HTTP on one connection.\n\n");
+    let mut rows = vec![heading(&["what", "how much:"])];
+    let mut row = |what: String, found: String| rows.push(vec![what, found]);
+    row("a call over HTTP".to_owned(), format!("{:.0} µs", cost.http_us));
+    row("a call as a file".to_owned(), format!("{:.0} µs", cost.file_us));
+    row(format!("`ls` of {} tools", cost.tools), format!("{:.0} ms", cost.ls_ms));
+    for (readers, rate) in &cost.calls_per_s {
+        row(format!("{readers} readers"), format!("{rate:.0} calls/s"));
     }
     out.push_str(&table(&rows));
 }

@@ -17,6 +17,7 @@ pub(super) struct Results {
     pub(super) decisions: Vec<DecisionCost>,
     pub(super) idle: Vec<Idle>,
     pub(super) runs: Option<RunsCost>,
+    pub(super) mounts: Option<MountCost>,
     pub(super) profiles: Vec<Profile>,
     pub(super) nginx_config: String,
 }
@@ -45,6 +46,20 @@ pub(super) struct DecisionCost {
     pub(super) grants: u32,
     pub(super) rules: u32,
     pub(super) decision_ns: f64,
+}
+
+/// What servers as files cost.
+#[derive(Serialize, Deserialize)]
+pub(super) struct MountCost {
+    /// The median of a call over HTTP, on a connection that is kept.
+    pub(super) http_us: f64,
+    /// The median of the same call at a folder: open, write, read, close.
+    pub(super) file_us: f64,
+    pub(super) tools: usize,
+    /// The median of listing so many tools.
+    pub(super) ls_ms: f64,
+    /// How many calls a second there are of so many readers.
+    pub(super) calls_per_s: Vec<(usize, f64)>,
 }
 
 /// What a registry costs.
@@ -197,6 +212,7 @@ impl Results {
             decisions: Vec::new(),
             idle: Vec::new(),
             runs: None,
+            mounts: None,
             profiles: Vec::new(),
             nginx_config: String::new(),
         }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{counts, keychain, postgres::Postgres};
+use super::{counts, files, keychain, postgres::Postgres};
 use crate::process;
 use crate::tally::Tally;
 use crate::workspace::cargo;
@@ -21,6 +21,7 @@ pub(super) fn unit() -> Result<Tally> {
         println!("=== no PostgreSQL: {why:#}");
     }
     let keychain = keychain::provide();
+    let files = files::provide();
     let mut tally = every_crate(postgres.as_ref().ok(), keychain.is_ok())?;
     if let Err(why) = postgres {
         println!("=== SKIPPED: the store on PostgreSQL, which counts as 1 failed: {why:#}");
@@ -28,6 +29,10 @@ pub(super) fn unit() -> Result<Tally> {
     }
     if let Err(why) = keychain {
         println!("=== SKIPPED: the Secret Service, which counts as 1 failed: {why:#}");
+        tally.failed += 1;
+    }
+    if let Err(why) = files {
+        println!("=== SKIPPED: the examples of files, which counts as 1 failed: {why:#}");
         tally.failed += 1;
     }
     Ok(tally)

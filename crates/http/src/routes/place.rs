@@ -52,7 +52,7 @@ impl Route {
         let mut found = [""; 3];
         let mut free = found.iter_mut();
         // What is left is one segment, whatever it has.
-        let count = match self.template.contains("/{*") {
+        let count = match self.template.ends_with("/{path}") {
             true => self.template.split('/').count(),
             false => usize::MAX,
         };
@@ -81,7 +81,7 @@ mod tests {
             ("/mcp", "/mcp", ["", "", ""]),
             ("/mcp/git", "/mcp/{alias}", ["git", "", ""]),
             ("/mcp/git/tools/a%2Fb", "/mcp/{alias}/tools/{tool}", ["git", "a%2Fb", ""]),
-            ("/vfs/mnt//a?/", "/vfs/{*path}", ["mnt//a?/", "", ""]),
+            ("/vfs/mnt//a?/", "/vfs/{path}", ["mnt//a?/", "", ""]),
             ("/api/tools", "/api/tools", ["", "", ""]),
             ("/api/servers/a%2Fb", "/api/servers/{name}", ["a%2Fb", "", ""]),
             ("/api/servers/a/logs", "/api/servers/{name}/logs", ["a", "", ""]),

@@ -21,4 +21,6 @@ mod resume;
 #[cfg(test)]
 mod signin;
 #[cfg(test)]
+mod vfs;
+#[cfg(test)]
 mod world;

@@ -23,6 +23,7 @@ mod documents;
 mod executors;
 mod exhaustion;
 mod fidelity;
+mod files;
 mod grants;
 mod help;
 mod identity;

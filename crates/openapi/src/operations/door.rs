@@ -5,6 +5,8 @@ use super::super::operation::{Content, Operation, delete, get, post};
 const EVENT_STREAM: &str = "text/event-stream";
 const ANSWERS: &[&str] = &["application/json", EVENT_STREAM];
 const HEADERS: &[&str] = &["McpSessionId", "McpProtocolVersion"];
+/// What files have.
+const FILES: &[&str] = &["application/json", "text/markdown", "text/plain"];
 const TEXT: &[&str] = &["text/plain"];
 /// What a message is refused with; where it was read, the body is a JSON-RPC error.
 const MESSAGE: &[u16] = &[400, 406, 408, 409, 413, 415, 429, 500, 503, 504];
@@ -39,6 +41,22 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .takes("ToolArguments")
         .gives("ToolResult")
         .refuses(&[400, 406, 408, 409, 413, 415, 429, 500, 503, 504]),
+    get(
+        "/vfs/{path}",
+        "vfs_look",
+        "Lists a directory of the run's files, reads one, or tells of it",
+    )
+    .asks(&["vfs_op"])
+    .answers(200, Content::Text(FILES), &[])
+    .refuses(&[400, 422, 429, 500, 502, 503, 504]),
+    post(
+        "/vfs/{path}",
+        "vfs_write",
+        "Writes to a file of the run, and answers what can be read then",
+    )
+    .takes("ToolArguments")
+    .answers(200, Content::Text(FILES), &[])
+    .refuses(&[400, 408, 413, 415, 422, 429, 500, 502, 503, 504]),
     get("/healthz", "health_show", "Says that the daemon runs").answers(
         200,
         Content::Text(TEXT),

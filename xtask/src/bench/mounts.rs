@@ -1,0 +1,212 @@
+//! What servers as files cost: a call at a folder against the same call over HTTP on one connection
+//! that is kept, `ls` of many tools, and many readers at once.
+#![expect(clippy::disallowed_types, reason = "synchronous: there is no tokio clock to pause here")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use fs_err as fs;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::plan::Era;
+use super::results::MountCost;
+use super::stage::Fixture;
+use super::{Options, program};
+use crate::peers::Daemon;
+use crate::process::Service;
+
+const READY: Duration = Duration::from_secs(120);
+const STOPPED: Duration = Duration::from_secs(30);
+/// A server of few tools, whose calls are measured, and one of many, which are listed.
+const ALIASES: [&str; 2] = ["calls", "many"];
+const TOOLS: usize = 10_000;
+const ARGUMENTS: &str = r#"{"message":"hello"}"#;
+const READERS: [usize; 3] = [1, 8, 64];
+
+/// A daemon, and the files of its own run at a folder.
+struct Stage {
+    // In this order: the folder is free before the daemon ends.
+    mount: Service,
+    daemon: Daemon,
+    folder: PathBuf,
+    _fixtures: [Fixture; 2],
+    _dir: TempDir,
+}
+
+pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<MountCost>> {
+    if !Path::new("/dev/fuse").exists() {
+        eprintln!("mounts: SKIPPED, this machine has no /dev/fuse");
+        return Ok(None);
+    }
+    let stage = Stage::start(options, logs)?;
+    let (calls, lists) = if options.quick { (500, 5) } else { (5000, 20) };
+    let (http_us, file_us) = stage.one_call(calls)?;
+    eprintln!("mounts: a call {http_us:.1} µs over HTTP, {file_us:.1} µs as a file");
+    let ls_ms = stage.list(lists)?;
+    eprintln!("mounts: ls of {TOOLS} tools {ls_ms:.1} ms");
+    let mut calls_per_s = Vec::new();
+    for readers in READERS {
+        let rate = stage.parallel(readers, calls)?;
+        eprintln!("mounts: {readers} readers {rate:.0} calls/s");
+        calls_per_s.push((readers, rate));
+    }
+    let Stage { mount, daemon, .. } = stage;
+    let ended = mount.terminate(STOPPED)?;
+    ensure!(ended.success(), "narthex mount ended with {ended}");
+    daemon.stop(STOPPED)?;
+    Ok(Some(MountCost { http_us, file_us, tools: TOOLS, ls_ms, calls_per_s }))
+}
+
+impl Stage {
+    fn start(options: &Options, logs: &Path) -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("narthex-bench-").tempdir()?;
+        let fixture = |alias: &str, extra| {
+            let log = logs.join(format!("mounts-{alias}.log"));
+            Fixture::start(Era::Modern, &options.profile, extra, &log)
+        };
+        let fixtures = [fixture(ALIASES[0], 0)?, fixture(ALIASES[1], TOOLS)?];
+        let entry = |fixture: &Fixture| json!({ "transport": "http", "url": fixture.url() });
+        let servers: serde_json::Map<String, Value> =
+            ALIASES.iter().zip(&fixtures).map(|(a, f)| ((*a).to_owned(), entry(f))).collect();
+        let config = dir.path().join("mcp.json");
+        fs::write(&config, json!({ "servers": servers }).to_string())?;
+        let data = dir.path().join("data");
+        let narthex = program("narthex", &options.profile);
+        let daemon = Daemon::start_as(narthex, &config, &data, &logs.join("mounts.log"))?;
+        daemon.wait_until_ready(&ALIASES, READY)?;
+        let folder = dir.path().join("mcp");
+        fs::create_dir(&folder)?;
+        let mut command = program("narthex", &options.profile);
+        command.args(["mount", "--json", "--data"]).arg(&data).arg(&folder);
+        let mount = Service::start("narthex mount", &mut command, &logs.join("mount.log"))?;
+        mount.wait_for("line that it is mounted", READY, |line| {
+            let told: Value = serde_json::from_str(line).ok()?;
+            (told["ok"] == true).then_some(())
+        })?;
+        Ok(Self { mount, daemon, folder, _fixtures: fixtures, _dir: dir })
+    }
+
+    fn tools(&self, alias: &str) -> PathBuf {
+        self.folder.join(format!("1-{alias}")).join("tools")
+    }
+
+    /// The medians of a call over HTTP and of the same call as a file, in turns.
+    fn one_call(&self, calls: usize) -> Result<(f64, f64)> {
+        let mut http = Connection::open(&self.daemon)?;
+        let file = self.tools(ALIASES[0]).join("echo");
+        let (mut over_http, mut as_file) = (Vec::new(), Vec::new());
+        for turn in 0..calls + calls / 10 {
+            let began = Instant::now();
+            http.call()?;
+            let first = began.elapsed();
+            let began = Instant::now();
+            call_file(&file)?;
+            let second = began.elapsed();
+            // The first ones open connections and fill caches.
+            if turn >= calls / 10 {
+                over_http.push(first);
+                as_file.push(second);
+            }
+        }
+        Ok((median_us(over_http)?, median_us(as_file)?))
+    }
+
+    /// The median time of a list, in milliseconds.
+    fn list(&self, lists: usize) -> Result<f64> {
+        let folder = self.tools(ALIASES[1]);
+        let mut took = Vec::new();
+        for _ in 0..lists {
+            let began = Instant::now();
+            let found = fs::read_dir(&folder)?.count();
+            took.push(began.elapsed());
+            ensure!(found >= TOOLS, "there are {found} files of {TOOLS} tools");
+        }
+        Ok(median_us(took)? / 1e3)
+    }
+
+    /// How many calls a second there are of so many readers.
+    fn parallel(&self, readers: usize, calls: usize) -> Result<f64> {
+        let file = self.tools(ALIASES[0]).join("echo");
+        let each = calls.div_ceil(readers).max(20);
+        let began = Instant::now();
+        let all = thread::scope(|scope| {
+            let read = || (0..each).try_for_each(|_| call_file(&file));
+            let threads: Vec<_> = (0..readers).map(|_| scope.spawn(read)).collect();
+            threads.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+        });
+        let took = began.elapsed().as_secs_f64();
+        for one in all {
+            match one {
+                Ok(read) => read?,
+                Err(_panicked) => bail!("a reader panicked"),
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+        let count = (readers * each) as f64;
+        Ok(count / took)
+    }
+}
+
+/// Open, write, read, close.
+fn call_file(path: &Path) -> Result<()> {
+    let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+    file.write_all(ARGUMENTS.as_bytes())?;
+    let mut result = Vec::new();
+    file.read_to_end(&mut result)?;
+    ensure!(result.starts_with(b"{"), "this is no result: {}", String::from_utf8_lossy(&result));
+    Ok(())
+}
+
+/// One connection to the daemon, which is kept.
+struct Connection {
+    stream: BufReader<TcpStream>,
+    request: String,
+}
+
+impl Connection {
+    fn open(daemon: &Daemon) -> Result<Self> {
+        let url = daemon.endpoint_url(&format!("/mcp/{}/tools/echo", ALIASES[0]));
+        let rest = url.strip_prefix("http://").context("the daemon is asked over plain HTTP")?;
+        let (host, path) = rest.split_once('/').context("a URL has a path")?;
+        let token = fs::read_to_string(daemon.token_file())?;
+        let length = ARGUMENTS.len();
+        let request = format!(
+            "POST /{path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{ARGUMENTS}",
+            token.trim()
+        );
+        let stream = TcpStream::connect(host)?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: BufReader::new(stream), request })
+    }
+
+    fn call(&mut self) -> Result<()> {
+        self.stream.get_mut().write_all(self.request.as_bytes())?;
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        ensure!(line.starts_with("HTTP/1.1 200 "), "the daemon answered {line}");
+        let mut length = 0;
+        while line != "\r\n" {
+            line.clear();
+            self.stream.read_line(&mut line)?;
+            let lower = line.to_ascii_lowercase();
+            if let Some(value) = lower.strip_prefix("content-length:") {
+                length = value.trim().parse()?;
+            }
+        }
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        Ok(())
+    }
+}
+
+fn median_us(mut all: Vec<Duration>) -> Result<f64> {
+    all.sort_unstable();
+    let median = all.get(all.len() / 2).context("nothing was measured")?;
+    Ok(median.as_secs_f64() * 1e6)
+}
