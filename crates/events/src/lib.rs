@@ -15,6 +15,7 @@ mod event;
 mod follow;
 mod inbox;
 mod kind;
+mod said;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -28,8 +29,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_model::{ErrorKind, SessionId, TurnOf, WorkspaceId};
-use narthex_store::{EventFilter, EventsOf, NewEvent, NewRest, StatementError, Store};
+use narthex_model::{ErrorKind, SessionId, WorkspaceId};
+use narthex_store::{EventFilter, EventsOf, NewEvent, StatementError, Store};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -44,6 +45,7 @@ pub use self::{
     follow::Follower,
     inbox::Unread,
     kind::EventKind,
+    said::{Along, Told},
 };
 
 /// The longest payload, as JSON, in bytes.
@@ -82,28 +84,6 @@ pub struct Wanted<'w> {
     pub limit: u64,
     /// Only of these kinds; all if there are none here.
     pub kinds: &'w [EventKind],
-}
-
-/// What comes with an event, at the same moment.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Along<'a> {
-    /// By what a second one of its kind is known to be the same.
-    pub message_id: Option<&'a str>,
-    /// Who takes the turn of the session with it (X-E81).
-    pub turn: Option<&'a TurnOf>,
-    /// With what a session is to go on for which it is, unless a run of that goes on (O80).
-    pub owed: Option<&'a NewRest>,
-}
-
-/// An event that somebody has told.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Told {
-    /// The event; of a message that was there already, as it was then.
-    pub row: EventRow,
-    /// Whether it is new.
-    pub is_new: bool,
-    /// The number of the turn that was taken with it; `None` if none was.
-    pub turn: Option<u64>,
 }
 
 /// Events of a session in their order.

@@ -34,8 +34,8 @@ impl Runs {
         }
     }
 
-    /// Removes the folders of sessions that had ended a day before this time, or are not there; from
-    /// others what copies have left that a killed daemon began.
+    /// Removes the folders of sessions that had ended a day before this time, or are not there;
+    /// from others what copies have left that a killed daemon began.
     ///
     /// # Errors
     /// When the store fails, or a folder cannot be read.

@@ -51,7 +51,7 @@ impl Runs {
             payload["kind"] = json!("checkup");
             payload["child_session_id"] = json!(own.to_text());
             payload["child_agent_id"] = json!(child.agent);
-            let owed = self.owed_for(workspace, own, checkup_prompt(child)).await?;
+            let owed = self.owed_for(workspace, own, checkup_prompt(child)).await;
             self.wake(workspace, child.above, payload, (&id, owed)).await?;
         }
         Ok(())
@@ -105,7 +105,7 @@ impl Runs {
              each did."
         );
         let owed = match resting_for {
-            Some(child) => self.owed_for(workspace, child, prompt).await?,
+            Some(child) => self.owed_for(workspace, child, prompt).await,
             None => None,
         };
         self.wake(workspace, row.session, payload, (&id, owed)).await
@@ -124,18 +124,25 @@ impl Runs {
         Ok(living.map_err(ControlError::Store)?.iter().any(|row| is_used(row.id)))
     }
 
-    /// What the session above a child is to go on with, if it rests.
+    /// What the session above a child is to go on with, if it rests. A failure is logged: it is
+    /// woken nevertheless, and so are others.
     async fn owed_for(
         &self,
         workspace: &WorkspaceId,
         child: SessionId,
         prompt: String,
-    ) -> Result<Option<NewRest>, RunError> {
-        let found = self.store()?.sessions().find(workspace, child).await;
-        match found.map_err(ControlError::Store)? {
-            Some(child) => self.owed_above(&child, prompt).await,
-            None => Ok(None),
-        }
+    ) -> Option<NewRest> {
+        let owed = async {
+            let found = self.store()?.sessions().find(workspace, child).await;
+            match found.map_err(ControlError::Store)? {
+                Some(child) => self.owed_above(&child, prompt).await,
+                None => Ok(None),
+            }
+        };
+        owed.await.unwrap_or_else(|error: RunError| {
+            tracing::warn!(session.id = %child, "the session above does not go on: {error}");
+            None
+        })
     }
 
     /// Tells an orchestrator that something is to be looked at (X-E88), once for each id of a

@@ -25,7 +25,8 @@ const BEGIN: Statement = Statement {
     sql: "INSERT INTO event_streams (workspace, session, oldest_seq, last_seq, last_at, own_at, \
           bytes) VALUES ($1, $2, 1, 0, 0, 0, 0) ON CONFLICT (workspace, session) DO NOTHING",
 };
-/// Not for a message that is there already. Time does not go back within a stream.
+/// Not for a message that is there already; that no id is empty has to be said for the index to be
+/// used. Time does not go back within a stream.
 const COUNT: Statement = Statement {
     name: "events.count",
     sql: "UPDATE event_streams SET last_seq = last_seq + 1, bytes = bytes + $3, \
@@ -33,7 +34,7 @@ const COUNT: Statement = Statement {
           own_at = CASE WHEN $7 = 0 THEN own_at WHEN last_at > $4 THEN last_at ELSE $4 END \
           WHERE workspace = $1 AND session = $2 AND ($5 = '' OR NOT EXISTS (SELECT 1 \
           FROM session_events WHERE workspace = $1 AND session = $2 AND kind = $6 \
-          AND message_id = $5))",
+          AND message_id = $5 AND message_id <> ''))",
 };
 const NUMBER: Statement = Statement {
     name: "events.number",

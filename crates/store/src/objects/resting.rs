@@ -61,6 +61,7 @@ const DONE: Statement = Statement {
           JOIN sessions ON sessions.workspace = runs.workspace AND sessions.id = runs.session \
           JOIN session_events ON session_events.workspace = sessions.workspace \
           AND session_events.session = sessions.id AND kind = $1 AND message_id = $2 \
+          AND message_id <> '' \
           WHERE runs.ended_at = 0 AND sessions.ended_at = 0 AND happened_at <= $3",
 };
 

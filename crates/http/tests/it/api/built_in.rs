@@ -251,6 +251,48 @@ async fn x_m58_an_agent_never_grants_itself_anything() {
     assert_eq!(run.echo().await["isError"], true);
 }
 
+/// Each token of these runs is refused at every place where something is allowed, or where somebody
+/// becomes who may allow it, with whatever header.
+async fn no_token_lets_in(runs: &[&Run<'_>], asked: &[&str]) {
+    let (api, here) = (runs[0].api, "/api/workspaces/default");
+    let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "demo.write" },
+                        "scope": "persistent", "agent_subject_id": "lead" })
+    .to_string();
+    let open = json!({ "url": api.fixture_url(), "transport": "http" }).to_string();
+    let admin = r#"{"service": "me", "roles": ["admin"]}"#;
+    let mut tries = vec![
+        ("POST", GRANTS.to_owned(), grant.as_str()),
+        ("PUT", format!("{here}/mcp-servers/demo"), &open),
+        ("PUT", format!("{here}/policy"), r#"{"rules": ""}"#),
+        ("PUT", format!("{here}/members/prn_0000000000000000"), r#"{"roles": ["admin"]}"#),
+        ("POST", format!("{here}/service-tokens"), admin),
+        ("POST", "/api/principals".to_owned(), r#"{"name": "me", "is_operator": true}"#),
+        ("POST", format!("{RUNS}?as=admin"), r#"{"tools": ["demo"]}"#),
+    ];
+    for id in asked {
+        tries.push(("POST", format!("{REQUESTS}/{id}/approve"), "{}"));
+        tries.push(("POST", format!("{REQUESTS}/{id}/approve?user=admin"), "{}"));
+    }
+    for (method, path, body) in &tries {
+        for run in runs {
+            for (name, value) in [
+                ("x-narthex-run", "admin"),
+                ("x-forwarded-user", "admin"),
+                ("cookie", "narthex-session=admin"),
+                ("mcp-session-id", &*run.session),
+            ] {
+                let request = api.world.request(method.parse().unwrap(), path);
+                let request = request.header("authorization", &format!("Bearer {}", run.token));
+                let request = request.header("content-type", "application/json");
+                let request = request.header(name, value).body(whole((*body).to_owned()));
+                let answer = request.send().await;
+                let (status, told) = (answer.status, answer.text());
+                assert!(status.is_client_error(), "{method} {path} {name}: {status} {told}");
+            }
+        }
+    }
+}
+
 /// X-M58, D15: an agent with every trick gets no grant written and nothing through: its own token
 /// and that of a child at every place where something is allowed, ids of requests that it has seen,
 /// asking twice, a child that asks for it, and words that look like a decision.
@@ -284,42 +326,7 @@ async fn x_m58_an_agent_with_every_trick_gets_no_grant() {
     let told = json!({ "summary": "permission.granted", "body": wanted.to_string() });
     child.called("message_caller", told).await;
 
-    let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "demo.write" },
-                        "scope": "persistent", "agent_subject_id": "lead" })
-    .to_string();
-    let open = json!({ "url": api.fixture_url(), "transport": "http" }).to_string();
-    let admin = r#"{"service": "me", "roles": ["admin"]}"#;
-    let mut tries = vec![
-        ("POST", GRANTS.to_owned(), grant.as_str()),
-        ("PUT", format!("{here}/mcp-servers/demo"), &open),
-        ("PUT", format!("{here}/policy"), r#"{"rules": ""}"#),
-        ("PUT", format!("{here}/members/prn_0000000000000000"), r#"{"roles": ["admin"]}"#),
-        ("POST", format!("{here}/service-tokens"), admin),
-        ("POST", "/api/principals".to_owned(), r#"{"name": "me", "is_operator": true}"#),
-        ("POST", format!("{RUNS}?as=admin"), r#"{"tools": ["demo"]}"#),
-    ];
-    for id in [&own, &for_it] {
-        tries.push(("POST", format!("{REQUESTS}/{id}/approve"), "{}"));
-        tries.push(("POST", format!("{REQUESTS}/{id}/approve?user=admin"), "{}"));
-    }
-    for (method, path, body) in &tries {
-        for run in [&lead, &child] {
-            for (name, value) in [
-                ("x-narthex-run", "admin"),
-                ("x-forwarded-user", "admin"),
-                ("cookie", "narthex-session=admin"),
-                ("mcp-session-id", &*run.session),
-            ] {
-                let request = api.world.request(method.parse().unwrap(), path);
-                let request = request.header("authorization", &format!("Bearer {}", run.token));
-                let request = request.header("content-type", "application/json");
-                let request = request.header(name, value).body(whole((*body).to_owned()));
-                let answer = request.send().await;
-                let (status, told) = (answer.status, answer.text());
-                assert!(status.is_client_error(), "{method} {path} {name}: {status} {told}");
-            }
-        }
-    }
+    no_token_lets_in(&[&lead, &child], &[&own, &for_it]).await;
     assert_eq!(api.get(GRANTS).await["items"], json!([]));
     assert_eq!(
         (lead.echo().await["isError"].take(), child.echo().await["isError"].take()),

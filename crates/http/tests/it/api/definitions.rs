@@ -146,7 +146,10 @@ async fn s32_the_record_says_that_a_definition_refused_a_call() {
     let api = daemon(&place).await;
     has_docs(&api, &server.url).await;
     assert!(run_has(&api).await.is_some());
+    // Another daemon, which has no older list of it.
+    drop(api);
     server.fixture.redefine("tools/list", "echo", &[echo("Returns it, and more")]);
+    let api = daemon(&place).await;
     let asked = json!({ "agent_name": "docs" }).to_string();
     let made = api.send("POST", &format!("{HOME}/runs"), asked).await.succeeded();
     let params = json!({ "name": "echo", "arguments": { "message": "x" } });

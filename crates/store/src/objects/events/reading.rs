@@ -36,7 +36,7 @@ const MESSAGE: Statement = Statement {
     name: "events.message",
     sql: "SELECT workspace, session, seq, number, happened_at, kind, run, message_id, payload \
           FROM session_events WHERE workspace = $1 AND session = $2 AND kind = $3 \
-          AND message_id = $4",
+          AND message_id = $4 AND message_id <> ''",
 };
 const SIZES: Statement = Statement {
     name: "events.sizes",

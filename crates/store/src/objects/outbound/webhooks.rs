@@ -248,9 +248,9 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Has a webhook be done with an event that did not arrive, however often it was tried. `false`,
-    /// and it is told of it still, if somebody else was faster, or it is set anew meanwhile: with
-    /// what it is set to now nobody has tried.
+    /// Has a webhook be done with an event that did not arrive, however often it was tried.
+    /// `false`, and it is told of it still, if somebody else was faster, or it is set anew
+    /// meanwhile: with what it is set to now nobody has tried.
     ///
     /// # Errors
     /// When the statement fails.
