@@ -6,6 +6,7 @@ use bytes::Bytes;
 use narthex_audit::Outcome;
 use narthex_model::{Alias, CallErrorKind, OutputLimits, ServerDefinition};
 use narthex_policy::Item;
+use narthex_tasks::TaskOwner;
 use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
 use narthex_view::OwnCall;
 use narthex_wire::{
@@ -22,7 +23,6 @@ use crate::{
     refusal::{Refusal, status_of_code},
     seal::Sealer,
     session::OpenCall,
-    tasks::TaskOwner,
 };
 
 /// Everything about a forwarded call that its answer needs.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use narthex_model::{Alias, ServerState};
-use narthex_registry::{ConnectionId, Snapshot};
+use narthex_registry::{ConnectionId, ServerKey, Snapshot};
 use narthex_upstream::Link;
 use narthex_view::ListKind;
 use narthex_wire::{LogLevel, Message, Payload, Raw, Rewrite, meta_key, method, rpc};
@@ -20,7 +20,7 @@ use tokio::sync::broadcast;
 
 use self::follow::Followed;
 pub(crate) use self::{follow::Following, listening::Listening};
-use crate::{Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind, run::ServerKey};
+use crate::{Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind};
 
 /// The longest that a call can take (E86): a session of a server that is gone lives no longer.
 const QUIET_MAX: Duration = Duration::from_secs(600);

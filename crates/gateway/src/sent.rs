@@ -5,6 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use bytes::Bytes;
 use narthex_model::{Alias, OutputLimits, ServerDefinition};
 use narthex_policy::{Basis, Item, Origin, Permitted, Request};
+use narthex_tasks::TaskOwner;
 use narthex_upstream::Inventory;
 use narthex_view::{OwnCall, shown};
 use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
@@ -21,7 +22,6 @@ use crate::{
     pipeline::{id_of, name_of},
     prepare::Paid,
     route::Routed,
-    tasks::TaskOwner,
 };
 
 /// What is sent and waits to be finished.

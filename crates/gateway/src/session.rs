@@ -17,6 +17,7 @@ use bytes::Bytes;
 use narthex_metrics::OpenCount;
 use narthex_model::Alias;
 use narthex_registry::FirstList;
+use narthex_tasks::TaskRoutes;
 use narthex_upstream::{ClientIdentity, Inventory, Link};
 use narthex_view::View;
 use narthex_wire::{LogLevel, Payload, Raw, Revision};
@@ -32,7 +33,6 @@ use crate::{
     hub::{FollowKey, Following},
     pages::Pages,
     run::Held,
-    tasks::TaskRoutes,
 };
 
 /// How many messages wait for a client that has no stream open.

@@ -23,6 +23,7 @@ mod outcome;
 mod pool;
 mod registry;
 mod rows;
+mod server_key;
 mod snapshot;
 mod subscription;
 
@@ -40,5 +41,6 @@ pub use narthex_upstream::CutReason;
 pub use outcome::{ServerResult, VerbError};
 pub use pool::Mount;
 pub use registry::{Applied, Enabling, Notice, OpenError, Registry, RegistryOptions};
+pub use server_key::ServerKey;
 pub use snapshot::{ConnectionId, Found, ServerRow, Snapshot};
 pub use subscription::{Subscription, Update};

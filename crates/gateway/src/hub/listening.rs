@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
+use narthex_registry::ServerKey;
 use narthex_view::ListKind;
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
@@ -19,7 +20,7 @@ use crate::{
     pipeline::own_alias,
     refusal::Refusal,
     route::declares_tasks,
-    run::{Held, ServerKey},
+    run::Held,
 };
 
 /// How many single resources one listener may follow, and how many tasks.

@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
+use narthex_registry::ServerKey;
 use narthex_upstream::{Inventory, Link, LinkEvent};
 use narthex_wire::{Message, method, rpc};
 use tokio::sync::mpsc;
 
 use super::LinkKind;
-use crate::{Endpoint, Session, gateway::Shared, run::ServerKey, session::OwnLink};
+use crate::{Endpoint, Session, gateway::Shared, session::OwnLink};
 
 /// Brings what a server says on a pooled link to the sessions that use it.
 pub(super) async fn hear(
