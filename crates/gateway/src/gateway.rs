@@ -29,9 +29,8 @@ use crate::{
     Answering, Caller, Endpoint, GrantLedger, RunSource, RunTable, RunView, Session, Tracer,
     built_in::{BuiltIn, BuiltInTools},
     hub::Hub,
-    links::{STOP_DEADLINE, stop_all},
+    links::{OwnLink, STOP_DEADLINE, stop_all},
     seal::Sealer,
-    session::OwnLink,
     session_table::SessionTable,
     views::Kept,
 };

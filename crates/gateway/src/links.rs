@@ -20,8 +20,10 @@ use tokio::{
 
 use crate::{
     Caller, Endpoint, RunView, Session, gateway::Shared, refusal::Refusal, route::unknown_server,
-    run::Changes, session::OwnLink,
+    run::Changes,
 };
+
+pub(crate) use self::open::OwnLink;
 
 /// How many messages of a server wait for one session.
 const EVENT_QUEUE: usize = 256;

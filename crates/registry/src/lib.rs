@@ -20,6 +20,7 @@ mod held_back;
 mod log_follower;
 mod mount;
 mod outcome;
+mod pins;
 mod pool;
 mod registry;
 mod rows;
@@ -39,6 +40,7 @@ pub use mount::{
 };
 pub use narthex_upstream::CutReason;
 pub use outcome::{ServerResult, VerbError};
+pub use pins::{DefinitionPins, Held, LookError, Looking, PinnedList, PinnedSaid, Said};
 pub use pool::Mount;
 pub use registry::{Applied, Enabling, Notice, OpenError, Registry, RegistryOptions};
 pub use server_key::ServerKey;
