@@ -41,6 +41,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (32, "inboxes", include_str!("../migrations/0032_inboxes.sql")),
     (33, "turns", include_str!("../migrations/0033_turns.sql")),
     (34, "resting sessions", include_str!("../migrations/0034_resting_sessions.sql")),
+    (35, "live definitions", include_str!("../migrations/0035_live_definitions.sql")),
 ];
 
 /// The version that this program writes.
