@@ -36,13 +36,16 @@ pub enum ServersCommand {
         #[arg(long)]
         quarantined: bool,
         #[command(flatten)]
+        source: SourceArgs,
+        #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Let runs that begin from now on have definitions that are held back
+    /// Let runs that begin from now on, and callers of a live server, have what is held back
     #[command(after_help = "Examples:\n  narthex servers accept docs echo\n  \
-        narthex servers accept docs --digest 1f2e3d4c5b6a")]
+        narthex servers accept docs --digest 1f2e3d4c5b6a\n  \
+        narthex servers accept git --live --all")]
     Accept(DecideArgs),
-    /// Keep definitions from runs that begin from now on
+    /// Keep definitions from runs that begin from now on, and from callers of a live server
     #[command(after_help = "Example:\n  narthex servers reject docs echo")]
     Reject(DecideArgs),
 }
@@ -62,7 +65,20 @@ pub struct DecideArgs {
     #[arg(long, group = "which", conflicts_with_all = ["names", "digests"])]
     pub all: bool,
     #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
     pub place: WorkspaceArgs,
+}
+
+/// Which server is meant, where one of the catalog and one of `mcp.json` have the same name.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct SourceArgs {
+    /// The server of `mcp.json`, which has `pinDefinitions`
+    #[arg(long, conflicts_with = "catalog")]
+    pub live: bool,
+    /// The server of the catalog
+    #[arg(long)]
+    pub catalog: bool,
 }
 
 /// What can be done with agents.

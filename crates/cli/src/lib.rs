@@ -28,7 +28,7 @@ pub use access::{
 pub use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs, AuditVerifyArgs};
 pub use catalog::{
     AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DecideArgs, DeleteArgs, ExportArgs,
-    GetArgs, ImportArgs, ServersCommand,
+    GetArgs, ImportArgs, ServersCommand, SourceArgs,
 };
 pub use clients::{ClientsCommand, RegisterClientArgs};
 pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};

@@ -3,6 +3,7 @@
 
 use narthex_audit::Outcome;
 use narthex_policy::{Permitted, Request};
+use narthex_registry::ServerKey;
 use narthex_upstream::{Link, LinkError};
 use narthex_wire::{Message, Raw};
 use tokio::time::timeout;
@@ -14,7 +15,6 @@ use crate::{
     pipeline::unrecorded,
     record::CallRecord,
     refusal::Refusal,
-    run::ServerKey,
 };
 
 /// Proof that policy allowed what a caller wants of a server, and its place in the record.

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use narthex_audit::Outcome;
 use narthex_model::{Alias, CallErrorKind, OutputLimits, ServerDefinition};
 use narthex_policy::Item;
+use narthex_registry::ServerRow;
+use narthex_tasks::TaskOwner;
 use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
 use narthex_view::OwnCall;
 use narthex_wire::{
@@ -17,12 +19,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Answer, RunView, Session, Step,
     exposure::hide,
+    held::may_be_told,
     prepare::{Paid, state_binding},
     record::CallRecord,
     refusal::{Refusal, status_of_code},
     seal::Sealer,
     session::OpenCall,
-    tasks::TaskOwner,
 };
 
 /// Everything about a forwarded call that its answer needs.
@@ -53,10 +55,10 @@ pub(crate) struct Finish {
     pub(crate) definition: Option<Arc<ServerDefinition>>,
     /// The tool of our own whose call this is.
     pub(crate) own_call: Option<Box<OwnCall>>,
-    /// All that there is of the server, if that is frozen in the run.
+    /// All that there is of the server, if that is pinned, or frozen in the run.
     pub(crate) frozen: Option<Arc<Inventory>>,
     /// Who is told what a server says of itself, where the call asks for that.
-    pub(crate) told_by: Option<Box<(Arc<RunView>, Alias)>>,
+    pub(crate) told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
 }
 
 /// The link that a call goes over.
@@ -178,9 +180,9 @@ impl Finish {
         let message = changed.as_ref().unwrap_or(message);
         let mut rewrite = self.translated(message);
         hide(&self.method, message, &mut rewrite, (self.exposed(), self.frozen.as_deref()));
-        if let Some((run, alias)) = self.told_by.as_deref() {
+        if let Some((run, row)) = self.told_by.as_deref() {
             let told = message.get("instructions").and_then(Raw::as_str);
-            if !told.is_none_or(|told| run.may_be_told(alias, &told)) {
+            if !told.is_none_or(|told| may_be_told(run, row, &told)) {
                 rewrite.body.remove("instructions");
             }
         }

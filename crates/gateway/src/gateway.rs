@@ -12,7 +12,8 @@ use bytes::Bytes;
 use narthex_audit::Audit;
 use narthex_metrics::Metrics;
 use narthex_model::QUALIFIED_NAME_MAX;
-use narthex_registry::Registry;
+use narthex_registry::{Registry, ServerKey};
+use narthex_tasks::TaskRoutes;
 use narthex_traffic::Meters;
 use narthex_upstream::Inventory;
 use narthex_view::{View, exposed};
@@ -28,12 +29,9 @@ use crate::{
     Answering, Caller, Endpoint, GrantLedger, RunSource, RunTable, RunView, Session, Tracer,
     built_in::{BuiltIn, BuiltInTools},
     hub::Hub,
-    links::{STOP_DEADLINE, stop_all},
-    run::ServerKey,
+    links::{OwnLink, STOP_DEADLINE, stop_all},
     seal::Sealer,
-    session::OwnLink,
     session_table::SessionTable,
-    tasks::TaskRoutes,
     views::Kept,
 };
 
@@ -169,7 +167,6 @@ impl Gateway {
         shared.spawn(crate::hub::watch_registry(shared.clone()));
         shared.spawn(crate::hub::spread_notices(shared.clone()));
         shared.spawn(crate::session_table::expire(shared.clone()));
-        shared.spawn(crate::tasks::expire(shared.clone()));
         Ok(Self { shared })
     }
 

@@ -16,6 +16,7 @@ use crate::{
     Answering, Caller, Endpoint, RunView, Session,
     built_in::{BUILT_IN, BuiltIn},
     gateway::Shared,
+    held::may_be_told,
     links::{LinkKind, link_kind},
     method::Handling,
     pipeline::{own_alias, result},
@@ -106,7 +107,7 @@ impl Shared {
                     false => self.choose_link(&caller, &row).await?.link.facts().clone(),
                 };
                 let told = facts.instructions();
-                match told.is_none_or(|told| run.may_be_told(alias, &told)) {
+                match told.is_none_or(|told| may_be_told(run, &row, &told)) {
                     true => self.server_result(&facts, session.revision),
                     false => self.server_result(&facts.without_instructions(), session.revision),
                 }

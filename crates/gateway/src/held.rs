@@ -5,6 +5,7 @@ use std::{pin::Pin, sync::Arc};
 
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::Item;
+use narthex_registry::{HeldNames, ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, Inventory, Listed};
 use narthex_view::exposed;
 use narthex_wire::Message;
@@ -13,6 +14,25 @@ use crate::{
     Caller, RunView, gateway::Shared, method::Handling, pipeline::own_alias, refusal::Refusal,
     route::own_item,
 };
+
+/// Whether models may be told this of what a server says of itself: what a run is frozen to, or
+/// what is pinned.
+pub(crate) fn may_be_told(run: &RunView, row: &ServerRow, text: &str) -> bool {
+    let is_of_run = row.alias.as_ref().is_none_or(|alias| run.may_be_told(alias, text));
+    is_of_run && row.lets_tell(text)
+}
+
+/// What is held back of live servers that a run sees.
+fn pinned(run: &RunView, snapshot: &Snapshot) -> HeldNames {
+    let mut all = HeldNames::default();
+    for row in &snapshot.servers {
+        let is_seen = row.alias.as_ref().is_some_and(|alias| run.policy.is_attached(alias));
+        if let Some(said) = row.pinned.as_ref().filter(|_| is_seen && !row.is_overridden) {
+            all.extend(&said.held().names);
+        }
+    }
+    all
+}
 
 /// Looks at what a server lists.
 pub type LookingAt<'a> = Pin<Box<dyn Future<Output = Option<Arc<Inventory>>> + Send + 'a>>;
@@ -33,18 +53,21 @@ impl Shared {
             Item::Resource(_) => Listed::Template,
             Item::Task(_) | Item::Server => return None,
         };
-        let (held, limit) = (caller.run.held_back(), self.options.name_limit);
-        let (alias, name) = held.find(own_alias(caller), list, item.name(), limit)?;
-        let own = match item {
+        let (own, limit) = (own_alias(caller), self.options.name_limit);
+        let snapshot = self.snapshot(&caller.run);
+        let of_run = caller.run.held_back().find(own, list, item.name(), limit);
+        let from_then = if of_run.is_some() { ", for runs that begin after that" } else { "" };
+        let of_live = || pinned(&caller.run, &snapshot).find(own, list, item.name(), limit);
+        let (alias, name) = of_run.or_else(of_live)?;
+        let exactly = match item {
             Item::Tool(_) => Item::Tool(name.into()),
             Item::Prompt(_) => Item::Prompt(name.into()),
             other => other,
         };
-        let snapshot = self.snapshot(&caller.run);
-        let row = snapshot.get(alias.as_str()).filter(|row| own.is_exposed(exposed(row)))?;
+        let row = snapshot.get(alias.as_str()).filter(|row| exactly.is_exposed(exposed(row)))?;
         let text = format!(
             "server `{}` defines this in a way that no human has accepted, so it is held back; an \
-             admin of the workspace can look at it and accept it, for runs that begin after that",
+             admin of the workspace can look at it and accept it{from_then}",
             row.name
         );
         Some(Refusal::call(CallErrorKind::DefinitionChanged, text))

@@ -12,7 +12,7 @@ use std::{
 };
 
 use narthex_model::{Alias, ServerState};
-use narthex_registry::{ConnectionId, Snapshot};
+use narthex_registry::{ConnectionId, ServerKey, Snapshot};
 use narthex_upstream::Link;
 use narthex_view::ListKind;
 use narthex_wire::{LogLevel, Message, Payload, Raw, Rewrite, meta_key, method, rpc};
@@ -20,7 +20,7 @@ use tokio::sync::broadcast;
 
 use self::follow::Followed;
 pub(crate) use self::{follow::Following, listening::Listening};
-use crate::{Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind, run::ServerKey};
+use crate::{Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind};
 
 /// The longest that a call can take (E86): a session of a server that is gone lives no longer.
 const QUIET_MAX: Duration = Duration::from_secs(600);
@@ -237,7 +237,7 @@ impl Shared {
     /// sessions at those of servers that are connected anew that all lists may have changed.
     fn tell_transparent(
         self: &Arc<Self>,
-        connections: &mut HashMap<Alias, ConnectionId>,
+        connections: &mut HashMap<Alias, (ConnectionId, u64)>,
         snapshot: &Snapshot,
     ) {
         let is_there = |alias: &Alias| {
@@ -256,14 +256,38 @@ impl Shared {
         }
         for row in snapshot.servers.iter().filter(|row| row.is_ready()) {
             let (Some(alias), Some(connection)) = (&row.alias, row.connection) else { continue };
-            let before = connections.insert(alias.clone(), connection);
-            if before.is_some_and(|before| before != connection) {
-                let server = ServerKey::shared(alias);
+            // Somebody may have decided on what it says.
+            let decided = row.pinned.as_ref().map_or(0, |said| said.decided());
+            let before = connections.insert(alias.clone(), (connection, decided));
+            let server = ServerKey::shared(alias);
+            if before.is_some_and(|(_, before)| before != decided) {
+                self.tell_decided(&server);
+            } else if before.is_some_and(|(before, _)| before != connection) {
                 for (_, notification) in &LISTS[..3] {
                     let payload = rpc::notification(notification, None);
                     let at_it = |one: &Session| is_at(one, alias);
                     self.tell_sessions(&server, LinkKind::Shared, &payload, at_it);
                 }
+            }
+        }
+    }
+
+    /// Tells whoever is at the endpoint of a server, or sees more of it than everybody, that all of
+    /// its lists may have changed.
+    fn tell_decided(&self, server: &ServerKey) {
+        let is_concerned = |session: &Session| {
+            let (run, alias) = (&session.run, &server.alias);
+            let is_it = run.policy.is_attached(alias) && run.key(alias) == *server;
+            let is_aggregated = session.endpoint == Endpoint::Aggregated;
+            is_it && (is_at(session, alias) || (is_aggregated && session.can_be_asked()))
+        };
+        let sessions = self.sessions.all().into_iter();
+        let concerned: Vec<_> = sessions.filter(|session| is_concerned(session)).collect();
+        for (kind, notification) in LISTS {
+            self.hub.announce(Change::List(Seen::Server(server.clone()), kind));
+            if kind != ListKind::Templates {
+                let payload = rpc::notification(notification, None);
+                concerned.iter().for_each(|session| session.deliver(payload.clone()));
             }
         }
     }

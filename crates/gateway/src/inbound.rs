@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use narthex_policy::{Item, Request};
+use narthex_registry::ServerKey;
 use narthex_upstream::Link;
 use narthex_wire::{Era, LogLevel, Message, Rewrite, method, translate};
 use tokio::task::JoinSet;
@@ -16,7 +17,6 @@ use crate::{
     method::Handling,
     pipeline::{own_alias, result},
     refusal::Refusal,
-    run::ServerKey,
 };
 
 impl Shared {

@@ -35,7 +35,6 @@ mod sent;
 mod session;
 mod session_table;
 mod task_list;
-mod tasks;
 mod trace;
 mod traffic;
 mod views;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use narthex_model::{Alias, TransportKind};
-use narthex_registry::{ServerRow, Snapshot};
+use narthex_registry::{ServerKey, ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, InUse, Inventory, Link, ServerFacts};
 use narthex_wire::{Raw, Revision};
 use tokio::{
@@ -19,13 +19,11 @@ use tokio::{
 };
 
 use crate::{
-    Caller, Endpoint, RunView, Session,
-    gateway::Shared,
-    refusal::Refusal,
-    route::unknown_server,
-    run::{Changes, ServerKey},
-    session::OwnLink,
+    Caller, Endpoint, RunView, Session, gateway::Shared, refusal::Refusal, route::unknown_server,
+    run::Changes,
 };
+
+pub(crate) use self::open::OwnLink;
 
 /// How many messages of a server wait for one session.
 const EVENT_QUEUE: usize = 256;

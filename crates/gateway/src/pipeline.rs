@@ -207,7 +207,7 @@ impl Shared {
         };
         let chosen = self.choose_link(caller, &routed.row).await?;
         routed.row.clone_from(&chosen.row);
-        let is_frozen = caller.run.is_frozen(&routed.request.alias);
+        let is_frozen = routed.row.is_pinned() || caller.run.is_frozen(&routed.request.alias);
         routed.frozen = is_frozen.then(|| chosen.inventory.clone());
         let hop = hop(&chosen, handling, &routed)?;
         Ok(Ok((routed, chosen, hop, admission)))

@@ -26,7 +26,7 @@ pub(crate) struct Routed {
     pub(crate) request: Request,
     /// The tool of our own whose call became this request.
     pub(crate) own_tool: Option<OwnTool>,
-    /// All that there is of the server, if that is frozen in the run.
+    /// All that there is of the server, if that is pinned, or frozen in the run.
     pub(crate) frozen: Option<Arc<Inventory>>,
     /// What allows the resources of which a stream shall tell.
     pub(crate) listening: Standing,

@@ -17,18 +17,16 @@ use narthex_audit::ToolSet;
 use narthex_model::{Alias, RunId, Secret, WorkspaceId};
 use narthex_policy::{Authority, RunPolicy};
 use narthex_registry::{
-    FirstLists, FirstVariants, HeldBack, KeptFurther, MountFault, MountSet, Registry, Snapshot,
+    FirstLists, FirstVariants, HeldBack, KeptFurther, MountFault, MountSet, Registry, ServerKey,
+    Snapshot,
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_view::View;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::usage::{Act, Held, Usage};
 use self::{contents::RunContents, own::OwnServers};
 pub use self::{own::Changes, table::RunTable, token::RunToken};
-pub(crate) use self::{
-    own::ServerKey,
-    usage::{Act, Held, Usage},
-};
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]

@@ -3,8 +3,10 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use narthex_model::{Alias, OutputLimits, ServerDefinition};
+use narthex_model::{OutputLimits, ServerDefinition};
 use narthex_policy::{Basis, Item, Origin, Permitted, Request};
+use narthex_registry::ServerRow;
+use narthex_tasks::TaskOwner;
 use narthex_upstream::Inventory;
 use narthex_view::{OwnCall, shown};
 use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
@@ -21,7 +23,6 @@ use crate::{
     pipeline::{id_of, name_of},
     prepare::Paid,
     route::Routed,
-    tasks::TaskOwner,
 };
 
 /// What is sent and waits to be finished.
@@ -53,7 +54,7 @@ pub(crate) struct FinishParts {
     definition: Option<Arc<ServerDefinition>>,
     own_call: Option<Box<OwnCall>>,
     frozen: Option<Arc<Inventory>>,
-    told_by: Option<Box<(Arc<RunView>, Alias)>>,
+    told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
     basis: Basis,
 }
 
@@ -110,7 +111,7 @@ impl FinishParts {
             own_call: own_tool.map(|tool| Box::new(OwnCall { tool, inventory: shown(row) })),
             frozen: frozen.clone(),
             told_by: (method == method::SERVER_DISCOVER)
-                .then(|| Box::new((caller.run.clone(), request.alias.clone()))),
+                .then(|| Box::new((caller.run.clone(), row.clone()))),
             basis: Basis::default(),
         }
     }

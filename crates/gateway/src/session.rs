@@ -11,13 +11,12 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use narthex_metrics::OpenCount;
 use narthex_model::Alias;
-use narthex_registry::FirstList;
-use narthex_upstream::{ClientIdentity, Inventory, Link};
+use narthex_tasks::TaskRoutes;
+use narthex_upstream::{ClientIdentity, Link};
 use narthex_view::View;
 use narthex_wire::{LogLevel, Payload, Raw, Revision};
 use tokio::{
@@ -30,9 +29,9 @@ use self::asks::Ask;
 use crate::{
     Endpoint, RunView,
     hub::{FollowKey, Following},
+    links::OwnLink,
     pages::Pages,
     run::Held,
-    tasks::TaskRoutes,
 };
 
 /// How many messages wait for a client that has no stream open.
@@ -106,16 +105,6 @@ struct Open {
     number: u64,
     server: Option<Alias>,
     cancelled: CancellationToken,
-}
-
-/// A link besides the registry's, and what the server lists on it (D12).
-#[derive(Debug)]
-pub(crate) struct OwnLink {
-    pub(crate) link: Arc<Link>,
-    /// What the server lists for a client with these capabilities.
-    pub(crate) inventory: ArcSwap<Inventory>,
-    /// What it listed first on such a link, if the run is frozen to that.
-    pub(crate) first: Option<FirstList>,
 }
 
 impl Session {

@@ -12,7 +12,7 @@ use papaya::HashMap;
 
 use crate::{RunId, Session, SessionId, gateway::Shared};
 
-/// How often idle sessions are looked for.
+/// How often idle sessions, and tasks that keep nobody awake any more, are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
 
 /// The live sessions. Lookups take no lock.
@@ -81,7 +81,8 @@ impl SessionTable {
     }
 }
 
-/// Ends sessions whose clients have not been heard of for long.
+/// Ends sessions whose clients have not been heard of for long, and lets servers sleep whose tasks
+/// have expired without a word.
 pub(crate) async fn expire(shared: Arc<Shared>) {
     let mut ticks = tokio::time::interval(SWEEP);
     loop {
@@ -91,6 +92,7 @@ pub(crate) async fn expire(shared: Arc<Shared>) {
             _ = ticks.tick() => {}
         }
         shared.forget_all_gone();
+        shared.tasks.expire();
         for session in shared.sessions.all() {
             if session.last_used().elapsed() >= shared.options.session_idle {
                 tracing::debug!(session.id = %session.id, "ended an idle session");

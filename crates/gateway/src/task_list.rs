@@ -9,16 +9,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
+use narthex_tasks::{TaskOwner, with_id};
 use narthex_upstream::ServerFacts;
 use narthex_wire::{Message, Raw, json::encode_string, method, rpc};
 use tokio::task::JoinSet;
 
 use crate::{
-    Answering, Caller, Endpoint, RunId,
-    gateway::Shared,
-    pipeline::result,
-    refusal::Refusal,
-    tasks::{TaskOwner, with_id},
+    Answering, Caller, Endpoint, RunId, gateway::Shared, pipeline::result, refusal::Refusal,
 };
 
 /// How many pages without a task of the run are passed over for one page of ours.

@@ -86,6 +86,7 @@ pub(crate) fn one(row: &ServerRow, has_tools: bool) -> Value {
         "capabilities": capabilities(row),
         "attempt": row.attempt,
         "definitions_changed": row.changed,
+        "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
         "reconnects": row.reconnects,
         "forced_kills": row.forced_kills,
         "last_check": row.last_check.map(|time| Timestamp::new(time).to_string()),

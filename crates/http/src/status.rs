@@ -40,6 +40,7 @@ pub(crate) fn server(row: &ServerRow) -> Value {
         "resources": inventory.resources.len(),
         "resource_templates": inventory.templates.len(),
         "definitions_changed": row.changed,
+        "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
         "error": row.error,
     })
 }

@@ -87,6 +87,9 @@ pub struct ServerDefinition {
     pub gates: Box<Gates>,
     /// Whether the configuration itself switches the server off: its row starts as `disabled`.
     pub is_disabled: bool,
+    /// Whether what it says is pinned: what is there of it is what it said first, and what a human
+    /// has accepted since (D10). Only of a server of the live configuration.
+    pub pins_definitions: bool,
     /// The values of environment variables whose name tells of a secret, wherever in the entry they
     /// were filled in.
     pub filled_in: Vec<Secret>,
@@ -116,6 +119,7 @@ impl ServerDefinition {
             exposed: Box::default(),
             gates: Box::default(),
             is_disabled: false,
+            pins_definitions: false,
             filled_in: Vec::new(),
         }
     }

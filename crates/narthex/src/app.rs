@@ -29,7 +29,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     begin::{begin, begin_run, begin_runs, post},
-    parts::{disabled, local_run, shared, supervision},
+    parts::{disabled, keeps_definitions, local_run, shared, supervision},
 };
 use crate::{ConnectionOptions, Failure, config, run_sockets::RunFolders};
 
@@ -136,6 +136,7 @@ impl App {
             deadlines: connections.deadlines,
             limits: options.gateway.limits,
             disabled: disabled(&options.servers).await?,
+            has_pins: keeps_definitions(&options.servers),
             idle_stop: connections.idle_stop,
             children_max: connections.processes_max,
             supervision: supervision(connections.is_strict)?,

@@ -17,6 +17,9 @@ pub(crate) struct Row {
     /// How many definitions say something else than at first.
     #[serde(default, rename = "definitions_changed")]
     pub(crate) changed: usize,
+    /// How many definitions are held back until a human has accepted them.
+    #[serde(default, rename = "definitions_held_back")]
+    pub(crate) held_back: usize,
     /// What it is busy with while it connects.
     pub(crate) activity: Option<String>,
     pub(crate) error: Option<CallError>,
@@ -31,6 +34,7 @@ impl Row {
             transport,
             tools: narthex_gateway::shown(row).tools.len(),
             changed: row.changed,
+            held_back: row.pinned.as_ref().map_or(0, |said| said.held().count()),
             activity: row.activity.map(str::to_owned),
             error: row.error.clone(),
         }
@@ -47,9 +51,16 @@ impl Row {
         match (self.status, &self.error, &self.activity) {
             (ServerState::Ready, _, _) => {
                 let tools = if self.tools == 1 { "tool" } else { "tools" };
-                let changed = match self.changed {
-                    0 => String::new(),
-                    count => format!(", {count} of its definitions changed since it started"),
+                let changed = match (self.held_back, self.changed) {
+                    (0, 0) => String::new(),
+                    (0, count) => format!(", {count} of its definitions changed since it started"),
+                    (count, _) => {
+                        let name = &self.alias;
+                        format!(
+                            ", {count} of its definitions are held back: see \
+                             `narthex servers definitions {name} --live --quarantined`"
+                        )
+                    }
                 };
                 format!("ready: {} {tools}{changed}", self.tools)
             }

@@ -4,9 +4,11 @@ mod changes;
 mod end;
 mod life;
 mod open;
+mod pins;
 
 use std::{
     fmt,
+    path::Path,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -21,6 +23,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::life::{relist, run};
+use self::pins::Pins;
 use crate::{ConnectionId, Found, registry::Shared};
 
 /// How a connection is held.
@@ -32,6 +35,15 @@ pub(crate) struct Settings {
     pub(crate) idle_stop: Option<Duration>,
     /// Nothing is connected: a person would have to sign in first (D17).
     pub(crate) awaits_consent: bool,
+}
+
+/// What is known of a server before a connection to it is made.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Before<'a> {
+    /// What was found of it on an earlier one.
+    pub(crate) found: Option<&'a Found>,
+    /// The file that its entry is from.
+    pub(crate) file: Option<Arc<Path>>,
 }
 
 /// What to do where a person would have to sign in.
@@ -84,6 +96,7 @@ pub(crate) struct Connection {
     /// Somebody wants a server that is asleep.
     is_wanted: AtomicBool,
     woken: Notify,
+    pins: Pins,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -93,7 +106,7 @@ impl Connection {
         shared: &Shared,
         definition: Arc<ServerDefinition>,
         settings: Settings,
-        before: Option<&Found>,
+        before: Before<'_>,
     ) -> Self {
         let settings = settings.of(&definition);
         let mut found = match settings.awaits_consent {
@@ -103,11 +116,12 @@ impl Connection {
             },
             false => Found::new(ServerState::Connecting),
         };
-        if let Some(before) = before {
+        if let Some(before) = before.found {
             found.inventory = before.inventory.clone();
             found.inventory_version = before.inventory_version;
             found.first.clone_from(&before.first);
             found.changed = before.changed;
+            found.pinned.clone_from(&before.pinned);
             found.log = before.log.clone();
         }
         Self {
@@ -129,10 +143,11 @@ impl Connection {
             ended: watch::Sender::new(None),
             is_wanted: AtomicBool::new(false),
             woken: Notify::new(),
+            pins: Pins::new(before.file),
         }
     }
 
-    /// Notes that a row of the registry shows it.
+    /// Notes that a row of the registry shows it, which comes from this file.
     pub(crate) fn has_row(&self) {
         self.is_shown.store(true, Ordering::Release);
     }

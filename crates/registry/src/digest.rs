@@ -1,6 +1,6 @@
 //! Whether two configurations of a server are the same, without keeping secrets to compare (E52).
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use narthex_model::{
@@ -32,6 +32,7 @@ impl DigestKey {
             timeout,
             mount_timeout,
             is_disabled: _,
+            pins_definitions,
             filled_in,
             // What callers see and how much of it is the gateway's part, which reads the row.
             output: _,
@@ -43,11 +44,23 @@ impl DigestKey {
         fields.text(alias.as_str());
         fields.duration(*timeout);
         fields.duration(*mount_timeout);
+        fields.flag(*pins_definitions);
         match target {
             Target::Stdio(target) => fields.stdio(target),
             Target::Http(target) => fields.http(target),
         }
         fields.many(filled_in.iter().map(Secret::expose));
+        Digest(fields.0.finalize().into_bytes().into())
+    }
+
+    /// The same of a live server, whose definitions may be pinned: those of an entry of another
+    /// file are others.
+    pub(crate) fn of_live(&self, definition: &ServerDefinition, file: Option<&Path>) -> Digest {
+        let digest = self.of(definition);
+        let Some(file) = file.filter(|_| definition.pins_definitions) else { return digest };
+        let mut fields = Fields(self.0.clone());
+        fields.0.update(&digest.0);
+        fields.text(&file.to_string_lossy());
         Digest(fields.0.finalize().into_bytes().into())
     }
 }

@@ -64,6 +64,13 @@ impl HeldNames {
         self.0.is_empty()
     }
 
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        let lists = [Listed::Tool, Listed::Prompt, Listed::Template, Listed::Resource];
+        self.0.values().flat_map(|of| lists.map(|list| of.list(list).len())).sum()
+    }
+
     /// Adds one.
     pub fn add(&mut self, alias: &Alias, list: Listed, name: &str) {
         let names = self.0.entry(alias.clone()).or_default();
@@ -89,6 +96,27 @@ impl HeldNames {
     #[must_use]
     pub fn has(&self, alias: &Alias, list: Listed, name: &str) -> bool {
         self.0.get(alias).is_some_and(|of| of.list(list).contains(name))
+    }
+
+    /// Whether a name, or a URI, means one of these: see [`HeldBack::find`].
+    #[must_use]
+    pub fn find(
+        &self,
+        alias: Option<&Alias>,
+        list: Listed,
+        name: &str,
+        limit: usize,
+    ) -> Option<(Alias, String)> {
+        if self.is_empty() {
+            return None;
+        }
+        match (list, alias) {
+            (Listed::Template | Listed::Resource, _) => self.template(alias, name),
+            (_, Some(alias)) => {
+                self.has(alias, list, name).then(|| (alias.clone(), name.to_owned()))
+            }
+            (_, None) => self.qualified(list, name, limit),
+        }
     }
 
     /// The alias and the own name of what is meant by a name at an aggregated endpoint.
@@ -151,17 +179,7 @@ impl HeldBack {
         name: &str,
         limit: usize,
     ) -> Option<(Alias, String)> {
-        let names = self.names();
-        if names.is_empty() {
-            return None;
-        }
-        match (list, alias) {
-            (Listed::Template | Listed::Resource, _) => names.template(alias, name),
-            (_, Some(alias)) => {
-                names.has(alias, list, name).then(|| (alias.clone(), name.to_owned()))
-            }
-            (_, None) => names.qualified(list, name, limit),
-        }
+        self.names().find(alias, list, name, limit)
     }
 
     fn names(&self) -> MutexGuard<'_, HeldNames> {

@@ -20,9 +20,11 @@ mod held_back;
 mod log_follower;
 mod mount;
 mod outcome;
+mod pins;
 mod pool;
 mod registry;
 mod rows;
+mod server_key;
 mod snapshot;
 mod subscription;
 
@@ -39,7 +41,9 @@ pub use mount::{
 pub use narthex_supervisor::{TreeUse, trees};
 pub use narthex_upstream::CutReason;
 pub use outcome::{ServerResult, VerbError};
+pub use pins::{DefinitionPins, Held, LookError, Looking, PinnedList, PinnedSaid, Said};
 pub use pool::{Mount, WatchedMount};
 pub use registry::{Applied, Enabling, Notice, OpenError, Registry, RegistryOptions};
+pub use server_key::ServerKey;
 pub use snapshot::{ConnectionId, Found, ServerRow, Snapshot};
 pub use subscription::{Subscription, Update};

@@ -9,7 +9,11 @@ use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState};
 use narthex_upstream::{CutReason, Deadlines, Ended};
 
-use crate::{ConnectionId, Found, Mount, Registry, connection::Settings, pool::PoolKey};
+use crate::{
+    ConnectionId, Found, Mount, Registry,
+    connection::{Before, Settings},
+    pool::PoolKey,
+};
 
 /// How long connecting may take, and how long listing (R-M11).
 const MOUNT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -233,7 +237,7 @@ impl Registry {
         let idle_stop = shared.options.idle_stop;
         let awaits_consent = definition.awaits_consent();
         let settings = Settings { deadlines, idle_stop, awaits_consent };
-        shared.mount(key, definition, settings, None)
+        shared.mount(key, definition, settings, Before::default())
     }
 }
 

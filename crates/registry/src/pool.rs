@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use crate::{
     ConnectionId, Found, MountIdentity, ServerRow, Sharing,
-    connection::{self, Connection, Settings},
+    connection::{self, Before, Connection, Settings},
     digest::Digest,
     registry::Shared,
 };
@@ -285,7 +285,7 @@ impl Shared {
         key: PoolKey,
         definition: &Arc<ServerDefinition>,
         settings: Settings,
-        before: Option<&Found>,
+        before: Before<'_>,
     ) -> Mount {
         let mut mounted = self.pool.mounted();
         let held = mounted.by_key.get(&key).and_then(Weak::upgrade);

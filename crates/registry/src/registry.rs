@@ -26,7 +26,7 @@ pub use self::{
     verbs::{Applied, Enabling},
 };
 use crate::{
-    ConnectionId, Found, ServerEvent, ServerRow, Snapshot, Subscription,
+    ConnectionId, DefinitionPins, Found, ServerEvent, ServerRow, Snapshot, Subscription,
     connection::{Connection, Settings},
     digest::DigestKey,
     pool::Pool,
@@ -58,6 +58,9 @@ pub struct RegistryOptions {
     pub idle_stop: Option<Duration>,
     /// The most processes of one server at a time: the shared one and those of single sessions.
     pub children_max: usize,
+    /// Whether somebody will keep definitions ([`Registry::set_pins`]). Without that, an entry that
+    /// wants its definitions pinned is faulty.
+    pub has_pins: bool,
 }
 
 impl RegistryOptions {
@@ -73,6 +76,7 @@ impl RegistryOptions {
             disabled: BTreeSet::new(),
             idle_stop: None,
             children_max: 64,
+            has_pins: false,
         }
     }
 }
@@ -107,6 +111,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     notices: broadcast::Sender<Notice>,
     events: broadcast::Sender<ServerEvent>,
+    /// Who decides on definitions that are pinned, once that is known.
+    pub(crate) pins: watch::Sender<Option<Arc<dyn DefinitionPins>>>,
     pub(crate) tasks: TaskTracker,
     /// Where all links live: the runtime on which the registry was first used.
     home: OnceLock<Handle>,
@@ -132,6 +138,7 @@ impl Registry {
             pool: Pool::default(),
             notices: broadcast::Sender::new(NOTICE_QUEUE),
             events: broadcast::Sender::new(NOTICE_QUEUE),
+            pins: watch::Sender::new(None),
             tasks: TaskTracker::new(),
             home: OnceLock::new(),
             shutdown: CancellationToken::new(),

@@ -14,10 +14,15 @@ use narthex_supervisor::LogRing;
 use crate::{
     Declared, Found, Mount, ServerRow, Sharing,
     config::Entry,
+    connection::Before,
     digest::Digest,
     outcome::{Awaited, ServerResult, disabled},
     registry::Shared,
 };
+
+/// What is said of a server whose definitions nobody can keep.
+const NO_PINS: &str = "`pinDefinitions` needs a daemon with a store: start one with `narthex up`, or \
+                       take the setting out of the entry";
 
 /// What is configured and what became of it.
 #[derive(Debug, Default)]
@@ -56,7 +61,7 @@ impl Slot {
     fn before(&self, digest: Digest) -> Found {
         let mut found = Found::clone(&self.row.found);
         if self.digest != Some(digest) {
-            (found.first, found.changed) = (None, 0);
+            (found.first, found.changed, found.pinned) = (None, 0, None);
         }
         found
     }
@@ -209,7 +214,13 @@ impl Rows {
             }
             return at_rest(declared, ServerState::Disabled, None, log);
         }
-        let digest = shared.key.of(&definition);
+        if definition.pins_definitions && !shared.options.has_pins {
+            let log = log_of(old.as_ref());
+            old.into_iter().for_each(|slot| self.release(slot));
+            let error = CallError::new(CallErrorKind::TransportError, NO_PINS);
+            return at_rest(declared, ServerState::Error, Some(error), log);
+        }
+        let digest = shared.key.of_live(&definition, declared.file.as_deref());
         let kept = old.as_ref().and_then(|old| {
             let is_same = old.digest == Some(digest) && retry != IsRetry::Always;
             old.mount.clone().filter(|mount| is_same && mount.connection().is_usable())
@@ -222,7 +233,8 @@ impl Rows {
         }
         let mount = kept.unwrap_or_else(|| {
             let before = old.as_ref().map(|old| old.before(digest));
-            shared.mount_live(&definition, digest, before.as_ref())
+            let before = Before { found: before.as_ref(), file: declared.file.clone() };
+            shared.mount_live(&definition, digest, before)
         });
         let listing = old.as_ref().map(|old| old.row.listing.clone()).unwrap_or_default();
         let row = ServerRow {
@@ -294,7 +306,7 @@ impl Shared {
         self: &Arc<Self>,
         definition: &Arc<ServerDefinition>,
         digest: Digest,
-        before: Option<&Found>,
+        before: Before<'_>,
     ) -> Mount {
         let identity = Arc::default();
         let key = crate::pool::PoolKey::new(definition, digest, identity, Sharing::Everybody);

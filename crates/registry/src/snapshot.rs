@@ -12,7 +12,7 @@ use narthex_supervisor::LogRing;
 use narthex_upstream::{Dialect, Inventory, Link, ServerFacts};
 use tokio::sync::Mutex;
 
-use crate::{connection::Connection, first_said::FirstSaid};
+use crate::{connection::Connection, first_said::FirstSaid, pins::PinnedSaid};
 
 /// The registry at one moment.
 #[derive(Debug, Clone)]
@@ -80,6 +80,9 @@ pub struct Found {
     pub first: Option<Arc<FirstSaid>>,
     /// How much of that says something else by now, under the same names.
     pub changed: usize,
+    /// What a server said when it was looked at last, if its definitions are pinned. The inventory
+    /// and the facts here are then what may be had of that.
+    pub pinned: Option<Arc<PinnedSaid>>,
     /// What the server was found to speak.
     pub dialect: Option<Dialect>,
     /// Attempts to reconnect since it was lost, while it is not back.
@@ -113,6 +116,7 @@ impl Found {
             inventory_version: 0,
             first: None,
             changed: 0,
+            pinned: None,
             dialect: None,
             attempt: 0,
             losses: 0,
@@ -215,6 +219,20 @@ impl ServerRow {
             found.facts = found.facts.map(silent);
         }
         Self { found: Arc::new(found), ..self.clone() }
+    }
+
+    /// Whether what the server says is pinned: there is no more of it than its inventory has.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        self.definition.as_ref().is_some_and(|definition| definition.pins_definitions)
+    }
+
+    /// Whether models may be told what the server says of itself, on any link: where it is pinned,
+    /// what was looked at, and nothing else.
+    #[must_use]
+    pub fn lets_tell(&self, text: &str) -> bool {
+        let seen = || self.facts.as_ref().and_then(|facts| facts.instructions());
+        !self.is_pinned() || seen().is_some_and(|seen| seen == text)
     }
 
     /// Whether calls can go to the server now.

@@ -175,6 +175,11 @@ fn fault(entry: &Entry, taken: Option<&Snapshot>) -> Option<RunFault> {
                 "there is a shared server of this name; choose another, or name it in `tools`";
             (ErrorKind::Conflict, text.to_owned(), None)
         }
+        Entry::Server(definition) if definition.pins_definitions => {
+            let text = "`pinDefinitions` is for servers of the live configuration; what a run's own \
+                        servers list is frozen with the run, so leave it out";
+            (ErrorKind::Invalid, text.to_owned(), None)
+        }
         Entry::Server(definition) if definition.is_disabled => {
             let text = "it is switched off by `disabled`; leave it out of the run";
             (ErrorKind::Invalid, text.to_owned(), None)

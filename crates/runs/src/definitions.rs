@@ -1,12 +1,13 @@
-//! Definitions of servers of the catalog: what a run may have of what they list, since it was
-//! there before, or a human has looked at it (D10, S22 to S24).
+//! Definitions of servers of the catalog, and of live servers whose entries pin them: what may be
+//! had of what they list, since it was there before, or a human has looked at it (D10, S22 to S24).
 //!
-//! The first text of a name is pinned; a run has what is pinned or accepted, and nothing else of
+//! The first text of a name is pinned; callers have what is pinned or accepted, and nothing else of
 //! tools, prompts, templates, resources, and what the server tells models of itself. All of that is
 //! decided by rows of the store, so that restarts and other daemons change nothing.
 
 mod decide;
 mod judge;
+mod live;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,16 +17,18 @@ use std::{
 use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_control::{By, ControlError};
 use narthex_gateway::{LookingAt, RunView};
-use narthex_model::{Alias, CatalogKind, RunId, ServerId, WorkspaceId};
+use narthex_model::{Alias, CatalogKind, RunId, WorkspaceId};
 use narthex_registry::{FirstLists, HeldNames, KeptLists, PinnedServer};
 use narthex_screen::harmless;
-use narthex_store::{DefinitionHead, StatementError};
+use narthex_store::{DefinitionHead, DefinitionsOf, StatementError};
 use narthex_upstream::{Inventory, Listed};
 
 use self::judge::{Known, Seen};
+pub(crate) use self::live::Decided;
 pub use self::{
     decide::{DefinitionPage, DefinitionVerdict, SeenDefinition},
     judge::DefinitionReason,
+    live::DefinitionSource,
 };
 use crate::{RunError, Runs, Shared};
 
@@ -40,7 +43,31 @@ const NAME_TOLD: usize = 100;
 struct Of<'a> {
     workspace: &'a WorkspaceId,
     run: RunId,
-    server: &'a PinnedServer,
+    server: DefinitionsOf<'a>,
+    /// Whether a definition that is the first of its name is there although it says what it should
+    /// not.
+    shows_flagged: bool,
+}
+
+impl<'a> Of<'a> {
+    fn catalog(workspace: &'a WorkspaceId, run: RunId, server: &'a PinnedServer) -> Self {
+        let shows_flagged = server.shows_flagged;
+        let server = DefinitionsOf::Catalog(workspace, &server.id);
+        Self { workspace, run, server, shows_flagged }
+    }
+
+    /// What the server is called.
+    fn name(&self) -> &'a str {
+        name_of(self.server)
+    }
+}
+
+/// What a server is called, in its catalog or its file.
+fn name_of(server: DefinitionsOf<'_>) -> &str {
+    match server {
+        DefinitionsOf::Catalog(_, id) => id.as_str(),
+        DefinitionsOf::Live(_, alias) => alias.as_str(),
+    }
 }
 
 /// What is held back of the servers of a run that begins, and what of their lists it may have.
@@ -75,7 +102,7 @@ impl Runs {
         }
         for (alias, inventory) in &listed {
             let Some(server) = servers.get(alias) else { continue };
-            let of = Of { workspace, run, server };
+            let of = Of::catalog(workspace, run, server);
             let told = first.told(alias).map(str::to_owned);
             let names = self.look_at_one(of, (inventory, told), &beside).await?;
             if !names.is_empty() {
@@ -119,8 +146,7 @@ impl Runs {
                 heads
             }
             false => {
-                let turn = (of.workspace.clone(), of.server.id.clone());
-                let _turn = self.shared.looking.take(&turn).await;
+                let _turn = self.shared.looking.take(&format!("{:?}", of.server)).await;
                 let heads = self.heads(of).await?;
                 self.keep_new(of, &seen, heads, beside).await?
             }
@@ -130,7 +156,7 @@ impl Runs {
     }
 
     async fn heads(&self, of: Of<'_>) -> Result<HashMap<String, DefinitionHead>, RunError> {
-        let heads = self.store()?.definitions().heads(of.workspace, &of.server.id).await;
+        let heads = self.store()?.definitions(of.server).heads().await;
         Ok(by_digest(heads.map_err(ControlError::Store)?))
     }
 
@@ -141,7 +167,7 @@ impl Runs {
         heads: &HashMap<String, DefinitionHead>,
     ) -> Result<(), RunError> {
         let seen: Vec<_> = seen.iter().filter_map(|one| heads.get(&one.digest)).collect();
-        let noted = self.store()?.definitions().seen(of.workspace, &of.server.id, &seen).await;
+        let noted = self.store()?.definitions(of.server).seen(&seen).await;
         Ok(noted.map_err(ControlError::Store)?)
     }
 
@@ -153,18 +179,22 @@ impl Runs {
         heads: HashMap<String, DefinitionHead>,
         beside: &[(String, String)],
     ) -> Result<HashMap<String, DefinitionHead>, RunError> {
-        let Of { workspace, run, server } = of;
-        let definitions = self.store()?.definitions();
-        let texts = definitions.texts(workspace, &server.id).await.map_err(ControlError::Store)?;
-        let others = definitions.other_tools(workspace, &server.id).await;
-        let mut others = others.map_err(ControlError::Store)?;
-        others.extend(beside.iter().filter(|(id, _)| *id != server.id.as_str()).cloned());
+        let (name, run, shows) = (of.name(), of.run, of.shows_flagged);
+        let definitions = self.store()?.definitions(of.server);
+        let texts = definitions.texts().await.map_err(ControlError::Store)?;
+        let mut others = definitions.other_tools().await.map_err(ControlError::Store)?;
+        if let DefinitionsOf::Live(..) = of.server {
+            // What went from the file is nobody's name any more.
+            let rows = self.shared.gateway.registry().snapshot();
+            others.retain(|(server, _)| rows.get(server).is_some());
+        }
+        others.extend(beside.iter().filter(|(other, _)| other != name).cloned());
         if let Some(built_in) = self.shared.gateway.built_in_inventory() {
             let tools = built_in.tools.iter().map(|tool| tool.key.to_string());
             others.extend(tools.map(|tool| (Alias::built_in().to_string(), tool)));
         }
         let known = Known { texts, others };
-        let (all, id, shows) = (seen.clone(), server.id.to_string(), server.shows_flagged);
+        let (all, id) = (seen.clone(), name.to_owned());
         let before = heads.len();
         let judged = tokio::task::spawn_blocking(move || {
             let is_known = |one: &Seen| heads.contains_key(&one.digest) || !one.can_be_kept();
@@ -175,14 +205,14 @@ impl Runs {
         if new.len() > room {
             let left = new.len() - room;
             tracing::warn!(
-                server.name = %server.id, workspace = %workspace,
+                server.name = name, workspace = %of.workspace,
                 "{left} of its definitions are in no run: no more than {KEPT_MAX} are kept"
             );
             new.truncate(room);
         }
         let intended = Told::new(new.iter().map(|one| (&*one.name, one.is_quarantined)));
         let noted = self.note_looked_at(of, &intended).await?;
-        let heads = match definitions.add(workspace, &server.id, run, &new).await {
+        let heads = match definitions.add(run, &new).await {
             Ok(heads) => heads,
             // Nobody decides on a server that is no longer in the catalog.
             Err(StatementError::OwnerMissing { .. }) => Vec::new(),
@@ -217,7 +247,7 @@ impl Runs {
         ];
         for (kind, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
             let by = By::new(ActorKind::Run, of.run.to_text());
-            let event = event(kind, of.workspace, &of.server.id, by, names);
+            let event = event(kind, of.workspace, of.server, by, names);
             noted.push(self.control().note(event.of_run(of.run.to_text())).await?);
         }
         Ok(noted)
@@ -238,7 +268,7 @@ impl Shared {
             let id = run.id;
             let looking = async move {
                 let server = run.held_back().server(&alias).cloned()?;
-                let of = Of { workspace: &run.workspace, run: run.id, server: &server };
+                let of = Of::catalog(&run.workspace, run.id, &server);
                 let names = match runs.look_at_one(of, (&listed, None), &[]).await {
                     Ok(names) => names,
                     Err(error) => {
@@ -290,17 +320,19 @@ impl Told {
 fn event(
     kind: &'static str,
     workspace: &WorkspaceId,
-    server: &ServerId,
+    server: DefinitionsOf<'_>,
     by: By,
     names: &[String],
 ) -> AuditEvent<'static> {
     let told: Vec<_> =
         names.iter().take(NAMES_TOLD).map(|name| harmless(name, NAME_TOLD)).collect();
     let event = AuditEvent::new(kind, by).in_workspace(workspace);
-    event
-        .on(CatalogKind::Server.to_string(), server.to_string())
-        .with("names", told)
-        .with("count", names.len())
+    let event = event.on(CatalogKind::Server.to_string(), name_of(server).to_owned());
+    let event = match server {
+        DefinitionsOf::Catalog(..) => event,
+        DefinitionsOf::Live(file, _) => event.with("source", "live").with("file", file),
+    };
+    event.with("names", told).with("count", names.len())
 }
 
 fn by_digest(heads: Vec<DefinitionHead>) -> HashMap<String, DefinitionHead> {

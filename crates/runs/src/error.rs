@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use narthex_audit::AuditFull;
-use narthex_model::{AgentName, ErrorKind, ExecutorName, OverBudget, RunId, SessionId};
-use narthex_registry::MountFault;
+use narthex_model::{AgentName, Alias, ErrorKind, ExecutorName, OverBudget, RunId, SessionId};
+use narthex_registry::{LookError, MountFault};
 use narthex_resolve::Faults;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -151,6 +151,21 @@ pub enum RunError {
     /// The system has no randomness to give.
     #[error("the system has no randomness for a token")]
     Randomness(#[source] getrandom::Error),
+    /// A name that two servers have whose definitions are kept.
+    #[error(
+        "there is a server `{0}` in the catalog and one in the live configuration; say which is \
+         meant, with `source=catalog` or `source=live` (on the command line `--catalog` or `--live`)"
+    )]
+    TwoServers(String),
+    /// Nothing is kept of a live server.
+    #[error(
+        "the server `{0}` of the live configuration does not pin what it says; set \
+         `\"pinDefinitions\": true` in its entry"
+    )]
+    NotPinned(Alias),
+    /// What was decided is stored, and does not hold yet.
+    #[error("what was decided is kept, but does not hold yet; it is tried again until it does")]
+    NotYet(#[source] LookError),
     /// There is no such run.
     #[error("there is no run `{0}`")]
     Unknown(String),
@@ -224,7 +239,8 @@ impl RunError {
                 }
             }
             Self::Mount(_) | Self::Randomness(_) | Self::Folder { .. } => ErrorKind::Unavailable,
-            Self::NoExecutor(_) => ErrorKind::Conflict,
+            Self::NoExecutor(_) | Self::TwoServers(_) | Self::NotPinned(_) => ErrorKind::Conflict,
+            Self::NotYet(_) => ErrorKind::Unavailable,
             Self::TooMany(_) => ErrorKind::Exhausted,
             Self::Sockets(error) => error.kind,
             Self::Record(full) => full.kind(),

@@ -46,7 +46,7 @@ use std::{
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, CatalogError, Control, ControlError, KeyedLock};
 use narthex_gateway::{Gateway, RunView};
-use narthex_model::{McpClientId, RunEnd, RunId, ServerId, SessionId, WorkspaceId};
+use narthex_model::{McpClientId, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
 use narthex_store::{NewRest, Store};
 use narthex_vault::Vault;
@@ -66,7 +66,9 @@ pub use self::{
     claims::{Claimed, Claiming},
     costs::CostOf,
     create::Created,
-    definitions::{DefinitionPage, DefinitionReason, DefinitionVerdict, SeenDefinition},
+    definitions::{
+        DefinitionPage, DefinitionReason, DefinitionSource, DefinitionVerdict, SeenDefinition,
+    },
     direct::DirectServers,
     done::COMPLETED,
     driver::{Awaited, Creator},
@@ -81,8 +83,8 @@ pub use self::{
     watchdog::QUIET_MAX,
 };
 use self::{
-    claims::Claims, expiry::Expiries, kept::Kept, mounting::MountedRuns, resuming::Resting,
-    seen::Ending, shares::Copying, watchdog::Quiet,
+    claims::Claims, definitions::Decided, expiry::Expiries, kept::Kept, mounting::MountedRuns,
+    resuming::Resting, seen::Ending, shares::Copying, watchdog::Quiet,
 };
 
 /// The most runs at one time.
@@ -134,7 +136,9 @@ struct Shared {
     /// Changes whenever a run may wait for an executor.
     awaited: watch::Sender<()>,
     /// Held by whoever keeps new definitions of a server.
-    looking: KeyedLock<(WorkspaceId, ServerId)>,
+    looking: KeyedLock<String>,
+    /// When definitions of live servers were decided on, as far as that holds here.
+    decided: Decided,
     /// Sessions that are to go on by themselves.
     resting: Resting,
     /// Held by whoever begins a child of a session.
@@ -168,6 +172,7 @@ impl Runs {
             quiet: Quiet::default(),
             awaited: watch::Sender::new(()),
             looking: KeyedLock::default(),
+            decided: Decided::default(),
             resting: Resting::default(),
             spawning: KeyedLock::default(),
             claimed: Claims::default(),
@@ -225,6 +230,11 @@ impl Runs {
                 });
             }
             runs.shared.gateway.set_run_source(runs.shared.clone());
+            runs.shared.gateway.registry().set_pins(runs.shared.clone());
+            let (following, closing) = (runs.clone(), runs.control().closing());
+            runs.control().spawn(async move {
+                closing.run_until_cancelled(Box::pin(following.follow_decisions())).await;
+            });
             if runs.shared.options.shares.is_some() {
                 let (sweeping, closing) = (runs.clone(), runs.control().closing());
                 runs.control().spawn(async move {

@@ -26,7 +26,8 @@ pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, A
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::costs::{Cost, CostRows, CostSum, REPORTS_MAX};
 pub use objects::definitions::{
-    DefinitionHead, DefinitionRow, DefinitionState, Definitions, KnownDefinition, NewDefinition,
+    DefinitionHead, DefinitionRow, DefinitionState, Definitions, DefinitionsOf, KnownDefinition,
+    NewDefinition,
 };
 pub use objects::env_bindings::{EnvBindingRow, EnvBindings};
 pub use objects::events::{

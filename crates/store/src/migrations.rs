@@ -41,6 +41,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (32, "inboxes", include_str!("../migrations/0032_inboxes.sql")),
     (33, "turns", include_str!("../migrations/0033_turns.sql")),
     (34, "resting sessions", include_str!("../migrations/0034_resting_sessions.sql")),
+    (35, "live definitions", include_str!("../migrations/0035_live_definitions.sql")),
     (36, "given messages", include_str!("../migrations/0036_given_messages.sql")),
     (37, "suspended sessions", include_str!("../migrations/0037_suspended_sessions.sql")),
 ];

@@ -1,15 +1,16 @@
 //! The store: what is opened once and asked for objects.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, Definitions, EnvBindings,
-    EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients, OpenError,
-    Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens,
-    SessionRows, Shares, StatementError, SuspendedRows, TrafficRows, TrustedFiles, Webhooks,
-    WorkspaceRulesRows, Workspaces, connect, database::Database, open,
+    Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, Definitions, DefinitionsOf,
+    EnvBindings, EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients,
+    OpenError, Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags,
+    ServiceTokens, SessionRows, Shares, StatementError, SuspendedRows, TrafficRows, TrustedFiles,
+    Webhooks, WorkspaceRulesRows, Workspaces, connect, database::Database,
+    objects::definitions::live_decided, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -155,10 +156,19 @@ impl Store {
         ServiceTokens::new(&self.database)
     }
 
-    /// What servers of the catalog were seen to say of what they have.
+    /// What a server was seen to say of what it has.
     #[must_use]
-    pub fn definitions(&self) -> Definitions<'_> {
-        Definitions::new(&self.database)
+    pub fn definitions<'a>(&'a self, of: DefinitionsOf<'a>) -> Definitions<'a> {
+        Definitions::new(&self.database, of)
+    }
+
+    /// When somebody last decided on definitions of each server of a live configuration, by alias
+    /// and in milliseconds since 1970; 0 where nobody has.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn live_decided(&self, place: &str) -> Result<BTreeMap<String, i64>, StatementError> {
+        live_decided(&self.database, place).await
     }
 
     /// The MCP clients that are registered.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
+use narthex_registry::ServerKey;
 use narthex_view::ListKind;
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
@@ -19,7 +20,7 @@ use crate::{
     pipeline::own_alias,
     refusal::Refusal,
     route::declares_tasks,
-    run::{Held, ServerKey},
+    run::Held,
 };
 
 /// How many single resources one listener may follow, and how many tasks.
@@ -35,7 +36,9 @@ impl Shared {
         let is_server = |alias: &&Alias| !caller.run.is_built_in(alias);
         if let Some(alias) = own_alias(caller).filter(is_server) {
             let row = self.settled(&caller.run, alias).await?;
-            if row.facts.as_ref().is_some_and(|facts| facts.revision.is_modern()) {
+            let is_modern = row.facts.as_ref().is_some_and(|facts| facts.revision.is_modern());
+            // Of what is pinned more changes than its server knows.
+            if is_modern && !row.is_pinned() {
                 return self.forward(caller, Handling::Listen, request).await;
             }
         }
@@ -77,11 +80,16 @@ impl Shared {
             };
             routed.map(|(alias, original)| (uri.clone(), alias, Item::Resource(original)))
         };
-        // Where we answer for one server, it is a legacy one. A task of somebody else is as absent
-        // as one that never was.
+        // A task of somebody else is as absent as one that never was.
         let task = |shown: &Arc<str>| {
-            let is_anywhere = own_alias(caller).is_none();
-            let routed = self.tasks.route(caller.run.id, shown).filter(|_| is_anywhere);
+            let id = caller.run.id;
+            let routed = match own_alias(caller) {
+                Some(alias) => self
+                    .tasks
+                    .owns(id, &caller.run.key(alias), shown)
+                    .then(|| (alias.clone(), shown.clone())),
+                None => self.tasks.route(id, shown),
+            };
             routed.map(|(alias, id)| (shown.clone(), alias, Item::Task(id)))
         };
         let resources = filter.resources.iter().filter_map(resource);

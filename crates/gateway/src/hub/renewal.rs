@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use narthex_policy::{Item, Request};
+use narthex_registry::ServerKey;
 use narthex_upstream::Link;
 use narthex_wire::{Limits, LogLevel, Message, Raw, json::encode_string, method, rpc};
 
@@ -13,7 +14,6 @@ use crate::{
     gateway::Shared,
     links::{LinkKind, link_kind},
     refusal::Refusal,
-    run::ServerKey,
 };
 
 impl Shared {

@@ -3,19 +3,15 @@
 use std::sync::Arc;
 
 use narthex_model::Alias;
+use narthex_registry::ServerKey;
+use narthex_tasks::{TaskOwner, has_ended};
 use narthex_upstream::Link;
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, json::encode_string, method, rpc,
 };
 
 use super::{Change, FollowKey, Hub, Subject, follow::Followed};
-use crate::{
-    Endpoint, Session,
-    gateway::Shared,
-    links::LinkKind,
-    run::ServerKey,
-    tasks::{TaskOwner, has_ended},
-};
+use crate::{Endpoint, Session, gateway::Shared, links::LinkKind};
 
 impl Hub {
     /// Takes a modern server's word on a task to those who listen.

@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
+use narthex_registry::ServerKey;
 use narthex_upstream::{Inventory, Link, LinkEvent};
 use narthex_wire::{Message, method, rpc};
 use tokio::sync::mpsc;
 
-use super::LinkKind;
-use crate::{Endpoint, Session, gateway::Shared, run::ServerKey, session::OwnLink};
+use super::{LinkKind, OwnLink};
+use crate::{Endpoint, Session, gateway::Shared};
 
 /// Brings what a server says on a pooled link to the sessions that use it.
 pub(super) async fn hear(
@@ -60,7 +61,7 @@ impl Shared {
 impl OwnLink {
     async fn relist(&self, within: Duration) {
         if let Some(inventory) = Inventory::fetch_anew(&self.link, within).await {
-            self.lists(&Arc::new(inventory));
+            self.lists(inventory).await;
         }
     }
 }

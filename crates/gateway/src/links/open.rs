@@ -4,12 +4,24 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use narthex_model::{Alias, CallError, CallErrorKind};
-use narthex_registry::{FirstList, OpenError, ServerRow};
-use narthex_upstream::{ClientIdentity, Dialect, Inventory, LinkEvent};
+use narthex_registry::{FirstList, OpenError, PinnedList, ServerRow};
+use narthex_upstream::{ClientIdentity, Dialect, Inventory, Link, LinkEvent};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{EVENT_QUEUE, Lent};
-use crate::{RunView, gateway::Shared, refusal::Refusal, session::OwnLink};
+use crate::{RunView, gateway::Shared, refusal::Refusal};
+
+/// A link besides the registry's, and what the server lists on it (D12).
+#[derive(Debug)]
+pub(crate) struct OwnLink {
+    pub(crate) link: Arc<Link>,
+    /// What the server lists for a client with these capabilities, as far as it may be seen.
+    inventory: ArcSwap<Inventory>,
+    /// What it listed first on such a link, if the run is frozen to that.
+    first: Option<FirstList>,
+    /// What may be had of what it lists, if that is pinned.
+    pinned: Option<Arc<PinnedList>>,
+}
 
 impl Shared {
     /// Opens a link besides the shared one, and lists what there is for it.
@@ -53,9 +65,16 @@ impl Shared {
                     Some((run, alias)) => self.first_of(run, alias, &client, &inventory).await?,
                     None => None,
                 };
-                let own =
-                    OwnLink { link, inventory: ArcSwap::from_pointee(Inventory::default()), first };
-                own.lists(&inventory);
+                let pinned = match self.registry.pinned_list(row, &inventory).await {
+                    Ok(pinned) => pinned,
+                    Err(error) => {
+                        link.stop().await;
+                        let text = format!("server `{alias}` cannot be used: {error}; try again");
+                        return Err(Refusal::call(CallErrorKind::TransportError, text));
+                    }
+                };
+                let seen = first.as_ref().map_or(inventory.clone(), |first| first.of(&inventory));
+                let own = OwnLink { link, inventory: ArcSwap::new(seen), first, pinned };
                 return Ok((own, received));
             }
             Ok(Err(error)) => Refusal::from(error),
@@ -111,17 +130,20 @@ impl Shared {
 
 impl OwnLink {
     /// Notes what the server lists, as far as it may be seen.
-    pub(super) fn lists(&self, inventory: &Arc<Inventory>) {
-        self.inventory.store(match &self.first {
-            Some(first) => first.of(inventory),
-            None => inventory.clone(),
-        });
+    pub(super) async fn lists(&self, inventory: Inventory) {
+        match (&self.first, &self.pinned) {
+            (_, Some(pinned)) => pinned.lists(inventory).await,
+            (Some(first), None) => self.inventory.store(first.of(&Arc::new(inventory))),
+            (None, None) => self.inventory.store(Arc::new(inventory)),
+        }
     }
 
     /// `None` if the server is about to be another.
     pub(super) fn lend(&self) -> Option<Lent> {
         let link = self.link.enter()?;
-        Some(Lent { link, inventory: self.inventory.load_full() })
+        let own = || self.inventory.load_full();
+        let inventory = self.pinned.as_ref().map_or_else(own, |pinned| pinned.seen());
+        Some(Lent { link, inventory })
     }
 
     /// Whether another has to be opened in its place.

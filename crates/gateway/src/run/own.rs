@@ -7,34 +7,9 @@ use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::{
     ConnectionId, FirstLists, FirstVariants, Found, KeptFurther, Mount, MountFault, MountSet,
-    Registry, ServerRow, Snapshot,
+    Registry, ServerKey, ServerRow, Snapshot,
 };
 use tokio::sync::watch;
-
-/// Which server of all an alias stands for: several runs may each have one of the same alias.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ServerKey {
-    pub(crate) alias: Alias,
-    /// Set for a run's own. A mount has the same connection for as long as it lives, and no other
-    /// ever has its number.
-    own: Option<ConnectionId>,
-}
-
-impl ServerKey {
-    /// The server that all share under this alias, whatever it is connected by.
-    pub(crate) fn shared(alias: &Alias) -> Self {
-        Self { alias: alias.clone(), own: None }
-    }
-
-    pub(crate) fn own(alias: &Alias, connection: ConnectionId) -> Self {
-        Self { alias: alias.clone(), own: Some(connection) }
-    }
-
-    /// The connection of a run's own server.
-    pub(crate) fn connection(&self) -> Option<ConnectionId> {
-        self.own
-    }
-}
 
 /// What a run has mounted for itself.
 #[derive(Debug, Default)]
@@ -125,7 +100,10 @@ impl OwnServers {
 
     pub(super) fn key(&self, alias: &Alias) -> ServerKey {
         let own = self.keys.iter().find(|(own, _)| own == alias);
-        ServerKey { alias: alias.clone(), own: own.map(|(_, connection)| *connection) }
+        match own {
+            Some((_, connection)) => ServerKey::own(alias, *connection),
+            None => ServerKey::shared(alias),
+        }
     }
 
     /// Forgets what is made anew when somebody looks.

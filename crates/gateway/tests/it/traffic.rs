@@ -148,7 +148,7 @@ async fn o100_other_methods_are_refused_by_an_error() {
     let asked = request(&caller, "resources/read", params());
     let mut answering = limited.world.gateway.call(&caller, asked).await;
     let Some(Step::Answer(answer)) = answering.next().await else { panic!("no answer") };
-    let Answer { payload, status, retry_after } = answer;
+    let Answer { payload, status, retry_after, refused: _ } = answer;
     let wait = retry_after.unwrap().as_millis().try_into().unwrap();
     assert!(status == 429 && is_until_midnight(wait), "{status} {wait}");
     let answer: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();

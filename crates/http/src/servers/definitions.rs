@@ -1,14 +1,16 @@
-//! Definitions of servers of the catalog: shown with what changed in them, accepted and rejected.
+//! Definitions of servers of the catalog, and of live ones that pin them: shown with what changed in them, accepted and rejected.
 
 use std::{fmt, time::SystemTime};
 
 use bytes::Bytes;
 use http_body::Body;
 use narthex_model::{ErrorKind, Timestamp};
-use narthex_runs::{DefinitionHead, DefinitionState, DefinitionVerdict, SeenDefinition};
+use narthex_runs::{
+    DefinitionHead, DefinitionSource, DefinitionState, DefinitionVerdict, SeenDefinition,
+};
 use serde_json::{Value, json};
 
-use super::{Answered, Asked, ok};
+use super::{Answered, Asked, ok, query::Query};
 use crate::problem::Problem;
 
 impl Asked<'_> {
@@ -30,12 +32,14 @@ impl Asked<'_> {
     /// Those of a server, page by page.
     async fn list_definitions(&self) -> Answered {
         let (workspace, server) = (self.workspace()?, self.segment(1));
-        let query = self.query(&["state", "after", "limit"])?;
+        let query = self.query(&["state", "source", "after", "limit"])?;
+        let source = source(&query)?;
         let words = DefinitionState::ALL.map(DefinitionState::as_str);
         let word = query.word("state", &[&["all"], &words[..]].concat())?;
         let state = DefinitionState::ALL.into_iter().find(|state| state.as_str() == word);
         let page = (query.text("after"), query.limit()?);
-        let page = self.known_runs()?.definitions(&workspace, &server, state, page).await?;
+        let runs = self.known_runs()?;
+        let page = runs.definitions(&workspace, (&server, source), state, page).await?;
         let items: Vec<_> = page.items.iter().map(shown).collect();
         Ok(ok(&json!({ "items": items, "next": page.next })))
     }
@@ -45,7 +49,7 @@ impl Asked<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        self.query(&[])?;
+        let source = source(&self.query(&["source"])?)?;
         let (workspace, server) = (self.workspace()?, self.segment(1));
         if let Some(who) = self.principal.no_human() {
             let text = format!("only a human decides on definitions: {who}");
@@ -53,10 +57,18 @@ impl Asked<'_> {
         }
         let text = self.entry(body, &[]).await?;
         let (runs, decision) = (self.known_runs()?, (text.as_bytes(), verdict));
-        let decided = runs.definitions_decide(&workspace, &server, decision, &self.by()).await?;
+        let server = (&*server, source);
+        let decided = runs.definitions_decide(&workspace, server, decision, &self.by()).await?;
         let items: Vec<_> = decided.iter().map(head).collect();
         Ok(ok(&json!({ "items": items })))
     }
+}
+
+/// Which server is meant, where two may have the name.
+fn source(query: &Query) -> Result<Option<DefinitionSource>, Problem> {
+    let words = DefinitionSource::ALL.map(DefinitionSource::as_str);
+    let word = query.word("source", &[&["any"], &words[..]].concat())?;
+    Ok(DefinitionSource::ALL.into_iter().find(|source| source.as_str() == word))
 }
 
 fn head(head: &DefinitionHead) -> Value {

@@ -158,6 +158,7 @@ pub(crate) fn registry() -> Registry {
     };
     Registry::new(RegistryOptions {
         limits: Limits { message_bytes: MESSAGE_MAX },
+        has_pins: true,
         ..RegistryOptions::new(identity, BaseEnvironment::from_process())
     })
     .unwrap()

@@ -20,6 +20,11 @@ pub(super) async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Fail
     }
 }
 
+/// Whether there is somewhere to keep what servers say, for entries that pin it.
+pub(super) fn keeps_definitions(servers: &Servers) -> bool {
+    matches!(servers, Servers::Followed(options) if options.store.is_some())
+}
+
 /// How programs are held whose entry does not say.
 pub(super) fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
     let root = is_strict.then(config::workspace_root).transpose()?;

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use http::Method;
-use narthex_cli::{DecideArgs, ServersCommand, WorkspaceArgs};
+use narthex_cli::{DecideArgs, ServersCommand, SourceArgs, WorkspaceArgs};
 use narthex_model::{CatalogKind, ErrorKind};
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ pub(crate) async fn run(command: ServersCommand, context: Context) -> Result<Exi
         ServersCommand::Catalog(command) => {
             Box::pin(super::catalog::run(CatalogKind::Server, command, context)).await
         }
-        ServersCommand::Definitions { id, quarantined, place } => {
-            list(&id, quarantined, &place, &context).await
+        ServersCommand::Definitions { id, quarantined, source, place } => {
+            list((&id, source), quarantined, &place, &context).await
         }
         ServersCommand::Accept(args) => decide(&args, "accept", "quarantined", &context).await,
         ServersCommand::Reject(args) => decide(&args, "reject", "all", &context).await,
@@ -37,19 +37,28 @@ fn path(server: &str, place: &WorkspaceArgs) -> String {
     format!("{}/definitions", object_path(CatalogKind::Server, place, server))
 }
 
+/// Which server is meant, as the API has it.
+fn source(args: SourceArgs) -> &'static str {
+    match (args.live, args.catalog) {
+        (true, _) => "live",
+        (false, true) => "catalog",
+        (false, false) => "any",
+    }
+}
+
 async fn list(
-    server: &str,
+    (server, from): (&str, SourceArgs),
     is_quarantined: bool,
     place: &WorkspaceArgs,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let query = if is_quarantined { "?state=quarantined" } else { "" };
-    let path = format!("{}{query}", path(server, place));
+    let state = if is_quarantined { "quarantined" } else { "all" };
+    let path = format!("{}?state={state}&source={}", path(server, place), source(from));
     let items = waiting("asking the daemon", context, client.api_all(&path)).await?;
     let none = match is_quarantined {
         true => "No definition waits for somebody to look at it.",
-        false => "No run has listed anything of this server yet.",
+        false => "Nobody has listed anything of this server yet.",
     };
     let header = ["name", "kind", "state", "why", "digest", "first seen"];
     let code = table::list(&items, &header, row, none, context)?;
@@ -118,7 +127,8 @@ async fn decide(
 ) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     let path = path(&args.server, &args.place);
-    let asked = format!("{path}?state={state}");
+    let from = source(args.source);
+    let asked = format!("{path}?state={state}&source={from}");
     let mut items = waiting("asking the daemon", context, client.api_all(&asked)).await?;
     items.retain(|item| verb != "reject" || item["state"] != "rejected");
     let chosen = chosen(args, &items)?;
@@ -127,7 +137,8 @@ async fn decide(
     }
     let digests: Vec<_> = chosen.iter().map(|item| &item["digest"]).collect();
     let body = json!({ "digests": digests }).to_string();
-    let asked = client.api(ApiRequest::new(Method::POST, format!("{path}/{verb}")).entry(&body));
+    let path = format!("{path}/{verb}?source={from}");
+    let asked = client.api(ApiRequest::new(Method::POST, path).entry(&body));
     let decided = waiting("deciding", context, asked).await?;
     let text = format!("{verb}ed {} of the server {}", chosen.len(), args.server);
     output::told(&decided, &text, context.format)

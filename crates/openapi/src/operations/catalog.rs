@@ -60,12 +60,14 @@ const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/r
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get(DEFINITIONS, "definition_list", "Lists what a server says of its tools and the like")
-        .asks(&["definition_state", "after", "limit"])
+        .asks(&["definition_state", "definition_source", "after", "limit"])
         .gives("DefinitionPage"),
-    post(ACCEPT, "definition_accept", "Lets runs have definitions; humans only")
+    post(ACCEPT, "definition_accept", "Lets callers have definitions; humans only")
+        .asks(&["definition_source"])
         .takes("DefinitionChoice")
         .gives("DefinitionDecisions"),
-    post(REJECT, "definition_reject", "Keeps definitions from runs; humans only")
+    post(REJECT, "definition_reject", "Keeps definitions from callers; humans only")
+        .asks(&["definition_source"])
         .takes("DefinitionChoice")
         .gives("DefinitionDecisions"),
     get(SERVERS, "mcp_server_list", "Lists the servers of the catalog")

@@ -36,6 +36,7 @@ fn definition(
     let exposed = reader.exposed(fields, at).into();
     let gates = reader.gates(fields, at).into();
     let is_disabled = reader.flag(fields, at, "disabled").unwrap_or(false);
+    let pins_definitions = reader.pins_definitions(fields, at);
     let Some(wanted) = wanted(reader, fields, at) else {
         // The block is checked all the same, so that one look tells every fault.
         super::auth::read(reader, fields, at);
@@ -44,7 +45,7 @@ fn definition(
     let target = reader.target(fields, at, wanted, "url")?;
     let server = ServerDefinition::new(alias?, target);
     let server = ServerDefinition { timeout, mount_timeout, output, traffic, ..server };
-    Some(ServerDefinition { exposed, gates, is_disabled, ..server })
+    Some(ServerDefinition { exposed, gates, is_disabled, pins_definitions, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted> {
@@ -81,6 +82,14 @@ impl Reader<'_> {
         {
             self.warn(&at.key("name"), format!("ignored: the server's name is its key, `{key}`"));
         }
+    }
+
+    /// `pinDefinitions`: whether what the server says is held back when it changes (D10). A wrong
+    /// type is a fault in both documents: whoever wrote it wants to be safe.
+    pub(super) fn pins_definitions(&mut self, fields: &Fields, at: &Place) -> bool {
+        let keys = ["pinDefinitions", "pin_definitions"];
+        // All are read, so that none hides behind another.
+        keys.map(|key| self.flag(fields, at, key)).contains(&Some(true))
     }
 
     /// A boolean; anything else is told and taken as absent.

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The keys of an entry in both documents. The references are known only to be refused.
-pub(super) const ENTRY_KEYS: [&str; 29] = [
+pub(super) const ENTRY_KEYS: [&str; 31] = [
     "transport",
     "url",
     "command",
@@ -42,6 +42,8 @@ pub(super) const ENTRY_KEYS: [&str; 29] = [
     "resource_scopes",
     "prompt_scopes",
     "disabled",
+    "pinDefinitions",
+    "pin_definitions",
     "name",
     "valueRef",
     "clientIdRef",

@@ -6,7 +6,7 @@ use std::{
 };
 
 use narthex_model::{CallError, ServerState};
-use narthex_upstream::{Inventory, Link, LinkEvent, ServerFacts};
+use narthex_upstream::{Inventory, Link, LinkEvent};
 use narthex_wire::{Message, method};
 use tokio::{
     sync::mpsc,
@@ -16,6 +16,7 @@ use tokio::{
 use super::{
     Connection,
     open::{Fault, Opened},
+    pins::Seen,
 };
 use crate::{
     FirstSaid, Found, ServerEvent,
@@ -216,8 +217,8 @@ impl Life<'_> {
 
     /// Shows the server as ready and handles what it says by itself, until the link ends.
     async fn live(&self, opened: Opened, events: &mut mpsc::Receiver<LinkEvent>) -> End {
-        let Opened { link, dialect: _, inventory, is_stale } = opened;
-        self.connection.ready(self.shared, link.clone(), inventory);
+        let Opened { link, dialect: _, seen, is_stale } = opened;
+        self.connection.ready(self.shared, link.clone(), seen);
         let handling = async {
             if is_stale {
                 relist(self.shared, self.connection, &link).await;
@@ -269,16 +270,14 @@ impl Life<'_> {
 }
 
 impl Connection {
-    fn ready(&self, shared: &Shared, link: Arc<Link>, inventory: Inventory) {
-        let facts = Arc::new(link.facts().clone());
+    fn ready(&self, shared: &Shared, link: Arc<Link>, seen: Seen) {
         self.update(shared, |found| {
             found.state = ServerState::Ready;
             found.activity = None;
             found.error = None;
             found.is_asleep = false;
             found.attempt = 0;
-            self.listed(found, inventory, &facts);
-            found.facts = Some(facts);
+            self.listed(found, seen);
             found.link = Some(link);
             found.last_check = Some(SystemTime::now());
         });
@@ -286,18 +285,22 @@ impl Connection {
 
     /// Notes what the server lists now. Where it says something else than at first, whoever reads
     /// the log is told, once for each time that it is more.
-    fn listed(&self, found: &mut Found, inventory: Inventory, facts: &ServerFacts) {
-        found.inventory = Arc::new(inventory);
+    pub(super) fn listed(&self, found: &mut Found, seen: Seen) {
+        let Seen { inventory, facts, pinned } = seen;
+        let is_pinned = pinned.is_some();
+        found.inventory = inventory;
         found.inventory_version += 1;
-        // What is mounted for runs alone is looked at by them.
-        if !self.is_shown() {
+        found.facts = Some(facts.clone());
+        found.pinned = pinned;
+        // What is mounted for runs alone is looked at by them, and what is pinned was.
+        if !self.is_shown() || is_pinned {
             return;
         }
         let first = found.first.get_or_insert_with(|| {
-            let first = FirstSaid::new(&found.inventory, facts);
+            let first = FirstSaid::new(&found.inventory, &facts);
             Arc::new(first)
         });
-        let changed = first.changed(&found.inventory, facts);
+        let changed = first.changed(&found.inventory, &facts);
         if changed.len() > found.changed {
             let shown = changed.iter().take(CHANGED_TOLD).cloned().collect::<Vec<_>>().join(", ");
             tracing::warn!(
@@ -333,11 +336,15 @@ impl Connection {
     }
 }
 
-pub(crate) async fn relist(shared: &Shared, connection: &Connection, link: &Arc<Link>) {
+/// Reads the lists anew, and shows what may be had of them.
+pub(crate) async fn relist(shared: &Arc<Shared>, connection: &Arc<Connection>, link: &Arc<Link>) {
     let within = connection.settings.deadlines.list;
+    // What is pinned is listed and looked at in turns, so that the newest counts.
+    let turn = connection.turn_to_look().await;
     if let Some(inventory) = Inventory::fetch_anew(link, within).await {
+        let seen = connection.seen_anew(shared, inventory, link.facts(), turn.as_ref()).await;
         connection.update(shared, |found| {
-            connection.listed(found, inventory, link.facts());
+            connection.listed(found, seen);
             found.last_check = Some(SystemTime::now());
         });
     }

@@ -10,7 +10,7 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-use super::{Connection, changes};
+use super::{Connection, changes, pins::Seen};
 use crate::registry::Shared;
 
 /// How long a modern server may take to acknowledge that it will announce changes.
@@ -20,7 +20,8 @@ const ACKNOWLEDGE_DEADLINE: Duration = Duration::from_secs(1);
 pub(super) struct Opened {
     pub(super) link: Arc<Link>,
     pub(super) dialect: Dialect,
-    pub(super) inventory: Inventory,
+    /// What may be had of what it says.
+    pub(super) seen: Seen,
     /// The lists changed while they were read.
     pub(super) is_stale: bool,
 }
@@ -34,7 +35,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    fn new(kind: CallErrorKind, message: String) -> Self {
+    pub(super) fn new(kind: CallErrorKind, message: String) -> Self {
         Self { kind, message, is_forgotten: false }
     }
 }
@@ -88,8 +89,14 @@ impl Connection {
                 tracing::debug!(server.name = link.name(), "has not acknowledged its subscription");
             }
         }
-        match self.list(shared, &link, received).await {
-            Ok((inventory, is_stale)) => Ok(Opened { link, dialect, inventory, is_stale }),
+        let listed = match self.list(shared, &link, received).await {
+            Ok((inventory, is_stale)) => {
+                self.seen_first(shared, inventory, &link).await.map(|seen| (seen, is_stale))
+            }
+            Err(fault) => Err(fault),
+        };
+        match listed {
+            Ok((seen, is_stale)) => Ok(Opened { link, dialect, seen, is_stale }),
             Err(fault) => {
                 let is_forgotten = link.is_session_over();
                 link.stop().await;

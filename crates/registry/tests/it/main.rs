@@ -15,6 +15,8 @@ mod mounts;
 #[expect(dead_code, reason = "the upstream's tests, to which it belongs, use all of it")]
 mod peer;
 #[cfg(test)]
+mod pins;
+#[cfg(test)]
 mod servers;
 #[cfg(test)]
 mod simulation;

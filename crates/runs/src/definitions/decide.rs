@@ -10,7 +10,10 @@ use narthex_store::{DefinitionHead, DefinitionRow, DefinitionState, Definitions,
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{KEPT_MAX, event, judge};
+use super::{
+    KEPT_MAX, event, judge,
+    live::{DefinitionSource, KeptServer},
+};
 use crate::{RunError, Runs};
 
 /// A definition, with what a human has to know to decide on it.
@@ -47,28 +50,29 @@ struct DefinitionChoice {
 /// What somebody decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionVerdict {
-    /// Runs that begin from now on have it.
+    /// Runs that begin from now on have it, and callers of a live server have it at once.
     Accept,
     /// They do not, and it is not asked about any more.
     Reject,
 }
 
 impl Runs {
-    /// The first `limit` definitions of a server of the catalog after the one of the digest
-    /// `after`, which is empty for the beginning.
+    /// The first `limit` definitions of a server after the one of the digest `after`, which is empty
+    /// for the beginning. Without a source it is whichever has one of this name.
     ///
     /// # Errors
-    /// When there is no such workspace or server, or the store fails.
+    /// When there is no such workspace or server, both sources have one, it is a live one that pins
+    /// nothing, or the store fails.
     pub async fn definitions(
         &self,
         workspace: &WorkspaceId,
-        server: &str,
+        (server, source): (&str, Option<DefinitionSource>),
         state: Option<DefinitionState>,
         (after, limit): (&str, u32),
     ) -> Result<DefinitionPage, RunError> {
-        let server = self.catalogued(workspace, server).await?;
-        let definitions = self.store()?.definitions();
-        let mut heads = definitions.heads(workspace, &server).await.map_err(ControlError::Store)?;
+        let server = self.kept_server(workspace, server, source).await?;
+        let definitions = self.store()?.definitions(server.of());
+        let mut heads = definitions.heads().await.map_err(ControlError::Store)?;
         // Here, since databases differ in how they order texts.
         let key = |one: &DefinitionHead| (one.kind.clone(), one.name.clone(), one.digest.clone());
         heads.sort_by_cached_key(key);
@@ -78,34 +82,34 @@ impl Runs {
         let wanted: Vec<_> = wanted.take(limit.saturating_add(1)).collect();
         let mut items = Vec::new();
         for head in wanted.iter().take(limit) {
-            let found = definitions.find(workspace, &server, &head.digest).await;
+            let found = definitions.find(&head.digest).await;
             // It may have gone with its server meanwhile.
             let Some(row) = found.map_err(ControlError::Store)? else { continue };
-            let of = (workspace, &server);
-            items.push(seen(&definitions, of, row, &heads).await.map_err(ControlError::Store)?);
+            items.push(seen(&definitions, row, &heads).await.map_err(ControlError::Store)?);
         }
         let next = items.last().map(|last| last.head.digest.clone());
         Ok(DefinitionPage { items, next: next.filter(|_| wanted.len() > limit) })
     }
 
-    /// Decides on definitions of a server of the catalog, as a JSON document says it, all of them
-    /// or none; gives how they stand then. The caller is to be a human.
+    /// Decides on definitions of a server, as a JSON document says it, all of them or none; gives
+    /// how they stand then. Callers of a live server have it so when this returns. The caller is to
+    /// be a human.
     ///
     /// # Errors
-    /// When there is no such workspace or server, the document is faulty, it names a definition
+    /// As for [`Runs::definitions`], and when the document is faulty, it names a definition
     /// that is not there or that this is decided of, or that nobody could be shown, it cannot be
     /// recorded, or the store fails.
     pub async fn definitions_decide(
         &self,
         workspace: &WorkspaceId,
-        server: &str,
+        (server, source): (&str, Option<DefinitionSource>),
         (text, verdict): (&[u8], DefinitionVerdict),
         by: &By,
     ) -> Result<Vec<DefinitionHead>, RunError> {
-        let server = self.catalogued(workspace, server).await?;
+        let server = self.kept_server(workspace, server, source).await?;
         let choice = read(text)?;
-        let rows = self.chosen(workspace, &server, &choice, verdict).await?;
-        let (workspace, by) = (workspace.clone(), by.clone());
+        let rows = self.chosen(&server, &choice, verdict).await?;
+        let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
         let deciding = self.control().to_the_end(async move |control: Control| {
             let kind = match verdict {
                 DefinitionVerdict::Accept => kind::DEFINITION_ACCEPTED,
@@ -113,17 +117,13 @@ impl Runs {
             };
             let names: Vec<_> = rows.iter().map(|row| row.head.name.clone()).collect();
             let digests: Vec<_> = rows.iter().map(|row| row.head.digest.as_str()).collect();
-            let event = event(kind, &workspace, &server, by.clone(), &names);
+            let event = event(kind, &workspace, server.of(), by.clone(), &names);
             let noted = control.note(event.with("digests", digests.clone())).await?;
             let store = control.catalog_store(&workspace).await?;
-            let definitions = store.definitions();
+            let definitions = store.definitions(server.of());
             let decided = match verdict {
-                DefinitionVerdict::Accept => {
-                    definitions.accept(&workspace, &server, &digests, &by.id).await
-                }
-                DefinitionVerdict::Reject => {
-                    definitions.reject(&workspace, &server, &digests, &by.id).await
-                }
+                DefinitionVerdict::Accept => definitions.accept(&digests, &by.id).await,
+                DefinitionVerdict::Reject => definitions.reject(&digests, &by.id).await,
             };
             if !decided.map_err(ControlError::Store)? {
                 let text = "somebody has decided on one of them at the same time";
@@ -131,10 +131,13 @@ impl Runs {
                 return Err(CatalogError::Refused(vec![fault]).into());
             }
             noted.done().await;
-            let heads = definitions.heads(&workspace, &server).await;
-            Ok((digests.iter().map(|&one| one.to_owned()).collect::<HashSet<_>>(), heads))
+            let heads = definitions.heads().await;
+            let holds = runs.decided_on(&server).await;
+            let digests = digests.iter().map(|&one| one.to_owned()).collect::<HashSet<_>>();
+            Ok((digests, heads, holds))
         });
-        let (digests, heads) = deciding.await?;
+        let (digests, heads, holds) = deciding.await?;
+        holds?;
         let heads = heads.map_err(ControlError::Store)?;
         Ok(heads.into_iter().filter(|head| digests.contains(&head.digest)).collect())
     }
@@ -142,15 +145,14 @@ impl Runs {
     /// What was chosen, if all of it can be decided so.
     async fn chosen(
         &self,
-        workspace: &WorkspaceId,
-        server: &ServerId,
+        server: &KeptServer,
         choice: &DefinitionChoice,
         verdict: DefinitionVerdict,
     ) -> Result<Vec<DefinitionRow>, RunError> {
-        let definitions = self.store()?.definitions();
+        let definitions = self.store()?.definitions(server.of());
         let (mut rows, mut faults) = (Vec::new(), Vec::new());
         for (at, digest) in choice.digests.iter().enumerate() {
-            let found = definitions.find(workspace, server, digest).await;
+            let found = definitions.find(digest).await;
             let found = found.map_err(ControlError::Store)?;
             match found.map(|row| (fault(&row, verdict), row)) {
                 Some((None, row)) => rows.push(row),
@@ -170,19 +172,16 @@ impl Runs {
         }
     }
 
-    /// The id of a server that is in the catalog.
-    async fn catalogued(
+    /// The id of a server, if it is in the catalog.
+    pub(super) async fn catalogued(
         &self,
         workspace: &WorkspaceId,
         server: &str,
-    ) -> Result<ServerId, RunError> {
-        let kind = CatalogKind::Server;
+    ) -> Result<Option<ServerId>, RunError> {
         let store = self.control().catalog_store(workspace).await?;
-        let found = store.catalog(kind).find(workspace, server).await;
+        let found = store.catalog(CatalogKind::Server).find(workspace, server).await;
         let found = found.map_err(ControlError::Store)?;
-        let id = found.and_then(|row| ServerId::new(&row.id).ok());
-        let unknown = || CatalogError::Unknown { kind, id: server.chars().take(100).collect() };
-        Ok(id.ok_or_else(|| ControlError::from(unknown()))?)
+        Ok(found.and_then(|row| ServerId::new(&row.id).ok()))
     }
 }
 
@@ -224,7 +223,6 @@ fn read(text: &[u8]) -> Result<DefinitionChoice, RunError> {
 
 async fn seen(
     definitions: &Definitions<'_>,
-    (workspace, server): (&WorkspaceId, &ServerId),
     row: DefinitionRow,
     heads: &[DefinitionHead],
 ) -> Result<SeenDefinition, StatementError> {
@@ -237,7 +235,7 @@ async fn seen(
     let before = heads.iter().filter(is_before);
     let before = before.max_by_key(|one| (one.decided.as_ref().map(|(at, _)| *at), one.first_seen));
     let before = match before {
-        Some(before) => definitions.find(workspace, server, &before.digest).await?,
+        Some(before) => definitions.find(&before.digest).await?,
         None => None,
     };
     let difference = before.and_then(|before| judge::difference(&head.name, &before.text, &text));

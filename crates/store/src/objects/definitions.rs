@@ -1,8 +1,12 @@
-//! What servers of the catalog were seen to say of themselves and of what they have.
+//! What servers of the catalog, and those of live configurations whose entries ask for it, were seen
+//! to say of their tools, prompts, templates and resources, and of themselves.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
-use narthex_model::{RunId, ServerId, WorkspaceId};
+use narthex_model::{Alias, RunId, ServerId, WorkspaceId};
 
 use super::{ms, now_ms, optional_time, time};
 use crate::{
@@ -14,50 +18,157 @@ use crate::{
 /// After how long it is written down again that a definition is still there.
 const SEEN_AGAIN: Duration = Duration::from_secs(60 * 60);
 
-const HEADS: Statement = Statement {
-    name: "definitions.heads",
-    sql: "SELECT digest, kind, name, state, run, first_seen, last_seen, decided_at, decided_by \
-          FROM definitions WHERE workspace = $1 AND server = $2",
+/// The statements of a table, whose rows belong to what stands in the column `$owner`, and in it to
+/// a server.
+macro_rules! statements {
+    ($name:literal, $table:literal, $owner:literal) => {
+        Statements {
+            heads: Statement {
+                name: concat!($name, ".heads"),
+                sql: concat!(
+                    "SELECT digest, kind, name, state, run, first_seen, last_seen, decided_at, \
+                     decided_by FROM ",
+                    $table,
+                    " WHERE ",
+                    $owner,
+                    " = $1 AND server = $2"
+                ),
+            },
+            texts: Statement {
+                name: concat!($name, ".texts"),
+                sql: concat!(
+                    "SELECT kind, name, text FROM ",
+                    $table,
+                    " WHERE ",
+                    $owner,
+                    " = $1 \
+                     AND server = $2 AND state IN ('pinned', 'accepted') \
+                     ORDER BY decided_at DESC, first_seen DESC, digest"
+                ),
+            },
+            find: Statement {
+                name: concat!($name, ".find"),
+                sql: concat!(
+                    "SELECT digest, kind, name, state, run, first_seen, last_seen, decided_at, \
+                     decided_by, text, why FROM ",
+                    $table,
+                    " WHERE ",
+                    $owner,
+                    " = $1 \
+                     AND server = $2 AND digest = $3"
+                ),
+            },
+            other_tools: Statement {
+                name: concat!($name, ".other_tools"),
+                sql: concat!(
+                    "SELECT server, name FROM ",
+                    $table,
+                    " WHERE ",
+                    $owner,
+                    " = $1 \
+                     AND server <> $2 AND kind = 'tool' AND state IN ('pinned', 'accepted')"
+                ),
+            },
+            // Nothing, if it is there, or is to be pinned where another of its name is.
+            add: Statement {
+                name: concat!($name, ".add"),
+                sql: concat!(
+                    "INSERT INTO ",
+                    $table,
+                    " (",
+                    $owner,
+                    ", server, digest, kind, name, state, \
+                     text, why, run, first_seen, last_seen, decided_at, decided_by) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 0, '') \
+                     ON CONFLICT DO NOTHING"
+                ),
+            },
+            seen: Statement {
+                name: concat!($name, ".seen"),
+                sql: concat!(
+                    "UPDATE ",
+                    $table,
+                    " SET last_seen = $4 WHERE ",
+                    $owner,
+                    " = $1 \
+                     AND server = $2 AND digest = $3 AND last_seen < $4"
+                ),
+            },
+            accept: Statement {
+                name: concat!($name, ".accept"),
+                sql: concat!(
+                    "UPDATE ",
+                    $table,
+                    " SET state = 'accepted', decided_at = $4, \
+                     decided_by = $5 WHERE ",
+                    $owner,
+                    " = $1 AND server = $2 AND digest = $3 \
+                     AND state IN ('quarantined', 'rejected')"
+                ),
+            },
+            reject: Statement {
+                name: concat!($name, ".reject"),
+                sql: concat!(
+                    "UPDATE ",
+                    $table,
+                    " SET state = 'rejected', decided_at = $4, \
+                     decided_by = $5 WHERE ",
+                    $owner,
+                    " = $1 AND server = $2 AND digest = $3 \
+                     AND state <> 'rejected'"
+                ),
+            },
+        }
+    };
+}
+
+const CATALOG: Statements = statements!("definitions", "definitions", "workspace");
+const LIVE: Statements = statements!("live_definitions", "live_definitions", "place");
+const LIVE_DECIDED: Statement = Statement {
+    name: "live_definitions.decided",
+    sql: "SELECT server, MAX(decided_at) AS decided_at FROM live_definitions \
+          WHERE place = $1 GROUP BY server",
 };
-const TEXTS: Statement = Statement {
-    name: "definitions.texts",
-    sql: "SELECT kind, name, text FROM definitions \
-          WHERE workspace = $1 AND server = $2 AND state IN ('pinned', 'accepted') \
-          ORDER BY decided_at DESC, first_seen DESC, digest",
-};
-const FIND: Statement = Statement {
-    name: "definitions.find",
-    sql: "SELECT digest, kind, name, state, run, first_seen, last_seen, decided_at, decided_by, \
-          text, why FROM definitions WHERE workspace = $1 AND server = $2 AND digest = $3",
-};
-const OTHER_TOOLS: Statement = Statement {
-    name: "definitions.other_tools",
-    sql: "SELECT server, name FROM definitions WHERE workspace = $1 AND server <> $2 \
-          AND kind = 'tool' AND state IN ('pinned', 'accepted')",
-};
-/// Nothing, if it is there, or is to be pinned where another of its name is.
-const ADD: Statement = Statement {
-    name: "definitions.add",
-    sql: "INSERT INTO definitions (workspace, server, digest, kind, name, state, text, why, run, \
-          first_seen, last_seen, decided_at, decided_by) \
-          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 0, '') ON CONFLICT DO NOTHING",
-};
-const SEEN: Statement = Statement {
-    name: "definitions.seen",
-    sql: "UPDATE definitions SET last_seen = $4 \
-          WHERE workspace = $1 AND server = $2 AND digest = $3 AND last_seen < $4",
-};
-const ACCEPT: Statement = Statement {
-    name: "definitions.accept",
-    sql: "UPDATE definitions SET state = 'accepted', decided_at = $4, decided_by = $5 \
-          WHERE workspace = $1 AND server = $2 AND digest = $3 \
-          AND state IN ('quarantined', 'rejected')",
-};
-const REJECT: Statement = Statement {
-    name: "definitions.reject",
-    sql: "UPDATE definitions SET state = 'rejected', decided_at = $4, decided_by = $5 \
-          WHERE workspace = $1 AND server = $2 AND digest = $3 AND state <> 'rejected'",
-};
+
+/// What is done with a table of definitions.
+#[derive(Debug)]
+struct Statements {
+    heads: Statement,
+    texts: Statement,
+    find: Statement,
+    other_tools: Statement,
+    add: Statement,
+    seen: Statement,
+    accept: Statement,
+    reject: Statement,
+}
+
+/// Whose definitions are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefinitionsOf<'a> {
+    /// Those of a server of a workspace's catalog.
+    Catalog(&'a WorkspaceId, &'a ServerId),
+    /// Those of a server of a live configuration: the place of the entry, and its alias.
+    Live(&'a str, &'a Alias),
+}
+
+impl<'a> DefinitionsOf<'a> {
+    fn statements(self) -> &'static Statements {
+        match self {
+            Self::Catalog(..) => &CATALOG,
+            Self::Live(..) => &LIVE,
+        }
+    }
+
+    fn place(self) -> [Value<'a>; 2] {
+        match self {
+            Self::Catalog(workspace, server) => {
+                [Value::Text(workspace.as_str()), Value::Text(server.as_str())]
+            }
+            Self::Live(place, alias) => [Value::Text(place), Value::Text(alias.as_str())],
+        }
+    }
+}
 
 /// How a definition stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,40 +256,33 @@ pub struct NewDefinition {
     pub why_late: String,
 }
 
-/// Access to definitions.
+/// Access to the definitions of one server.
 #[derive(Debug, Clone, Copy)]
 pub struct Definitions<'a> {
     database: &'a Database,
+    of: DefinitionsOf<'a>,
 }
 
 impl<'a> Definitions<'a> {
-    pub(crate) fn new(database: &'a Database) -> Self {
-        Self { database }
+    pub(crate) fn new(database: &'a Database, of: DefinitionsOf<'a>) -> Self {
+        Self { database, of }
     }
 
-    /// Those of a server without their texts, in no order.
+    /// Without their texts, in no order.
     ///
     /// # Errors
     /// When the statement fails.
-    pub async fn heads(
-        &self,
-        workspace: &WorkspaceId,
-        server: &ServerId,
-    ) -> Result<Vec<DefinitionHead>, StatementError> {
-        let rows = self.database.read(HEADS, &place(workspace, server)).await?;
+    pub async fn heads(&self) -> Result<Vec<DefinitionHead>, StatementError> {
+        let rows = self.database.read(self.of.statements().heads, &self.of.place()).await?;
         rows.iter().map(head).collect()
     }
 
-    /// The texts that runs have of a server; what was decided on last comes first.
+    /// The texts that callers have; what was decided on last comes first.
     ///
     /// # Errors
     /// When the statement fails.
-    pub async fn texts(
-        &self,
-        workspace: &WorkspaceId,
-        server: &ServerId,
-    ) -> Result<Vec<KnownDefinition>, StatementError> {
-        let rows = self.database.read(TEXTS, &place(workspace, server)).await?;
+    pub async fn texts(&self) -> Result<Vec<KnownDefinition>, StatementError> {
+        let rows = self.database.read(self.of.statements().texts, &self.of.place()).await?;
         let known = |row: &Row| {
             let (kind, name, text) = (row.text("kind")?, row.text("name")?, row.text("text")?);
             Ok(KnownDefinition { kind, name, text })
@@ -186,18 +290,13 @@ impl<'a> Definitions<'a> {
         rows.iter().map(known).collect()
     }
 
-    /// One of a server.
+    /// One of them.
     ///
     /// # Errors
     /// When the statement fails.
-    pub async fn find(
-        &self,
-        workspace: &WorkspaceId,
-        server: &ServerId,
-        digest: &str,
-    ) -> Result<Option<DefinitionRow>, StatementError> {
-        let values = [&place(workspace, server)[..], &[Value::Text(digest)]].concat();
-        let rows = self.database.read(FIND, &values).await?;
+    pub async fn find(&self, digest: &str) -> Result<Option<DefinitionRow>, StatementError> {
+        let values = [&self.of.place()[..], &[Value::Text(digest)]].concat();
+        let rows = self.database.read(self.of.statements().find, &values).await?;
         let found = |row: &Row| {
             let (text, why) = (row.text("text")?, row.text("why")?);
             Ok(DefinitionRow { head: head(row)?, text, why })
@@ -205,16 +304,13 @@ impl<'a> Definitions<'a> {
         rows.first().map(found).transpose()
     }
 
-    /// The tools that runs have of the other servers of a workspace, each with its server.
+    /// The tools that callers have of the other servers of the workspace, or of the same place,
+    /// each with its server.
     ///
     /// # Errors
     /// When the statement fails.
-    pub async fn other_tools(
-        &self,
-        workspace: &WorkspaceId,
-        server: &ServerId,
-    ) -> Result<Vec<(String, String)>, StatementError> {
-        let rows = self.database.read(OTHER_TOOLS, &place(workspace, server)).await?;
+    pub async fn other_tools(&self) -> Result<Vec<(String, String)>, StatementError> {
+        let rows = self.database.read(self.of.statements().other_tools, &self.of.place()).await?;
         rows.iter().map(|row| Ok((row.text("server")?, row.text("name")?))).collect()
     }
 
@@ -225,8 +321,6 @@ impl<'a> Definitions<'a> {
     /// `OwnerMissing` if there is no such server, or when a statement fails.
     pub async fn add(
         &self,
-        workspace: &WorkspaceId,
-        server: &ServerId,
         run: RunId,
         new: &[NewDefinition],
     ) -> Result<Vec<DefinitionHead>, StatementError> {
@@ -244,7 +338,7 @@ impl<'a> Definitions<'a> {
                     Value::Text(&run),
                     Value::Integer(now),
                 ];
-                Step::new(ADD, [&place(workspace, server)[..], &own].concat())
+                Step::new(self.of.statements().add, [&self.of.place()[..], &own].concat())
             };
             if !one.is_quarantined {
                 steps.push(step(DefinitionState::Pinned, &one.why));
@@ -255,10 +349,11 @@ impl<'a> Definitions<'a> {
             }
         }
         if steps.is_empty() {
-            return self.heads(workspace, server).await;
+            return self.heads().await;
         }
-        let values = place(workspace, server).to_vec();
-        let rows = self.database.write_then_read(&steps, HEADS, values).await?;
+        let values = self.of.place().to_vec();
+        let rows =
+            self.database.write_then_read(&steps, self.of.statements().heads, values).await?;
         rows.unwrap_or_default().iter().map(head).collect()
     }
 
@@ -266,19 +361,14 @@ impl<'a> Definitions<'a> {
     ///
     /// # Errors
     /// When a statement fails.
-    pub async fn seen(
-        &self,
-        workspace: &WorkspaceId,
-        server: &ServerId,
-        heads: &[&DefinitionHead],
-    ) -> Result<(), StatementError> {
+    pub async fn seen(&self, heads: &[&DefinitionHead]) -> Result<(), StatementError> {
         let now = SystemTime::now();
         let mut all = Vec::new();
         for head in heads.iter().filter(|head| head.last_seen + SEEN_AGAIN < now) {
             let own = [Value::Text(&head.digest), Value::Integer(ms(now))];
-            all.push([&place(workspace, server)[..], &own].concat());
+            all.push([&self.of.place()[..], &own].concat());
         }
-        self.database.write_each(SEEN, &all).await
+        self.database.write_each(self.of.statements().seen, &all).await
     }
 
     /// Lets runs have these from now on, all of them or none. `false`, and nothing happens, if one
@@ -286,14 +376,8 @@ impl<'a> Definitions<'a> {
     ///
     /// # Errors
     /// When a statement fails.
-    pub async fn accept(
-        &self,
-        workspace: &WorkspaceId,
-        server: &ServerId,
-        digests: &[&str],
-        by: &str,
-    ) -> Result<bool, StatementError> {
-        self.decide(ACCEPT, (workspace, server), digests, by).await
+    pub async fn accept(&self, digests: &[&str], by: &str) -> Result<bool, StatementError> {
+        self.decide(self.of.statements().accept, digests, by).await
     }
 
     /// Lets no run have these from now on, all of them or none. `false`, and nothing happens, if
@@ -301,20 +385,13 @@ impl<'a> Definitions<'a> {
     ///
     /// # Errors
     /// When a statement fails.
-    pub async fn reject(
-        &self,
-        workspace: &WorkspaceId,
-        server: &ServerId,
-        digests: &[&str],
-        by: &str,
-    ) -> Result<bool, StatementError> {
-        self.decide(REJECT, (workspace, server), digests, by).await
+    pub async fn reject(&self, digests: &[&str], by: &str) -> Result<bool, StatementError> {
+        self.decide(self.of.statements().reject, digests, by).await
     }
 
     async fn decide(
         &self,
         statement: Statement,
-        (workspace, server): (&WorkspaceId, &ServerId),
         digests: &[&str],
         by: &str,
     ) -> Result<bool, StatementError> {
@@ -322,15 +399,11 @@ impl<'a> Definitions<'a> {
         let mut steps = Vec::new();
         for digest in digests {
             let own = [Value::Text(digest), Value::Integer(now), Value::Text(by)];
-            let values = [&place(workspace, server)[..], &own].concat();
+            let values = [&self.of.place()[..], &own].concat();
             steps.push(Step::must_change(statement, values));
         }
         self.database.write_steps(&steps).await
     }
-}
-
-fn place<'v>(workspace: &'v WorkspaceId, server: &'v ServerId) -> [Value<'v>; 2] {
-    [Value::Text(workspace.as_str()), Value::Text(server.as_str())]
 }
 
 fn head(row: &Row) -> Result<DefinitionHead, StatementError> {
@@ -348,4 +421,13 @@ fn head(row: &Row) -> Result<DefinitionHead, StatementError> {
         last_seen: time(row, "last_seen")?,
         decided: decided.map(|at| (at, by)),
     })
+}
+
+/// When somebody last decided on definitions of each live server of a place, in milliseconds.
+pub(crate) async fn live_decided(
+    database: &Database,
+    place: &str,
+) -> Result<BTreeMap<String, i64>, StatementError> {
+    let rows = database.read(LIVE_DECIDED, &[Value::Text(place)]).await?;
+    rows.iter().map(|row| Ok((row.text("server")?, row.integer("decided_at")?))).collect()
 }

@@ -1,8 +1,8 @@
 //! Definitions of servers: one text of a name is taken on trust, and humans decide on the others.
 
-use narthex_model::{CatalogKind, RunId, ServerId, WorkspaceId};
+use narthex_model::{Alias, CatalogKind, RunId, ServerId, WorkspaceId};
 use narthex_store::{
-    DefinitionHead, DefinitionState, NewDefinition, StatementError, Store, Workspace,
+    DefinitionHead, DefinitionState, DefinitionsOf, NewDefinition, StatementError, Store, Workspace,
 };
 use tokio::task::JoinSet;
 
@@ -14,6 +14,10 @@ fn run(number: u8) -> RunId {
 
 fn docs() -> ServerId {
     ServerId::new("docs").unwrap()
+}
+
+fn of<'a>(workspace: &'a WorkspaceId, server: &'a ServerId) -> DefinitionsOf<'a> {
+    DefinitionsOf::Catalog(workspace, server)
 }
 
 fn definition(digest: &str, name: &str) -> NewDefinition {
@@ -56,22 +60,22 @@ async fn s23_one_text_of_a_name_is_pinned() {
             let (store, here) = (stores[usize::from(number) % 2].clone(), here.clone());
             adding.spawn(async move {
                 let new = [definition(&format!("d{number:02}"), "echo")];
-                let heads = store.definitions().add(&here, &docs(), run(number), &new).await;
+                let heads = store.definitions(of(&here, &docs())).add(run(number), &new).await;
                 heads.unwrap().into_iter().find(|head| head.state == DefinitionState::Pinned)
             });
         }
         let pinned = adding.join_all().await;
         let first = pinned[0].clone().expect("somebody was the first");
         assert!(pinned.iter().all(|one| one.as_ref().is_some_and(|it| it.digest == first.digest)));
-        let heads = stores[1].definitions().heads(&here, &docs()).await.unwrap();
+        let heads = stores[1].definitions(of(&here, &docs())).heads().await.unwrap();
         let waiting = heads.iter().filter(|head| head.state == DefinitionState::Quarantined);
         assert_eq!((heads.len(), waiting.count()), (20, 19));
         let late = heads.iter().find(|head| head.digest != first.digest).unwrap();
-        let late = stores[0].definitions().find(&here, &docs(), &late.digest).await.unwrap();
+        let late = stores[0].definitions(of(&here, &docs())).find(&late.digest).await.unwrap();
         assert_eq!(late.unwrap().why, "late");
         // Seen once more it is not another one.
         let again = [definition(&first.digest, "echo")];
-        let heads = stores[0].definitions().add(&here, &docs(), run(99), &again).await.unwrap();
+        let heads = stores[0].definitions(of(&here, &docs())).add(run(99), &again).await.unwrap();
         assert_eq!(heads.len(), 20);
         let first = heads.iter().find(|head| head.state == DefinitionState::Pinned).unwrap();
         assert_ne!(first.run, run(99).to_text());
@@ -84,43 +88,79 @@ async fn d10_definitions_are_decided_together_and_go_with_their_server() {
     for place in Place::both() {
         let store = place.open().await;
         let (here, there) = (tenant(&store, "team").await, tenant(&store, "rival").await);
-        let definitions = store.definitions();
+        let (docs, mail) = (docs(), ServerId::new("mail").unwrap());
+        let definitions = store.definitions(of(&here, &docs));
         let waiting =
             |digest, name| NewDefinition { is_quarantined: true, ..definition(digest, name) };
         let new = [definition("a", "one"), waiting("b", "one"), waiting("c", "two")];
         for workspace in [&here, &there] {
-            definitions.add(workspace, &docs(), run(1), &new).await.unwrap();
+            store.definitions(of(workspace, &docs)).add(run(1), &new).await.unwrap();
         }
-        let all = async |of: &WorkspaceId| states(definitions.heads(of, &docs()).await.unwrap());
-        let accept = async |digests: &[&str]| {
-            definitions.accept(&here, &docs(), digests, "ada").await.unwrap()
+        let all = async |whose: &WorkspaceId| {
+            states(store.definitions(of(whose, &docs)).heads().await.unwrap())
         };
+        let accept = async |digests: &[&str]| definitions.accept(digests, "ada").await.unwrap();
         assert!(!accept(&["b", "x"]).await && !accept(&["b", "a"]).await);
         let before = [("a", "pinned"), ("b", "quarantined"), ("c", "quarantined")];
         assert_eq!(all(&here).await, told(&before));
         assert!(accept(&["b"]).await && !accept(&["b"]).await);
-        let texts = definitions.texts(&here, &docs()).await.unwrap();
+        let texts = definitions.texts().await.unwrap();
         let texts: Vec<_> = texts.iter().map(|one| one.text.as_str()).collect();
         assert_eq!(texts, ["text b", "text a"], "what was decided on last comes first");
-        assert!(definitions.reject(&here, &docs(), &["a", "c"], "ada").await.unwrap());
+        assert!(definitions.reject(&["a", "c"], "ada").await.unwrap());
         assert_eq!(
             all(&here).await,
             told(&[("a", "rejected"), ("b", "accepted"), ("c", "rejected")])
         );
         assert!(accept(&["c"]).await, "minds may be changed");
-        let found = definitions.find(&here, &docs(), "c").await.unwrap().unwrap();
+        let found = definitions.find("c").await.unwrap().unwrap();
         assert_eq!(found.head.decided.unwrap().1, "ada");
         assert_eq!(all(&there).await, told(&before));
-        let others = definitions.other_tools(&here, &ServerId::new("mail").unwrap()).await.unwrap();
+        let others = store.definitions(of(&here, &mail)).other_tools().await.unwrap();
         assert_eq!(others.len(), 2);
-        assert!(definitions.other_tools(&here, &docs()).await.unwrap().is_empty());
+        assert!(definitions.other_tools().await.unwrap().is_empty());
 
         let rows = store.catalog(CatalogKind::Server);
         let row = rows.find(&here, "docs").await.unwrap().unwrap();
         assert!(rows.delete(&here, &row).await.unwrap());
         assert!(all(&here).await.is_empty());
-        let gone = definitions.add(&here, &docs(), run(1), &new).await;
+        let gone = definitions.add(run(1), &new).await;
         assert!(matches!(gone, Err(StatementError::OwnerMissing { .. })), "{gone:?}");
         assert_eq!(all(&there).await.len(), 3);
+    }
+}
+
+/// D10, S23: definitions of live servers are those of their place and their alias, whatever the
+/// catalog has, and one text of a name is taken on trust.
+#[tokio::test]
+async fn d10_definitions_of_live_servers_are_those_of_their_place() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let (here, docs) = (tenant(&store, "team").await, docs());
+        let [alias, mail] = ["docs", "mail"].map(|name| Alias::new(name).unwrap());
+        let live = store.definitions(DefinitionsOf::Live("/a/mcp.json", &alias));
+        let beside = store.definitions(DefinitionsOf::Live("/a/mcp.json", &mail));
+        let elsewhere = store.definitions(DefinitionsOf::Live("/b/mcp.json", &alias));
+        let new = [definition("a", "one"), definition("b", "one")];
+        let heads = live.add(run(1), &new).await.unwrap();
+        let before = [("a", "pinned"), ("b", "quarantined")];
+        assert_eq!(states(heads), told(&before));
+        for other in [elsewhere, store.definitions(of(&here, &docs))] {
+            assert!(other.heads().await.unwrap().is_empty());
+            other.add(run(1), &new[1..]).await.unwrap();
+            assert_eq!(states(other.heads().await.unwrap()), told(&[("b", "pinned")]));
+        }
+        assert_eq!(beside.other_tools().await.unwrap(), [("docs".to_owned(), "one".to_owned())]);
+        let decided = async |place: &str| store.live_decided(place).await.unwrap();
+        assert_eq!(decided("/a/mcp.json").await.get("docs"), Some(&0));
+        assert!(live.accept(&["b"], "ada").await.unwrap());
+        assert!(live.reject(&["a"], "ada").await.unwrap());
+        assert_eq!(
+            states(live.heads().await.unwrap()),
+            told(&[("a", "rejected"), ("b", "accepted")])
+        );
+        assert!(decided("/a/mcp.json").await["docs"] > 0);
+        assert_eq!(decided("/b/mcp.json").await["docs"], 0);
+        assert!(decided("/c/mcp.json").await.is_empty());
     }
 }

@@ -9,7 +9,7 @@ use std::{path::Path, time::SystemTime};
 
 use fs_err as fs;
 use narthex_model::{CatalogKind, EnvName, RunId, SecretName, ServerId, SessionId};
-use narthex_store::{EventFilter, EventsOf, Store};
+use narthex_store::{DefinitionsOf, EventFilter, EventsOf, Store};
 
 use crate::support::{Place, id, set};
 
@@ -182,8 +182,9 @@ async fn check_clients(store: &Store, version: u32) {
 
 /// The definitions that a store of a version had.
 async fn check_definitions(store: &Store, version: u32) {
-    let docs = ServerId::new("docs").unwrap();
-    let definitions = store.definitions().texts(&id("team"), &docs).await.unwrap();
+    let (team, docs) = (id("team"), ServerId::new("docs").unwrap());
+    let definitions =
+        store.definitions(DefinitionsOf::Catalog(&team, &docs)).texts().await.unwrap();
     let names: Vec<_> = definitions.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, if version >= 23 { vec!["read_file"] } else { vec![] });
 }
@@ -196,6 +197,7 @@ async fn check_events(store: &Store, version: u32) {
     let kept = kept.map(|kept| (kept.sealed, kept.by));
     let wanted = (version >= 37).then(|| ("c2VhbGVk".to_owned(), "admin".to_owned()));
     assert_eq!(kept, wanted);
+    check_live_definitions(store, version).await;
     let team = store.workspaces().find(&id("team")).await.unwrap().unwrap();
     assert_eq!(team.settings.events_kept_days, if version >= 20 { 7 } else { 30 });
     assert_eq!(team.settings.runtime_requests, version < 31);
@@ -246,6 +248,13 @@ async fn check_outbound(store: &Store, version: u32) {
 }
 
 /// The session that was to go on in a store of a version.
+/// What a store of a version had of live servers.
+async fn check_live_definitions(store: &Store, version: u32) {
+    let decided = store.live_decided("/a/mcp.json").await.unwrap();
+    let expected = [("docs".to_owned(), 1_790_000_000_000)];
+    assert_eq!(decided, if version >= 35 { expected.into() } else { [].into() });
+}
+
 async fn check_resting(store: &Store, version: u32) {
     let resting = store.resting().due(SystemTime::now(), 9).await.unwrap();
     let found: Vec<_> = resting.iter().map(|one| (one.rest.sealed.as_str(), one.tries)).collect();

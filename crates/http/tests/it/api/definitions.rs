@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use narthex_model::{Role, RunId, ServerId, WorkspaceId};
-use narthex_store::{NewDefinition, Store};
+use narthex_store::{DefinitionsOf, NewDefinition, Store};
 use narthex_testkit::fixture::{Options, Running};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -62,8 +62,9 @@ pub(super) async fn has_seen(api: &Api, digest: &Value) {
     };
     let (workspace, server) = (WorkspaceId::default(), ServerId::new("docs").unwrap());
     let run = RunId::parse("run_0a1b2c3d4e5f").unwrap();
-    let definitions = api.control.store().unwrap().definitions();
-    definitions.add(&workspace, &server, run, &[new]).await.unwrap();
+    let store = api.control.store().unwrap();
+    let definitions = store.definitions(DefinitionsOf::Catalog(&workspace, &server));
+    definitions.add(run, &[new]).await.unwrap();
 }
 
 async fn named_echo(api: &Api, state: &str) -> Vec<Value> {

@@ -1,27 +1,17 @@
-//! Which server made which task, and under which id its client knows it.
-//!
-//! Task ids are the servers' own. At the aggregated endpoint the ids of two servers may be equal:
-//! the later task then has another id there, by table, like a resource whose URI two servers list.
-
-mod awake;
-mod owner;
+//! The table of tasks.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use narthex_model::Alias;
+use narthex_model::{Alias, RunId};
 use narthex_policy::Origin;
+use narthex_registry::ServerKey;
 use narthex_upstream::Link;
 use narthex_wire::Raw;
 
-use self::awake::Awake;
-pub(crate) use self::{
-    awake::{expire, has_ended},
-    owner::{TaskOwner, with_id},
-};
-use crate::{RunId, run::ServerKey};
+use crate::awake::{Awake, has_ended};
 
 /// How many tasks are remembered; the oldest are forgotten first.
 const TASKS_MAX: usize = 10_000;
@@ -30,7 +20,7 @@ const ID_MAX: usize = 4096;
 
 /// The routes of live tasks. Touched only by what starts, polls or tells of a task.
 #[derive(Debug, Default)]
-pub(crate) struct TaskRoutes(Mutex<Table>);
+pub struct TaskRoutes(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
@@ -54,13 +44,7 @@ impl TaskRoutes {
     }
 
     /// Remembers that a server made a task for a run.
-    pub(crate) fn learn(
-        &self,
-        run: RunId,
-        task: &str,
-        server: &ServerKey,
-        origin: Option<&Arc<Origin>>,
-    ) {
+    pub fn learn(&self, run: RunId, task: &str, server: &ServerKey, origin: Option<&Arc<Origin>>) {
         let alias = &server.alias;
         if task.len() > ID_MAX {
             tracing::warn!(server.name = %alias, "gave a task an id of over {ID_MAX} bytes");
@@ -84,13 +68,7 @@ impl TaskRoutes {
     }
 
     /// Keeps a server awake for a task that it has just made, and that is known.
-    pub(crate) fn keep_awake(
-        &self,
-        run: RunId,
-        task: Raw<'_>,
-        server: &ServerKey,
-        link: &Arc<Link>,
-    ) {
+    pub fn keep_awake(&self, run: RunId, task: Raw<'_>, server: &ServerKey, link: &Arc<Link>) {
         let Some(id) = task.get("taskId").and_then(Raw::as_str) else { return };
         let id: Arc<str> = id.as_ref().into();
         let mut table = self.table();
@@ -102,7 +80,7 @@ impl TaskRoutes {
 
     /// Hears how a task of a server stands, by its own id: one that has ended keeps it awake no
     /// longer.
-    pub(crate) fn heard(&self, server: &ServerKey, id: Option<Raw<'_>>, status: Option<Raw<'_>>) {
+    pub fn heard(&self, server: &ServerKey, id: Option<Raw<'_>>, status: Option<Raw<'_>>) {
         let Some(id) = id.and_then(Raw::as_str) else { return };
         let key = (server.clone(), Arc::from(id.as_ref()));
         let mut table = self.table();
@@ -114,48 +92,53 @@ impl TaskRoutes {
     }
 
     /// Hears that there is a result of a task.
-    pub(crate) fn has_result(&self, server: &ServerKey, id: Option<Raw<'_>>) {
+    pub fn has_result(&self, server: &ServerKey, id: Option<Raw<'_>>) {
         if let Some(id) = id.and_then(Raw::as_str) {
             self.table().awake.remove(&(server.clone(), Arc::from(id.as_ref())));
         }
     }
 
     /// Lets servers sleep whose tasks have expired, or were lost with their link.
-    fn expire(&self) {
+    pub fn expire(&self) {
         self.table().awake.retain(|_, awake| !awake.is_over());
     }
 
     /// The server that made the task which a run's clients know by this id at the aggregated
     /// endpoint, and the server's own id.
-    pub(crate) fn route(&self, run: RunId, shown: &str) -> Option<(Alias, Arc<str>)> {
+    #[must_use]
+    pub fn route(&self, run: RunId, shown: &str) -> Option<(Alias, Arc<str>)> {
         self.table().routes.get(&(run, Arc::from(shown))).cloned()
     }
 
     /// What a run's clients know a task by at the aggregated endpoint; `None` if the server made
     /// it for somebody else, or never.
-    pub(crate) fn shown(&self, run: RunId, server: &ServerKey, id: &str) -> Option<Arc<str>> {
+    #[must_use]
+    pub fn shown(&self, run: RunId, server: &ServerKey, id: &str) -> Option<Arc<str>> {
         self.table().shown.get(&(run, server.clone(), Arc::from(id))).cloned()
     }
 
     /// The call that made a task, if that required a grant.
-    pub(crate) fn origin(&self, run: RunId, server: &ServerKey, id: &str) -> Option<Arc<Origin>> {
+    #[must_use]
+    pub fn origin(&self, run: RunId, server: &ServerKey, id: &str) -> Option<Arc<Origin>> {
         self.table().origins.get(&(run, server.clone(), Arc::from(id))).cloned()
     }
 
     /// Whether a server made a task for this run.
-    pub(crate) fn owns(&self, run: RunId, server: &ServerKey, id: &str) -> bool {
+    #[must_use]
+    pub fn owns(&self, run: RunId, server: &ServerKey, id: &str) -> bool {
         self.shown(run, server, id).is_some()
     }
 
     /// The servers that made tasks for a run.
-    pub(crate) fn servers(&self, run: RunId) -> BTreeSet<Alias> {
+    #[must_use]
+    pub fn servers(&self, run: RunId) -> BTreeSet<Alias> {
         let table = self.table();
         let its = table.order.iter().filter(|(of, _, _)| *of == run);
         its.map(|(_, server, _)| server.alias.clone()).collect()
     }
 
     /// Forgets the tasks of a run that has ended.
-    pub(crate) fn forget(&self, run: RunId) {
+    pub fn forget(&self, run: RunId) {
         let mut table = self.table();
         table.routes.retain(|(of, _), _| *of != run);
         table.shown.retain(|(of, _, _), _| *of != run);
@@ -166,7 +149,8 @@ impl TaskRoutes {
 
     /// Whether a state that a server tells a run's client on a link of the client's own is about
     /// somebody else's task. Of a task that nobody has yet, the answer may be on its way.
-    pub(crate) fn is_anothers(&self, run: RunId, server: &ServerKey, id: &str) -> bool {
+    #[must_use]
+    pub fn is_anothers(&self, run: RunId, server: &ServerKey, id: &str) -> bool {
         let table = self.table();
         let is_it = |(_, of, other): &Owned| of == server && **other == *id;
         !table.shown.contains_key(&(run, server.clone(), Arc::from(id)))
@@ -202,7 +186,10 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RunToken;
+
+    fn run(number: u8) -> RunId {
+        RunId::new([number; RunId::BYTES])
+    }
 
     fn server(name: &str) -> ServerKey {
         ServerKey::shared(&Alias::new(name).unwrap())
@@ -212,16 +199,16 @@ mod tests {
     #[test]
     fn s18_tasks_belong_to_their_run() {
         let routes = TaskRoutes::default();
-        let (mine, other) = (RunToken::generate().unwrap(), RunToken::generate().unwrap());
+        let (mine, other) = (run(1), run(2));
         let git = server("git");
-        routes.learn(mine.run_id(), "t0", &git, None);
-        assert_eq!(routes.route(mine.run_id(), "t0"), Some((git.alias.clone(), "t0".into())));
-        assert_eq!(routes.route(other.run_id(), "t0"), None);
-        assert!(!routes.owns(other.run_id(), &git, "t0"));
+        routes.learn(mine, "t0", &git, None);
+        assert_eq!(routes.route(mine, "t0"), Some((git.alias.clone(), "t0".into())));
+        assert_eq!(routes.route(other, "t0"), None);
+        assert!(!routes.owns(other, &git, "t0"));
         for n in 0..=TASKS_MAX {
-            routes.learn(mine.run_id(), &format!("n{n}"), &git, None);
+            routes.learn(mine, &format!("n{n}"), &git, None);
         }
-        assert_eq!(routes.route(mine.run_id(), "t0"), None);
+        assert_eq!(routes.route(mine, "t0"), None);
         let table = routes.table();
         assert_eq!([table.routes.len(), table.shown.len()], [TASKS_MAX; 2]);
     }
@@ -231,7 +218,7 @@ mod tests {
     #[test]
     fn e79_equal_ids_of_two_servers_stay_apart() {
         let routes = TaskRoutes::default();
-        let (run, other) = (RunToken::generate().unwrap().run_id(), RunToken::generate().unwrap());
+        let (run, other) = (run(1), run(2));
         let (one, two) = (server("one"), server("two"));
         routes.learn(run, "mcp__two__t", &one, None);
         for server in [&one, &two, &one] {
@@ -244,13 +231,13 @@ mod tests {
         );
         let shown = routes.shown(run, &two, "t").unwrap();
         assert_eq!(routes.route(run, &shown), Some((two.alias.clone(), "t".into())));
-        routes.learn(other.run_id(), "t", &two, None);
-        assert_eq!(routes.shown(other.run_id(), &two, "t").as_deref(), Some("t"));
+        routes.learn(other, "t", &two, None);
+        assert_eq!(routes.shown(other, &two, "t").as_deref(), Some("t"));
         assert_eq!(routes.servers(run), [one.alias, two.alias.clone()].into());
         // What ends with its run leaves nothing, and others keep theirs.
         routes.forget(run);
         assert_eq!((routes.route(run, "t"), routes.servers(run).len()), (None, 0));
-        assert_eq!(routes.shown(other.run_id(), &two, "t").as_deref(), Some("t"));
+        assert_eq!(routes.shown(other, &two, "t").as_deref(), Some("t"));
         let table = routes.table();
         assert_eq!([table.routes.len(), table.shown.len(), table.order.len()], [1; 3]);
     }

@@ -2,23 +2,20 @@
 
 use std::{sync::Arc, time::Duration};
 
+use narthex_model::RunId;
 use narthex_upstream::{KeptAwake, Link};
 use narthex_wire::Raw;
-use tokio::time::{Instant, MissedTickBehavior, interval};
-
-use crate::{RunId, gateway::Shared};
+use tokio::time::Instant;
 
 /// How long after the last word of it a task keeps its server awake: not for ever, where the server
 /// tells of no end and nobody asks.
 const AWAKE_MAX: Duration = Duration::from_secs(60 * 60);
-/// How often tasks are looked for that keep nobody awake any more.
-const SWEEP: Duration = Duration::from_secs(30);
 
 /// A task that runs.
 #[derive(Debug)]
-pub(super) struct Awake {
+pub(crate) struct Awake {
     /// Whose it is.
-    pub(super) run: RunId,
+    pub(crate) run: RunId,
     link: KeptAwake,
     /// When the server may forget it; `None` if it never does.
     expires: Option<Instant>,
@@ -27,7 +24,7 @@ pub(super) struct Awake {
 
 impl Awake {
     /// From the words with which a server on this link started it.
-    pub(super) fn new(run: RunId, task: Raw<'_>, link: &Arc<Link>) -> Self {
+    pub(crate) fn new(run: RunId, task: Raw<'_>, link: &Arc<Link>) -> Self {
         let now = Instant::now();
         // Each revision has a name of its own for it; both count milliseconds.
         let ttl = ["ttlMs", "ttl"].into_iter().find_map(|name| task.get(name)?.as_u64());
@@ -38,32 +35,20 @@ impl Awake {
     }
 
     /// It still runs.
-    pub(super) fn renew(&mut self) {
+    pub(crate) fn renew(&mut self) {
         let most = Instant::now() + AWAKE_MAX;
         self.until = self.expires.map_or(most, |expires| expires.min(most));
     }
 
     /// Whether it keeps nobody awake any more.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.until <= Instant::now() || self.link.closed().is_cancelled()
     }
 }
 
 /// Whether a task in this state will not change any more.
-pub(crate) fn has_ended(status: Option<Raw<'_>>) -> bool {
+#[must_use]
+pub fn has_ended(status: Option<Raw<'_>>) -> bool {
     let status = status.and_then(Raw::as_str);
     matches!(status.as_deref(), Some("completed" | "failed" | "cancelled"))
-}
-
-/// Lets servers sleep whose tasks have expired without a word.
-pub(crate) async fn expire(shared: Arc<Shared>) {
-    let mut ticks = interval(SWEEP);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            biased;
-            () = shared.shutdown.cancelled() => return,
-            _ = ticks.tick() => shared.tasks.expire(),
-        }
-    }
 }

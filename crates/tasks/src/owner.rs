@@ -3,33 +3,37 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
+use narthex_model::RunId;
 use narthex_policy::Origin;
+use narthex_registry::ServerKey;
 use narthex_upstream::Link;
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, method, with_member};
 
-use super::TaskRoutes;
-use crate::{RunId, run::ServerKey};
+use crate::TaskRoutes;
 
 /// Where messages name the task that they belong to (2025-11-25).
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// Who owns the tasks that a server makes for one caller.
 #[derive(Debug)]
-pub(crate) struct TaskOwner {
-    pub(crate) routes: Arc<TaskRoutes>,
-    pub(crate) server: ServerKey,
-    pub(crate) run: RunId,
+pub struct TaskOwner {
+    /// The tasks of all callers.
+    pub routes: Arc<TaskRoutes>,
+    /// The server.
+    pub server: ServerKey,
+    /// The run of the caller.
+    pub run: RunId,
     /// Whether the caller knows ids that the gateway may have changed.
-    pub(crate) is_aggregated: bool,
+    pub is_aggregated: bool,
     /// The tool that is called now, if one is.
-    pub(crate) tool: Option<Arc<str>>,
+    pub tool: Option<Arc<str>>,
     /// The call of it, if that required a grant.
-    pub(crate) origin: Option<Arc<Origin>>,
+    pub origin: Option<Arc<Origin>>,
 }
 
 impl TaskOwner {
     /// Takes a result: learns of the task that it starts, and writes what the caller may see.
-    pub(crate) fn answered(
+    pub fn answered(
         &self,
         asked: &str,
         result: &Message,
@@ -76,7 +80,8 @@ impl TaskOwner {
     }
 
     /// Those of the tasks that a server lists which are the caller's, and what it knows them by.
-    pub(crate) fn own<'a>(&self, tasks: &[Raw<'a>]) -> Vec<(Raw<'a>, Arc<str>)> {
+    #[must_use]
+    pub fn own<'a>(&self, tasks: &[Raw<'a>]) -> Vec<(Raw<'a>, Arc<str>)> {
         let own = |task: &Raw<'a>| {
             let id = task.get("taskId").and_then(Raw::as_str)?;
             self.routes.heard(&self.server, task.get("taskId"), task.get("status"));
@@ -102,7 +107,7 @@ impl TaskOwner {
     }
 
     /// The same where a message only belongs to a task: what else has an id may be the client's.
-    pub(crate) fn rename_related(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
+    pub fn rename_related(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
         let related = message.meta_value(RELATED_TASK).filter(|_| self.is_aggregated);
         if let Some(related) = related
             && let Some(shown) = self.changed(related.get("taskId"))
@@ -119,7 +124,8 @@ impl TaskOwner {
 
     /// A state that the server tells by itself (2025-11-25), as the caller may see it. On a link of
     /// the caller's own it may come before the answer that says that there is such a task.
-    pub(crate) fn told(&self, state: &Message, is_own_link: bool) -> Option<Payload> {
+    #[must_use]
+    pub fn told(&self, state: &Message, is_own_link: bool) -> Option<Payload> {
         let id = state.get("taskId").and_then(Raw::as_str)?;
         self.routes.heard(&self.server, state.get("taskId"), state.get("status"));
         if !self.routes.owns(self.run, &self.server, &id) {
@@ -135,7 +141,7 @@ impl TaskOwner {
     }
 
     /// Puts the server's own id in what a client sends for one of its tasks.
-    pub(crate) fn restore(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
+    pub fn restore(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
         let related = message.meta_value(RELATED_TASK).filter(|_| self.is_aggregated);
         let Some(related) = related else { return };
         let id = related.get("taskId").and_then(Raw::as_str);
@@ -149,7 +155,8 @@ impl TaskOwner {
 }
 
 /// A task, or the name of one, under another id.
-pub(crate) fn with_id(task: Raw<'_>, id: &str) -> Cow<'static, [u8]> {
+#[must_use]
+pub fn with_id(task: Raw<'_>, id: &str) -> Cow<'static, [u8]> {
     let whole = Bytes::copy_from_slice(task.as_bytes());
     with_member(&whole, "taskId", id).to_vec().into()
 }

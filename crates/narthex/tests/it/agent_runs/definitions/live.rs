@@ -1,0 +1,243 @@
+//! The same of servers of the live configuration whose entries pin what they say.
+
+use hyper::StatusCode;
+use narthex_testkit::fixture::Running;
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        HOME,
+        freezing::{Seen, all_kinds, fixture},
+    },
+    CANARY, LIST, OF_DOCS, echo, everywhere_held_back, everywhere_there, told,
+};
+use crate::{
+    runs::Operator,
+    world::{SOON, Stream, World, call, initialize, legacy},
+};
+
+/// A daemon with the server `docs` in its `mcp.json`, and what else is said there.
+async fn world_with(server: &Running, others: &[(&str, &Running)]) -> World {
+    let entry =
+        |of: &Running| json!({ "transport": "http", "url": of.url, "pinDefinitions": true });
+    let mut servers = json!({ "docs": entry(server) });
+    for (name, other) in others {
+        servers[*name] = entry(other);
+    }
+    World::operated(&servers).await
+}
+
+/// Waits until as many definitions are held back: changes are heard of in their own time.
+async fn are_held(operator: &Operator<'_>, count: usize) -> Vec<Value> {
+    let waiting = async {
+        loop {
+            let waiting = operator.definitions("quarantined").await;
+            if waiting.len() == count {
+                return waiting;
+            }
+        }
+    };
+    tokio::time::timeout(SOON, waiting).await.expect("nobody has heard of what changed")
+}
+
+/// Clients that have called something, each on the link that it has.
+async fn connected(world: &World) -> Vec<Seen> {
+    let mut all = all_kinds(world, &world.token).await;
+    for client in &mut all {
+        client.has_echo().await;
+    }
+    all
+}
+
+/// The endpoint's stream of a client of these capabilities, which has listed what there is.
+async fn listening(world: &World, path: &str, capabilities: Value) -> Stream {
+    let mut client = world.legacy(path, capabilities).await;
+    client.post(&[], legacy(1, LIST, json!({})).to_string()).await;
+    client.listen().await
+}
+
+async fn hears_of_tools(stream: &mut Stream) {
+    while let Some(told) = stream.next().await {
+        if told.contains("notifications/tools/list_changed") {
+            return;
+        }
+    }
+    panic!("the stream has ended");
+}
+
+/// D10, D16, S23: what a live server changes is held back from every client in both eras, at both
+/// endpoints and on links of their own, also after a restart; an acceptance holds at once and is
+/// told to who is connected, and so is a rejection.
+#[tokio::test(flavor = "multi_thread")]
+async fn s23_a_live_server_that_changes_is_held_back() {
+    let server = fixture().await;
+    let world = world_with(&server, &[]).await;
+    let operator = Operator(&world);
+    let mut clients = connected(&world).await;
+    assert!(operator.definitions("quarantined").await.is_empty());
+    let changed = format!("Returns the message; {CANARY}");
+    server.fixture.redefine(LIST, "echo", &[echo(&changed)]);
+    let waiting = are_held(&operator, 1).await;
+    assert_eq!((&waiting[0]["name"], &waiting[0]["reason"]), (&json!("echo"), &json!("changed")));
+    everywhere_held_back(&world, &world.token).await;
+    for client in &mut clients {
+        let hears = async {
+            while !client.calls_echo().await.json().to_string().contains("definition_changed") {}
+        };
+        tokio::time::timeout(SOON, hears).await.expect("a client still has what changed");
+        client.has_echo_held_back().await;
+    }
+    let row = operator.get("/api/servers/docs").await;
+    assert_eq!(row["definitions_held_back"], 1, "{row}");
+
+    // Nor does a start make it known, also of what changed meanwhile.
+    let place = world.stop().await;
+    let again = format!("Returns the message once more; {CANARY}");
+    server.fixture.redefine(LIST, "echo", &[echo(&again)]);
+    let world = World::operated_in(place).await;
+    let operator = Operator(&world);
+    everywhere_held_back(&world, &world.token).await;
+    assert_eq!(operator.definitions("quarantined").await.len(), 2);
+    let mut clients = all_kinds(&world, &world.token).await;
+    let mut streams = Vec::new();
+    for path in ["/mcp", "/mcp/docs"] {
+        for capabilities in [json!({}), json!({ "sampling": {} })] {
+            streams.push(listening(&world, path, capabilities).await);
+        }
+    }
+
+    let waiting = operator.definitions("quarantined").await;
+    let is_newest = |one: &&Value| one["text"].as_str().unwrap().contains("once more");
+    let newest = waiting.iter().find(is_newest).unwrap()["digest"].as_str().unwrap();
+    let reply = operator.decide("accept", &[newest]).await;
+    assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
+    for client in &mut clients {
+        client.has_echo().await;
+    }
+    for stream in &mut streams {
+        hears_of_tools(stream).await;
+    }
+    let reply = operator.decide("reject", &[newest]).await;
+    assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
+    for client in &mut clients {
+        client.has_echo_held_back().await;
+    }
+    everywhere_held_back(&world, &world.token).await;
+    for stream in &mut streams {
+        hears_of_tools(stream).await;
+    }
+}
+
+/// S22, S23: what a live server tells models of itself is pinned, too; where it is held back the
+/// server is there and has nothing to say.
+#[tokio::test(flavor = "multi_thread")]
+async fn s23_what_a_live_server_says_of_itself_is_held_back() {
+    let server = fixture().await;
+    let world = world_with(&server, &[]).await;
+    let operator = Operator(&world);
+    let all_told = async || {
+        let mut all = Vec::new();
+        for path in ["/mcp", "/mcp/docs"] {
+            all.extend(told(&world, &world.token, path).await);
+            let mut client = world.client(path);
+            let asked = initialize(json!({ "sampling": {} })).to_string();
+            let answer = client.post(&[], asked).await.json();
+            all.push(answer["result"]["instructions"].to_string());
+        }
+        all
+    };
+    for told in all_told().await {
+        assert!(told.contains("what its name says"), "{told}");
+    }
+    server.fixture.instruct(&format!("Returns what it was sent. {CANARY}"));
+    // What is asked anew meanwhile is not what was looked at.
+    for told in all_told().await {
+        assert!(!told.contains(CANARY), "{told}");
+    }
+    world.app.registry().reconnect("docs").await.unwrap();
+    let waiting = are_held(&operator, 1).await;
+    assert_eq!(waiting[0]["kind"], "instructions", "{waiting:?}");
+    for told in all_told().await {
+        assert!(!told.contains(CANARY) && !told.contains("what its name says"), "{told}");
+    }
+    everywhere_there(&world, &world.token).await;
+    operator.accepts_the_only_one().await;
+    for told in all_told().await {
+        assert!(told.contains(CANARY), "{told}");
+    }
+}
+
+/// S23: a server of the catalog of the same name has definitions of its own, and a run of it has
+/// what these are; who looks or decides says which is meant.
+#[tokio::test(flavor = "multi_thread")]
+async fn s23_a_catalog_server_of_the_same_name_is_another() {
+    let (server, other) = (fixture().await, fixture().await);
+    let world = world_with(&server, &[]).await;
+    let operator = Operator(&world);
+    everywhere_there(&world, &world.token).await;
+    server.fixture.redefine(LIST, "echo", &[echo(CANARY)]);
+    let waiting = are_held(&operator, 1).await;
+    operator.has_docs(&other).await;
+    let run = operator.begin_docs().await;
+    everywhere_there(&world, &run).await;
+    everywhere_held_back(&world, &world.token).await;
+
+    let path = format!("{HOME}/{OF_DOCS}");
+    let reply = operator.ask("GET", &path, "").await;
+    let told: Value = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!(reply.status, StatusCode::CONFLICT, "{told}");
+    assert!(told["detail"].as_str().unwrap().contains("source=live"), "{told}");
+    let count = async |source: &str| {
+        let page = format!("{path}?state=quarantined&source={source}");
+        operator.get(&page).await["items"].as_array().unwrap().len()
+    };
+    assert_eq!((count("live").await, count("catalog").await), (1, 0));
+    let body = json!({ "digests": [waiting[0]["digest"]] }).to_string();
+    for (query, status) in [
+        ("", StatusCode::CONFLICT),
+        ("?source=catalog", StatusCode::UNPROCESSABLE_ENTITY),
+        ("?source=live", StatusCode::OK),
+    ] {
+        let reply = operator.ask("POST", &format!("{path}/accept{query}"), &body).await;
+        assert_eq!(reply.status, status, "{query} {reply:?}");
+    }
+    everywhere_there(&world, &world.token).await;
+    everywhere_there(&world, &run).await;
+    // A run's own servers are frozen with it, so that it says more than is meant.
+    let own = json!({ "transport": "http", "url": server.url, "pinDefinitions": true });
+    let asked = json!({ "servers": { "own": own } }).to_string();
+    let reply = operator.ask("POST", &format!("{HOME}/runs"), &asked).await;
+    assert!(String::from_utf8_lossy(&reply.body).contains("pinDefinitions"), "{reply:?}");
+    assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+/// S24: a tool of a live server whose name can be taken for one of another is held back; what is
+/// hidden by its entry is not there at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn s24_names_like_others_of_live_servers_are_held_back() {
+    let (server, rival) = (fixture().await, fixture().await);
+    let world = world_with(&server, &[("rival", &rival)]).await;
+    let operator = Operator(&world);
+    let mut alike = echo("Says something");
+    alike["name"] = json!("docs_greet");
+    rival.fixture.redefine(LIST, "echo", &[alike]);
+    let path = format!("{HOME}/mcp-servers/rival/definitions?state=quarantined");
+    let waiting = async {
+        loop {
+            let page = operator.get(&path).await;
+            if let Some(one) = page["items"].get(0) {
+                return one.clone();
+            }
+        }
+    };
+    let held = tokio::time::timeout(SOON, waiting).await.expect("it is taken for another");
+    let like = json!({ "server": "docs", "name": "greet", "how": "prefixed" });
+    assert_eq!((&held["like"], &held["reason"]), (&like, &json!("look_alike")), "{held}");
+    let before = rival.fixture.counts().calls;
+    let mut client = Seen::new(&world, &world.token, "/mcp");
+    let said = call("mcp__rival__docs_greet", json!({ "message": "x" }));
+    let reply = client.ask("tools/call", said).await;
+    assert_eq!(reply.kind(), "definition_changed", "{reply:?}");
+    assert_eq!(rival.fixture.counts().calls, before);
+    everywhere_there(&world, &world.token).await;
+}

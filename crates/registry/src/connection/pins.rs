@@ -1,0 +1,251 @@
+//! What callers may have of what a server says whose definitions are pinned.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use narthex_model::CallErrorKind;
+use narthex_upstream::{Inventory, Link, ServerFacts};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::sleep,
+};
+
+use super::{Connection, open::Fault};
+use crate::{
+    DefinitionPins, Held, LookError, PinnedList, PinnedSaid, Said, pins::FurtherLists,
+    registry::Shared,
+};
+
+/// The pauses before a server that starts is looked at again.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+/// The longest pause before one that is there is.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// What a connection needs for definitions that are pinned.
+#[derive(Debug)]
+pub(super) struct Pins {
+    /// The file that the entry is from.
+    file: Option<Arc<Path>>,
+    /// Held by whoever lists and looks.
+    turn: Mutex<()>,
+    further: FurtherLists,
+    /// Somebody will look again.
+    is_owed: AtomicBool,
+}
+
+/// What callers may have of a server.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) inventory: Arc<Inventory>,
+    pub(super) facts: Arc<ServerFacts>,
+    /// All that it said, if that is pinned.
+    pub(super) pinned: Option<Arc<PinnedSaid>>,
+}
+
+impl Pins {
+    pub(super) fn new(file: Option<Arc<Path>>) -> Self {
+        let further = FurtherLists::default();
+        Self { file, turn: Mutex::default(), further, is_owed: AtomicBool::new(false) }
+    }
+}
+
+impl Connection {
+    fn is_pinned(&self) -> bool {
+        self.definition.pins_definitions
+    }
+
+    /// Waits until nobody else looks; at once, if nothing is pinned.
+    pub(crate) async fn turn_to_look(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.is_pinned() {
+            true => Some(self.pins.turn.lock().await),
+            false => None,
+        }
+    }
+
+    /// Has a list on a link besides the shared one looked at whenever somebody has decided.
+    pub(crate) fn keeps_list(&self, list: &Arc<PinnedList>) {
+        self.pins.further.add(list);
+    }
+
+    /// What of a server that is about to be ready may be had. Nothing of it is seen before that is
+    /// known.
+    pub(super) async fn seen_first(
+        &self,
+        shared: &Shared,
+        inventory: Inventory,
+        link: &Arc<Link>,
+    ) -> Result<Seen, Fault> {
+        let (listed, facts) = (Arc::new(inventory), Arc::new(link.facts().clone()));
+        if !self.is_pinned() {
+            return Ok(Seen { inventory: listed, facts, pinned: None });
+        }
+        self.busy(shared, "looking at its definitions");
+        let _turn = self.turn_to_look().await;
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let looked = tokio::select! {
+                biased;
+                () = link.closed().cancelled() => Err(LookError("it has ended".to_owned())),
+                looked = self.look(shared, &listed, Some(&facts)) => looked,
+            };
+            let error = match looked {
+                Ok(held) => return Ok(self.seen(held, &listed, &facts)),
+                Err(error) => error,
+            };
+            match pauses.next().filter(|_| !link.closed().is_cancelled()) {
+                Some(pause) => sleep(pause).await,
+                None => {
+                    let text = format!("{error}; connect it again when that is mended");
+                    return Err(Fault::new(CallErrorKind::TransportError, text));
+                }
+            }
+        }
+    }
+
+    /// What of a server that has listed anew may be had. What nobody can look at is not there until
+    /// somebody can.
+    pub(super) async fn seen_anew(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        inventory: Inventory,
+        facts: &ServerFacts,
+        turn: Option<&MutexGuard<'_, ()>>,
+    ) -> Seen {
+        let (listed, facts) = (Arc::new(inventory), Arc::new(facts.clone()));
+        if turn.is_none() {
+            return Seen { inventory: listed, facts, pinned: None };
+        }
+        match self.look(shared, &listed, Some(&facts)).await {
+            Ok(held) => self.seen(held, &listed, &facts),
+            Err(error) => {
+                self.look_later(shared, &error);
+                let before = self.found();
+                let names = Held::but(self.alias(), &before.inventory, &listed);
+                let told = before.facts.as_ref().and_then(|facts| facts.instructions());
+                let is_silent = told.as_deref() != facts.instructions().as_deref();
+                self.seen(Held { names, is_silent }, &listed, &facts)
+            }
+        }
+    }
+
+    fn seen(&self, held: Held, listed: &Arc<Inventory>, facts: &Arc<ServerFacts>) -> Seen {
+        let said = PinnedSaid {
+            listed: listed.clone(),
+            facts: facts.clone(),
+            held,
+            decided: self.found().pinned.as_ref().map_or(0, |before| before.decided),
+        };
+        self.seen_of(Arc::new(said))
+    }
+
+    fn seen_of(&self, said: Arc<PinnedSaid>) -> Seen {
+        let inventory = said.held.of(self.alias(), &said.listed);
+        let facts = match said.held.is_silent {
+            true => Arc::new(said.facts.without_instructions()),
+            false => said.facts.clone(),
+        };
+        Seen { inventory, facts, pinned: Some(said) }
+    }
+
+    /// Asks who decides. Where there are no facts, the lists alone are looked at.
+    pub(crate) async fn look(
+        &self,
+        shared: &Shared,
+        listed: &Arc<Inventory>,
+        facts: Option<&ServerFacts>,
+    ) -> Result<Held, LookError> {
+        let told = facts.and_then(ServerFacts::instructions);
+        let said = Said {
+            alias: self.alias().clone(),
+            file: self.pins.file.clone(),
+            listed: listed.clone(),
+            told: told.map(std::borrow::Cow::into_owned),
+        };
+        decider(shared).await?.look(&said).await
+    }
+
+    /// Looks once more at everything that the server says, on all links, since somebody has decided
+    /// on it. What others list counts first: whoever hears that something has changed finds it.
+    pub(crate) async fn look_again(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+    ) -> Result<(), LookError> {
+        let turn = self.turn_to_look().await;
+        let looked = self.look_at_all(shared, turn.as_ref()).await;
+        if let Err(error) = &looked {
+            self.look_later(shared, error);
+        }
+        looked
+    }
+
+    async fn look_at_all(
+        &self,
+        shared: &Shared,
+        turn: Option<&MutexGuard<'_, ()>>,
+    ) -> Result<(), LookError> {
+        for list in self.pins.further.all() {
+            list.look(turn).await?;
+        }
+        let Some(before) = self.found().pinned.clone() else { return Ok(()) };
+        let held = self.look(shared, &before.listed, Some(&before.facts)).await?;
+        let said = PinnedSaid {
+            listed: before.listed.clone(),
+            facts: before.facts.clone(),
+            held,
+            decided: before.decided + 1,
+        };
+        let seen = self.seen_of(Arc::new(said));
+        self.update(shared, |found| self.listed(found, seen));
+        Ok(())
+    }
+
+    /// Tries it again in the background until it works, or the connection ends.
+    pub(crate) fn look_later(self: &Arc<Self>, shared: &Arc<Shared>, error: &LookError) {
+        tracing::warn!(server.name = %self.alias(), "{error}; what is new of it is held back");
+        if self.pins.is_owed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (connection, of) = (self.clone(), shared.clone());
+        let looking = async move {
+            let mut pause = PAUSES[0];
+            loop {
+                tokio::select! {
+                    biased;
+                    () = connection.ending() => return,
+                    () = sleep(pause) => {}
+                }
+                let turn = connection.turn_to_look().await;
+                // Whoever fails from here on has another try made.
+                connection.pins.is_owed.store(false, Ordering::Release);
+                if connection.look_at_all(&of, turn.as_ref()).await.is_ok() {
+                    return;
+                }
+                if connection.pins.is_owed.swap(true, Ordering::AcqRel) {
+                    return;
+                }
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+        };
+        shared.tasks.spawn_on(looking, &shared.home());
+    }
+}
+
+/// Who decides; waits until that is known.
+async fn decider(shared: &Shared) -> Result<Arc<dyn DefinitionPins>, LookError> {
+    let mut pins = shared.pins.subscribe();
+    tokio::select! {
+        biased;
+        () = shared.shutdown.cancelled() => Err(LookError("the daemon ends".to_owned())),
+        // Its sender lives as long as the registry.
+        known = pins.wait_for(Option::is_some) => {
+            let known = known.ok().and_then(|known| known.clone());
+            known.ok_or_else(|| LookError("nobody looks at definitions".to_owned()))
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Servers whose definitions are pinned, and somebody who decides on them as the test says.
+
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use narthex_model::{Alias, ServerDefinition, ServerState};
+use narthex_registry::{
+    Declared, DefinitionPins, Held, LookError, Looking, Registry, RegistryOptions, Said, Snapshot,
+    config::{self, Entry, LoadContext},
+};
+use narthex_supervisor::BaseEnvironment;
+use narthex_testkit::fixture::{Options, Running};
+use narthex_upstream::Listed;
+use serde_json::json;
+
+use crate::world::{http, identity, until};
+
+/// Holds back what the test says, or fails.
+#[derive(Debug, Default)]
+struct Deciding {
+    fails: AtomicBool,
+    held: Mutex<BTreeSet<String>>,
+}
+
+impl Deciding {
+    fn failing(fails: bool) -> Arc<Self> {
+        Arc::new(Self { fails: AtomicBool::new(fails), ..Self::default() })
+    }
+
+    fn fails(&self, fails: bool) {
+        self.fails.store(fails, Ordering::SeqCst);
+    }
+
+    fn holds(&self, name: &str) {
+        self.held.lock().unwrap().insert(name.to_owned());
+    }
+}
+
+impl DefinitionPins for Deciding {
+    fn look<'a>(&'a self, said: &'a Said) -> Looking<'a> {
+        Box::pin(async move {
+            if self.fails.load(Ordering::SeqCst) {
+                return Err(LookError("the store is away".to_owned()));
+            }
+            let mut held = Held::default();
+            for name in &*self.held.lock().unwrap() {
+                held.names.add(&said.alias, Listed::Tool, name);
+            }
+            Ok(held)
+        })
+    }
+}
+
+fn pinned(url: &str) -> ServerDefinition {
+    ServerDefinition { pins_definitions: true, ..http("docs", url) }
+}
+
+fn registry(definition: ServerDefinition, has_pins: bool) -> Registry {
+    let registry = Registry::new(RegistryOptions {
+        has_pins,
+        ..RegistryOptions::new(identity(), BaseEnvironment::from_process())
+    })
+    .unwrap();
+    registry.apply(vec![Declared::from(Entry::Server(definition))]).unwrap();
+    registry
+}
+
+fn has(snapshot: &Snapshot, tool: &str) -> bool {
+    snapshot.get("docs").unwrap().inventory.tool(tool).is_some()
+}
+
+fn state(snapshot: &Snapshot) -> ServerState {
+    snapshot.get("docs").unwrap().state
+}
+
+/// S23: a server is not there before it was looked at, also when nobody can; what it adds while
+/// nobody can is not there until somebody has, and the rest stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn s23_nothing_is_seen_that_nobody_has_looked_at() {
+    let fixture = Running::http(Options::default()).await.unwrap();
+    let deciding = Deciding::failing(true);
+    let registry = registry(pinned(&fixture.url), true);
+    let is_looked_at =
+        |now: &Snapshot| now.get("docs").unwrap().activity == Some("looking at its definitions");
+    until(&registry, is_looked_at).await;
+    registry.set_pins(deciding.clone());
+    let failed = until(&registry, |now| {
+        assert!(now.get("docs").unwrap().inventory.is_empty());
+        now.is_settled()
+    });
+    let failed = failed.await;
+    let error = failed.get("docs").unwrap().error.clone().unwrap();
+    assert!(error.message.contains("could not be looked at: the store is away"), "{error}");
+    assert_eq!(state(&failed), ServerState::Error);
+
+    deciding.fails(false);
+    registry.reconnect("docs").await.unwrap();
+    let ready = registry.snapshot();
+    assert!(has(&ready, "echo") && has(&ready, "greet"));
+    deciding.fails(true);
+    let other = json!({ "name": "echo", "description": "Something else",
+                        "inputSchema": { "type": "object" } });
+    fixture.fixture.redefine("tools/list", "echo", &[other]);
+    let without = until(&registry, |now| !has(now, "echo")).await;
+    assert!(has(&without, "greet"));
+    let held = &without.get("docs").unwrap().pinned.as_ref().unwrap().held().names;
+    assert!(held.has(&Alias::new("docs").unwrap(), Listed::Tool, "echo"));
+    deciding.fails(false);
+    until(&registry, |now| has(now, "echo")).await;
+    registry.close().await;
+}
+
+/// S23, D10: when a decision was applied, no list on any link has what was held back.
+#[tokio::test(flavor = "multi_thread")]
+async fn s23_a_decision_holds_on_every_link() {
+    let fixture = Running::http(Options::default()).await.unwrap();
+    let deciding = Deciding::failing(false);
+    let registry = registry(pinned(&fixture.url), true);
+    registry.set_pins(deciding.clone());
+    let ready = until(&registry, Snapshot::is_settled).await;
+    let row = ready.get("docs").unwrap();
+    let further = registry.pinned_list(row, &row.inventory).await.unwrap().unwrap();
+    assert!(has(&ready, "echo") && further.seen().tool("echo").is_some());
+    let decided = |now: &Snapshot| now.get("docs").unwrap().pinned.as_ref().unwrap().decided();
+    let before = decided(&ready);
+    deciding.holds("echo");
+    registry.look_again(&Alias::new("docs").unwrap()).await.unwrap();
+    let now = registry.snapshot();
+    assert!(!has(&now, "echo") && further.seen().tool("echo").is_none());
+    assert!(has(&now, "greet") && further.seen().tool("greet").is_some());
+    assert!(decided(&now) > before);
+    // What cannot be looked at any more is told to whoever decides.
+    deciding.fails(true);
+    let failed = registry.look_again(&Alias::new("docs").unwrap()).await;
+    assert_eq!(failed, Err(LookError("the store is away".to_owned())));
+    registry.close().await;
+}
+
+/// S23: where nobody keeps definitions the entry is a fault that says what to do, and so is a value
+/// that is no boolean, in documents of both kinds.
+#[tokio::test]
+async fn s23_a_setting_that_nobody_keeps_is_a_fault() {
+    let registry = registry(pinned("http://127.0.0.1:9/mcp"), false);
+    let row = registry.get("docs").unwrap();
+    assert_eq!(row.state, ServerState::Error);
+    let error = row.error.clone().unwrap();
+    for word in ["`pinDefinitions`", "narthex up"] {
+        assert!(error.message.contains(word), "{error}");
+    }
+    let read = |key: &str, value: &str, member: &str| {
+        let entry =
+            format!(r#"{{"transport":"http","url":"http://a.example/mcp","{key}":{value}}}"#);
+        let text = format!(r#"{{"{member}":{{"docs":{entry}}}}}"#);
+        let place = Path::new("/a/mcp.json");
+        let context = LoadContext { file: place, workspace_root: place, env: &|_name| None };
+        config::parse(text.as_bytes(), &context).unwrap().entries.remove(0)
+    };
+    for member in ["servers", "mcpServers"] {
+        for (key, value, pins) in [
+            ("pinDefinitions", "true", true),
+            ("pin_definitions", "true", true),
+            ("pinDefinitions", "false", false),
+        ] {
+            let Entry::Server(read) = read(key, value, member) else { panic!("{member} {key}") };
+            assert_eq!(read.pins_definitions, pins, "{member} {key}");
+        }
+        let Entry::Fault(fault) = read("pinDefinitions", "\"yes\"", member) else {
+            panic!("{member}")
+        };
+        assert!(fault.error.message.contains("pinDefinitions"), "{:?}", fault.error);
+    }
+}

@@ -1,0 +1,213 @@
+//! Definitions of live servers whose entries pin them: looked at before anybody has them, and
+//! again when somebody has decided on them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use narthex_control::{CatalogError, ControlError, POLL};
+use narthex_model::{Alias, CatalogKind, ServerId, WorkspaceId};
+use narthex_registry::{DefinitionPins, Held, HeldNames, LookError, Looking, Said};
+use narthex_store::DefinitionsOf;
+
+use super::Of;
+use crate::{RunError, Runs, Shared};
+
+/// What stands for the file of an entry that is from none.
+const NO_FILE: &str = "";
+
+/// Where a server is configured whose definitions are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefinitionSource {
+    /// In the catalog of the workspace.
+    Catalog,
+    /// In the live configuration, which the workspace of the daemon has.
+    Live,
+}
+
+impl DefinitionSource {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Catalog, Self::Live];
+
+    /// The spelling in queries.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Catalog => "catalog",
+            Self::Live => "live",
+        }
+    }
+}
+
+/// A server whose definitions are kept.
+#[derive(Debug)]
+pub(super) enum KeptServer {
+    /// One of the catalog.
+    Catalog(WorkspaceId, ServerId),
+    /// A live one, with the place of its entry.
+    Live(String, Alias),
+}
+
+impl KeptServer {
+    pub(super) fn of(&self) -> DefinitionsOf<'_> {
+        match self {
+            Self::Catalog(workspace, id) => DefinitionsOf::Catalog(workspace, id),
+            Self::Live(place, alias) => DefinitionsOf::Live(place, alias),
+        }
+    }
+}
+
+/// When somebody last decided on the definitions of each live server, by place and alias, as far as
+/// that holds in this process.
+#[derive(Debug, Default)]
+pub(crate) struct Decided(Mutex<BTreeMap<(String, String), i64>>);
+
+impl Decided {
+    /// Notes it; whether it is another time than was known.
+    fn note(&self, place: &str, server: &str, at: i64) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert((place.to_owned(), server.to_owned()), at) != Some(at)
+    }
+}
+
+/// Where an entry is from, as it is stored.
+fn place(file: Option<&Path>) -> String {
+    file.map_or_else(|| NO_FILE.to_owned(), |file| file.display().to_string())
+}
+
+impl DefinitionPins for Shared {
+    fn look<'a>(&'a self, said: &'a Said) -> Looking<'a> {
+        Box::pin(async move {
+            let ends = || LookError("the daemon ends".to_owned());
+            let runs = Runs { shared: self.this.upgrade().ok_or_else(ends)? };
+            let said = said.clone();
+            let looking = async move { runs.look_at_live(&said).await };
+            // To its end, also if the server goes meanwhile: what is noted is then done.
+            match self.control.spawn(looking).await {
+                Ok(looked) => looked.map_err(|error| LookError(error.to_string())),
+                Err(error) => Err(LookError(error.to_string())),
+            }
+        })
+    }
+}
+
+impl Runs {
+    async fn look_at_live(&self, said: &Said) -> Result<Held, RunError> {
+        let (alias, place) = (&said.alias, place(said.file.as_deref()));
+        let server = DefinitionsOf::Live(&place, alias);
+        // What was decided by now is what is seen here.
+        let decided = self.decided_at(&place).await?;
+        let (workspace, run) = (self.control().home(), self.shared.options.local);
+        let of = Of { workspace, run, server, shows_flagged: false };
+        let rows = self.shared.gateway.registry().snapshot();
+        let others = rows.servers.iter().filter(|row| row.alias.as_ref() != Some(alias));
+        let beside = others.flat_map(|row| {
+            let tools = row.inventory.tools.iter();
+            tools.map(|tool| (row.name.clone(), tool.key.to_string()))
+        });
+        let beside: Vec<_> = beside.collect();
+        let looked = self.look_at_one(of, (&said.listed, said.told.clone()), &beside).await?;
+        let mut held = Held::default();
+        for (list, name) in &looked {
+            match list {
+                Some(list) => held.names.add(alias, *list, name),
+                None => held.is_silent = true,
+            }
+        }
+        if let Some(at) = decided.get(alias.as_str()) {
+            self.shared.decided.note(&place, alias.as_str(), *at);
+        }
+        told(alias, &held.names, looked.len());
+        Ok(held)
+    }
+
+    /// The server of this name whose definitions are kept.
+    pub(super) async fn kept_server(
+        &self,
+        workspace: &WorkspaceId,
+        server: &str,
+        source: Option<DefinitionSource>,
+    ) -> Result<KeptServer, RunError> {
+        let catalogued = match source {
+            Some(DefinitionSource::Live) => None,
+            Some(DefinitionSource::Catalog) | None => self.catalogued(workspace, server).await?,
+        };
+        let snapshot = self.shared.gateway.registry().snapshot();
+        let is_meant = self.is_home(workspace) && source != Some(DefinitionSource::Catalog);
+        let row = snapshot.get(server).filter(|_| is_meant);
+        let live = row.and_then(|row| Some((row, row.alias.clone()?)));
+        match (catalogued, live) {
+            (Some(_), Some((row, _))) if row.is_pinned() => {
+                Err(RunError::TwoServers(server.to_owned()))
+            }
+            (Some(id), _) => Ok(KeptServer::Catalog(workspace.clone(), id)),
+            (None, Some((row, alias))) if row.is_pinned() => {
+                Ok(KeptServer::Live(place(row.file.as_deref()), alias))
+            }
+            (None, Some((_, alias))) => Err(RunError::NotPinned(alias)),
+            (None, None) => {
+                let kind = CatalogKind::Server;
+                let id = server.chars().take(100).collect();
+                Err(ControlError::from(CatalogError::Unknown { kind, id }).into())
+            }
+        }
+    }
+
+    /// Lets what somebody has decided on hold for callers of a live server.
+    pub(super) async fn decided_on(&self, server: &KeptServer) -> Result<(), RunError> {
+        let KeptServer::Live(_, alias) = server else { return Ok(()) };
+        let looked = self.shared.gateway.registry().look_again(alias).await;
+        looked.map_err(RunError::NotYet)
+    }
+
+    async fn decided_at(&self, place: &str) -> Result<BTreeMap<String, i64>, RunError> {
+        Ok(self.store()?.live_decided(place).await.map_err(ControlError::Store)?)
+    }
+
+    /// Lets hold what was decided at other daemons on the store, for as long as it is polled.
+    pub(crate) async fn follow_decisions(&self) {
+        let mut ticks = tokio::time::interval(POLL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.follow_once().await {
+                tracing::debug!("what was decided elsewhere is not known: {error}");
+            }
+        }
+    }
+
+    async fn follow_once(&self) -> Result<(), RunError> {
+        let registry = self.shared.gateway.registry();
+        let snapshot = registry.snapshot();
+        let pinned = snapshot.servers.iter().filter(|row| row.pinned.is_some());
+        let pinned: Vec<_> = pinned.collect();
+        let places: BTreeSet<_> = pinned.iter().map(|row| place(row.file.as_deref())).collect();
+        for place_of in places {
+            let decided = self.decided_at(&place_of).await?;
+            for row in pinned.iter().filter(|row| place(row.file.as_deref()) == place_of) {
+                let (Some(alias), Some(at)) = (&row.alias, decided.get(&row.name)) else {
+                    continue;
+                };
+                if self.shared.decided.note(&place_of, alias.as_str(), *at) {
+                    // What fails is tried again there.
+                    drop(registry.look_again(alias).await);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells whoever reads the log that something is held back.
+fn told(alias: &Alias, names: &HeldNames, count: usize) {
+    if count > 0 {
+        let held = names.count();
+        tracing::warn!(
+            server.name = %alias,
+            "{count} of its definitions ({held} of its lists) are held back until a human has \
+             accepted them: see `narthex servers definitions {alias} --live --quarantined`"
+        );
+    }
+}

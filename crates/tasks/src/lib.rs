@@ -1,0 +1,12 @@
+//! Tasks of servers: which server made which, and under which id its client knows it.
+//!
+//! Task ids are the servers' own. At the aggregated endpoint the ids of two servers may be equal:
+//! the later task then has another id there, by table, like a resource whose URI two servers list.
+
+mod awake;
+mod owner;
+mod routes;
+
+pub use awake::has_ended;
+pub use owner::{TaskOwner, with_id};
+pub use routes::TaskRoutes;
