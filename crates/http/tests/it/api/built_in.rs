@@ -68,8 +68,7 @@ impl<'a> Run<'a> {
         let run = RunView::new(&api.local, RunPolicy::AllAttached);
         let run = run.with_authority(Authority::new(actors, grants, rules));
         api.world.gateway.begin_run(&Arc::new(run)).unwrap();
-        let (token, id) = (api.local.expose().to_owned(), api.local.run_id().to_text());
-        Self { api, token, session: session.to_text(), id }
+        Self { api, token: api.local.expose().to_owned(), session: session.to_text() }
     }
 
     pub(super) async fn ask(&self, path: &str, method: &str, params: Value) -> Answer {
