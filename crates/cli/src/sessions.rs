@@ -65,8 +65,8 @@ pub struct SessionMessageArgs {
 pub struct SessionResumeArgs {
     /// The session
     pub id: String,
-    /// A JSON file with what its next run has: prompt, scope, user, expires_in, direct, sockets;
-    /// `-` reads it from standard input
+    /// A JSON file with what its next run has, such as `prompt` and `scope`; `-` reads it from
+    /// standard input
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// What the model is told

@@ -161,7 +161,7 @@ impl Runs {
     ) -> Result<Execution, RunError> {
         let (runs, holder) = (self.clone(), holder.to_owned());
         // To its end: a run that is claimed and whose token nobody has would wait for nothing.
-        let executing = async move { runs.take_over(row, holder, lasts).await };
+        let executing = async move { Box::pin(runs.take_over(row, holder, lasts)).await };
         let taken = self.control().spawn(executing).await;
         taken.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }

@@ -242,7 +242,8 @@ impl Runs {
 
     async fn tell_of_mount(&self, place: &EventPlace, kind: EventKind, payload: &Value) {
         let Some(events) = self.control().events() else { return };
-        match events.append(place, kind, payload, None).await {
+        // Boxed, as it is large, and each server that is watched waits with one.
+        match Box::pin(events.append(place, kind, payload, None)).await {
             // The session has gone with its workspace.
             Ok(_) | Err(EventsError::NoSession(_)) => {}
             Err(error) => events.missed(place, kind, &error),

@@ -1,6 +1,6 @@
 //! Everything of a workspace at once: told in one document, and stored from one.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use bytes::Bytes;
 use http_body::Body;
@@ -52,8 +52,33 @@ pub(super) struct Apart {
     pub(super) warnings: Vec<FieldWarning>,
     /// How many servers the document had itself.
     own: usize,
-    /// Where each of the further ones stood.
-    places: Vec<String>,
+    /// The further ones.
+    places: Vec<Inside>,
+}
+
+/// A server that stood inside an agent.
+struct Inside {
+    /// Where.
+    place: String,
+    /// What it is called in the catalog.
+    id: String,
+    /// What its configuration is called there.
+    config: &'static str,
+}
+
+impl Inside {
+    fn new(place: String, server: &Value) -> Self {
+        let config = if server["type"] == "stdio" { ".env" } else { ".headers" };
+        Self { place, id: server["id"].as_str().unwrap_or_default().to_owned(), config }
+    }
+
+    /// A place in it, as it was written.
+    fn written(&self, rest: &str) -> String {
+        match rest.strip_prefix(".default_config") {
+            Some(rest) => format!("{}{}{rest}", self.place, self.config),
+            None => format!("{}{rest}", self.place),
+        }
+    }
 }
 
 impl Apart {
@@ -77,7 +102,7 @@ impl Apart {
             };
             *agent = plain;
             for (place, server) in servers {
-                apart.places.push(format!("{at}.{place}"));
+                apart.places.push(Inside::new(format!("{at}.{place}"), &server));
                 further.push(server);
             }
         }
@@ -142,6 +167,9 @@ impl Apart {
                         field.field = place;
                     }
                 }
+                // What is wrong with a server is wrong with the agent that has it.
+                let mut told = BTreeSet::new();
+                fields.retain(|field| told.insert((field.field.clone(), field.message.clone())));
                 CatalogError::Refused(fields).into()
             }
             error => error,
@@ -149,9 +177,14 @@ impl Apart {
     }
 
     fn place(&self, field: &str) -> Option<String> {
+        if let Some(named) = field.strip_prefix("servers.") {
+            let (id, rest) = named.split_at(named.find('.').unwrap_or(named.len()));
+            let inside = self.places.iter().find(|inside| inside.id == id)?;
+            return Some(inside.written(rest));
+        }
         let (index, rest) = field.strip_prefix("servers[")?.split_once(']')?;
         let further = index.parse::<usize>().ok()?.checked_sub(self.own)?;
-        Some(format!("{}{rest}", self.places.get(further)?))
+        Some(self.places.get(further)?.written(rest))
     }
 }
 

@@ -208,9 +208,8 @@ async fn r_m4_manifests_are_taken_apart() {
     let helper = |docs: &Value| json!({ "name": "helper", "mcp": { "servers": { "docs": docs } } });
     let own = json!({ "id": "own", "url": "https://own.test/mcp" });
     let document = json!({ "servers": [own], "agents": [helper(&docs)] });
-    let fields: Vec<_> = faults(&import(&document).await).into_iter().map(|one| one.0).collect();
-    assert!(!fields.is_empty());
-    assert!(fields.iter().all(|one| one.starts_with("agents[0].mcp.servers.docs")), "{fields:?}");
+    let at = "agents[0].mcp.servers.docs.headers.x-key";
+    assert_eq!(faults(&import(&document).await), [of(at, "secret_not_set")]);
     let mut wrong = docs.clone();
     wrong["timeout"] = json!("soon");
     wrong["url"] = json!("https://${HOST}/mcp");
