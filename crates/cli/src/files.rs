@@ -55,7 +55,7 @@ pub enum VfsCommand {
 #[command(after_help = "Examples:\n  mkdir mcp && narthex mount mcp &\n  \
     cd mcp/1-files/tools && echo '{\"path\": \"/tmp\"}' > list_directory && cat list_directory\n  \
     NARTHEX_TOKEN=… narthex mount mcp --pid 7\n\n\
-    The token is that of a run: in NARTHEX_TOKEN, in the file of --token-file, or else that of the\n\
+    The token is that of a run: in NARTHEX_TOKEN, in the file of --token-file, or that of the\n\
     daemon's own run. Needs /dev/fuse, and fusermount3 unless you are root. See\n\
     docs/mount-semantics.md.")]
 pub struct MountArgs {

@@ -59,7 +59,8 @@ struct Shared {
     numbers: Box<dyn Numbers>,
     observer: Option<Arc<dyn RunObserver>>,
     limits: Limits,
-    /// One for each workspace: numbers of runs are those of a workspace.
+    /// One for each workspace, as numbers of runs are those of a workspace. They stay: a namespace
+    /// without processes is as good as nothing.
     spaces: Mutex<HashMap<WorkspaceId, Space>>,
     /// Reading takes no lock.
     processes: papaya::HashMap<RunId, Arc<Seen>>,
@@ -236,10 +237,6 @@ impl Shared {
         let pid = seen.process.pid();
         seen.space.namespace.end(pid);
         seen.space.runs.pin().remove(&pid);
-        let mut spaces = self.spaces();
-        if seen.space.runs.is_empty() {
-            spaces.retain(|_, space| !Arc::ptr_eq(&space.runs, &seen.space.runs));
-        }
     }
 
     fn space(&self, workspace: &WorkspaceId) -> Space {

@@ -184,8 +184,9 @@ fn check_folder(path: &Path) -> Result<(), MountError> {
 /// # Errors
 /// When it cannot be taken away.
 pub fn clean_up(path: &Path) -> Result<bool, MountError> {
-    // The kernel says so of what nobody answers for any more.
-    let is_dead = match fs_err::metadata(path) {
+    // The kernel says so of what nobody answers for any more; not of what it remembers for a
+    // moment, such as what the folder is. Without `fs_err`, whose errors hide the number.
+    let is_dead = match std::fs::read_dir(path) {
         Ok(_) => false,
         Err(error) => {
             let dead = [rustix::io::Errno::NOTCONN, rustix::io::Errno::CONNABORTED];

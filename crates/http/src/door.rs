@@ -175,13 +175,8 @@ impl Door {
             }
         };
         if route.target == Target::Vfs {
-            if place.route(&parts.method).is_none() {
-                return wrong_method(&place.allowed());
-            }
-            let path = place.segments[0];
             // Boxed, so that calls stay small.
-            return Box::pin(VfsRequest { door: self, run, path, parts: &parts }.answer(body))
-                .await;
+            return Box::pin(self.files(run, &place, &parts, body)).await;
         }
         let Some(endpoint) = self.endpoint(route, place.segments[0], &run) else {
             self.denied(&Principal::Run(run), parts.uri.path());
@@ -262,6 +257,26 @@ impl Door {
         match visit.parts.method {
             Method::POST => calling::call(Post { door: self, visit: &visit }, name, body).await,
             _ => wrong_method("POST"),
+        }
+    }
+
+    /// The files of a run.
+    async fn files<B>(
+        &self,
+        run: Arc<RunView>,
+        place: &Place<'_>,
+        parts: &Parts,
+        body: B,
+    ) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        match place.route(&parts.method) {
+            Some(_) => {
+                let path = place.segments[0];
+                VfsRequest { door: self, run, path, parts }.answer(body).await
+            }
+            None => wrong_method(&place.allowed()),
         }
     }
 

@@ -10,6 +10,7 @@ mod children;
 mod definitions;
 mod env_bindings;
 mod events;
+mod files;
 mod golden;
 mod grants;
 mod inbox;

@@ -216,11 +216,11 @@ fn r_m22_a_folder_ends_with_its_run() {
     let (run, token) = run_of(&place);
     let listed = of_run(&place, &token, &["vfs", "ls", "--json"]).json();
     let pid = listed["data"]["pid"].as_u64().unwrap();
-    let own = format!("{pid}-demo");
+    let own = format!("{pid}-mine");
     let entries = listed["data"]["entries"].as_array().unwrap();
     assert!(entries.iter().any(|entry| entry["name"] == own.as_str()), "{listed}");
     // Neither sees the other.
-    of_run(&place, &token, &["vfs", "ls", &format!("{}-demo", pid + 1)])
+    of_run(&place, &token, &["vfs", "ls", &format!("{}-mine", pid + 1)])
         .failed(1, &["[NOT_FOUND]"]);
     if !has_fuse() {
         return;
@@ -235,9 +235,9 @@ fn r_m22_a_folder_ends_with_its_run() {
     drop(daemon);
 }
 
-/// A run with the server of the folder's `mcp.json`, and its token.
+/// A run with a server of its own, and its token.
 fn run_of(place: &Place) -> (String, String) {
-    let servers = json!({ "servers": { "demo": fixture_entry() } }).to_string();
+    let servers = json!({ "servers": { "mine": fixture_entry() } }).to_string();
     place.write("run.json", &servers);
     let created = place.run(["runs", "create", "run.json", "--json"]).succeeded().json();
     let text = |name: &str| created["data"][name].as_str().unwrap().to_owned();

@@ -101,7 +101,8 @@ fn the_examples_of_the_document_are_true() {
 
 #[test]
 fn examples_are_read_out_of_a_document() {
-    let document = "a\n```console\n$ one\n1\n$ two\n```\nb\n```python\nprint(1)\n```\n\n```text\n1\n```\n```sh\nx\n```\n";
+    let document = "a\n```console\n$ one\n1\n$ two\n```\nb\n```python\nprint(1)\n```\n\n\
+                    ```text\n1\n```\n```sh\nx\n```\n";
     let one = ("one".to_owned(), "1\n".to_owned());
     let console = Example::Console(vec![one, ("two".to_owned(), String::new())]);
     let python = Example::Python("print(1)".to_owned(), "1\n".to_owned());

@@ -1,0 +1,100 @@
+//! Files of runs that have kin: parents, children, and runs of the same session before.
+
+use http::StatusCode;
+use narthex_store::Store;
+use serde_json::{Value, json};
+
+use super::{
+    kin::{HERE, end, text},
+    world::Api,
+};
+use crate::world::Answer;
+
+/// `lead` has `docs` and `notes`, `reader` has `docs` as well, and a `notes` of another server.
+async fn daemon(place: &tempfile::TempDir) -> Api {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
+    for name in ["docs", "notes", "other"] {
+        let server = json!({ "url": api.fixture_url(), "transport": "http" }).to_string();
+        api.send("PUT", &format!("{HERE}/mcp-servers/{name}"), server).await.succeeded();
+    }
+    for (agent, notes) in [("lead", "notes"), ("reader", "other")] {
+        let servers = json!({ "docs": { "ref": "docs" }, "notes": { "ref": notes } });
+        let agent_text = json!({ "mcpServers": servers }).to_string();
+        api.send("PUT", &format!("{HERE}/agents/{agent}"), agent_text).await.succeeded();
+    }
+    api
+}
+
+async fn begun(api: &Api, asked: Value) -> Value {
+    api.send("POST", &format!("{HERE}/runs"), asked.to_string()).await.succeeded()
+}
+
+async fn look(api: &Api, run: &Value, path: &str) -> Answer {
+    let token = format!("Bearer {}", text(run, "token"));
+    api.ask("GET", &format!("/vfs/mnt/mcp{path}")).header("authorization", &token).send().await
+}
+
+async fn pid(api: &Api, run: &Value) -> u64 {
+    look(api, run, "").await.json()["pid"].as_u64().unwrap()
+}
+
+/// R-D9, R-G5, D5: a child's use of its parent's path is its own; of what the parent has besides
+/// it knows that it is there, and of others' nothing.
+#[tokio::test]
+async fn r_d9_a_parents_path_means_the_childs_own_server() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let lead = begun(&api, json!({ "agent_name": "lead" })).await;
+    let other = begun(&api, json!({ "agent_name": "lead" })).await;
+    let asked = json!({ "agent_name": "reader", "parent_run_id": text(&lead, "run_id") });
+    let child = begun(&api, asked).await;
+    let (above, stranger, own) =
+        (pid(&api, &lead).await, pid(&api, &other).await, pid(&api, &child).await);
+    assert!(above != stranger && own != above);
+    let listed = look(&api, &child, &format!("/{above}-docs/tools")).await;
+    assert_eq!(listed.status, StatusCode::OK, "{}", listed.text());
+    let stat = look(&api, &child, &format!("/{above}-docs?op=stat")).await.json();
+    assert_eq!(stat["device"], format!("/mnt/mcp/{own}-docs"), "it calls in its own name");
+    let synonyms = look(&api, &child, "").await.json()["synonyms"].take();
+    let expected = json!({ "path": format!("/mnt/mcp/{above}-docs"),
+                           "means": format!("/mnt/mcp/{own}-docs") });
+    assert!(synonyms.as_array().unwrap().contains(&expected), "{synonyms}");
+    let denied = look(&api, &child, &format!("/{above}-notes/tools")).await;
+    assert_eq!(
+        (denied.status, &denied.json()["code"]),
+        (StatusCode::FORBIDDEN, &json!("PERMISSION"))
+    );
+    for (run, path) in [
+        (&child, format!("/{stranger}-docs/tools")),
+        (&lead, format!("/{own}-docs/tools")),
+        (&lead, format!("/{stranger}-docs/tools")),
+    ] {
+        let absent = look(&api, run, &path).await;
+        assert_eq!(absent.status, StatusCode::NOT_FOUND, "{path}: {}", absent.text());
+    }
+}
+
+/// R-M25, R-D1, R-M22: a session goes on with a new number, and the old paths still lead to what it
+/// has; a run that has ended has no files.
+#[tokio::test]
+async fn r_m25_a_session_goes_on_under_a_new_number_and_its_old_paths() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let first = begun(&api, json!({ "agent_name": "lead" })).await;
+    let old = pid(&api, &first).await;
+    end(&api, &format!("{HERE}/runs/{}", text(&first, "run_id"))).await;
+    let over = look(&api, &first, "").await;
+    assert_eq!(over.status, StatusCode::UNAUTHORIZED, "{}", over.text());
+    let asked = json!({ "type": "resume_session", "session_id": text(&first, "session_id") });
+    let next = begun(&api, asked).await;
+    let new = pid(&api, &next).await;
+    assert!(new > old);
+    for number in [old, new] {
+        let listed = look(&api, &next, &format!("/{number}-docs/tools")).await;
+        assert_eq!(listed.status, StatusCode::OK, "{}", listed.text());
+    }
+    let other = begun(&api, json!({ "agent_name": "lead" })).await;
+    let absent = look(&api, &other, &format!("/{old}-docs/tools")).await;
+    assert_eq!(absent.status, StatusCode::NOT_FOUND);
+}
