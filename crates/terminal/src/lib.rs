@@ -35,8 +35,8 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Draws a line and a table below, as much as there is room for. What stands in them must not move
-    /// a cursor.
+    /// Draws a line and a table below, as much as there is room for. What stands in them must not
+    /// move a cursor.
     ///
     /// # Errors
     /// When the terminal is gone.
