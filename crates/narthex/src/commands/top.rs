@@ -1,7 +1,5 @@
 //! `narthex top`: how busy the runs are that go on, through the daemon.
 
-mod screen;
-
 use std::{
     io::{IsTerminal as _, stdin, stdout},
     process::ExitCode,
@@ -9,12 +7,12 @@ use std::{
 
 use http::Method;
 use narthex_cli::TopArgs;
+use narthex_terminal::{Screen, leave_is_typed};
 use narthex_trace::{HEADER, Sort, Top};
 use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::{signal::ctrl_c, time::sleep};
 
-use self::screen::Screen;
 use super::strace::{AGAIN, is_away, unreadable};
 use crate::{
     Failure,
@@ -32,7 +30,7 @@ pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<ExitCode, F
     let screen = if is_screen { Some(Screen::open()?) } else { None };
     let leaving = async {
         match &screen {
-            Some(_) => screen::leave_is_typed().await,
+            Some(_) => leave_is_typed().await,
             None => std::future::pending().await,
         }
     };
@@ -109,7 +107,7 @@ impl Showing<'_> {
         match self.screen {
             Some(screen) => {
                 let keys = format!("narthex top: {summary}    by {}, q leaves", self.args.sort);
-                screen.draw(&keys, &rows)
+                Ok(screen.draw(&keys, &rows)?)
             }
             None if self.args.once => output::line(&format!("{summary}\n\n{rows}")),
             None => output::line(&format!("{summary}\n\n{rows}\n\n ")),

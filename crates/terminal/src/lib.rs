@@ -5,8 +5,6 @@ use std::io::{self, Write as _, stdin, stdout};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::io::AsyncReadExt as _;
 
-use crate::Failure;
-
 /// Another screen than the one with what was printed before, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
@@ -17,30 +15,38 @@ const CLEAR_REST: &str = "\u{1b}[J";
 
 /// The terminal, until it is dropped. Keys are read as they are typed, and not shown.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub struct Screen {
     before: Termios,
 }
 
 impl Screen {
-    pub(super) fn open() -> Result<Self, Failure> {
-        let before = tcgetattr(stdin()).map_err(io::Error::from)?;
+    /// Takes the terminal of standard input and output.
+    ///
+    /// # Errors
+    /// When one of them is none, or is gone.
+    pub fn open() -> io::Result<Self> {
+        let before = tcgetattr(stdin())?;
         let mut typed = before.clone();
         // Ctrl-C stays what it is.
         typed.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
-        tcsetattr(stdin(), OptionalActions::Flush, &typed).map_err(io::Error::from)?;
+        tcsetattr(stdin(), OptionalActions::Flush, &typed)?;
         let screen = Self { before };
         put(ENTER)?;
         Ok(screen)
     }
 
-    /// Draws a line and a table below, as much as there is room for.
-    pub(super) fn draw(&self, title: &str, table: &str) -> Result<(), Failure> {
+    /// Draws a line and a table below, as much as there is room for. What stands in them must not
+    /// move a cursor.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn draw(&self, title: &str, table: &str) -> io::Result<()> {
         let (columns, rows) = tcgetwinsize(stdout())
             .ok()
             .map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)))
             .filter(|(columns, rows)| *columns > 0 && *rows > 0)
             .unwrap_or((80, 24));
-        Ok(put(&frame([title, ""].into_iter().chain(table.lines()), columns, rows))?)
+        put(&frame([title, ""].into_iter().chain(table.lines()), columns, rows))
     }
 }
 
@@ -53,7 +59,7 @@ impl Drop for Screen {
 }
 
 /// Resolves when `q` is typed.
-pub(super) async fn leave_is_typed() {
+pub async fn leave_is_typed() {
     let mut keys = tokio::io::stdin();
     loop {
         match keys.read_u8().await {
