@@ -1,5 +1,7 @@
 //! PostgreSQL: the same order of writes as in a file, kept by a lock that all processes take.
 
+mod address;
+
 use std::time::Duration;
 
 use sqlx::{
@@ -10,6 +12,8 @@ use tokio::time::timeout;
 
 use super::{CLOSE_LIMIT, READERS_MAX, Step, query, within};
 use crate::statement::{AnyRow, Statement, StatementError, Value};
+
+pub use address::{Address, UrlFault};
 
 /// Each statement sees what was committed before it, whatever the server's own default is.
 pub const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";

@@ -15,11 +15,12 @@ use hyper::body::Incoming;
 use narthex_audit::{AuditEvent, Refused, kind};
 use narthex_devices::RunMounts;
 use narthex_gateway::{Endpoint, Gateway, RunView};
+use narthex_listener::Respond;
 use narthex_model::{ErrorKind, json::shortened};
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
-    Access, HttpOptions, Respond, ResponseBody, Route,
+    Access, HttpOptions, ResponseBody, Route,
     auth::{Caller, Principal, Proofs, authenticate},
     calling,
     guard::Guard,
@@ -117,6 +118,14 @@ impl Door {
         response
     }
 
+    /// Refuses a principal that is no run where only these come in.
+    fn no_run(&self, principal: &Principal, path: &str) -> Response {
+        self.denied(principal, path);
+        let text = "only a run's token opens MCP endpoints and files; show one, such as the \
+                    client's";
+        Problem::new(ErrorKind::Denied, text).answer()
+    }
+
     async fn answer<B>(self: &Arc<Self>, request: Request<B>) -> Response
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -159,10 +168,7 @@ impl Door {
             },
             (_, Caller::Client(client)) => return self.no_client(&client, parts.uri.path()),
             (Access::Client, Caller::Principal(principal)) => {
-                self.denied(&principal, parts.uri.path());
-                let text = "only a run's token opens MCP endpoints and files; show one, such as \
-                            the client's";
-                return Problem::new(ErrorKind::Denied, text).answer();
+                return self.no_run(&principal, parts.uri.path());
             }
             (_, Caller::Principal(principal)) => {
                 if place.route(&parts.method).is_none() {

@@ -8,7 +8,7 @@ use narthex_outbound::Outbound;
 use narthex_runs::Runs;
 use tokio_util::sync::CancellationToken;
 
-use crate::{TokenHash, Workers};
+use crate::TokenHash;
 
 /// What a router is made with.
 #[derive(Debug, Clone)]
@@ -87,34 +87,6 @@ impl Default for ReplayLimits {
             finished_streams: 16,
             finished_bytes: 4 * 1024 * 1024,
             keep: Duration::from_secs(120),
-        }
-    }
-}
-
-/// What a listener is run with.
-#[derive(Debug, Clone)]
-pub struct ServeOptions {
-    /// How many connections may be open; further ones are closed at once.
-    pub max_connections: usize,
-    /// How long the first request of a connection may take to arrive, its headers only.
-    pub header_timeout: Duration,
-    /// How long a connection may rest between two requests, and how long a client may take no
-    /// byte of an answer; it is closed after one to two times this.
-    pub idle_timeout: Duration,
-    /// How long requests may go on after the shutdown.
-    pub grace: Duration,
-    /// Who serves the connections.
-    pub workers: Workers,
-}
-
-impl Default for ServeOptions {
-    fn default() -> Self {
-        Self {
-            max_connections: 4096,
-            header_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(75),
-            grace: Duration::from_secs(10),
-            workers: Workers::default(),
         }
     }
 }

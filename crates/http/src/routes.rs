@@ -140,6 +140,7 @@ const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
 const DECIDE: &str = "/workspaces/{workspace}/grant-requests/{id}";
 const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
 const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
+const MESSAGES: &str = "/api/workspaces/{workspace}/sessions/{id}/messages";
 const CHANNELS: &str = "/api/workspaces/{workspace}/channels";
 const CHANNEL: &str = "/api/workspaces/{workspace}/channels/{name}";
 const WEBHOOKS: &str = "/api/workspaces/{workspace}/webhooks";
@@ -311,12 +312,7 @@ pub const ROUTES: &[Route] = &[
         Access::Starter(EVERY),
         Target::Happening(EventTarget::Session),
     ),
-    member(
-        "/api/workspaces/{workspace}/sessions/{id}/messages",
-        "POST",
-        ANSWER,
-        Target::Happening(EventTarget::Messages),
-    ),
+    member(MESSAGES, "POST", ANSWER, Target::Happening(EventTarget::Messages)),
     // Only whoever carries the session out knows what they have read.
     route(
         "/api/workspaces/{workspace}/sessions/{id}/messages/acknowledgement",

@@ -1,24 +1,19 @@
 //! From a URL to a database of this program's version on a PostgreSQL server, or why not.
 
-mod address;
-
 use narthex_model::ErrorKind;
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 use thiserror::Error;
 
-pub use address::UrlFault;
-
 use crate::{
     database::{
         Database,
-        postgres::{BEGIN, PostgresServer, lock, read_only, session},
+        postgres::{Address, BEGIN, PostgresServer, UrlFault, lock, read_only, session},
     },
     fault::Fault,
     migrations,
     open::{APPLICATION_ID, OPEN_LIMIT, in_time},
     statement::StatementError,
 };
-use address::Address;
 
 const MARK: &str = "SELECT coalesce(max(application_id), 0) FROM narthex_store";
 /// How many tables there are where ours would be, whoever has made them.

@@ -20,7 +20,8 @@ mod store;
 use narthex_database::{self as database, statement};
 
 pub use backup::{Backup, BackupError};
-pub use connect::{ConnectError, UrlFault};
+pub use connect::ConnectError;
+pub use narthex_database::postgres::UrlFault;
 pub use narthex_database::statement::StatementError;
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};

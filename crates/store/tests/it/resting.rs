@@ -58,7 +58,7 @@ fn new(workspace: &WorkspaceId, number: u16, of: u16) -> NewRun<'_> {
     }
 }
 
-fn message_of<'e>(of: &'e EventsOf, message: &'e str) -> NewEvent<'e> {
+pub(crate) fn message_of<'e>(of: &'e EventsOf, message: &'e str) -> NewEvent<'e> {
     NewEvent {
         of,
         run: Some(run(1)),

@@ -3,9 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
-use narthex_store::{NewRest, NewRun, SessionRow, Store, SuspendedSession};
+use narthex_store::{EventsOf, NewEvent, NewRest, NewRun, SessionRow, Store, SuspendedSession};
 
-use crate::support::{Place, id};
+use crate::{
+    resting::message_of,
+    support::{Place, id},
+};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -102,10 +105,14 @@ async fn r_m23_a_session_that_is_set_aside_is_owed_nothing() {
     store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap();
     let (workspace, sealed) = (here.clone(), "sealed prompt".to_owned());
     let rest = NewRest { workspace, session: session(), run: run(1), sealed };
-    assert!(store.resting().owe(&rest).await.unwrap());
+    let of = EventsOf { workspace: here.clone(), session: session() };
+    let owing = |message| NewEvent { owed: Some(&rest), ..message_of(&of, message) };
+    assert!(store.events().append(owing("before")).await.unwrap().is_some());
+    assert_eq!(store.resting().due(SystemTime::now(), 9).await.unwrap().len(), 1);
     assert!(store.suspended().suspend(&here, &suspension(1, 100)).await.unwrap());
     assert!(store.resting().due(SystemTime::now(), 9).await.unwrap().is_empty());
-    assert!(!store.resting().owe(&rest).await.unwrap());
+    assert!(store.events().append(owing("while")).await.unwrap().is_some());
+    assert!(store.resting().due(SystemTime::now(), 9).await.unwrap().is_empty());
     store.close().await;
 }
 

@@ -14,30 +14,41 @@ const PARAMETERS: [&str; 7] =
 /// `/`, `?` or `#` was not written as `%2F`, `%3F` or `%23`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum UrlFault {
+    /// It is none.
     #[error("is no URL; write / ? # @ in a password as %2F %3F %23 %40")]
     Form,
+    /// It is one of something else.
     #[error("does not begin with postgres:// or postgresql://")]
     Scheme,
+    /// It leads to no one database.
     #[error("names no database, or more than one; write / ? # @ in a password as %2F %3F %23 %40")]
     Database,
+    /// It asks for what is not known.
     #[error(
         "has a parameter other than host, port, dbname, user, password, sslmode and sslrootcert; \
          write ? # in a password as %3F %23"
     )]
     Parameter,
+    /// It asks for encryption of no known kind.
     #[error("has an sslmode other than disable, prefer, require, verify-ca and verify-full")]
     SslMode,
 }
 
+/// Where a server is, and how it is reached.
 #[derive(Debug)]
-pub(super) struct Address {
-    pub(super) options: PgConnectOptions,
+pub struct Address {
+    /// How to connect.
+    pub options: PgConnectOptions,
     /// Host, port and database.
-    pub(super) place: String,
+    pub place: String,
 }
 
 impl Address {
-    pub(super) fn parse(text: &str) -> Result<Self, UrlFault> {
+    /// Reads a URL such as `postgres://user:password@host/database`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, UrlFault> {
         let url = Url::parse(text).map_err(|_quotes| UrlFault::Form)?;
         if !matches!(url.scheme(), "postgres" | "postgresql") {
             return Err(UrlFault::Scheme);

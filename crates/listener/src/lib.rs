@@ -1,6 +1,8 @@
 //! The listener: accepts connections, bounds them in number and time, and ends them.
 
 mod io;
+mod options;
+mod workers;
 
 use std::{convert::Infallible, io as std_io, sync::Arc, time::Duration};
 
@@ -17,7 +19,9 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::io::{Activity, WatchedIo};
-use crate::ServeOptions;
+
+pub use options::ServeOptions;
+pub use workers::Workers;
 
 /// How long accepting rests when the system refuses, for want of file handles for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
