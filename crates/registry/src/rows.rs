@@ -21,8 +21,8 @@ use crate::{
 };
 
 /// What is said of a server whose definitions nobody can keep.
-const NO_PINS: &str = "`pinDefinitions` needs a daemon with a store: start one with `narthex up`, or \
-                       take the setting out of the entry";
+const NO_PINS: &str = "`pinDefinitions` needs a daemon with a store: start one with `narthex up`, \
+                       or take the setting out of the entry";
 
 /// What is configured and what became of it.
 #[derive(Debug, Default)]

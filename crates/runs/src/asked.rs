@@ -176,8 +176,8 @@ fn fault(entry: &Entry, taken: Option<&Snapshot>) -> Option<RunFault> {
             (ErrorKind::Conflict, text.to_owned(), None)
         }
         Entry::Server(definition) if definition.pins_definitions => {
-            let text = "`pinDefinitions` is for servers of the live configuration; what a run's own \
-                        servers list is frozen with the run, so leave it out";
+            let text = "`pinDefinitions` is for servers of the live configuration; what a run's \
+                        own servers list is frozen with the run, so leave it out";
             (ErrorKind::Invalid, text.to_owned(), None)
         }
         Entry::Server(definition) if definition.is_disabled => {

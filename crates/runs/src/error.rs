@@ -154,7 +154,7 @@ pub enum RunError {
     /// A name that two servers have whose definitions are kept.
     #[error(
         "there is a server `{0}` in the catalog and one in the live configuration; say which is \
-         meant, with `source=catalog` or `source=live` (on the command line `--catalog` or `--live`)"
+         meant: `source=catalog` or `source=live`, on the command line `--catalog` or `--live`"
     )]
     TwoServers(String),
     /// Nothing is kept of a live server.

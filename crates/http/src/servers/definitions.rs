@@ -1,4 +1,5 @@
-//! Definitions of servers of the catalog, and of live ones that pin them: shown with what changed in them, accepted and rejected.
+//! Definitions of servers of the catalog, and of live ones that pin them: shown with what changed
+//! in them, accepted and rejected.
 
 use std::{fmt, time::SystemTime};
 

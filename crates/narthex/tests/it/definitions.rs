@@ -85,3 +85,42 @@ fn s23_what_changed_is_shown_and_accepted() {
     assert_eq!(rejected["items"].as_array().unwrap().len(), 3, "{rejected}");
     assert_eq!(begins(&place).len(), 1);
 }
+
+/// S23, D10: the same of a program of `mcp.json` whose entry pins what it says; what is held back
+/// is in the status, and gone from the tools until somebody has accepted it.
+#[test]
+fn s23_what_a_live_program_changes_is_decided_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("server.sh");
+    fs_err::write(&script, SCRIPT).unwrap();
+    let tools = folder.path().join("tools.json");
+    let says = |description: &str| {
+        let tool = json!([{ "name": "say", "description": description,
+                            "inputSchema": { "type": "object" } }]);
+        fs_err::write(&tools, tool.to_string()).unwrap();
+    };
+    says("Says hello");
+    let place = Place::with(&json!({ "shell": {
+        "transport": "stdio", "command": "sh", "args": [script, tools], "pinDefinitions": true,
+    } }));
+    let _daemon = place.up();
+    let shown = place.run(["servers", "definitions", "shell", "--live"]).succeeded().stdout;
+    assert!(shown.contains("say") && shown.contains("pinned"), "{shown}");
+    place.run(["servers", "definitions", "shell", "--catalog"]).failed(1, &["not_found", "shell"]);
+
+    says("Says good bye");
+    place.run(["mcp", "reconnect", "shell"]).succeeded();
+    let status = place.run(["status"]).succeeded().stdout;
+    assert!(status.contains("1 of its definitions are held back"), "{status}");
+    let tools = place.run(["tools"]).succeeded().stdout;
+    assert!(!tools.contains("Says hello") && !tools.contains("Says good bye"), "{tools}");
+    let shown = place.run(["servers", "definitions", "shell", "--quarantined"]);
+    let shown = shown.succeeded().stdout;
+    for text in ["changed", "- Says hello", "+ Says good bye"] {
+        assert!(shown.contains(text), "{shown}");
+    }
+    place.run(["servers", "accept", "shell", "say", "--live"]).succeeded();
+    assert!(place.run(["tools"]).succeeded().stdout.contains("Says good bye"));
+    let status = place.run(["status"]).succeeded().stdout;
+    assert!(!status.contains("held back"), "{status}");
+}

@@ -57,8 +57,8 @@ pub enum DefinitionVerdict {
 }
 
 impl Runs {
-    /// The first `limit` definitions of a server after the one of the digest `after`, which is empty
-    /// for the beginning. Without a source it is whichever has one of this name.
+    /// The first `limit` definitions of a server after the one of the digest `after`, which is
+    /// empty for the beginning. Without a source it is whichever has one of this name.
     ///
     /// # Errors
     /// When there is no such workspace or server, both sources have one, it is a live one that pins

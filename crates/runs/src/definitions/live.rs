@@ -116,9 +116,8 @@ impl Runs {
                 None => held.is_silent = true,
             }
         }
-        if let Some(at) = decided.get(alias.as_str()) {
-            self.shared.decided.note(&place, alias.as_str(), *at);
-        }
+        let at = decided.get(alias.as_str()).copied().unwrap_or_default();
+        self.shared.decided.note(&place, alias.as_str(), at);
         told(alias, &held.names, looked.len());
         Ok(held)
     }

@@ -1,5 +1,7 @@
-//! What servers of the catalog, and those of live configurations whose entries ask for it, were seen
-//! to say of their tools, prompts, templates and resources, and of themselves.
+//! What servers of the catalog, and those of live configurations whose entries ask for it, were
+//! seen to say of their tools, prompts, templates and resources, and of themselves.
+
+mod statements;
 
 use std::{
     collections::BTreeMap,
@@ -8,6 +10,7 @@ use std::{
 
 use narthex_model::{Alias, RunId, ServerId, WorkspaceId};
 
+use self::statements::{CATALOG, LIVE, LIVE_DECIDED, Statements};
 use super::{ms, now_ms, optional_time, time};
 use crate::{
     StatementError,
@@ -17,131 +20,6 @@ use crate::{
 
 /// After how long it is written down again that a definition is still there.
 const SEEN_AGAIN: Duration = Duration::from_secs(60 * 60);
-
-/// The statements of a table, whose rows belong to what stands in the column `$owner`, and in it to
-/// a server.
-macro_rules! statements {
-    ($name:literal, $table:literal, $owner:literal) => {
-        Statements {
-            heads: Statement {
-                name: concat!($name, ".heads"),
-                sql: concat!(
-                    "SELECT digest, kind, name, state, run, first_seen, last_seen, decided_at, \
-                     decided_by FROM ",
-                    $table,
-                    " WHERE ",
-                    $owner,
-                    " = $1 AND server = $2"
-                ),
-            },
-            texts: Statement {
-                name: concat!($name, ".texts"),
-                sql: concat!(
-                    "SELECT kind, name, text FROM ",
-                    $table,
-                    " WHERE ",
-                    $owner,
-                    " = $1 \
-                     AND server = $2 AND state IN ('pinned', 'accepted') \
-                     ORDER BY decided_at DESC, first_seen DESC, digest"
-                ),
-            },
-            find: Statement {
-                name: concat!($name, ".find"),
-                sql: concat!(
-                    "SELECT digest, kind, name, state, run, first_seen, last_seen, decided_at, \
-                     decided_by, text, why FROM ",
-                    $table,
-                    " WHERE ",
-                    $owner,
-                    " = $1 \
-                     AND server = $2 AND digest = $3"
-                ),
-            },
-            other_tools: Statement {
-                name: concat!($name, ".other_tools"),
-                sql: concat!(
-                    "SELECT server, name FROM ",
-                    $table,
-                    " WHERE ",
-                    $owner,
-                    " = $1 \
-                     AND server <> $2 AND kind = 'tool' AND state IN ('pinned', 'accepted')"
-                ),
-            },
-            // Nothing, if it is there, or is to be pinned where another of its name is.
-            add: Statement {
-                name: concat!($name, ".add"),
-                sql: concat!(
-                    "INSERT INTO ",
-                    $table,
-                    " (",
-                    $owner,
-                    ", server, digest, kind, name, state, \
-                     text, why, run, first_seen, last_seen, decided_at, decided_by) \
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 0, '') \
-                     ON CONFLICT DO NOTHING"
-                ),
-            },
-            seen: Statement {
-                name: concat!($name, ".seen"),
-                sql: concat!(
-                    "UPDATE ",
-                    $table,
-                    " SET last_seen = $4 WHERE ",
-                    $owner,
-                    " = $1 \
-                     AND server = $2 AND digest = $3 AND last_seen < $4"
-                ),
-            },
-            accept: Statement {
-                name: concat!($name, ".accept"),
-                sql: concat!(
-                    "UPDATE ",
-                    $table,
-                    " SET state = 'accepted', decided_at = $4, \
-                     decided_by = $5 WHERE ",
-                    $owner,
-                    " = $1 AND server = $2 AND digest = $3 \
-                     AND state IN ('quarantined', 'rejected')"
-                ),
-            },
-            reject: Statement {
-                name: concat!($name, ".reject"),
-                sql: concat!(
-                    "UPDATE ",
-                    $table,
-                    " SET state = 'rejected', decided_at = $4, \
-                     decided_by = $5 WHERE ",
-                    $owner,
-                    " = $1 AND server = $2 AND digest = $3 \
-                     AND state <> 'rejected'"
-                ),
-            },
-        }
-    };
-}
-
-const CATALOG: Statements = statements!("definitions", "definitions", "workspace");
-const LIVE: Statements = statements!("live_definitions", "live_definitions", "place");
-const LIVE_DECIDED: Statement = Statement {
-    name: "live_definitions.decided",
-    sql: "SELECT server, MAX(decided_at) AS decided_at FROM live_definitions \
-          WHERE place = $1 GROUP BY server",
-};
-
-/// What is done with a table of definitions.
-#[derive(Debug)]
-struct Statements {
-    heads: Statement,
-    texts: Statement,
-    find: Statement,
-    other_tools: Statement,
-    add: Statement,
-    seen: Statement,
-    accept: Statement,
-    reject: Statement,
-}
 
 /// Whose definitions are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -208,7 +208,7 @@ async fn s23_a_catalog_server_of_the_same_name_is_another() {
     let asked = json!({ "servers": { "own": own } }).to_string();
     let reply = operator.ask("POST", &format!("{HOME}/runs"), &asked).await;
     assert!(String::from_utf8_lossy(&reply.body).contains("pinDefinitions"), "{reply:?}");
-    assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(reply.status, StatusCode::BAD_REQUEST);
 }
 
 /// S24: a tool of a live server whose name can be taken for one of another is held back; what is
