@@ -1,6 +1,6 @@
 //! Everything of a workspace at once: told in one document, and stored from one.
 
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
 
 use bytes::Bytes;
 use http_body::Body;
@@ -162,14 +162,16 @@ impl Apart {
     fn in_its_words(&self, error: ControlError) -> ControlError {
         match error {
             ControlError::Catalog(CatalogError::Refused(mut fields)) => {
-                for field in &mut fields {
-                    if let Some(place) = self.place(&field.field) {
-                        field.field = place;
-                    }
-                }
-                // What is wrong with a server is wrong with the agent that has it.
-                let mut told = BTreeSet::new();
-                fields.retain(|field| told.insert((field.field.clone(), field.message.clone())));
+                // What is wrong with a server is wrong with the agent that has it, too.
+                let mut told = Vec::new();
+                fields.retain_mut(|field| {
+                    let Some(place) = self.place(&field.field) else { return true };
+                    field.field = place;
+                    let fault = (field.field.clone(), field.code);
+                    let is_news = !told.contains(&fault);
+                    told.push(fault);
+                    is_news
+                });
                 CatalogError::Refused(fields).into()
             }
             error => error,
