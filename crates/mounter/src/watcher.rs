@@ -1,8 +1,9 @@
 //! A second process, which frees the folder when the first one was killed.
 //!
-//! It reads from a pipe what it is to watch over, and then waits for the end of the pipe, which comes
+//! It reads from a pipe what it is to watch over, and then waits for its end, which comes
 //! with the end of the first process, whatever ended it. It has a process group of its own, so that
-//! a signal to the group of the first one does not reach it.
+//! a signal to the first one's does not reach it.
+
 use std::{
     ffi::OsString,
     io::{self, BufRead, BufReader, Read, Write},
