@@ -149,7 +149,7 @@ impl Drop for Open {
         self.tap.tell(self.run, self.call.alias.as_ref(), || Operation {
             what: What::Call {
                 alias: self.call.alias.clone(),
-                method: cut(&self.call.method),
+                method: cut(self.call.method.clone()),
                 item: self.call.item.as_ref().map(|(kind, name)| (*kind, cut_name(name))),
             },
             began: self.began,
@@ -167,10 +167,10 @@ pub(crate) fn shortened(text: &str) -> &str {
     text.char_indices().nth(NAME_CHARS).map_or(text, |(at, _)| &text[..at])
 }
 
-fn cut(method: &Cow<'static, str>) -> Cow<'static, str> {
+fn cut(method: Cow<'static, str>) -> Cow<'static, str> {
     match method {
         Cow::Borrowed(known) => Cow::Borrowed(known),
-        Cow::Owned(text) => Cow::Owned(shortened(text).to_owned()),
+        Cow::Owned(text) => Cow::Owned(shortened(&text).to_owned()),
     }
 }
 

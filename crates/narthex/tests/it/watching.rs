@@ -203,7 +203,7 @@ fn top_shows_runs_with_what_their_servers_use() {
         assert!(row["cpu_percent"].is_number(), "{once}");
     }
     let text = place.run(["top", "--once", "--sort", "memory"]).succeeded().stdout;
-    assert!(text.starts_with("1 run, 0.0 calls/s, 0 errors, 0 open\n\nPID "), "{text}");
+    assert!(text.starts_with("1 run, 0.0 calls/s, 0 errors, 0 open\n\n PID"), "{text}");
     assert!(text.contains(" local ") && text.contains("1 ready"), "{text}");
     assert!(!text.contains('\u{1b}'), "{text:?}");
     place.run(["top", "--sort", "size"]).failed(2, &["memory"]);

@@ -47,26 +47,28 @@ impl Asked<'_> {
         let place = self.stream_place()?;
         Ok(self.stream(async move |events: Events| {
             let _place = place;
-            let put = async {
-                events.put(&first).await;
-                loop {
-                    sleep(interval).await;
-                    match top.look().await {
-                        Ok(document) => events.put(&document).await,
-                        // Whoever looks comes again, and is told then.
-                        Err(problem) => {
-                            tracing::warn!("runs cannot be looked at: {}", problem.detail());
-                            return;
-                        }
-                    }
-                }
-            };
             tokio::select! {
                 biased;
                 () = sleep(STREAM_LIFE) => {}
-                () = put => {}
+                () = put_all(&mut top, &first, interval, &events) => {}
             }
         }))
+    }
+}
+
+/// Puts out documents for as long as runs can be looked at.
+async fn put_all(top: &mut Top, first: &Value, interval: Duration, events: &Events) {
+    events.put(first).await;
+    loop {
+        sleep(interval).await;
+        match top.look().await {
+            Ok(document) => events.put(&document).await,
+            // Whoever looks comes again, and is told then.
+            Err(problem) => {
+                tracing::warn!("runs cannot be looked at: {}", problem.detail());
+                return;
+            }
+        }
     }
 }
 
