@@ -45,11 +45,10 @@ pub fn request(
     Message::parse(whole.into_bytes(), limits)
 }
 
-/// Sends a request on the way of all of them, and waits for its last answer; what comes before it
-/// is for those who listen. `None` when there is none, since the daemon is stopping. Dropping the
-/// future gives the call up.
+/// Sends a request on the way of all of them, and waits for its last answer.
 ///
-/// There is no limit of time but those of the gateway.
+/// What comes before it is for those who listen. `None` when there is none, since the daemon is
+/// stopping. Dropping the future gives the call up. There is no limit of time but those of the gateway.
 pub async fn ask(gateway: &Gateway, caller: Caller, message: Message) -> Option<Reply> {
     let (mut answering, mut step) = open(gateway.clone(), caller, message).await;
     loop {

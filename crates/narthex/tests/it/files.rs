@@ -22,6 +22,7 @@ pub(crate) struct Mount {
 }
 
 /// Whether there is FUSE here; said loudly if there is none.
+#[expect(clippy::print_stderr, reason = "what is left out is told to whoever runs the tests")]
 pub(crate) fn has_fuse() -> bool {
     let is_there = Path::new("/dev/fuse").exists();
     if !is_there {
