@@ -8,5 +8,5 @@ mod mounts;
 mod server;
 
 pub use asking::{ProtocolError, Reply, ask, request};
-pub use mounts::{Numbered, Numbering, Numbers, RunMounts, RunObserver, Seen};
+pub use mounts::{Numbered, Numbering, Numbers, RunMounts, Seen};
 pub use server::ServerDevice;

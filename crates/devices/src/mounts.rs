@@ -13,18 +13,12 @@ use std::{
 use narthex_gateway::{Gateway, RunId, RunView};
 use narthex_model::{Alias, Pid, WorkspaceId};
 use narthex_mount::{
-    Done, Failure, Limits, MountName, Mounted, Namespace, Observer, Place, Process,
+    Code, Done, Failure, Limits, MountName, Mounted, Namespace, Observer, Place, Process,
 };
+use narthex_trace::{FileOperation, Tap};
 use tokio_util::sync::CancellationToken;
 
 use crate::ServerDevice;
-
-/// What is told of each operation of a run when it has ended. Called on the task that did it: must
-/// not block.
-pub trait RunObserver: fmt::Debug + Send + Sync {
-    /// An operation of a run has ended.
-    fn ended(&self, run: RunId, done: Done<'_>);
-}
 
 /// The numbers of a run that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +51,6 @@ pub struct RunMounts {
 struct Shared {
     gateway: Gateway,
     numbers: Box<dyn Numbers>,
-    observer: Option<Arc<dyn RunObserver>>,
     limits: Limits,
     /// One for each workspace, as numbers of runs are those of a workspace. They stay: a namespace
     /// without processes is as good as nothing.
@@ -88,35 +81,39 @@ pub struct Seen {
     above: Vec<(Pid, Arc<RunView>)>,
 }
 
-/// Tells of a namespace's operations whose they were.
+/// Tells whoever watches a run of its operations.
 #[derive(Debug)]
 struct OfRuns {
-    observer: Arc<dyn RunObserver>,
+    tap: Tap,
     runs: Arc<papaya::HashMap<Pid, RunId>>,
 }
 
 impl Observer for OfRuns {
     fn ended(&self, done: Done<'_>) {
-        if let Some(run) = self.runs.pin().get(&done.pid) {
-            self.observer.ended(*run, done);
+        if !self.tap.is_watched() {
+            return;
         }
+        let Some(run) = self.runs.pin().get(&done.pid).copied() else { return };
+        let alias = match Place::parse(done.path) {
+            Ok(Place::In(name, _)) => Some(name.alias),
+            Ok(Place::Mounts) | Err(_) => None,
+        };
+        let Done { operation, path, fd, size, result, duration, pid: _ } = done;
+        let name = operation.as_str();
+        let result = result.map_err(Code::as_str);
+        let done = FileOperation { name, path, fd, size, result, took: duration };
+        self.tap.file(run, alias.as_ref(), done);
     }
 }
 
 impl RunMounts {
     /// Without any process. `closing` ends what waits for runs to end.
     #[must_use]
-    pub fn new(
-        gateway: Gateway,
-        numbers: Box<dyn Numbers>,
-        observer: Option<Arc<dyn RunObserver>>,
-        closing: CancellationToken,
-    ) -> Self {
+    pub fn new(gateway: Gateway, numbers: Box<dyn Numbers>, closing: CancellationToken) -> Self {
         let limits = Limits { write_bytes: gateway.limits().message_bytes, ..Limits::default() };
         let shared = Shared {
             gateway,
             numbers,
-            observer,
             limits,
             spaces: Mutex::default(),
             processes: papaya::HashMap::new(),
@@ -246,11 +243,9 @@ impl Shared {
 
     fn new_space(&self) -> Space {
         let runs = Arc::new(papaya::HashMap::new());
-        let observer = self
-            .observer
-            .clone()
-            .map(|observer| Arc::new(OfRuns { observer, runs: runs.clone() }) as Arc<dyn Observer>);
-        Space { namespace: Namespace::new(self.limits, observer), runs }
+        let tap = self.gateway.tap().clone();
+        let observer = Arc::new(OfRuns { tap, runs: runs.clone() });
+        Space { namespace: Namespace::new(self.limits, Some(observer)), runs }
     }
 
     fn spaces(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Space>> {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use narthex_gateway::{Caller, Endpoint, Gateway, RunView};
 use narthex_model::{Alias, CallError, CallErrorKind, ServerState};
 use narthex_mount::{Answer, Code, Device, Failure, Kind};
+use narthex_trace::inside;
 use narthex_wire::{json::encode_string, method, rpc};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -58,7 +59,7 @@ impl ServerDevice {
         })?;
         let endpoint = Endpoint::Transparent(self.alias.clone());
         let caller = Caller::new(self.run.clone(), endpoint, None);
-        let reply = ask(&self.gateway, caller, message).await;
+        let reply = inside(ask(&self.gateway, caller, message)).await;
         let reply = reply.ok_or_else(|| {
             let text = "the daemon is stopping";
             Asked::Ours(Failure::new(Code::DeviceDisconnected, "transport_error", text))

@@ -1,9 +1,8 @@
 //! What the door can be told.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use narthex_control::Control;
-use narthex_devices::RunObserver;
 use narthex_outbound::Outbound;
 use narthex_runs::Runs;
 use tokio_util::sync::CancellationToken;
@@ -28,8 +27,6 @@ pub struct HttpOptions {
     pub runs: Option<Runs>,
     /// What is posted to others. Without it there is no API for that.
     pub outbound: Option<Outbound>,
-    /// What is told of each operation of the files of runs.
-    pub vfs_observer: Option<Arc<dyn RunObserver>>,
     /// After how long without any step of a call its answer becomes an event stream.
     pub quiet: Duration,
     /// How often a quiet event stream shows life.
@@ -54,7 +51,6 @@ impl HttpOptions {
             control: None,
             runs: None,
             outbound: None,
-            vfs_observer: None,
             quiet: Duration::from_secs(5),
             keep_alive: Duration::from_secs(15),
             body_timeout: Duration::from_secs(30),

@@ -151,7 +151,6 @@ const CONTENT: &str = "/api/workspaces/{workspace}/shares/{id}/content";
 const COMMENTS: &str = "/api/workspaces/{workspace}/shares/{id}/comments";
 const THREAD: &str = "/api/workspaces/{workspace}/shares/{id}/comments/{thread}";
 const TRACE: &str = "/api/workspaces/{workspace}/runs/{id}/trace";
-const OPERATIONS: &str = "/api/workspaces/{workspace}/runs/{id}/operations";
 const DEFINITIONS: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions";
 const ACCEPT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/accept";
 const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/reject";
@@ -297,7 +296,6 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/runs/{id}/claim", "POST", RUN, Target::Run),
     // A run sees what it does itself.
     route(TRACE, READ, Access::Starter(SEE_RUNS), Target::Watched(WatchTarget::Trace)),
-    route(OPERATIONS, "POST", Access::OwnRun, Target::Watched(WatchTarget::Operations)),
     member("/api/workspaces/{workspace}/top", READ, SEE_RUNS, Target::Watched(WatchTarget::Top)),
     member("/api/workspaces/{workspace}/sessions", READ, SEE_RUNS, Target::Sessions),
     member("/api/workspaces/{workspace}/sessions/{id}", READ, SEE_RUNS, Target::Session),

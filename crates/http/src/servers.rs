@@ -143,7 +143,7 @@ impl Asked<'_> {
             Target::RotateKey => self.rotate_key().await,
             Target::Grants(of) => self.of_grants(of, body).await,
             Target::Outbound(of) => self.of_outbound(of, body).await,
-            Target::Watched(of) => self.of_watching(of, body).await,
+            Target::Watched(of) => self.of_watching(of).await,
             Target::Shares(of) => self.of_shares(of, body).await,
             Target::Policy | Target::PolicyCheck => self.policy(body).await,
             Target::EnvBindings | Target::EnvBinding => self.of_env_bindings(body).await,

@@ -32,8 +32,7 @@ const OPERATIONS: [&str; 4] = ["auto", "list", "read", "stat"];
 /// The processes of runs, for a door.
 pub(crate) fn mounts(gateway: &Gateway, options: &HttpOptions) -> RunMounts {
     let numbers = Box::new(StoredNumbers(options.runs.clone()));
-    let observer = options.vfs_observer.clone();
-    RunMounts::new(gateway.clone(), numbers, observer, options.closing.clone())
+    RunMounts::new(gateway.clone(), numbers, options.closing.clone())
 }
 
 /// The numbers of runs that are stored.

@@ -5,12 +5,11 @@ use std::{
     ffi::OsString,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use narthex_fuse::{MountError, MountOptions, Mounted};
 use narthex_model::{ErrorKind, Pid};
-use narthex_mount::{Failure, Limits, Namespace, Observer};
+use narthex_mount::{Failure, Limits, Namespace};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
 use crate::{Daemon, Ended, following::Servers, mountinfo, watcher::Watcher};
@@ -26,8 +25,6 @@ pub struct MountingOptions {
     /// [`crate::run_if_asked`] knows. `None`: nobody does, and a folder stays with a dead mount
     /// when this process is killed.
     pub watcher: Option<OsString>,
-    /// What is told of each operation that has ended here.
-    pub observer: Option<Arc<dyn Observer>>,
     /// The bounds of operations.
     pub limits: Limits,
 }
@@ -94,7 +91,7 @@ impl Mounting {
     /// # Errors
     /// As [`MountingError`] says; then nothing is mounted.
     pub async fn begin(daemon: Daemon, options: MountingOptions) -> Result<Self, MountingError> {
-        let MountingOptions { folder, pid: wanted, watcher, observer, limits } = options;
+        let MountingOptions { folder, pid: wanted, watcher, limits } = options;
         let root = daemon.root().await.map_err(MountingError::Daemon)?;
         if let Some(wanted) = wanted.filter(|wanted| wanted.get() != root.pid) {
             return Err(MountingError::OtherRun { found: root.pid, wanted });
@@ -104,7 +101,7 @@ impl Mounting {
             MountingError::Daemon(Failure::new(code, "bug", text))
         };
         let pid = Pid::new(root.pid).ok_or_else(|| bug("the daemon gave no number of a run"))?;
-        let namespace = Namespace::new(limits, observer);
+        let namespace = Namespace::new(limits, None);
         let process = namespace.begin(pid, None, &[]);
         let process = process.map_err(|error| MountingError::Daemon(*error.failure))?;
         let mut servers =

@@ -296,7 +296,6 @@ impl Runs {
         }
     }
 
-    /// The row of a run of a workspace.
     /// A run as it is stored, and the numbers of the runs of its session that ended before it
     /// began; `None` for one that is stored nowhere, as that of the process itself.
     ///
@@ -315,6 +314,7 @@ impl Runs {
         Ok(Some((row, earlier)))
     }
 
+    /// The row of a run of a workspace.
     pub(crate) async fn stored(
         &self,
         workspace: &WorkspaceId,

@@ -215,20 +215,6 @@ impl Runs {
         Ok(found.map_err(ControlError::Store)?)
     }
 
-    /// The numbers of the runs that a session had before one of them, the oldest first: paths of
-    /// mounts with these numbers mean the servers of that run as well (R-D1).
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn former_pids(&self, run: &RunRow) -> Result<Vec<Pid>, RunError> {
-        let all = self.pids(&run.workspace, run.session).await?;
-        Ok(all
-            .into_iter()
-            .filter(|(id, pid)| *id != run.id && *pid < run.pid)
-            .map(pid_of)
-            .collect())
-    }
-
     async fn pids(
         &self,
         workspace: &WorkspaceId,

@@ -49,7 +49,6 @@ mod linux {
             folder: args.folder,
             pid: pid.transpose()?,
             watcher: Some(std::env::current_exe()?.into_os_string()),
-            observer: None,
             limits: Limits::default(),
         };
         let mut mounting =

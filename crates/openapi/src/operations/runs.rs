@@ -26,14 +26,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     )
     .asks(&["trace_alias"])
     .answers(200, Content::Events("RunTraced"), &[])
-    .refuses(&[409, 429]),
-    post(
-        "/api/workspaces/{workspace}/runs/{id}/operations",
-        "run_operations_report",
-        "Reports what a mount of a run has done in another process",
-    )
-    .takes("OperationReport")
-    .gives("OperationReported"),
+    .refuses(&[406, 409, 429]),
     get(
         "/api/workspaces/{workspace}/top",
         "run_top",

@@ -18,8 +18,8 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::super::{Answered, Asked, Query, events::STREAM_LIFE};
-use crate::{feed::Events, problem::Problem};
+use super::super::{Answered, Asked, Query, events::STREAM_LIFE, ok};
+use crate::{feed::Events, post::prefers_stream, problem::Problem};
 
 /// How many runs are shown at most.
 const RUNS_MAX: u32 = 1000;
@@ -28,7 +28,8 @@ const INTERVAL: u64 = 1;
 const INTERVAL_MAX: u64 = 60;
 
 impl Asked<'_> {
-    /// How busy the living runs of a workspace are, anew after each interval.
+    /// How busy the living runs of a workspace are: once, or anew after each interval for whoever
+    /// prefers a stream.
     pub(super) async fn top(&self) -> Answered {
         let interval = interval(&self.query(&["interval"])?)?;
         let workspace = self.workspace()?;
@@ -44,6 +45,9 @@ impl Asked<'_> {
         };
         // So that what is absent is told as such, and not as the end of a stream.
         let first = top.look().await?;
+        if !prefers_stream(&self.parts.headers) {
+            return Ok(ok(&first));
+        }
         let place = self.stream_place()?;
         Ok(self.stream(async move |events: Events| {
             let _place = place;

@@ -117,7 +117,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 47] = [
+const ORDER: [&str; 46] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -146,7 +146,6 @@ const ORDER: [&str; 47] = [
     "mcp_client_register",
     "run_create",
     "session_resume",
-    "run_operations_report",
     "session_message",
     "session_messages_acknowledge",
     "channel_set",

@@ -29,6 +29,7 @@ impl Api {
     async fn watch(&self, path: &str, token: &str) -> Stream {
         let request = self.world.request(Method::GET, path);
         let request = request.header("authorization", &format!("Bearer {token}"));
+        let request = request.header("accept", "text/event-stream");
         Stream::of(request.open().await)
     }
 }
@@ -183,57 +184,43 @@ async fn s18_nobody_watches_what_they_may_not_see() {
     refused.problem(StatusCode::FORBIDDEN, "denied");
 }
 
-/// R-M35: a mount in another process reports what it did, and hears whether anybody watches.
+/// R-M35: what is done with the files of a run is told, and so is the call behind it.
 #[tokio::test]
-async fn r_m35_a_mount_reports_its_operations() {
+async fn r_m35_files_are_told_with_the_calls_behind_them() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
-    let (run, other) = (Begun::of(&api).await, Begun::of(&api).await);
-    let path = format!("{HERE}/runs/{}/operations", run.id);
-    let report = async |token: &str, body: Value| {
-        api.as_whom(token, Method::POST, &path, &body.to_string()).await
-    };
-    let file = "/mnt/mcp/1-demo/tools/echo";
-    let told = json!({ "operations": [
-        { "operation": "Open", "path": file, "result": 5, "duration_us": 2000 },
-        { "operation": "Write", "path": file, "fd": 5, "size": 45, "error": "PERMISSION",
-          "duration_us": 90 },
-    ] });
-    let unwatched = report(&run.run.token, told.clone()).await.succeeded();
-    assert_eq!(unwatched, json!({ "is_watched": false }));
+    let run = Begun::of(&api).await;
+    let files = api.as_whom(&run.run.token, Method::GET, "/vfs/mnt/mcp", "").await.succeeded();
+    let file = format!("/mnt/mcp/{}-demo/tools", files["pid"]);
     let mut stream = api.watch(&trace(&run), ADMIN).await;
     assert_eq!(next(&mut stream).await["type"], "begin");
-    let watched = report(&run.run.token, told).await.succeeded();
-    assert_eq!(watched, json!({ "is_watched": true }));
-    let (open, write) = (next(&mut stream).await, next(&mut stream).await);
-    assert_eq!(
-        (&open["source"], &open["result"], &open["path"]),
-        (&json!("file"), &json!(5), &json!(file))
-    );
-    assert_eq!((&write["fd"], &write["size"]), (&json!(5), &json!(45)));
-    assert_eq!((&write["error"], &write["method"]), (&json!("PERMISSION"), &Value::Null));
-    report(&other.run.token, json!({ "operations": [] }))
-        .await
-        .problem(StatusCode::NOT_FOUND, "not_found");
-    report(ADMIN, json!({ "operations": [] })).await.problem(StatusCode::FORBIDDEN, "denied");
-    let good = json!({ "operation": "Open", "path": file, "duration_us": 1 });
-    let with = |name: &str, value: Value| {
-        let mut one = good.clone();
-        one[name] = value;
-        json!({ "operations": [good, one] })
-    };
-    for (body, field) in [
-        (with("operation", "Exec".into()), "operations[1].operation"),
-        (with("path", "/etc/passwd".into()), "operations[1].path"),
-        (with("error", "a whole story".into()), "operations[1].error"),
-        (with("content", "x".into()), "operations"),
-        (json!({ "operations": vec![good.clone(); 257] }), "operations"),
-        (json!([[]]), "operations"),
-    ] {
-        let refused = report(&run.run.token, body).await;
-        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
-        assert_eq!(refused.json()["errors"][0]["field"], field, "{}", refused.text());
+    let read = api.as_whom(&run.run.token, Method::GET, &format!("/vfs{file}?op=read"), "").await;
+    assert_eq!(read.status, StatusCode::OK, "{}", read.text());
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last: &Value| last["operation"] != "Close") {
+        told.push(next(&mut stream).await);
     }
+    let of = |source: &str| {
+        let all = told.iter().filter(|one| one["source"] == source);
+        all.map(|one| (one["operation"].as_str().unwrap(), one["is_inner"].as_bool().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("file"), [("Open", false), ("Read", false), ("Close", false)], "{told:?}");
+    assert_eq!(of("call"), [("Read", true)], "{told:?}");
+    assert!(told.iter().all(|one| one["path"] == *file), "{told:?}");
+}
+
+/// A run is watched by a stream alone, and who does not ask for one is told so; `top` is a document
+/// as well.
+#[tokio::test]
+async fn a_stream_is_for_those_who_ask_for_one() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Begun::of(&api).await;
+    let none = api.as_whom(ADMIN, Method::GET, &trace(&run), "").await;
+    none.problem(StatusCode::NOT_ACCEPTABLE, "invalid");
+    let once = api.as_whom(ADMIN, Method::GET, &format!("{HERE}/top"), "").await.succeeded();
+    assert_eq!((once["runs"].as_array().unwrap().len(), &once["interval_ms"]), (1, &Value::Null));
 }
 
 /// `top`: runs with what they do; the first document has counted nothing yet.
