@@ -48,7 +48,8 @@ pub fn request(
 /// Sends a request on the way of all of them, and waits for its last answer.
 ///
 /// What comes before it is for those who listen. `None` when there is none, since the daemon is
-/// stopping. Dropping the future gives the call up. There is no limit of time but those of the gateway.
+/// stopping. Dropping the future gives the call up. There is no limit of time but those of the
+/// gateway.
 pub async fn ask(gateway: &Gateway, caller: Caller, message: Message) -> Option<Reply> {
     let (mut answering, mut step) = open(gateway.clone(), caller, message).await;
     loop {

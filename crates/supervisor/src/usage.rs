@@ -19,8 +19,8 @@ pub struct TreeUse {
 
 /// What the trees of these leaders use now.
 ///
-/// Of each its process group counts, and whoever descends from one of that. Those that are not there
-/// have no entry. Reads all of `/proc`, so it is for a thread that may block.
+/// Of each its process group counts, and whoever descends from one of that. Those that are not
+/// there have no entry. Reads all of `/proc`, so it is for a thread that may block.
 ///
 /// # Errors
 /// When `/proc` cannot be read, as on systems other than Linux.
