@@ -92,7 +92,7 @@ fn parse(source: &str, text: &str, is_json: bool) -> Result<Vec<Document>, Docum
     }
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
-        .map_err(|error| invalid(format!("this is no YAML that can be used: {error}")))?;
+        .map_err(|error| invalid(told(&error.to_string())))?;
     if values.is_empty() {
         return Err(invalid("there is nothing in it".to_owned()));
     }
@@ -118,6 +118,17 @@ pub fn yaml(value: &Value) -> Result<String, DocumentError> {
     }
 }
 
+/// What the reader of YAML says, without words to those who program with it.
+fn told(error: &str) -> String {
+    match error.split_once("duplicate mapping key: ") {
+        Some((before, rest)) => {
+            let key = rest.split(", set DuplicateKeyPolicy").next().unwrap_or(rest);
+            format!("{before}`{key}` is given twice; keep one")
+        }
+        None => format!("this is no YAML that can be used: {error}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -137,6 +148,13 @@ mod tests {
         let read = values(text);
         assert_eq!((read.len(), &read[0]), (2, &wanted));
         assert_eq!(values("{\"a\": \"${scope.x}\"}"), [json!({ "a": "${scope.x}" })]);
+    }
+
+    #[test]
+    fn a_key_that_is_given_twice_is_told_with_what_to_do() {
+        let error = parse("x", "name: a\nname: b\n", false).unwrap_err().to_string();
+        assert!(error.contains("`name` is given twice; keep one"), "{error}");
+        assert!(!error.contains("Policy"), "{error}");
     }
 
     /// S30: no text of a document becomes another thing on its way through YAML.

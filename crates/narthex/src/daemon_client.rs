@@ -166,6 +166,10 @@ fn refused(status: StatusCode, text: &str) -> Failure {
         StatusCode::BAD_REQUEST => ErrorKind::Invalid,
         _ => ErrorKind::Unavailable,
     };
+    // A problem of our daemon says what is wrong in one of its members.
+    let problem: Option<Value> = serde_json::from_str(text).ok();
+    let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
+    let text = detail.unwrap_or(text);
     // Whatever has answered, a page as long as a book is not told.
     let first = text.trim().lines().next().unwrap_or_default();
     let shown: String = first.chars().take(REFUSAL_MAX).collect();
@@ -181,6 +185,9 @@ mod tests {
     fn a_refusal_is_told_in_one_line() {
         let told = |text: &str| refused(StatusCode::NOT_FOUND, text).message;
         assert_eq!(told("nothing is here\n"), "the daemon answered 404 Not Found: nothing is here");
+        let problem = r#"{"status":404,"detail":"there is no such server"}"#;
+        let expected = "the daemon answered 404 Not Found: there is no such server";
+        assert_eq!(told(problem), expected);
         let page = format!("<html>\n{}", "x".repeat(10_000));
         assert_eq!(told(&page), "the daemon answered 404 Not Found: <html> …");
         assert!(told(&"é".repeat(10_000)).chars().count() < 2 * REFUSAL_MAX);

@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::confusable_detection::skeleton;
 
+/// What names of tools begin with where all servers' tools are in one list.
+const QUALIFIED: &str = "mcp";
+
 /// The most characters of a name that are compared: clients cut longer ones.
 pub const NAME_MAX: usize = 64;
 
@@ -85,6 +88,12 @@ impl Names {
                 }
             }
             self.look_behind_prefix(server, &skeleton, &mut best);
+            // As all servers' names are in one list.
+            for mark in skeletons(QUALIFIED) {
+                if let Some(rest) = skeleton.strip_prefix(&mark) {
+                    self.look_behind_prefix(server, rest, &mut best);
+                }
+            }
         }
         best
     }
@@ -200,6 +209,9 @@ mod tests {
         let table = [
             ("list_files", Some(Same)),
             ("listFiles", Some(Spelling)),
+            ("mcp__github__create_issue", Some(Prefixed)),
+            ("mcp__fіles__list_files", Some(Prefixed)),
+            ("mcp_list_files", None),
             ("LIST-FILES", Some(Spelling)),
             ("list__files", Some(Spelling)),
             ("lіst_fіles", Some(Confusable)),

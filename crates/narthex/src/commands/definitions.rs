@@ -28,8 +28,8 @@ pub(crate) async fn run(command: ServersCommand, context: Context) -> Result<Exi
         ServersCommand::Definitions { id, quarantined, source, place } => {
             list((&id, source), quarantined, &place, &context).await
         }
-        ServersCommand::Accept(args) => decide(&args, "accept", "quarantined", &context).await,
-        ServersCommand::Reject(args) => decide(&args, "reject", "all", &context).await,
+        ServersCommand::Accept(args) => decide(&args, "accept", &context).await,
+        ServersCommand::Reject(args) => decide(&args, "reject", &context).await,
     }
 }
 
@@ -122,15 +122,16 @@ fn told(item: &Value) -> String {
 async fn decide(
     args: &DecideArgs,
     verb: &str,
-    state: &str,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     let path = path(&args.server, &args.place);
     let from = source(args.source);
+    // What was decided on before is decided on anew only if it is named.
+    let state = if args.all { "quarantined" } else { "all" };
     let asked = format!("{path}?state={state}&source={from}");
     let mut items = waiting("asking the daemon", context, client.api_all(&asked)).await?;
-    items.retain(|item| verb != "reject" || item["state"] != "rejected");
+    undecided(&mut items, verb, !args.digests.is_empty());
     let chosen = chosen(args, &items)?;
     if !context.format.is_json() && !context.format.is_quiet() {
         chosen.iter().try_for_each(|item| output::line(&told(item)))?;
@@ -142,6 +143,21 @@ async fn decide(
     let decided = waiting("deciding", context, asked).await?;
     let text = format!("{verb}ed {} of the server {}", chosen.len(), args.server);
     output::told(&decided, &text, context.format)
+}
+
+/// Leaves what there is to decide on: what is so already is not, and of a name that has something
+/// waiting only that is accepted, unless a digest says otherwise.
+fn undecided(items: &mut Vec<Value>, verb: &str, is_by_digest: bool) {
+    if verb == "reject" {
+        return items.retain(|item| item["state"] != "rejected");
+    }
+    let waits = |item: &Value| item["state"] == "quarantined";
+    let waiting: Vec<_> =
+        items.iter().filter(|item| waits(item)).map(|item| item["name"].clone()).collect();
+    items.retain(|item| {
+        let is_older = !is_by_digest && waiting.contains(&item["name"]);
+        waits(item) || item["state"] == "rejected" && !is_older
+    });
 }
 
 /// What is meant. Of one name there may be several by now: then a digest has to say which.
@@ -181,5 +197,34 @@ fn chosen<'i>(args: &DecideArgs, items: &'i [Value]) -> Result<Vec<&'i Value>, F
     match chosen.is_empty() {
         true => Err(Failure::new(ErrorKind::NotFound, "no definition waits for a decision")),
         false => Ok(chosen),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(verb: &str, is_by_digest: bool) -> Vec<String> {
+        let item = |(name, state): (&str, &str)| json!({ "name": name, "state": state });
+        let all = [
+            ("echo", "pinned"),
+            ("echo", "rejected"),
+            ("echo", "quarantined"),
+            ("old", "rejected"),
+            ("fine", "accepted"),
+        ];
+        let mut items = all.map(item).to_vec();
+        undecided(&mut items, verb, is_by_digest);
+        let text = |item: &Value| format!("{} {}", item["name"], item["state"]).replace('"', "");
+        items.iter().map(text).collect()
+    }
+
+    /// S23: what was rejected can be accepted after all; of a name that has something waiting only
+    /// that is meant.
+    #[test]
+    fn s23_a_rejection_is_taken_back_by_name_or_digest() {
+        assert_eq!(left("accept", false), ["echo quarantined", "old rejected"]);
+        assert_eq!(left("accept", true), ["echo rejected", "echo quarantined", "old rejected"]);
+        assert_eq!(left("reject", false), ["echo pinned", "echo quarantined", "fine accepted"]);
     }
 }

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use http::Method;
 use narthex_cli::VfsCommand;
 use narthex_model::ErrorKind;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use narthex_wire::Raw;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
@@ -58,7 +59,13 @@ async fn list(client: &DaemonClient, path: &str, context: &Context) -> Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     for entry in listed["entries"].as_array().into_iter().flatten() {
-        let name = harmless(entry["name"].as_str().unwrap_or_default());
+        let name = entry["name"].as_str().unwrap_or_default();
+        // In a path a URI stands as it is; encoded it is in folders alone.
+        let name = match path.trim_end_matches('/').ends_with("/resources") {
+            true => percent_decode_str(name).decode_utf8_lossy(),
+            false => name.into(),
+        };
+        let name = harmless(&name);
         let is_marked = entry["is_directory"] == true && !context.format.is_quiet();
         output::line(&format!("{name}{}", if is_marked { "/" } else { "" }))?;
     }
@@ -86,7 +93,13 @@ async fn write(
 ) -> Result<ExitCode, Failure> {
     let request = ApiRequest::new(Method::POST, address(path)).entry(arguments);
     let written = waiting("calling", context, client.api_bytes(request)).await?;
-    raw(&written, context)
+    let code = raw(&written, context)?;
+    Ok(if is_error(&written) { ExitCode::FAILURE } else { code })
+}
+
+/// Whether a tool says of its result that it is an error.
+fn is_error(result: &[u8]) -> bool {
+    Raw::new(result).get("isError").and_then(Raw::as_bool).unwrap_or(false)
 }
 
 /// Bytes as they are; within JSON as what they say, or as text.
@@ -129,6 +142,19 @@ fn address(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_error_of_a_tool_is_one() {
+        for (result, expected) in [
+            (r#"{"content":[],"isError":true}"#, true),
+            (r#"{"content":[],"isError":false}"#, false),
+            (r#"{"content":[{"text":"\"isError\":true"}]}"#, false),
+            (r#"{"messages":[]}"#, false),
+            ("no JSON", false),
+        ] {
+            assert_eq!(is_error(result.as_bytes()), expected, "{result}");
+        }
+    }
 
     #[test]
     fn a_path_is_one_of_the_namespace_wherever_it_begins() {
