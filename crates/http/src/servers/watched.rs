@@ -40,11 +40,6 @@ impl Asked<'_> {
     /// Every operation of a run from now on, as it ends, until the run does.
     async fn trace(&self) -> Answered {
         let aliases = aliases(&self.query(&["alias"])?)?;
-        if !prefers_stream(&self.parts.headers) {
-            let text = "what a run does comes as a stream; accept `text/event-stream` first";
-            let problem = Problem::new(ErrorKind::Invalid, text);
-            return Err(problem.with_status(StatusCode::NOT_ACCEPTABLE));
-        }
         let (workspace, name) = (self.workspace()?, self.segment(1));
         let runs = self.known_runs()?.clone();
         let run = self.watchable(runs.get(&workspace, &name).await?, &name)?;
@@ -57,6 +52,11 @@ impl Asked<'_> {
             let text =
                 format!("the run `{name}` is over ({how}); only those that go on do anything");
             return Err(Problem::new(ErrorKind::Conflict, text));
+        }
+        if !prefers_stream(&self.parts.headers) {
+            let text = "what a run does comes as a stream; accept `text/event-stream` first";
+            let problem = Problem::new(ErrorKind::Invalid, text);
+            return Err(problem.with_status(StatusCode::NOT_ACCEPTABLE));
         }
         let place = self.stream_place()?;
         let is_local = run.view.as_ref().is_some_and(|view| runs.is_local(view));

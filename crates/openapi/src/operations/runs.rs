@@ -30,10 +30,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get(
         "/api/workspaces/{workspace}/top",
         "run_top",
-        "Streams how busy the runs of a workspace are",
+        "Tells how busy the runs of a workspace are, once or as a stream",
     )
     .asks(&["top_interval"])
-    .answers(200, Content::Events("RunsTop"), &[])
+    .answers(200, Content::JsonOrEvents("RunsTop", "RunsTop"), &[])
     .refuses(&[429]),
     get("/api/workspaces/{workspace}/sessions", "session_list", "Lists the sessions")
         .asks(&["after", "limit"])
