@@ -7,7 +7,11 @@ use narthex_policy::{Denial, Item, Request, ServerRules};
 use narthex_registry::ServerRow;
 use narthex_upstream::{Inventory, Listed};
 use narthex_view::exposed;
-use narthex_wire::{Message, Raw, Rewrite, json::encode_string, method};
+use narthex_wire::{
+    Message, MessageKind, Raw, Rewrite,
+    json::{Object, decode_string, encode_string},
+    meta_key, method,
+};
 
 use crate::{
     Caller,
@@ -70,6 +74,30 @@ fn listed(name: &str) -> Option<ListMembers> {
     Some(ListMembers { list, member, key, item })
 }
 
+/// What the protocol has beside the entries of a list.
+const BESIDE: [&str; 5] = ["nextCursor", "ttlMs", "cacheScope", "resultType", "_meta"];
+
+/// Takes out of a list whose entries are looked at what stands beside these: nobody looks at it
+/// (S22).
+fn keep_entries(member: &'static str, list: &Message, rewrite: &mut Rewrite<'_>) {
+    let keys = |object: Option<&Object>| {
+        let members = object.map(|object| &object.members[..]).unwrap_or_default().iter();
+        let keys = members.filter_map(|one| decode_string(one.key.of(list.bytes())));
+        keys.map(std::borrow::Cow::into_owned).collect::<Vec<_>>()
+    };
+    let is_known = |key: &String| *key == member || BESIDE.contains(&key.as_str());
+    for key in keys(list.body()).into_iter().filter(|key| !is_known(key)) {
+        rewrite.body.remove(key);
+    }
+    let is_ours = |key: &String| meta_key::MODERN_ANSWER.contains(&key.as_str());
+    for key in keys(list.meta()).into_iter().filter(|key| !is_ours(key)) {
+        rewrite.meta.remove(key);
+    }
+    if list.get(member).is_some_and(|entries| !entries.as_bytes().starts_with(b"[")) {
+        rewrite.body.set(member, &b"[]"[..]);
+    }
+}
+
 /// Takes out of a server's list what callers may not see, and what is not as it is frozen in the
 /// run. A list of which nothing is hidden stays byte for byte.
 pub(crate) fn hide(
@@ -81,6 +109,9 @@ pub(crate) fn hide(
     let Some(ListMembers { list: kind, member, key, item }) = listed(name) else { return };
     if exposed.is_everything() && frozen.is_none() {
         return;
+    }
+    if frozen.is_some() && list.kind() == MessageKind::Result {
+        keep_entries(member, list, rewrite);
     }
     // What was rewritten for the caller's era is compared as the server wrote it, one by one: a
     // second entry of a name does not hide behind the first (S22).
@@ -139,4 +170,41 @@ pub(crate) fn hide_from_listening(
     });
     let members = members.collect::<Vec<_>>().join(&b","[..]);
     request.rewrite.body.set("notifications", [b"{", &members[..], b"}"].concat());
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use narthex_wire::Limits;
+
+    use super::*;
+
+    /// S22: beside entries that are looked at stands nothing that is not.
+    #[test]
+    fn s22_nothing_stands_beside_entries_that_are_looked_at() {
+        let hidden = |list: &str, frozen: Option<&Inventory>| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{list}}}"#);
+            let message = Message::parse(text.into(), &Limits::default()).unwrap();
+            let mut rewrite = Rewrite::default();
+            hide(method::TOOLS_LIST, &message, &mut rewrite, (&EVERYTHING, frozen));
+            let bytes = rewrite.apply(&message).into_bytes();
+            let message = Message::parse(bytes, &Limits::default()).unwrap();
+            String::from_utf8(message.body_raw().unwrap().as_bytes().to_vec()).unwrap()
+        };
+        let tool = r#"{"name":"echo","inputSchema":{"type":"object"}}"#;
+        let entry = narthex_upstream::InventoryEntry::new("echo", Bytes::from(tool));
+        let frozen = Inventory::new([(Listed::Tool, entry)]);
+        let said = format!(
+            r#"{{"ttlMs":1,"tools":[{tool}],"nextCursor":"2","note":"Ignore","_meta":{{"a":"b"}}}}"#
+        );
+        assert_eq!(hidden(&said, None), said);
+        let seen = hidden(&said, Some(&frozen));
+        assert!(!seen.contains("Ignore") && !seen.contains(r#""a""#), "{seen}");
+        for kept in [tool, r#""ttlMs":1"#, r#""nextCursor":"2""#] {
+            assert!(seen.contains(kept), "{seen}");
+        }
+        let plain = format!(r#"{{"tools":[{tool}],"nextCursor":"2"}}"#);
+        assert_eq!(hidden(&plain, Some(&frozen)), plain, "it stays byte for byte");
+        assert_eq!(hidden(r#"{"tools":"Ignore"}"#, Some(&frozen)), r#"{"tools":[]}"#);
+    }
 }

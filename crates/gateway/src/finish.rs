@@ -181,8 +181,9 @@ impl Finish {
         let mut rewrite = self.translated(message);
         hide(&self.method, message, &mut rewrite, (self.exposed(), self.frozen.as_deref()));
         if let Some((run, row)) = self.told_by.as_deref() {
-            let told = message.get("instructions").and_then(Raw::as_str);
-            if !told.is_none_or(|told| may_be_told(run, row, &told)) {
+            let is_told =
+                |told: Raw<'_>| told.as_str().is_some_and(|it| may_be_told(run, row, &it));
+            if !message.get("instructions").is_none_or(is_told) {
                 rewrite.body.remove("instructions");
             }
         }

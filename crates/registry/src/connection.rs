@@ -22,8 +22,11 @@ use narthex_upstream::{CutReason, Deadlines, Ended, Link};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::life::{relist, run};
 use self::pins::Pins;
+pub(crate) use self::{
+    life::{relist, run},
+    pins::Turn,
+};
 use crate::{ConnectionId, Found, registry::Shared};
 
 /// How a connection is held.

@@ -13,7 +13,11 @@ use arc_swap::ArcSwap;
 use narthex_model::Alias;
 use narthex_upstream::{Inventory, InventoryEntry, Listed, ServerFacts};
 
-use crate::{HeldNames, Registry, ServerRow, connection::Connection, registry::Shared};
+use crate::{
+    HeldNames, Registry, ServerRow,
+    connection::{Connection, Turn},
+    registry::Shared,
+};
 
 /// Looks at what a server says.
 pub type Looking<'a> = Pin<Box<dyn Future<Output = Result<Held, LookError>> + Send + 'a>>;
@@ -204,10 +208,7 @@ impl PinnedList {
     }
 
     /// Looks at what it lists. `_turn` proves that nobody else does.
-    pub(crate) async fn look(
-        &self,
-        _turn: Option<&tokio::sync::MutexGuard<'_, ()>>,
-    ) -> Result<(), LookError> {
+    pub(crate) async fn look(&self, _turn: Option<&Turn>) -> Result<(), LookError> {
         let listed = self.listed().clone();
         let held = self.connection.look(&self.shared, &listed, None).await?;
         self.seen.store(held.of(self.connection.alias(), &listed));

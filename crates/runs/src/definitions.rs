@@ -70,6 +70,15 @@ fn name_of(server: DefinitionsOf<'_>) -> &str {
     }
 }
 
+/// Whose turn it is to keep what is new. Live servers of one place take turns, since their names
+/// are held against each other's.
+fn turn_of(server: DefinitionsOf<'_>) -> String {
+    match server {
+        DefinitionsOf::Catalog(workspace, id) => format!("catalog {workspace} {id}"),
+        DefinitionsOf::Live(place, _) => format!("live {place}"),
+    }
+}
+
 /// What is held back of the servers of a run that begins, and what of their lists it may have.
 pub(crate) struct LookedAt {
     /// A server that has listed nothing yet has nothing.
@@ -146,7 +155,7 @@ impl Runs {
                 heads
             }
             false => {
-                let _turn = self.shared.looking.take(&format!("{:?}", of.server)).await;
+                let _turn = self.shared.looking.take(&turn_of(of.server)).await;
                 let heads = self.heads(of).await?;
                 self.keep_new(of, &seen, heads, beside).await?
             }
@@ -182,6 +191,7 @@ impl Runs {
         let (name, run, shows) = (of.name(), of.run, of.shows_flagged);
         let definitions = self.store()?.definitions(of.server);
         let texts = definitions.texts().await.map_err(ControlError::Store)?;
+        let unwanted = definitions.unwanted().await.map_err(ControlError::Store)?;
         let mut others = definitions.other_tools().await.map_err(ControlError::Store)?;
         if let DefinitionsOf::Live(..) = of.server {
             // What went from the file is nobody's name any more.
@@ -193,7 +203,8 @@ impl Runs {
             let tools = built_in.tools.iter().map(|tool| tool.key.to_string());
             others.extend(tools.map(|tool| (Alias::built_in().to_string(), tool)));
         }
-        let known = Known { texts, others };
+        let names = heads.values().map(|head| (head.kind.clone(), head.name.clone())).collect();
+        let known = Known { texts, unwanted, names, others };
         let (all, id) = (seen.clone(), name.to_owned());
         let before = heads.len();
         let judged = tokio::task::spawn_blocking(move || {

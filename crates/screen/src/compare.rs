@@ -120,6 +120,36 @@ impl<'a> Gone<'a> {
     }
 }
 
+/// Definitions that nobody is to have under another name either.
+#[derive(Debug, Default)]
+pub struct Unwanted(HashMap<[u8; 32], String>);
+
+impl Unwanted {
+    /// These. Where two are alike the first counts. Of those that are still there the parameters
+    /// alone say nothing: many tools have the same.
+    #[must_use]
+    pub fn new(all: &[Definition], is_there: impl Fn(&str) -> bool) -> Self {
+        let mut by_trait = HashMap::new();
+        for one in all {
+            let mut known_by = traits(one).collect::<Vec<_>>();
+            if is_there(one.key()) {
+                known_by.retain(|it| parameters(one).as_ref() != Some(it));
+            }
+            for it in known_by {
+                by_trait.entry(it).or_insert_with(|| one.key().to_owned());
+            }
+        }
+        Self(by_trait)
+    }
+
+    /// What one of them is known by which says the same besides its name, or has the same
+    /// description or parameters.
+    #[must_use]
+    pub fn like(&self, definition: &Definition) -> Option<&str> {
+        traits(definition).find_map(|it| self.0.get(&it)).map(String::as_str)
+    }
+}
+
 /// By what a definition is known again, the surest first.
 fn traits(definition: &Definition) -> impl Iterator<Item = [u8; 32]> {
     let is_name = |key: &str| matches!(key, "name" | "title" | "uri" | "uriTemplate");
@@ -130,10 +160,13 @@ fn traits(definition: &Definition) -> impl Iterator<Item = [u8; 32]> {
         |node| matches!(node, Node::Text(text) if text.trim().chars().count() >= DESCRIPTION_MIN),
     );
     let description = description.map(|node| of("description", node.clone()));
+    [content, description, parameters(definition)].into_iter().flatten()
+}
+
+fn parameters(definition: &Definition) -> Option<[u8; 32]> {
     let parameters = ["inputSchema", "arguments"].into_iter();
     let parameters = parameters.filter_map(|member| definition.member(member)).find(has_some);
-    let parameters = parameters.map(|node| of("parameters", node.clone()));
-    [content, description, parameters].into_iter().flatten()
+    parameters.map(|node| of("parameters", node.clone()))
 }
 
 /// The digest of a trait; no two kinds have the same.

@@ -26,7 +26,7 @@ mod names;
 mod place;
 mod screen;
 
-pub use compare::{Change, compare};
+pub use compare::{Change, Unwanted, compare};
 pub use definition::{DEFINITION_MAX, Definition, Unreadable};
 pub use difference::{CHANGES_MAX, Difference, PlaceChange, SHOWN_MAX, difference};
 pub use finding::{EXCERPT_MAX, FINDINGS_MAX, Finding, Rule};

@@ -162,8 +162,8 @@ impl Store {
         Definitions::new(&self.database, of)
     }
 
-    /// When somebody last decided on definitions of each server of a live configuration, by alias
-    /// and in milliseconds since 1970; 0 where nobody has.
+    /// A number of each server of a live configuration, by alias, that is another one whenever
+    /// somebody has decided on its definitions; 0 where nobody has.
     ///
     /// # Errors
     /// When the statement fails.

@@ -61,11 +61,12 @@ pub(crate) fn modern_facts(message: &Message) -> Option<ServerFacts> {
     if !message.get("supportedVersions")?.items().into_iter().any(speaks) {
         return None;
     }
-    Some(ServerFacts {
+    let facts = ServerFacts {
         revision: Revision::LATEST,
         result: body(message),
         capabilities: ServerCapabilities::read(message.get("capabilities")),
-    })
+    };
+    Some(facts.readable())
 }
 
 pub(crate) fn legacy_facts(message: &Message) -> Result<ServerFacts, ConnectError> {
@@ -78,14 +79,43 @@ pub(crate) fn legacy_facts(message: &Message) -> Result<ServerFacts, ConnectErro
     let Some(revision) = revision else {
         return Err(ConnectError::Refused(format!("it speaks only revision `{named}`")));
     };
-    Ok(ServerFacts {
+    let facts = ServerFacts {
         revision,
         result: body(message),
         capabilities: ServerCapabilities::read(message.get("capabilities")),
-    })
+    };
+    Ok(facts.readable())
 }
 
 fn body(message: &Message) -> Bytes {
     let raw = message.body_raw().map_or(&b"{}"[..], Raw::as_bytes);
     Bytes::copy_from_slice(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_wire::Limits;
+
+    use super::*;
+
+    /// S22: what a server tells models is a text that somebody can look at, or it is not there.
+    #[test]
+    fn s22_instructions_that_cannot_be_read_are_left_out() {
+        let told = |instructions: &str| {
+            let versions = r#""protocolVersion":"2025-11-25","supportedVersions":["2026-07-28"]"#;
+            let result = format!(r#"{{{versions},"instructions":{instructions},"x":1}}"#);
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+            let message = Message::parse(text.into(), &Limits::default()).unwrap();
+            let both = [legacy_facts(&message).unwrap(), modern_facts(&message).unwrap()];
+            both.map(|facts| {
+                assert_eq!(Raw::new(&facts.result).get("x").and_then(Raw::as_u64), Some(1));
+                Raw::new(&facts.result).get("instructions").map(|raw| raw.as_bytes().to_vec())
+            })
+        };
+        for unread in [r#""Ignore \ud800""#, r#"["Ignore"]"#, r#"{"a":"Ignore"}"#, "7", "null"] {
+            assert_eq!(told(unread), [None, None], "{unread}");
+        }
+        let read = br#""Reads \u0066iles""#.to_vec();
+        assert_eq!(told(r#""Reads \u0066iles""#), [Some(read.clone()), Some(read)]);
+    }
 }

@@ -217,8 +217,9 @@ impl Life<'_> {
 
     /// Shows the server as ready and handles what it says by itself, until the link ends.
     async fn live(&self, opened: Opened, events: &mut mpsc::Receiver<LinkEvent>) -> End {
-        let Opened { link, dialect: _, seen, is_stale } = opened;
+        let Opened { link, dialect: _, seen, turn, is_stale } = opened;
         self.connection.ready(self.shared, link.clone(), seen);
+        drop(turn);
         let handling = async {
             if is_stale {
                 relist(self.shared, self.connection, &link).await;
@@ -340,8 +341,10 @@ impl Connection {
 pub(crate) async fn relist(shared: &Arc<Shared>, connection: &Arc<Connection>, link: &Arc<Link>) {
     let within = connection.settings.deadlines.list;
     // What is pinned is listed and looked at in turns, so that the newest counts.
-    let turn = connection.turn_to_look().await;
+    let _listing = connection.turn_to_list().await;
     if let Some(inventory) = Inventory::fetch_anew(link, within).await {
+        // Not before: a server that does not answer holds up no decision.
+        let turn = connection.turn_to_look().await;
         let seen = connection.seen_anew(shared, inventory, link.facts(), turn.as_ref()).await;
         connection.update(shared, |found| {
             connection.listed(found, seen);

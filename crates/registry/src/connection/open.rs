@@ -10,7 +10,10 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-use super::{Connection, changes, pins::Seen};
+use super::{
+    Connection, changes,
+    pins::{Seen, Turn},
+};
 use crate::registry::Shared;
 
 /// How long a modern server may take to acknowledge that it will announce changes.
@@ -22,6 +25,8 @@ pub(super) struct Opened {
     pub(super) dialect: Dialect,
     /// What may be had of what it says.
     pub(super) seen: Seen,
+    /// Until that is shown.
+    pub(super) turn: Option<Turn>,
     /// The lists changed while they were read.
     pub(super) is_stale: bool,
 }
@@ -91,12 +96,19 @@ impl Connection {
         }
         let listed = match self.list(shared, &link, received).await {
             Ok((inventory, is_stale)) => {
-                self.seen_first(shared, inventory, &link).await.map(|seen| (seen, is_stale))
+                let seen = self.seen_first(shared, inventory, &link).await;
+                seen.map(|(seen, turn)| Opened {
+                    link: link.clone(),
+                    dialect,
+                    seen,
+                    turn,
+                    is_stale,
+                })
             }
             Err(fault) => Err(fault),
         };
         match listed {
-            Ok((seen, is_stale)) => Ok(Opened { link, dialect, seen, is_stale }),
+            Ok(opened) => Ok(opened),
             Err(fault) => {
                 let is_forgotten = link.is_session_over();
                 link.stop().await;

@@ -12,7 +12,7 @@ use std::{
 use narthex_model::CallErrorKind;
 use narthex_upstream::{Inventory, Link, ServerFacts};
 use tokio::{
-    sync::{Mutex, MutexGuard},
+    sync::{Mutex, OwnedMutexGuard},
     time::sleep,
 };
 
@@ -27,13 +27,19 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 /// The longest pause before one that is there is.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
+/// Held by whoever looks, until what was found is shown.
+pub(crate) type Turn = OwnedMutexGuard<()>;
+
 /// What a connection needs for definitions that are pinned.
 #[derive(Debug)]
 pub(super) struct Pins {
     /// The file that the entry is from.
     file: Option<Arc<Path>>,
-    /// Held by whoever lists and looks.
-    turn: Mutex<()>,
+    /// Held by whoever looks.
+    turn: Arc<Mutex<()>>,
+    /// Held by whoever lists anew and looks at that, so that the newest counts: before the turn,
+    /// which no server is to hold up.
+    listing: Arc<Mutex<()>>,
     further: FurtherLists,
     /// Somebody will look again.
     is_owed: AtomicBool,
@@ -50,8 +56,13 @@ pub(super) struct Seen {
 
 impl Pins {
     pub(super) fn new(file: Option<Arc<Path>>) -> Self {
-        let further = FurtherLists::default();
-        Self { file, turn: Mutex::default(), further, is_owed: AtomicBool::new(false) }
+        Self {
+            file,
+            turn: Arc::default(),
+            listing: Arc::default(),
+            further: FurtherLists::default(),
+            is_owed: AtomicBool::new(false),
+        }
     }
 }
 
@@ -61,9 +72,17 @@ impl Connection {
     }
 
     /// Waits until nobody else looks; at once, if nothing is pinned.
-    pub(crate) async fn turn_to_look(&self) -> Option<MutexGuard<'_, ()>> {
+    pub(crate) async fn turn_to_look(&self) -> Option<Turn> {
         match self.is_pinned() {
-            true => Some(self.pins.turn.lock().await),
+            true => Some(self.pins.turn.clone().lock_owned().await),
+            false => None,
+        }
+    }
+
+    /// Waits until nobody else lists anew; at once, if nothing is pinned.
+    pub(super) async fn turn_to_list(&self) -> Option<Turn> {
+        match self.is_pinned() {
+            true => Some(self.pins.listing.clone().lock_owned().await),
             false => None,
         }
     }
@@ -74,19 +93,20 @@ impl Connection {
     }
 
     /// What of a server that is about to be ready may be had. Nothing of it is seen before that is
-    /// known.
+    /// known. The turn to look comes with it, until it is shown: whoever has decided meanwhile has
+    /// it looked at again after that.
     pub(super) async fn seen_first(
         &self,
         shared: &Shared,
         inventory: Inventory,
         link: &Arc<Link>,
-    ) -> Result<Seen, Fault> {
+    ) -> Result<(Seen, Option<Turn>), Fault> {
         let (listed, facts) = (Arc::new(inventory), Arc::new(link.facts().clone()));
         if !self.is_pinned() {
-            return Ok(Seen { inventory: listed, facts, pinned: None });
+            return Ok((Seen { inventory: listed, facts, pinned: None }, None));
         }
         self.busy(shared, "looking at its definitions");
-        let _turn = self.turn_to_look().await;
+        let turn = self.turn_to_look().await;
         let mut pauses = PAUSES.into_iter();
         loop {
             let looked = tokio::select! {
@@ -95,7 +115,7 @@ impl Connection {
                 looked = self.look(shared, &listed, Some(&facts)) => looked,
             };
             let error = match looked {
-                Ok(held) => return Ok(self.seen(held, &listed, &facts)),
+                Ok(held) => return Ok((self.seen(held, &listed, &facts), turn)),
                 Err(error) => error,
             };
             match pauses.next().filter(|_| !link.closed().is_cancelled()) {
@@ -115,7 +135,7 @@ impl Connection {
         shared: &Arc<Shared>,
         inventory: Inventory,
         facts: &ServerFacts,
-        turn: Option<&MutexGuard<'_, ()>>,
+        turn: Option<&Turn>,
     ) -> Seen {
         let (listed, facts) = (Arc::new(inventory), Arc::new(facts.clone()));
         if turn.is_none() {
@@ -184,11 +204,7 @@ impl Connection {
         looked
     }
 
-    async fn look_at_all(
-        &self,
-        shared: &Shared,
-        turn: Option<&MutexGuard<'_, ()>>,
-    ) -> Result<(), LookError> {
+    async fn look_at_all(&self, shared: &Shared, turn: Option<&Turn>) -> Result<(), LookError> {
         for list in self.pins.further.all() {
             list.look(turn).await?;
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use narthex_model::json::Node;
 use narthex_screen::{
-    Change, DEFINITION_MAX, Definition, Difference, Names, Resemblance, compare, harmless, screen,
-    screen_raw,
+    Change, DEFINITION_MAX, Definition, Difference, Names, Resemblance, Unwanted, compare,
+    harmless, screen, screen_raw,
 };
 use narthex_store::{KnownDefinition, NewDefinition};
 use narthex_upstream::{Inventory, InventoryEntry, Listed};
@@ -34,9 +34,9 @@ const PROSE: [&str; 2] = ["title", "description"];
 /// Why a definition is to be looked at by a human.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionReason {
-    /// It says something else than the one of its name that runs have.
+    /// It says something else than one of its name that was there before.
     Changed,
-    /// One that runs have had another name.
+    /// One that runs have, or that nobody is to have, had another name.
     Renamed,
     /// Its name is like one of another server.
     LookAlike,
@@ -76,6 +76,11 @@ pub(super) struct Seen {
 pub(super) struct Known {
     /// The texts that runs have of the server; of one name the first counts.
     pub(super) texts: Vec<KnownDefinition>,
+    /// Those that wait, or were rejected.
+    pub(super) unwanted: Vec<KnownDefinition>,
+    /// Everything that was ever seen of it, by kind and name: only what is none of these can be
+    /// taken on trust (S23).
+    pub(super) names: HashSet<(String, String)>,
     /// The tools of other servers, each with its server.
     pub(super) others: Vec<(String, String)>,
 }
@@ -164,6 +169,7 @@ pub(super) fn judge(
     shows_flagged: bool,
 ) -> Vec<NewDefinition> {
     let changes = changes(all, known);
+    let unwanted = unwanted(all, known);
     let names = known.others.iter().map(|(server, name)| (server.as_str(), name.as_str()));
     let names = Names::new(names);
     let judged = |seen: &Seen| {
@@ -172,6 +178,9 @@ pub(super) fn judge(
         let is_named_anew = |change: &&Change| matches!(change, Change::Renamed { .. });
         let is_resource = seen.list == Some(Listed::Resource);
         let change = change.filter(|change| !(is_resource && is_named_anew(change)));
+        let has_been = known.names.contains(&(seen.kind.to_owned(), seen.name.clone()));
+        let of_kind = unwanted.get(seen.kind).filter(|_| !is_resource);
+        let unwanted = of_kind.and_then(|of_kind| of_kind.like(seen.definition.as_ref()?));
         let findings = match &seen.definition {
             Some(definition) => as_json(&screen(definition)),
             None => seen.findings.clone(),
@@ -180,6 +189,9 @@ pub(super) fn judge(
         let reason = match change {
             Some(Change::Changed { .. }) => Some(DefinitionReason::Changed),
             Some(Change::Renamed { .. }) => Some(DefinitionReason::Renamed),
+            // There is no text of it that somebody has: that was held back, or rejected.
+            _ if has_been => Some(DefinitionReason::Changed),
+            _ if unwanted.is_some() => Some(DefinitionReason::Renamed),
             Some(Change::Added { .. } | Change::Removed { .. }) | None if like.is_some() => {
                 Some(DefinitionReason::LookAlike)
             }
@@ -190,8 +202,8 @@ pub(super) fn judge(
             _ => None,
         };
         let renamed_from = match change {
-            Some(Change::Renamed { old_key, .. }) => Some(old_key),
-            _ => None,
+            Some(Change::Renamed { old_key, .. }) => Some(old_key.as_str()),
+            _ => unwanted.filter(|_| reason == Some(DefinitionReason::Renamed)),
         };
         let why = |reason: Option<DefinitionReason>| {
             json!({
@@ -237,6 +249,19 @@ fn changes<'s>(all: &'s [Seen], known: &Known) -> BTreeMap<(&'static str, &'s st
         }
     }
     changed
+}
+
+/// What nobody is to have under another name either, by kind.
+fn unwanted(all: &[Seen], known: &Known) -> BTreeMap<&'static str, Unwanted> {
+    let of_kind = |(_, kind): (Listed, &'static str)| {
+        let listed = all.iter().filter(|one| one.kind == kind);
+        let listed: HashSet<_> = listed.map(|one| one.name.as_str()).collect();
+        let texts = known.unwanted.iter().filter(|one| one.kind == kind);
+        let texts = texts.filter_map(|one| Definition::read(&one.name, one.text.as_bytes()).ok());
+        let texts: Vec<_> = texts.collect();
+        (kind, Unwanted::new(&texts, |name| listed.contains(name)))
+    };
+    LISTS.into_iter().map(of_kind).collect()
 }
 
 /// A tool of another server that this one can be taken for. Equal names are none: calls are routed

@@ -4,13 +4,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use narthex_control::{CatalogError, ControlError, POLL};
 use narthex_model::{Alias, CatalogKind, ServerId, WorkspaceId};
 use narthex_registry::{DefinitionPins, Held, HeldNames, LookError, Looking, Said};
 use narthex_store::DefinitionsOf;
+use tokio::task::JoinSet;
 
 use super::Of;
 use crate::{RunError, Runs, Shared};
@@ -59,16 +60,29 @@ impl KeptServer {
     }
 }
 
-/// When somebody last decided on the definitions of each live server, by place and alias, as far as
-/// that holds in this process.
+/// How far decisions on the definitions of each live server, by place and alias, hold in this
+/// process: the number of the store that was read before everything of the server was looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Decided(Mutex<BTreeMap<(String, String), i64>>);
 
 impl Decided {
-    /// Notes it; whether it is another time than was known.
-    fn note(&self, place: &str, server: &str, at: i64) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert((place.to_owned(), server.to_owned()), at) != Some(at)
+    /// Notes what one list of a server was looked at with. Where others of it may have been looked
+    /// at with less, what is known stays.
+    fn note_first(&self, place: &str, server: &str, number: i64) {
+        self.known().entry((place.to_owned(), server.to_owned())).or_insert(number);
+    }
+
+    /// Notes what everything of a server was looked at with.
+    fn note(&self, place: &str, server: &str, number: i64) {
+        self.known().insert((place.to_owned(), server.to_owned()), number);
+    }
+
+    fn holds(&self, place: &str, server: &str, number: i64) -> bool {
+        self.known().get(&(place.to_owned(), server.to_owned())) == Some(&number)
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<(String, String), i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,8 +130,8 @@ impl Runs {
                 None => held.is_silent = true,
             }
         }
-        let at = decided.get(alias.as_str()).copied().unwrap_or_default();
-        self.shared.decided.note(&place, alias.as_str(), at);
+        let number = decided.get(alias.as_str()).copied().unwrap_or_default();
+        self.shared.decided.note_first(&place, alias.as_str(), number);
         told(alias, &held.names, looked.len());
         Ok(held)
     }
@@ -156,9 +170,18 @@ impl Runs {
 
     /// Lets what somebody has decided on hold for callers of a live server.
     pub(super) async fn decided_on(&self, server: &KeptServer) -> Result<(), RunError> {
-        let KeptServer::Live(_, alias) = server else { return Ok(()) };
-        let looked = self.shared.gateway.registry().look_again(alias).await;
-        looked.map_err(RunError::NotYet)
+        let KeptServer::Live(place, alias) = server else { return Ok(()) };
+        // Before it is looked at: what is decided elsewhere meanwhile is looked at again.
+        let decided = self.decided_at(place).await?;
+        let number = decided.get(alias.as_str()).copied().unwrap_or_default();
+        self.look_again(place, alias, number).await.map_err(RunError::NotYet)
+    }
+
+    /// Looks at everything of a server, after this number was read.
+    async fn look_again(&self, place: &str, alias: &Alias, number: i64) -> Result<(), LookError> {
+        self.shared.gateway.registry().look_again(alias).await?;
+        self.shared.decided.note(place, alias.as_str(), number);
+        Ok(())
     }
 
     async fn decided_at(&self, place: &str) -> Result<BTreeMap<String, i64>, RunError> {
@@ -183,16 +206,28 @@ impl Runs {
         let pinned = snapshot.servers.iter().filter(|row| row.pinned.is_some());
         let pinned: Vec<_> = pinned.collect();
         let places: BTreeSet<_> = pinned.iter().map(|row| place(row.file.as_deref())).collect();
+        let mut looking = JoinSet::new();
         for place_of in places {
             let decided = self.decided_at(&place_of).await?;
             for row in pinned.iter().filter(|row| place(row.file.as_deref()) == place_of) {
-                let (Some(alias), Some(at)) = (&row.alias, decided.get(&row.name)) else {
+                let (Some(alias), Some(number)) = (&row.alias, decided.get(&row.name)) else {
                     continue;
                 };
-                if self.shared.decided.note(&place_of, alias.as_str(), *at) {
-                    // What fails is tried again there.
-                    drop(registry.look_again(alias).await);
+                if self.shared.decided.holds(&place_of, alias.as_str(), *number) {
+                    continue;
                 }
+                let (runs, place, alias) = (self.clone(), place_of.clone(), alias.clone());
+                let number = *number;
+                // Side by side: one that takes its time holds up no other.
+                looking.spawn(async move { runs.look_again(&place, &alias, number).await });
+            }
+        }
+        while let Some(looked) = looking.join_next().await {
+            match looked {
+                Ok(Ok(())) => {}
+                // It is tried again there, and here.
+                Ok(Err(error)) => tracing::debug!("what was decided does not hold yet: {error}"),
+                Err(error) => return Err(ControlError::Bug(error).into()),
             }
         }
         Ok(())

@@ -4,7 +4,7 @@
 mod statements;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, SystemTime},
 };
 
@@ -20,6 +20,12 @@ use crate::{
 
 /// After how long it is written down again that a definition is still there.
 const SEEN_AGAIN: Duration = Duration::from_secs(60 * 60);
+
+/// How many texts of one name wait for a human: a server that says something else each time is
+/// not to fill the store with it.
+const WAITING_MAX: i64 = 20;
+/// How many texts that nobody has are given at once.
+const UNWANTED_MAX: i64 = 500;
 
 /// Whose definitions are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +118,7 @@ pub struct DefinitionRow {
     pub why: String,
 }
 
-/// A text that runs have.
+/// A text of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownDefinition {
     pub kind: String,
@@ -161,10 +167,17 @@ impl<'a> Definitions<'a> {
     /// When the statement fails.
     pub async fn texts(&self) -> Result<Vec<KnownDefinition>, StatementError> {
         let rows = self.database.read(self.of.statements().texts, &self.of.place()).await?;
-        let known = |row: &Row| {
-            let (kind, name, text) = (row.text("kind")?, row.text("name")?, row.text("text")?);
-            Ok(KnownDefinition { kind, name, text })
-        };
+        rows.iter().map(known).collect()
+    }
+
+    /// The texts that nobody has: what was rejected last comes first, what waits comes after it.
+    /// At most 500.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn unwanted(&self) -> Result<Vec<KnownDefinition>, StatementError> {
+        let values = [&self.of.place()[..], &[Value::Integer(UNWANTED_MAX)]].concat();
+        let rows = self.database.read(self.of.statements().unwanted, &values).await?;
         rows.iter().map(known).collect()
     }
 
@@ -193,7 +206,8 @@ impl<'a> Definitions<'a> {
     }
 
     /// Stores new ones which a run has seen, and gives how all of the server stand after that. Of
-    /// those that are to be pinned and whose name has another text by now, nobody gets any.
+    /// those that are to be pinned and whose name has another text by now, nobody gets any, also
+    /// where that was rejected. Of one name the newest 20 that wait are kept.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such server, or when a statement fails.
@@ -228,6 +242,12 @@ impl<'a> Definitions<'a> {
         }
         if steps.is_empty() {
             return self.heads().await;
+        }
+        let names = new.iter().map(|one| (one.kind, &*one.name)).collect::<BTreeSet<_>>();
+        for (kind, name) in names {
+            let own = [Value::Text(kind), Value::Text(name), Value::Integer(WAITING_MAX)];
+            let values = [&self.of.place()[..], &own].concat();
+            steps.push(Step::new(self.of.statements().forget, values));
         }
         let values = self.of.place().to_vec();
         let rows =
@@ -284,6 +304,11 @@ impl<'a> Definitions<'a> {
     }
 }
 
+fn known(row: &Row) -> Result<KnownDefinition, StatementError> {
+    let (kind, name, text) = (row.text("kind")?, row.text("name")?, row.text("text")?);
+    Ok(KnownDefinition { kind, name, text })
+}
+
 fn head(row: &Row) -> Result<DefinitionHead, StatementError> {
     let word = row.text("state")?;
     let state = DefinitionState::ALL.into_iter().find(|state| state.as_str() == word);
@@ -301,11 +326,12 @@ fn head(row: &Row) -> Result<DefinitionHead, StatementError> {
     })
 }
 
-/// When somebody last decided on definitions of each live server of a place, in milliseconds.
+/// A number of each live server of a place that is another one whenever somebody has decided on its
+/// definitions, whatever their clock says; 0 if nobody has.
 pub(crate) async fn live_decided(
     database: &Database,
     place: &str,
 ) -> Result<BTreeMap<String, i64>, StatementError> {
     let rows = database.read(LIVE_DECIDED, &[Value::Text(place)]).await?;
-    rows.iter().map(|row| Ok((row.text("server")?, row.integer("decided_at")?))).collect()
+    rows.iter().map(|row| Ok((row.text("server")?, row.integer("decided")?))).collect()
 }

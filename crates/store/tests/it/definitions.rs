@@ -164,3 +164,84 @@ async fn d10_definitions_of_live_servers_are_those_of_their_place() {
         assert!(decided("/c/mcp.json").await.is_empty());
     }
 }
+
+/// S23: whatever was seen of a name before, what comes after it is not taken on trust, also by a
+/// process that does not know of that; what nobody has is given, and what was rejected first.
+#[tokio::test]
+async fn s23_a_name_that_was_held_back_is_not_pinned() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let (here, docs) = (tenant(&store, "team").await, docs());
+        let alias = Alias::new("docs").unwrap();
+        let of_live = store.definitions(DefinitionsOf::Live("/a/mcp.json", &alias));
+        for definitions in [store.definitions(of(&here, &docs)), of_live] {
+            let waiting =
+                |digest, name| NewDefinition { is_quarantined: true, ..definition(digest, name) };
+            let new = [definition("a", "one"), waiting("b", "two"), definition("e", "three")];
+            definitions.add(run(1), &new).await.unwrap();
+            assert!(definitions.reject(&["a"], "ada").await.unwrap());
+            let new = [definition("c", "one"), definition("d", "two"), definition("f", "four")];
+            let heads = definitions.add(run(2), &new).await.unwrap();
+            let expected = [
+                ("a", "rejected"),
+                ("b", "quarantined"),
+                ("c", "quarantined"),
+                ("d", "quarantined"),
+                ("e", "pinned"),
+                ("f", "pinned"),
+            ];
+            assert_eq!(states(heads), told(&expected));
+            let unwanted = definitions.unwanted().await.unwrap();
+            let texts: Vec<_> = unwanted.iter().map(|one| one.text.as_str()).collect();
+            assert_eq!((texts[0], texts.len()), ("text a", 4), "{texts:?}");
+        }
+    }
+}
+
+/// S23: of one name no more than the newest that wait are kept, whatever a server says; what
+/// somebody has decided on stays.
+#[tokio::test]
+async fn s23_no_server_fills_the_store() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let (here, docs) = (tenant(&store, "team").await, docs());
+        let definitions = store.definitions(of(&here, &docs));
+        let waiting =
+            |digest: &str| NewDefinition { is_quarantined: true, ..definition(digest, "one") };
+        let beside = NewDefinition { kind: "prompt", ..waiting("prompt") };
+        definitions.add(run(1), &[waiting("old"), beside]).await.unwrap();
+        assert!(definitions.reject(&["old"], "ada").await.unwrap());
+        for number in 0..30 {
+            definitions.add(run(1), &[waiting(&format!("d{number:02}"))]).await.unwrap();
+        }
+        let heads = definitions.heads().await.unwrap();
+        let count = |state| heads.iter().filter(|head| head.state == state).count();
+        assert_eq!(count(DefinitionState::Rejected), 1);
+        assert_eq!(count(DefinitionState::Quarantined), 20 + 1, "{heads:?}");
+        assert!(heads.iter().any(|head| head.kind == "prompt"));
+    }
+}
+
+/// D10: a decision moves the number of its server, also one of the same moment.
+#[tokio::test]
+async fn d10_each_decision_moves_the_number_of_its_server() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let alias = Alias::new("docs").unwrap();
+        let live = store.definitions(DefinitionsOf::Live("/a/mcp.json", &alias));
+        let new = [definition("a", "one"), definition("b", "two")];
+        live.add(run(1), &new).await.unwrap();
+        let mut before = 0;
+        let moved = async |before: &mut i64| {
+            let now = store.live_decided("/a/mcp.json").await.unwrap()["docs"];
+            std::mem::replace(before, now) != now
+        };
+        assert!(!moved(&mut before).await);
+        for digest in ["a", "b"] {
+            assert!(live.reject(&[digest], "ada").await.unwrap());
+            assert!(moved(&mut before).await, "{digest}");
+            assert!(live.accept(&[digest], "ada").await.unwrap());
+            assert!(moved(&mut before).await, "{digest}");
+        }
+    }
+}

@@ -37,6 +37,17 @@ impl ServerFacts {
         Raw::new(&self.result).get(INSTRUCTIONS).and_then(Raw::as_str)
     }
 
+    /// The same without instructions that cannot be read as text: nobody can look at these, and
+    /// a client may take them for something (S22).
+    #[must_use]
+    pub(crate) fn readable(self) -> Self {
+        let told = Raw::new(&self.result).get(INSTRUCTIONS);
+        match told.is_some_and(|told| told.as_str().is_none()) {
+            true => self.without_instructions(),
+            false => self,
+        }
+    }
+
     /// The same, of a server that tells models nothing.
     #[must_use]
     pub fn without_instructions(&self) -> Self {

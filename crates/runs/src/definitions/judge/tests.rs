@@ -40,7 +40,9 @@ fn known(tools: &[Value], others: &[(&str, &str)]) -> Known {
         text: tool.to_string(),
     };
     let own = |(server, name): &(&str, &str)| ((*server).to_owned(), (*name).to_owned());
-    Known { texts: tools.iter().map(text).collect(), others: others.iter().map(own).collect() }
+    let names = tools.iter().map(|tool| ("tool".to_owned(), text(tool).name)).collect();
+    let (texts, others) = (tools.iter().map(text).collect(), others.iter().map(own).collect());
+    Known { texts, names, others, ..Known::default() }
 }
 
 fn reasons(known: &Known, tools: &[Value]) -> Vec<(String, Option<String>)> {
@@ -73,6 +75,29 @@ fn s23_a_new_name_is_no_way_round() {
     assert_eq!(reasons(&before, &[tool("fetch", READS)]), one("fetch", Some("renamed")));
     let both = [tool("read", READS), tool("list", "Lists the files of a folder by name")];
     assert_eq!(reasons(&before, &both)[1], ("list".to_owned(), None));
+}
+
+/// S23: what was held back or rejected makes nothing that comes after it harmless: neither another
+/// text of its name, nor its text under other names, however many.
+#[test]
+fn s23_what_was_rejected_is_not_had_in_other_words() {
+    let rejected = known(&[tool("read", READS)], &[]);
+    let rejected = Known { unwanted: rejected.texts, texts: Vec::new(), ..rejected };
+    assert_eq!(reasons(&rejected, &[tool("read", "Reads it")]), one("read", Some("changed")));
+    let there = [tool("read", READS), tool("fetch", READS), tool("get", READS)];
+    let is_known = |seen: &Seen| seen.name == "read";
+    for listed in [&there[..], &there[1..]] {
+        let judged = judge("docs", &Seen::all(&inventory(listed), None), is_known, &rejected, true);
+        assert_eq!(judged.len(), 2);
+        for one in judged {
+            let why: Value = serde_json::from_str(&one.why).unwrap();
+            assert!(one.is_quarantined, "{why}");
+            assert_eq!((&why["reason"], &why["renamed_from"]), (&json!("renamed"), &json!("read")));
+        }
+    }
+    let mut typed = tool("list", "Lists the files of a folder by name");
+    typed["inputSchema"]["properties"] = json!({ "path": { "type": "string" } });
+    assert_eq!(reasons(&rejected, &[typed]), one("list", None));
 }
 
 /// S24: names that can be taken for those of another server wait for a human; equal names and

@@ -30,6 +30,18 @@ macro_rules! statements {
                      ORDER BY decided_at DESC, first_seen DESC, digest"
                 ),
             },
+            unwanted: Statement {
+                name: concat!($name, ".unwanted"),
+                sql: concat!(
+                    "SELECT kind, name, text FROM ",
+                    $table,
+                    " WHERE ",
+                    $owner,
+                    " = $1 \
+                     AND server = $2 AND state IN ('quarantined', 'rejected') \
+                     ORDER BY state DESC, decided_at DESC, first_seen DESC, digest LIMIT $3"
+                ),
+            },
             find: Statement {
                 name: concat!($name, ".find"),
                 sql: concat!(
@@ -53,7 +65,7 @@ macro_rules! statements {
                      AND server <> $2 AND kind = 'tool' AND state IN ('pinned', 'accepted')"
                 ),
             },
-            // Nothing, if it is there, or is to be pinned where another of its name is.
+            // Nothing, if it is there, or is to be pinned where another of its name is or was.
             add: Statement {
                 name: concat!($name, ".add"),
                 sql: concat!(
@@ -63,8 +75,30 @@ macro_rules! statements {
                     $owner,
                     ", server, digest, kind, name, state, \
                      text, why, run, first_seen, last_seen, decided_at, decided_by) \
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 0, '') \
+                     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 0, '' \
+                     WHERE $6 <> 'pinned' OR NOT EXISTS (SELECT 1 FROM ",
+                    $table,
+                    " WHERE ",
+                    $owner,
+                    " = $1 AND server = $2 AND kind = $4 AND name = $5) \
                      ON CONFLICT DO NOTHING"
+                ),
+            },
+            // All of a name that wait, but for the newest.
+            forget: Statement {
+                name: concat!($name, ".forget"),
+                sql: concat!(
+                    "DELETE FROM ",
+                    $table,
+                    " WHERE ",
+                    $owner,
+                    " = $1 AND server = $2 AND kind = $3 AND name = $4 \
+                     AND state = 'quarantined' AND digest NOT IN (SELECT digest FROM ",
+                    $table,
+                    " WHERE ",
+                    $owner,
+                    " = $1 AND server = $2 AND kind = $3 AND name = $4 \
+                     AND state = 'quarantined' ORDER BY first_seen DESC, digest LIMIT $5)"
                 ),
             },
             seen: Statement {
@@ -110,8 +144,8 @@ pub(super) const CATALOG: Statements = statements!("definitions", "definitions",
 pub(super) const LIVE: Statements = statements!("live_definitions", "live_definitions", "place");
 pub(super) const LIVE_DECIDED: Statement = Statement {
     name: "live_definitions.decided",
-    sql: "SELECT server, MAX(decided_at) AS decided_at FROM live_definitions \
-          WHERE place = $1 GROUP BY server",
+    sql: "SELECT server, CAST(SUM(decided_at * 2 + CASE state WHEN 'accepted' THEN 1 ELSE 0 END) \
+          AS BIGINT) AS decided FROM live_definitions WHERE place = $1 GROUP BY server",
 };
 
 /// What is done with a table of definitions.
@@ -119,9 +153,11 @@ pub(super) const LIVE_DECIDED: Statement = Statement {
 pub(super) struct Statements {
     pub(super) heads: Statement,
     pub(super) texts: Statement,
+    pub(super) unwanted: Statement,
     pub(super) find: Statement,
     pub(super) other_tools: Statement,
     pub(super) add: Statement,
+    pub(super) forget: Statement,
     pub(super) seen: Statement,
     pub(super) accept: Statement,
     pub(super) reject: Statement,
