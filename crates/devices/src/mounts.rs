@@ -8,6 +8,7 @@ use std::{
     fmt,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use narthex_gateway::{Gateway, RunId, RunView};
@@ -16,9 +17,13 @@ use narthex_mount::{
     Code, Done, Failure, Limits, MountName, Mounted, Namespace, Observer, Place, Process,
 };
 use narthex_trace::{FileOperation, Tap};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::ServerDevice;
+
+/// How long finding the numbers of a run may take: other runs wait for it to become processes.
+const NUMBERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The numbers of a run that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +82,8 @@ pub struct Seen {
     run: Arc<RunView>,
     space: Space,
     mounted: Mutex<HashMap<Alias, Mounted>>,
+    /// The earlier runs of its session.
+    earlier: Vec<Pid>,
     /// The processes above it, the nearest first.
     above: Vec<(Pid, Arc<RunView>)>,
 }
@@ -145,11 +152,9 @@ impl RunMounts {
         };
         match Place::parse(path) {
             Ok(Place::Mounts) => seen.look_at_all(&self.shared.gateway),
-            Ok(Place::In(name, _)) if name.pid == seen.process.pid() => {
-                seen.look_at(&self.shared.gateway, &name.alias);
-            }
-            // What is not its own leads to its own, or nowhere.
-            Ok(Place::In(..)) | Err(_) => {}
+            // What is not its own leads to its own of that name, or nowhere.
+            Ok(Place::In(name, _)) => seen.look_at(&self.shared.gateway, &name.alias),
+            Err(_) => {}
         }
         Ok(seen)
     }
@@ -170,13 +175,18 @@ impl Shared {
             if let Some(seen) = self.known(&run) {
                 return Ok(seen);
             }
-            let numbers = self.numbers.of(&run).await?;
+            let found = timeout(NUMBERS_WITHIN, self.numbers.of(&run)).await;
+            let numbers = found.unwrap_or_else(|_late| Err(numbers_late()))?;
             let parent = numbers.as_ref().and_then(|numbers| numbers.parent);
             let parent = parent.and_then(|id| self.gateway.runs().get(id));
             let parent = match parent {
                 Some(parent) => Some(self.clone().begun(parent).await?),
                 None => None,
             };
+            // A late request of what has ended must not end what has begun in its place.
+            if run.has_ended() {
+                return Err(over());
+            }
             // It was taken out of the table and has begun again.
             self.end(run.id, None);
             let seen = Arc::new(self.begin(&run, numbers, parent.as_deref())?);
@@ -216,10 +226,10 @@ impl Shared {
             run: run.clone(),
             space,
             mounted: Mutex::default(),
+            earlier: numbers.map(|numbers| numbers.earlier).unwrap_or_default(),
             above: above.unwrap_or_default(),
         };
         seen.look_at_all(&self.gateway);
-        seen.go_by(numbers.map(|numbers| numbers.earlier).unwrap_or_default());
         Ok(seen)
     }
 
@@ -253,6 +263,17 @@ impl Shared {
     }
 }
 
+/// What is asked for by a run that has ended meanwhile.
+fn over() -> Failure {
+    Failure::new(Code::DeviceDisconnected, "transport_error", "the run has ended")
+}
+
+fn numbers_late() -> Failure {
+    let within = NUMBERS_WITHIN.as_secs();
+    let text = format!("the number of the run was not found within {within} s; try it again");
+    Failure::new(Code::Timeout, "timeout", text)
+}
+
 impl Seen {
     /// Mounts what the run has now, and unmounts what it has no more.
     fn look_at_all(&self, gateway: &Gateway) {
@@ -284,7 +305,10 @@ impl Seen {
         let device = ServerDevice::new(gateway.clone(), self.run.clone(), alias.clone());
         let name = MountName { pid: self.process.pid(), alias: alias.clone() };
         match self.space.namespace.mount(name, Arc::new(device)) {
-            Ok(mount) => drop(mounted.insert(alias, mount)),
+            Ok(mount) => {
+                self.go_by(&alias);
+                mounted.insert(alias, mount);
+            }
             // It has ended meanwhile.
             Err(error) => tracing::debug!(%error, "a server is not mounted"),
         }
@@ -296,19 +320,17 @@ impl Seen {
         }
     }
 
-    /// Paths of earlier runs of the session mean its own mounts, and so do those of the processes
-    /// above it for servers that both have (R-D9): what is opened so is called by the run itself,
-    /// with what it may and in its name.
-    fn go_by(&self, earlier: Vec<Pid>) {
+    /// Paths of earlier runs of the session mean its own mount of a server, and so do those of the
+    /// processes above it that have the same one (R-D9): what is opened so is called by the run
+    /// itself, with what it may and in its name.
+    fn go_by(&self, alias: &Alias) {
         let own = self.process.pid();
-        for alias in self.mounted().keys() {
-            let name = |pid| MountName { pid, alias: alias.clone() };
-            let above = self.above.iter();
-            let above = above.filter(|(_, run)| self.run.shares_server(alias, run));
-            let above = above.map(|(pid, _)| *pid);
-            for pid in earlier.iter().copied().chain(above) {
-                self.process.also(name(pid), name(own));
-            }
+        let name = |pid| MountName { pid, alias: alias.clone() };
+        let above = self.above.iter();
+        let above = above.filter(|(_, run)| self.run.shares_server(alias, run));
+        let above = above.map(|(pid, _)| *pid);
+        for pid in self.earlier.iter().copied().chain(above) {
+            self.process.also(name(pid), name(own));
         }
     }
 

@@ -19,34 +19,75 @@ const fn bit(signal: u32) -> u64 {
     1 << (signal - 1)
 }
 
+/// All callers whose processes cannot be seen from here, as those of another container. The kernel
+/// says 0 for each, so that they are one.
+const UNSEEN: Caller = Caller { pid: 0, began: 0 };
+
+/// The first process. Whoever loses its parent becomes its child, and is no relative for that.
+const INIT: u32 = 1;
+
 /// A caller and the processes above it, itself first. Empty if it is gone.
 pub(crate) fn lineage(thread: u32) -> Vec<Caller> {
+    if thread == 0 {
+        return vec![UNSEEN];
+    }
     let mut lineage = Vec::new();
     let mut next = process_of(thread);
     while let Some(pid) = next.filter(|pid| *pid != 0) {
-        let Some((caller, parent)) = stat(pid) else { break };
-        lineage.push(caller);
-        if lineage.len() >= GENERATIONS {
+        let Some(stat) = Stat::of(pid) else { break };
+        lineage.push(Caller { pid, began: stat.began });
+        // A shell that is the first process, as in containers, has its children in its session.
+        let is_child = stat.parent != INIT || stat.session == INIT;
+        if lineage.len() >= GENERATIONS || !is_child {
             break;
         }
-        next = Some(parent);
+        next = Some(stat.parent);
     }
     lineage
 }
 
 /// The process of a thread.
-fn process_of(thread: u32) -> Option<u32> {
+pub(crate) fn process_of(thread: u32) -> Option<u32> {
     field(&status(thread)?, "Tgid:")?.parse().ok()
 }
 
-fn stat(pid: u32) -> Option<(Caller, u32)> {
-    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses and may have any characters.
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let fields: Vec<&str> = rest.split(' ').collect();
-    let parent = fields.get(1)?.parse().ok()?;
-    let began = fields.get(19)?.parse().ok()?;
-    Some((Caller { pid, began }, parent))
+/// What `/proc/PID/stat` says.
+#[derive(Debug)]
+struct Stat {
+    parent: u32,
+    session: u32,
+    flags: u32,
+    began: u64,
+    exit_code: u32,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Option<Self> {
+        Self::parse(&fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(stat: &str) -> Option<Self> {
+        // The name is in parentheses and may have any characters.
+        let (_, rest) = stat.trim_end().rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
+        let small = |at| number(at).and_then(|number| u32::try_from(number).ok());
+        Some(Self {
+            parent: small(1)?,
+            // Of a process of another namespace it is -1 or 0.
+            session: small(3).unwrap_or(0),
+            flags: small(6)?,
+            began: number(19)?,
+            exit_code: small(49).unwrap_or(0),
+        })
+    }
+
+    /// Whether a signal has ended it, and the kernel now closes what it had open.
+    fn is_killed(&self) -> bool {
+        /// `PF_EXITING` of the kernel.
+        const EXITING: u32 = 0x4;
+        self.flags & EXITING != 0 && self.exit_code & 0x7f != 0
+    }
 }
 
 fn status(thread: u32) -> Option<String> {
@@ -58,12 +99,17 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Whether a thread that waits for us has been sent a signal that should end it: it cannot act on
-/// it before we answer. One that is gone is, too.
+/// it before we answer. One that is gone, or that a signal has ended, is, too. Of one that cannot
+/// be seen from here nothing is known.
 pub(crate) fn is_interrupted(thread: u32) -> bool {
+    if thread == 0 {
+        return false;
+    }
     let Some(status) = status(thread) else { return true };
     let mask = |name| u64::from_str_radix(field(&status, name).unwrap_or("0"), 16).unwrap_or(0);
     let pending = mask("SigPnd:") | mask("ShdPnd:");
-    pending & !mask("SigBlk:") & ENDING != 0
+    let is_pending = pending & !mask("SigBlk:") & ENDING != 0;
+    is_pending || Stat::of(thread).is_some_and(|stat| stat.is_killed())
 }
 
 /// What processes left for others of their tree, each under who left it.
@@ -136,6 +182,26 @@ mod tests {
         assert!(lineage.len() > 1, "{lineage:?}");
         assert!(!is_interrupted(own));
         assert!(is_interrupted(u32::MAX), "it is gone");
+        assert!(!is_interrupted(0), "it cannot be seen");
+        assert_eq!(super::lineage(0), [UNSEEN], "what it leaves is found by others like it");
+    }
+
+    #[test]
+    fn a_process_that_a_signal_has_ended_is_known_from_one_that_ended_by_itself() {
+        let stat = |flags: u32, exit_code: u32| {
+            let until_session = "7 (a ) b) D 1 7 3 0 -1";
+            let zeros = "0 ".repeat(12);
+            let text =
+                format!("{until_session} {flags} {zeros}99 {}{exit_code}\n", "0 ".repeat(29));
+            Stat::parse(&text).expect("it is one")
+        };
+        let running = stat(0x40_0000, 0);
+        assert_eq!((running.parent, running.session, running.began), (1, 3, 99));
+        assert!(!running.is_killed());
+        assert!(!stat(0x4, 0).is_killed(), "it has ended by itself");
+        assert!(!stat(0x4, 1 << 8).is_killed(), "with a status");
+        assert!(stat(0x4, 9).is_killed());
+        assert!(stat(0x4, 2 | 0x80).is_killed(), "and left a core");
     }
 
     #[test]

@@ -44,11 +44,6 @@ pub(crate) fn cancelled() -> Failure {
     Failure::new(Code::BrokenPipe, CANCELLED, "the caller was interrupted, and the call cancelled")
 }
 
-/// Whether a call was given up by its caller.
-pub(crate) fn is_cancelled(failure: &Failure) -> bool {
-    failure.kind == CANCELLED
-}
-
 /// A request that is longer than it may be.
 pub(crate) fn too_large(most: usize) -> Failure {
     let text = format!("arguments have at most {most} bytes");

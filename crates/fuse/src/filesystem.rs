@@ -20,8 +20,8 @@ use narthex_mount::{MountName, Node, Place};
 
 use crate::{
     callers::lineage,
-    errno::errno_of,
-    handle::{Handle, Mode, PendingRead, Reading},
+    errno::{cancelled, errno_of},
+    handle::{Flushing, Handle, Mode, PendingFlush, PendingRead, Reading},
     lists::{BELIEVED_FOR, Listed},
     running::{Shared, may_wait, mode},
     tree::{Inode, Tree, child, kind, number},
@@ -87,7 +87,7 @@ fn entry(tree: &Tree, path: String, place: Place, reply: ReplyEntry) {
 }
 
 impl Filesystem for Files {
-    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let Some(directory) = self.tree.get(parent) else { return reply.error(Errno::ENOENT) };
         let found = name.to_str().and_then(|name| Some((name, child(&directory, name)?)));
         let Some((name, (path, place))) = found else { return reply.error(Errno::ENOENT) };
@@ -97,13 +97,14 @@ impl Filesystem for Files {
             None => {
                 let (shared, tree, name) =
                     (self.shared.clone(), self.tree.clone(), name.to_owned());
+                let thread = req.pid();
                 self.shared.spawn(async move {
-                    match shared.lists.fetch(&directory.path, false).await {
+                    match shared.list(&directory.path, false, thread).await {
                         Ok(listed) if listed.get(&name).is_some() => {
                             entry(&tree, path, place, reply);
                         }
                         Ok(_) => reply.error(Errno::ENOENT),
-                        Err(error) => reply.error(errno_of(&error)),
+                        Err(errno) => reply.error(errno),
                     }
                 });
             }
@@ -152,7 +153,7 @@ impl Filesystem for Files {
         reply.attr(&BELIEVED_FOR, &self.tree.attributes(ino, &inode));
     }
 
-    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let Some(inode) = self.tree.get(ino) else { return reply.error(Errno::ENOENT) };
         let Some(node) = inode.node() else { return reply.error(Errno::EISDIR) };
         let mode = match mode(flags, node) {
@@ -164,7 +165,7 @@ impl Filesystem for Files {
             return reply.error(errno_of(&error));
         }
         let fh = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.handles).insert(fh, Arc::new(Handle::new(inode, mode)));
+        lock(&self.handles).insert(fh, Arc::new(Handle::new(inode, mode, req.pid())));
         reply.opened(FileHandle(fh), FopenFlags::FOPEN_DIRECT_IO);
     }
 
@@ -180,14 +181,11 @@ impl Filesystem for Files {
         reply: ReplyData,
     ) {
         let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
-        let read = PendingRead { offset, size: size as usize, reply };
-        let by = (req.pid(), flags);
+        let read = PendingRead { thread: req.pid(), offset, size: size as usize, reply };
         match handle.read(read, may_wait(flags)) {
             Reading::Taken => {}
-            Reading::Call(read, request) => {
-                self.shared.call_for_read(&handle, (read, Some(request)), by);
-            }
-            Reading::Nothing(read) => self.read_elsewhere(&handle, read, by),
+            Reading::Call(request) => self.shared.call_for_read(&handle, Some(request)),
+            Reading::Nothing(read) => self.read_elsewhere(&handle, read, may_wait(flags)),
         }
     }
 
@@ -239,10 +237,17 @@ impl Filesystem for Files {
         if handle.mode != Mode::Write {
             return reply.ok();
         }
-        match handle.unsent() {
-            Some(request) => self.shared.call_for_close(&handle, request, req.pid(), reply),
-            None if handle.is_too_large() => reply.error(Errno::EFBIG),
-            None => reply.ok(),
+        match handle.flush(PendingFlush { thread: req.pid(), reply }) {
+            Flushing::Taken => {}
+            Flushing::Call(request) => self.shared.call_for_close(&handle, request, req.pid()),
+            Flushing::Incomplete(PendingFlush { thread, reply }, request) => {
+                self.shared.refuse(&handle, request, lineage(thread), Some(reply));
+            }
+            Flushing::Dropped(PendingFlush { thread, reply }) => {
+                let lineage = lineage(thread);
+                self.shared.kept.keep(&handle.inode.path, &lineage, Err(cancelled()));
+                reply.error(Errno::EINTR);
+            }
         }
     }
 
@@ -267,24 +272,30 @@ impl Filesystem for Files {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        lock(&self.handles).remove(&fh.0);
+        let handle = lock(&self.handles).remove(&fh.0);
+        if let Some(handle) = handle
+            && let Some((request, lineage)) = handle.unfinished()
+        {
+            self.shared.refuse(&handle, request, lineage, None);
+        }
         reply.ok();
     }
 
-    fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+    fn opendir(&self, req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         let Some(inode) = self.tree.get(ino) else { return reply.error(Errno::ENOENT) };
         if !inode.is_directory() {
             return reply.error(Errno::ENOTDIR);
         }
         let fh = self.next.fetch_add(1, Ordering::Relaxed);
         let (shared, directories) = (self.shared.clone(), self.directories.clone());
+        let thread = req.pid();
         self.shared.spawn(async move {
-            match shared.lists.fetch(&inode.path, true).await {
+            match shared.list(&inode.path, true, thread).await {
                 Ok(listed) => {
                     lock(&directories).insert(fh, listed);
                     reply.opened(FileHandle(fh), FopenFlags::empty());
                 }
-                Err(error) => reply.error(errno_of(&error)),
+                Err(errno) => reply.error(errno),
             }
         });
     }
@@ -456,15 +467,22 @@ impl Filesystem for Files {
 impl Files {
     /// A read of a file that nothing was written to: what its tree of processes has left there, or
     /// what can be fetched.
-    fn read_elsewhere(&self, handle: &Arc<Handle>, read: PendingRead, by: (u32, OpenFlags)) {
-        if let Some(Node::Tool(_) | Node::Prompt(_)) = handle.inode.node() {
-            let left = self.shared.kept.find(&handle.inode.path, &lineage(by.0));
-            if let Some(outcome) = left {
+    fn read_elsewhere(&self, handle: &Arc<Handle>, read: PendingRead, may_wait: bool) {
+        let near = match handle.inode.node() {
+            Some(Node::Tool(_)) => usize::MAX,
+            // Without a write it is that of no arguments, whatever others of its tree have asked.
+            Some(Node::Prompt(_)) => 2,
+            _ => 0,
+        };
+        if near > 0 {
+            let lineage: Vec<_> = lineage(read.thread).into_iter().take(near).collect();
+            if let Some(outcome) = self.shared.kept.find(&handle.inode.path, &lineage) {
                 handle.end(&outcome);
                 return handle.answer(read, &outcome);
             }
         }
-        self.shared.call_for_read(handle, (read, None), by);
+        handle.wait(read, may_wait);
+        self.shared.call_for_read(handle, None);
     }
 }
 

@@ -9,10 +9,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use fuser::{Errno, PollNotifier, ReplyData};
+use fuser::{Errno, PollNotifier, ReplyData, ReplyEmpty};
+use serde_json::value::RawValue;
 
 use crate::{
-    errno::{errno_for, is_cancelled, too_large},
+    callers::{Caller, is_interrupted, lineage, process_of},
+    errno::{errno_for, too_large},
     kept::Outcome,
     tree::Inode,
 };
@@ -22,6 +24,8 @@ use crate::{
 pub(crate) struct Handle {
     pub(crate) inode: Inode,
     pub(crate) mode: Mode,
+    /// The process that opened it to write. Others may have inherited it.
+    opener: Option<u32>,
     state: Mutex<State>,
 }
 
@@ -47,21 +51,49 @@ struct State {
     /// Where the result begins; not known before it is read.
     read_at: Option<u64>,
     running: Option<Waiting>,
+    /// Who closed it last before the request was whole, and was not told so.
+    left_by: Option<Vec<Caller>>,
 }
 
 /// Who waits for the call that is under way.
 #[derive(Debug, Default)]
 struct Waiting {
+    /// Whether anybody has waited so far: then it is given up once nobody does.
+    is_asked: bool,
     reads: Vec<PendingRead>,
+    flushes: Vec<PendingFlush>,
     polls: Vec<PollNotifier>,
 }
 
 /// A read that is answered once there is a result.
 #[derive(Debug)]
 pub(crate) struct PendingRead {
+    /// Who waits for it.
+    pub(crate) thread: u32,
     pub(crate) offset: u64,
     pub(crate) size: usize,
     pub(crate) reply: ReplyData,
+}
+
+/// A closing that is answered once there is a result.
+#[derive(Debug)]
+pub(crate) struct PendingFlush {
+    /// Who waits for it.
+    pub(crate) thread: u32,
+    pub(crate) reply: ReplyEmpty,
+}
+
+/// What has to be done when a descriptor is closed.
+#[derive(Debug)]
+pub(crate) enum Flushing {
+    /// It is answered, now or later.
+    Taken,
+    /// These bytes are to be made a call of.
+    Call(Bytes),
+    /// These bytes are no whole request. They stay, as another descriptor may bring the rest.
+    Incomplete(PendingFlush, Bytes),
+    /// Who wrote was interrupted before the end: nothing is to be called.
+    Dropped(PendingFlush),
 }
 
 /// What a read finds.
@@ -69,15 +101,17 @@ pub(crate) struct PendingRead {
 pub(crate) enum Reading {
     /// It is answered, now or later.
     Taken,
-    /// These bytes are to be made a call of, first.
-    Call(PendingRead, Bytes),
-    /// Nothing was written here: it is to be looked for elsewhere.
+    /// These bytes are to be made a call of, first; the read waits for it.
+    Call(Bytes),
+    /// Nothing was written here: it is to be looked for elsewhere. Others who read wait already.
     Nothing(PendingRead),
 }
 
 impl Handle {
-    pub(crate) fn new(inode: Inode, mode: Mode) -> Self {
-        Self { inode, mode, state: Mutex::default() }
+    /// A file that a thread has opened.
+    pub(crate) fn new(inode: Inode, mode: Mode, thread: u32) -> Self {
+        let opener = if mode == Mode::Write { process_of(thread) } else { None };
+        Self { inode, mode, opener, state: Mutex::default() }
     }
 
     /// Takes what is written.
@@ -131,21 +165,86 @@ impl Handle {
     pub(crate) fn read(&self, read: PendingRead, may_wait: bool) -> Reading {
         let mut state = self.state();
         if let Some(waiting) = &mut state.running {
-            match may_wait {
-                true => waiting.reads.push(read),
-                false => read.reply.error(Errno::EAGAIN),
-            }
+            waiting.read(read, may_wait);
             return Reading::Taken;
         }
         if let Some(outcome) = state.outcome.clone() {
             answer(&mut state.read_at, &outcome, read);
             return Reading::Taken;
         }
+        if state.is_unsent && is_interrupted(read.thread) {
+            // Who lives on reads again.
+            read.reply.error(Errno::EINTR);
+            return Reading::Taken;
+        }
         if !mem::take(&mut state.is_unsent) {
+            state.running = Some(Waiting::default());
             return Reading::Nothing(read);
         }
-        state.running = Some(Waiting::default());
-        Reading::Call(read, Bytes::copy_from_slice(&state.request))
+        state.running.insert(Waiting::default()).read(read, may_wait);
+        Reading::Call(Bytes::copy_from_slice(&state.request))
+    }
+
+    /// Has a read wait for what is under way.
+    pub(crate) fn wait(&self, read: PendingRead, may_wait: bool) {
+        self.state().running.get_or_insert_default().read(read, may_wait);
+    }
+
+    /// Answers a closing, or says what has to be done first. Also a descriptor that another process
+    /// has inherited is closed so: only what is whole is made a call of.
+    pub(crate) fn flush(&self, flush: PendingFlush) -> Flushing {
+        let mut state = self.state();
+        if let Some(waiting) = &mut state.running {
+            waiting.flush(flush);
+            return Flushing::Taken;
+        }
+        if !state.is_unsent {
+            match state.is_too_large {
+                true => flush.reply.error(Errno::EFBIG),
+                false => flush.reply.ok(),
+            }
+            return Flushing::Taken;
+        }
+        let is_interrupted = is_interrupted(flush.thread);
+        if !is_interrupted && !is_incomplete(&state.request) {
+            state.is_unsent = false;
+            state.running.insert(Waiting::default()).flush(flush);
+            return Flushing::Call(Bytes::copy_from_slice(&state.request));
+        }
+        if process_of(flush.thread) != self.opener {
+            // The rest comes from whoever has it open, too.
+            state.left_by = (!is_interrupted).then(|| lineage(flush.thread));
+            flush.reply.ok();
+            return Flushing::Taken;
+        }
+        state.left_by = None;
+        if is_interrupted {
+            state.is_unsent = false;
+            state.request = Vec::new();
+            return Flushing::Dropped(flush);
+        }
+        Flushing::Incomplete(flush, Bytes::copy_from_slice(&state.request))
+    }
+
+    /// What was left without its end by whom, now that nobody has the file open, if that was told
+    /// nobody.
+    pub(crate) fn unfinished(&self) -> Option<(Bytes, Vec<Caller>)> {
+        let mut state = self.state();
+        let by = state.left_by.take().filter(|_| state.is_unsent)?;
+        Some((Bytes::from(mem::take(&mut state.request)), by))
+    }
+
+    /// Answers whoever waits and was interrupted. `true` if there were such, and nobody is left.
+    pub(crate) fn is_given_up(&self) -> bool {
+        let mut state = self.state();
+        let Some(waiting) = &mut state.running else { return false };
+        for read in waiting.reads.extract_if(.., |read| is_interrupted(read.thread)) {
+            read.reply.error(Errno::EINTR);
+        }
+        for flush in waiting.flushes.extract_if(.., |flush| is_interrupted(flush.thread)) {
+            flush.reply.error(Errno::EINTR);
+        }
+        waiting.is_asked && waiting.reads.is_empty() && waiting.flushes.is_empty()
     }
 
     /// What is to be made a call of before anybody reads, if anything is.
@@ -158,11 +257,6 @@ impl Handle {
         Some(Bytes::copy_from_slice(&state.request))
     }
 
-    /// From here on something is fetched that nothing has to be written for.
-    pub(crate) fn begin(&self) {
-        self.state().running = Some(Waiting::default());
-    }
-
     /// The call has ended so.
     pub(crate) fn end(&self, outcome: &Outcome) {
         let mut state = self.state();
@@ -173,6 +267,12 @@ impl Handle {
             answer(&mut state.read_at, outcome, read);
         }
         drop(state);
+        for flush in waiting.flushes {
+            match outcome {
+                Ok(_) => flush.reply.ok(),
+                Err(failure) => flush.reply.error(errno_for(failure)),
+            }
+        }
         for poll in waiting.polls {
             // Whoever polled has closed it: nobody is to be told.
             if let Err(error) = poll.notify() {
@@ -189,12 +289,8 @@ impl Handle {
         }
     }
 
-    /// Answers a read whose result has just come. Who was interrupted is told so, once: many
-    /// programs then read again by themselves, and find that the call was cancelled.
+    /// Answers a read whose result was found elsewhere.
     pub(crate) fn answer(&self, read: PendingRead, outcome: &Outcome) {
-        if outcome.as_ref().is_err_and(is_cancelled) {
-            return read.reply.error(Errno::EINTR);
-        }
         let mut state = self.state();
         answer(&mut state.read_at, outcome, read);
     }
@@ -211,11 +307,6 @@ impl Handle {
         }
     }
 
-    /// Whether more was written than a request may have.
-    pub(crate) fn is_too_large(&self) -> bool {
-        self.state().is_too_large
-    }
-
     /// What the last write came to, unless it has not been called.
     pub(crate) fn failure(&self) -> Option<Errno> {
         let state = self.state();
@@ -228,8 +319,29 @@ impl Handle {
     }
 }
 
+impl Waiting {
+    /// Queues a read, unless its caller wants no waiting.
+    fn read(&mut self, read: PendingRead, may_wait: bool) {
+        if !may_wait {
+            return read.reply.error(Errno::EAGAIN);
+        }
+        self.is_asked = true;
+        self.reads.push(read);
+    }
+
+    fn flush(&mut self, flush: PendingFlush) {
+        self.is_asked = true;
+        self.flushes.push(flush);
+    }
+}
+
+/// Whether a request lacks its end. What can be none with any end is not.
+fn is_incomplete(request: &[u8]) -> bool {
+    serde_json::from_slice::<&RawValue>(request).is_err_and(|error| error.is_eof())
+}
+
 fn answer(read_at: &mut Option<u64>, outcome: &Outcome, read: PendingRead) {
-    let PendingRead { offset, size, reply } = read;
+    let PendingRead { offset, size, reply, thread: _ } = read;
     let bytes = match outcome {
         Ok(bytes) => bytes,
         Err(failure) => return reply.error(errno_for(failure)),

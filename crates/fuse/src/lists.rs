@@ -7,8 +7,11 @@ use std::{
     time::Duration,
 };
 
-use narthex_mount::{Process, VfsError};
+use fuser::Errno;
+use narthex_mount::Process;
 use tokio::time::Instant;
+
+use crate::errno::errno_of;
 
 /// How long a list is believed. What it leads to is checked by each open and call anyhow.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(1);
@@ -19,7 +22,6 @@ pub(crate) struct Listed {
     /// Names, and whether each is a directory; in order.
     pub(crate) entries: Vec<(String, bool)>,
     names: HashMap<String, bool>,
-    since: Instant,
 }
 
 impl Listed {
@@ -29,8 +31,15 @@ impl Listed {
     }
 }
 
+/// What fetching a list came to, and when.
+#[derive(Debug)]
+struct Fetched {
+    listed: Result<Arc<Listed>, Errno>,
+    since: Instant,
+}
+
 /// A list that is being fetched, or was.
-type Slot = Arc<tokio::sync::Mutex<Option<Arc<Listed>>>>;
+type Slot = Arc<tokio::sync::Mutex<Option<Fetched>>>;
 
 /// The lists of one process.
 #[derive(Debug)]
@@ -47,29 +56,34 @@ impl Lists {
     /// What a directory was found to have a moment ago, without asking anybody.
     pub(crate) fn known(&self, path: &str) -> Option<Arc<Listed>> {
         let slot = self.slot(path);
-        let listed = slot.try_lock().ok()?.clone()?;
-        (listed.since.elapsed() < BELIEVED_FOR).then_some(listed)
+        let kept = slot.try_lock().ok()?;
+        let fetched = kept.as_ref().filter(|kept| kept.since.elapsed() < BELIEVED_FOR)?;
+        fetched.listed.as_ref().ok().cloned()
     }
 
-    /// What a directory has. Those who ask at once wait for one answer.
-    pub(crate) async fn fetch(&self, path: &str, is_anew: bool) -> Result<Arc<Listed>, VfsError> {
+    /// What a directory has. Those who ask at once wait for one answer, also where that is a
+    /// failure: so nobody waits for longer than one fetch takes and the one before it.
+    pub(crate) async fn fetch(&self, path: &str, is_anew: bool) -> Result<Arc<Listed>, Errno> {
         let slot = self.slot(path);
         let asked = Instant::now();
         let mut kept = slot.lock().await;
-        let is_fresh = |listed: &&Arc<Listed>| match is_anew {
-            true => listed.since >= asked,
-            false => listed.since.elapsed() < BELIEVED_FOR,
+        // A failure is that of those who waited for it; who comes later tries again.
+        let is_fresh = |kept: &&Fetched| match is_anew || kept.listed.is_err() {
+            true => kept.since >= asked,
+            false => kept.since.elapsed() < BELIEVED_FOR,
         };
-        if let Some(listed) = kept.as_ref().filter(is_fresh) {
-            return Ok(listed.clone());
+        if let Some(fetched) = kept.as_ref().filter(is_fresh) {
+            return fetched.listed.clone();
         }
         *kept = None;
-        let entries = self.process.list(path).await?;
-        let entries: Vec<_> = entries.into_iter().map(|e| (e.name, e.is_directory)).collect();
-        let names = entries.iter().cloned().collect();
-        let listed = Arc::new(Listed { entries, names, since: Instant::now() });
-        *kept = Some(listed.clone());
-        Ok(listed)
+        let listed = self.process.list(path).await.map_err(|error| errno_of(&error));
+        let listed = listed.map(|entries| {
+            let entries: Vec<_> = entries.into_iter().map(|e| (e.name, e.is_directory)).collect();
+            let names = entries.iter().cloned().collect();
+            Arc::new(Listed { entries, names })
+        });
+        *kept = Some(Fetched { listed: listed.clone(), since: Instant::now() });
+        listed
     }
 
     /// Directories are few: those of the mounts that the process may open.

@@ -3,7 +3,11 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, sync_channel},
+    },
+    time::Duration,
 };
 
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
@@ -13,6 +17,9 @@ use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{filesystem::Files, lists::Lists, running::Shared};
+
+/// How long it is waited for those who have their working folder or a file in what is unmounted.
+const LEFT_WITHIN: Duration = Duration::from_secs(2);
 
 /// How a folder is mounted.
 #[derive(Debug, Clone, Copy)]
@@ -152,12 +159,28 @@ impl Mounted {
         // Whoever waits is answered first: nobody can be killed who waits for us.
         self.shared.stopping.cancel();
         self.shared.tasks.close();
-        // Also where somebody has its working folder in it; the kernel then ends the session.
+        // Also where somebody has its working folder in it.
         detach(&self.path).map_err(|cause| MountError::Mount { path: self.path.clone(), cause })?;
+        end_session(session);
+        Ok(())
+    }
+}
+
+/// Waits for the end of a session whose folder is free, for a moment: the kernel keeps it until
+/// everybody has left it, or this process ends.
+fn end_session(session: BackgroundSession) {
+    let (ending, ended) = sync_channel::<()>(1);
+    let joining = move || {
         if let Err(error) = session.umount_and_join() {
             tracing::debug!(%error, "the session had ended already");
         }
-        Ok(())
+        drop(ending);
+    };
+    if let Err(error) = std::thread::Builder::new().name("unmount".to_owned()).spawn(joining) {
+        return tracing::debug!(%error, "the end of the session is not waited for");
+    }
+    if ended.recv_timeout(LEFT_WITHIN) == Err(RecvTimeoutError::Timeout) {
+        tracing::warn!("the folder is free, but programs still have their place in what was there");
     }
 }
 
@@ -217,7 +240,10 @@ pub fn detach(path: &Path) -> io::Result<()> {
 fn by_fusermount(path: &Path) -> io::Result<()> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for program in ["fusermount3", "fusermount"] {
-        match std::process::Command::new(program).arg("-u").arg("-z").arg(path).status() {
+        let mut command = std::process::Command::new(program);
+        // Our environment may have a run's token.
+        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        match command.arg("-u").arg("-z").arg(path).status() {
             Ok(status) if status.success() => return Ok(()),
             Ok(status) => last = io::Error::other(format!("{program} ended with {status}")),
             Err(error) => last = error,

@@ -9,11 +9,11 @@ use tokio::{runtime::Handle as Runtime, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    callers::{is_interrupted, lineage},
+    callers::{Caller, is_interrupted, lineage},
     errno::{cancelled, errno_for, unmounted},
-    handle::{Handle, Mode, PendingRead},
+    handle::{Handle, Mode},
     kept::{Kept, Outcome},
-    lists::Lists,
+    lists::{Listed, Lists},
 };
 
 /// How often a caller that waits is looked at: it cannot say by itself that it was interrupted,
@@ -39,67 +39,80 @@ impl Shared {
         self.tasks.spawn_on(task, &self.runtime);
     }
 
-    /// Calls what was written, or fetches what nothing has to be written for, and answers the read
-    /// that asks for it.
-    pub(crate) fn call_for_read(
-        self: &Arc<Self>,
-        handle: &Arc<Handle>,
-        (read, request): (PendingRead, Option<Bytes>),
-        (thread, flags): (u32, OpenFlags),
-    ) {
-        let is_fetch = request.is_none();
-        if is_fetch {
-            handle.begin();
+    /// What a directory has, unless its caller gives up or the folder is unmounted before.
+    pub(crate) async fn list(
+        &self,
+        path: &str,
+        is_anew: bool,
+        thread: u32,
+    ) -> Result<Arc<Listed>, Errno> {
+        tokio::select! {
+            biased;
+            () = self.stopping.cancelled() => Err(errno_for(&unmounted())),
+            listed = self.lists.fetch(path, is_anew) => listed,
+            () = interrupt(thread) => Err(Errno::EINTR),
         }
+    }
+
+    /// Calls what was written, or fetches what nothing has to be written for: whoever waits at the
+    /// handle is answered.
+    pub(crate) fn call_for_read(self: &Arc<Self>, handle: &Arc<Handle>, request: Option<Bytes>) {
         let (shared, handle) = (self.clone(), handle.clone());
-        let read = unless_impatient(read, flags);
-        let watched = read.as_ref().map(|_| thread);
         self.spawn(async move {
-            let outcome = shared.call(&handle, request, watched).await;
+            let is_fetch = request.is_none();
+            let outcome = shared.call(&handle, request).await;
             handle.end(&outcome);
-            if let Some(read) = read {
-                handle.answer(read, &outcome);
-            }
             if is_fetch {
                 handle.forget_failure();
             }
         });
     }
 
-    /// Calls what was written, since it is about to be closed: whoever reads the file next finds
-    /// what came of it.
+    /// Calls what was written, since it is about to be closed by a thread: whoever reads the file
+    /// next finds what came of it.
     pub(crate) fn call_for_close(
         self: &Arc<Self>,
         handle: &Arc<Handle>,
         request: Bytes,
         thread: u32,
-        reply: ReplyEmpty,
     ) {
         let (shared, handle) = (self.clone(), handle.clone());
         let lineage = lineage(thread);
         self.spawn(async move {
-            let outcome = shared.call(&handle, Some(request), Some(thread)).await;
+            let outcome = shared.call(&handle, Some(request)).await;
+            shared.kept.keep(&handle.inode.path, &lineage, outcome.clone());
             handle.end(&outcome);
+        });
+    }
+
+    /// Has what is no whole request fail as it does when it is called, for those who closed it.
+    pub(crate) fn refuse(
+        self: &Arc<Self>,
+        handle: &Arc<Handle>,
+        request: Bytes,
+        lineage: Vec<Caller>,
+        reply: Option<ReplyEmpty>,
+    ) {
+        let (shared, handle) = (self.clone(), handle.clone());
+        self.spawn(async move {
+            let outcome = shared.call(&handle, Some(request)).await;
             let failed = outcome.as_ref().err().map(errno_for);
             shared.kept.keep(&handle.inode.path, &lineage, outcome);
-            match failed {
-                None => reply.ok(),
-                Some(errno) => reply.error(errno),
+            match (reply, failed) {
+                (Some(reply), Some(errno)) => reply.error(errno),
+                (Some(reply), None) => reply.ok(),
+                (None, _) => {}
             }
         });
     }
 
-    /// Calls what was written, without anybody who waits.
+    /// Calls what was written, without anybody who waits yet.
     pub(crate) fn call_for_poll(self: &Arc<Self>, handle: &Arc<Handle>, request: Bytes) {
-        let (shared, handle) = (self.clone(), handle.clone());
-        self.spawn(async move {
-            let outcome = shared.call(&handle, Some(request), None).await;
-            handle.end(&outcome);
-        });
+        self.call_for_read(handle, Some(request));
     }
 
     /// One call or fetch as the namespace does it: open, write, read, close.
-    async fn call(&self, handle: &Handle, request: Option<Bytes>, watched: Option<u32>) -> Outcome {
+    async fn call(&self, handle: &Handle, request: Option<Bytes>) -> Outcome {
         let path = &handle.inode.path;
         let fd = self.process.open(path).map_err(failure)?;
         let doing = async {
@@ -112,7 +125,7 @@ impl Shared {
             biased;
             () = self.stopping.cancelled() => Err(unmounted()),
             done = doing => done.map_err(failure),
-            () = interrupt(watched) => Err(cancelled()),
+            () = given_up(handle) => Err(cancelled()),
         };
         // What was unmounted meanwhile has closed it by itself.
         if let Err(error) = self.process.close(fd) {
@@ -122,27 +135,27 @@ impl Shared {
     }
 }
 
-/// The read, if its caller waits for the result; one who does not is answered at once.
-fn unless_impatient(read: PendingRead, flags: OpenFlags) -> Option<PendingRead> {
-    if may_wait(flags) {
-        return Some(read);
-    }
-    read.reply.error(Errno::EAGAIN);
-    None
-}
-
 /// Whether a caller wants to wait.
 pub(crate) fn may_wait(OpenFlags(flags): OpenFlags) -> bool {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits();
     flags.cast_unsigned() & nonblocking == 0
 }
 
-/// Resolves once the thread that waits was sent a signal that should end it, or is gone.
-async fn interrupt(watched: Option<u32>) {
-    let Some(thread) = watched else { return std::future::pending().await };
+/// Resolves once a thread that waits was sent a signal that should end it, or is gone.
+async fn interrupt(thread: u32) {
     loop {
         sleep(LOOKED_AT).await;
         if is_interrupted(thread) {
+            return;
+        }
+    }
+}
+
+/// Answers those who wait at a handle and are interrupted, each; resolves once nobody is left.
+async fn given_up(handle: &Handle) {
+    loop {
+        sleep(LOOKED_AT).await;
+        if handle.is_given_up() {
             return;
         }
     }

@@ -1,19 +1,15 @@
 //! Names of files: whatever a server calls its things, as one component of a path.
 //!
 //! What a file's name cannot have is percent-encoded, and `%` with it, so that decoding once gives
-//! the name back. A name that is too long even so has a hash in place of its end, and is found by
-//! the list alone.
+//! the name back. A name that is longer than a file's may be is in no directory, but its path can be
+//! opened where paths are no files of the system.
 
 use std::borrow::Cow;
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use sha2::{Digest, Sha256};
 
 /// The longest name of a file, in bytes (`NAME_MAX` of Linux).
 pub const FILE_NAME_MAX: usize = 255;
-
-/// How many bytes of a name that is too long are kept before its hash.
-const KEPT: usize = 200;
 
 /// A name as one component of a path. Not for tools: see [`tool_file`].
 #[must_use]
@@ -57,18 +53,6 @@ pub fn decoded(component: &str) -> String {
     percent_decode_str(component).decode_utf8_lossy().into_owned()
 }
 
-/// The same name within [`FILE_NAME_MAX`] bytes: a longer one ends with a hash of it, before the
-/// suffix.
-#[must_use]
-pub fn within_limit<'a>(file: &'a str, suffix: &str) -> Cow<'a, str> {
-    if file.len() + suffix.len() <= FILE_NAME_MAX {
-        return Cow::Borrowed(file);
-    }
-    let end = file.floor_char_boundary(KEPT);
-    let hash = hex::encode(&Sha256::digest(file)[..8]);
-    Cow::Owned(format!("{}~{hash}", &file[..end]))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -99,15 +83,6 @@ mod tests {
         }
         assert_eq!(tool_file("notes.md"), "notes%2Emd");
         assert_eq!(tool_file("x.schema.json"), "x%2Eschema.json");
-    }
-
-    #[test]
-    fn a_long_name_is_cut_and_stays_one_of_its_own() {
-        let (one, other) = ("ä".repeat(200) + "1", "ä".repeat(200) + "2");
-        let cut = within_limit(&one, ".schema.json");
-        assert!(cut.len() + ".schema.json".len() <= FILE_NAME_MAX);
-        assert_ne!(cut, within_limit(&other, ".schema.json"));
-        assert_eq!(within_limit("short", ".md"), "short");
     }
 
     proptest! {

@@ -13,7 +13,7 @@ use crate::{
     CONTROL_FILES, Code, Done, Failure, Kind, MountName, Node, Operation, Place, ROOT, VfsError,
     file::{Ended, File, closed},
     mounted::Mount,
-    name,
+    name::{self, FILE_NAME_MAX},
     namespace::Shared,
     tools,
 };
@@ -279,10 +279,12 @@ impl Process {
         }
     }
 
-    /// The last failure that it met at a mount, as `ctl/error` says it.
+    /// The last failure that it met at a mount, by any of its paths, as `ctl/error` says it.
     #[must_use]
     pub fn last_failure(&self, name: &MountName) -> Option<Failure> {
-        self.state().failures.get(name).cloned()
+        let state = self.state();
+        let name = state.kin.also.get(name).unwrap_or(name);
+        state.failures.get(name).cloned()
     }
 
     /// The mount and node of a path that it may open.
@@ -352,18 +354,31 @@ fn file_entry(name: &str) -> Entry {
     Entry { name: name.to_owned(), is_directory: false }
 }
 
-/// The files that one thing of a list is.
+/// The files that one thing of a list is, without those whose names no directory can have.
 fn entries(kind: Kind, name: &str) -> Vec<Entry> {
-    match kind {
+    let files = match kind {
         Kind::Tools => {
             let file = name::tool_file(name);
-            let beside = [".schema.json", ".md"];
-            let beside = beside.map(|end| name::within_limit(&file, end).into_owned() + end);
-            let own = name::within_limit(&file, "").into_owned();
-            [own].into_iter().chain(beside).map(|name| file_entry(&name)).collect()
+            ["", ".schema.json", ".md"].map(|end| format!("{file}{end}")).into()
         }
-        Kind::Resources | Kind::Prompts => {
-            vec![file_entry(&name::within_limit(&name::encoded(name), ""))]
-        }
+        Kind::Resources | Kind::Prompts => vec![name::encoded(name).into_owned()],
+    };
+    files.iter().filter(|file| file.len() <= FILE_NAME_MAX).map(|file| file_entry(file)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_directory_can_have_is_not_listed() {
+        let listed = |kind, name: &str| {
+            let entries = entries(kind, name);
+            entries.iter().map(|entry| entry.name.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(listed(Kind::Tools, "echo"), [4, 16, 7]);
+        assert_eq!(listed(Kind::Tools, &"x".repeat(250)), [250, 253], "the schema does not fit");
+        assert_eq!(listed(Kind::Resources, &"x".repeat(255)), [255]);
+        assert!(listed(Kind::Resources, &"/".repeat(86)).is_empty(), "each is three bytes");
     }
 }

@@ -1,6 +1,6 @@
 //! The daemon, as the holder of a run's token asks for its files.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
@@ -11,10 +11,14 @@ use narthex_wire::Payload;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 use url::Url;
 
 /// The most bytes of one answer.
 const ANSWER_MAX: usize = 128 * 1024 * 1024;
+
+/// How long the daemon may take to say what a run has.
+const ROOT_WITHIN: Duration = Duration::from_secs(10);
 
 /// What stands in the path of a URL as it is: nothing that a proxy could read in another way.
 const PLAIN: &AsciiSet =
@@ -29,6 +33,8 @@ pub(crate) const OVER: &str = "run_over";
 #[derive(Clone)]
 pub struct Daemon {
     http: HttpClient,
+    /// For what the run has: it must not wait for the calls that are under way.
+    http_of_root: HttpClient,
     bearer: HeaderValue,
     url: Url,
 }
@@ -109,12 +115,15 @@ impl Daemon {
     pub fn new(url: &str, token: &Secret) -> Result<Self, DaemonError> {
         let address = |cause| DaemonError::Address { url: url.to_owned(), cause };
         let parsed = Url::parse(url).map_err(|error| address(error.into()))?;
-        let settings = ClientSettings { max_connections: 256, ..ClientSettings::default() };
-        let http = HttpClient::new(&parsed, settings).map_err(|error| address(error.into()))?;
+        let client = |max_connections| {
+            let settings = ClientSettings { max_connections, ..ClientSettings::default() };
+            HttpClient::new(&parsed, settings).map_err(|error| address(error.into()))
+        };
+        let (http, http_of_root) = (client(256)?, client(2)?);
         let bearer = HeaderValue::try_from(format!("Bearer {}", token.expose()));
         let mut bearer = bearer.map_err(|_shows_the_token| DaemonError::Token)?;
         bearer.set_sensitive(true);
-        Ok(Self { http, bearer, url: parsed })
+        Ok(Self { http, http_of_root, bearer, url: parsed })
     }
 
     /// Whether it is on this machine: then whoever does not answer at once is not there.
@@ -130,9 +139,16 @@ impl Daemon {
     /// What the run may open.
     ///
     /// # Errors
-    /// When the daemon cannot be reached (`daemon_gone`), or the run has ended (`run_over`).
+    /// When the daemon cannot be reached (`daemon_gone`), or the run has ended (`run_over`), or
+    /// there is no answer within ten seconds (`timeout`).
     pub(crate) async fn root(&self) -> Result<Root, Failure> {
-        let listed = self.get(ROOT, "list").await?;
+        let request = (Method::GET, uri(ROOT, "list"), Bytes::new());
+        let asked = timeout(ROOT_WITHIN, self.send(&self.http_of_root, request)).await;
+        let listed = asked.unwrap_or_else(|_late| {
+            let within = ROOT_WITHIN.as_secs();
+            let text = format!("the daemon did not say within {within} s what the run has");
+            Err(Failure::new(Code::Timeout, "timeout", text))
+        })?;
         serde_json::from_slice(&listed).map_err(|error| {
             let text =
                 format!("the daemon's answer cannot be read, is it of this version? {error}");
@@ -141,15 +157,19 @@ impl Daemon {
     }
 
     pub(crate) async fn get(&self, path: &str, operation: &str) -> Result<Bytes, Failure> {
-        let uri = format!("/vfs{}?op={operation}", utf8_percent_encode(path, PLAIN));
-        self.send(Method::GET, uri, Bytes::new()).await
+        self.send(&self.http, (Method::GET, uri(path, operation), Bytes::new())).await
     }
 
     pub(crate) async fn post(&self, path: &str, body: Bytes) -> Result<Bytes, Failure> {
-        self.send(Method::POST, format!("/vfs{}", utf8_percent_encode(path, PLAIN)), body).await
+        let uri = format!("/vfs{}", utf8_percent_encode(path, PLAIN));
+        self.send(&self.http, (Method::POST, uri, body)).await
     }
 
-    async fn send(&self, method: Method, uri: String, body: Bytes) -> Result<Bytes, Failure> {
+    async fn send(
+        &self,
+        http: &HttpClient,
+        (method, uri, body): (Method, String, Bytes),
+    ) -> Result<Bytes, Failure> {
         let mut request = Request::new(Payload::from(body));
         *request.uri_mut() = uri.parse().map_err(|error| {
             Failure::new(Code::Invalid, "invalid", format!("the path cannot be sent: {error}"))
@@ -161,11 +181,15 @@ impl Daemon {
             headers.insert(header::CONTENT_TYPE, json);
         }
         *request.method_mut() = method;
-        let response = self.http.send(request).await.map_err(|error| gone(&error))?;
+        let response = http.send(request).await.map_err(|error| gone(&error))?;
         let HttpResponse { status, body, .. } = response;
         let bytes = body.collect(ANSWER_MAX).await.map_err(|error| gone(&error))?;
         if status.is_success() { Ok(bytes) } else { Err(told(status, &bytes)) }
     }
+}
+
+fn uri(path: &str, operation: &str) -> String {
+    format!("/vfs{}?op={operation}", utf8_percent_encode(path, PLAIN))
 }
 
 impl fmt::Debug for Daemon {

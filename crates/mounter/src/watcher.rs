@@ -56,6 +56,9 @@ impl Watcher {
     /// Starts it. To be called before anything is mounted, so that it holds nothing of that.
     pub(crate) fn start(program: OsString, folder: &Path) -> io::Result<Self> {
         let mut child = Command::new(program)
+            // The run's token may be in it, which is no business of the second process.
+            .env_clear()
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .arg(ARGUMENT)
             .arg(folder)
             .stdin(Stdio::piped())

@@ -11,7 +11,7 @@ use narthex_mount::{Answer, Device, Failure, Kind};
 use tokio::sync::{Notify, Semaphore};
 
 /// A fake server with the tools `echo`, `big` (3 MB), `slow` (waits for [`Fake::go`]), `gated` and
-/// `fails`.
+/// `fails`. Without any tool its lists are as slow.
 #[derive(Debug)]
 pub(crate) struct Fake {
     pub(crate) asked: AtomicUsize,
@@ -61,6 +61,9 @@ fn named(member: &str, key: &str, names: &[String]) -> Bytes {
 impl Device for Fake {
     fn list(&self, kind: Kind) -> Answer<'_> {
         Box::pin(async move {
+            if self.tools.is_empty() {
+                return Ok(self.slow().await);
+            }
             Ok(match kind {
                 Kind::Tools => named("tools", "name", &self.tools),
                 Kind::Resources => named("resources", "uri", &["file:///notes.txt".to_owned()]),

@@ -63,6 +63,30 @@ print(len(io.BufferedReader(f).read()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_several_programs_write_is_one_call() {
+    let Some(world) = World::new() else { return };
+    let script = r#"(printf '{"a":'; /bin/true; /bin/printf '"b"'; printf '}') > tools/echo
+        cat tools/echo"#;
+    assert_eq!(world.bash(script).await, r#"{"a":"b"}"#);
+    let script = r#"exec 3>tools/echo; printf '{"n":' >&3; printf '1}' >&3; exec 3>&-
+        cat tools/echo"#;
+    assert_eq!(world.bash(script).await, r#"{"n":1}"#);
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 2, "each is one call");
+    let script = "
+import errno, os
+f = os.open('tools/echo', os.O_WRONLY)
+os.write(f, b'{\"a\":')
+try: os.close(f); print('none')
+except OSError as error: print(errno.errorcode[error.errno])
+try: open('tools/echo').read(); print('none')
+except OSError as error: print(errno.errorcode[error.errno])
+";
+    assert_eq!(world.python(script).await, "EINVAL\nEINVAL\n", "what stays without its end");
+    assert!(world.bash("cat ctl/error").await.contains("INVALID"));
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tree_of_files_is_shown() {
     let Some(world) = World::new() else { return };
     assert_eq!(world.bash("ls ..").await, "1-files\n");

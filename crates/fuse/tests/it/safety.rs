@@ -2,6 +2,8 @@
 
 use std::{os::unix::process::ExitStatusExt, process::Stdio, sync::atomic::Ordering};
 
+use tokio::io::{AsyncBufReadExt, BufReader};
+
 use crate::{
     device::Fake,
     world::{World, name},
@@ -46,6 +48,121 @@ async fn ctrl_c_and_kill_cancel_the_call() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(by_signal || said.contains("KeyboardInterrupt"), "{}: {said}", output.status);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_what_a_poll_has_begun_can_be_killed() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import os, select
+f = os.open('tools/slow', os.O_RDWR)
+os.write(f, b'{}')
+poll = select.poll(); poll.register(f, select.POLLIN); poll.poll(0)
+print('reads', flush=True)
+os.read(f, 100)
+";
+    let mut command = world.command("python3", &["-c", script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let said = world.within(lines.next_line()).await.expect("it can be read");
+    assert_eq!(said.as_deref(), Some("reads"));
+    signal(&child, rustix::process::Signal::KILL);
+    let status = world.within(child.wait()).await.expect("it ran");
+    assert_eq!(status.signal(), Some(9));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_who_read_is_killed_and_the_other_has_the_result() {
+    let Some(world) = World::new() else { return };
+    // Not by `read`: the kernel lets one at a time read where a descriptor is.
+    let script = "
+import os, sys, threading
+f = os.open('tools/slow', os.O_RDWR)
+os.write(f, b'{}')
+r, w = os.pipe()
+child = os.fork()
+if child == 0:
+    sys.stdin.readline()
+    print(os.getpid(), flush=True)
+    os.pread(f, 100, 2)
+    os._exit(0)
+os.close(w)
+def watch():
+    os.read(r, 1)
+    print('dead', flush=True)
+threading.Thread(target=watch).start()
+print(os.pread(f, 100, 2))
+";
+    let mut command = world.command("python3", &["-c", script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    world.within(world.fake.began.notified()).await;
+    drop(child.stdin.take());
+    let pid = world.within(lines.next_line()).await.expect("it can be read").expect("it says");
+    let pid = rustix::process::Pid::from_raw(pid.parse().expect("a number")).expect("no 0");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
+    let said = world.within(lines.next_line()).await.expect("it can be read");
+    assert_eq!(said.as_deref(), Some("dead"));
+    world.fake.go.add_permits(1);
+    let said = world.within(lines.next_line()).await.expect("it can be read");
+    assert_eq!(said.as_deref(), Some("b'at last\\n'"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_killed_before_closing_calls_nothing() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import os, sys
+f = os.open('tools/echo', os.O_WRONLY)
+os.write(f, b'{}')
+print('wrote', flush=True)
+sys.stdin.readline()
+";
+    for sent in [rustix::process::Signal::TERM, rustix::process::Signal::KILL] {
+        let mut command = world.command("python3", &["-c", script]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let said = world.within(lines.next_line()).await.expect("it can be read");
+        assert_eq!(said.as_deref(), Some("wrote"));
+        signal(&child, sent);
+        let status = world.within(child.wait()).await.expect("it ran");
+        assert_eq!(status.signal(), Some(sent.as_raw()));
+        let read = world.run("cat", &["tools/echo"]).await;
+        let said = String::from_utf8_lossy(&read.stderr).into_owned();
+        assert!(said.contains("canceled"), "{said}");
+    }
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_who_waits_for_a_list_can_be_killed_and_is_answered_by_unmounting() {
+    let Some(mut world) = World::of(Fake::with_tools(Vec::new())) else { return };
+    let mut ls = world.command("ls", &["tools"]).spawn().expect("it starts");
+    world.within(world.fake.began.notified()).await;
+    signal(&ls, rustix::process::Signal::KILL);
+    let status = world.within(ls.wait()).await.expect("it ran");
+    assert_eq!(status.signal(), Some(9));
+    world.within(world.fake.given_up.notified()).await;
+    let mut ls = world.command("ls", &["tools"]).spawn().expect("it starts");
+    world.within(world.fake.began.notified()).await;
+    let mounted = world.mounted.take().expect("it is mounted");
+    let unmounting = tokio::task::spawn_blocking(move || mounted.unmount());
+    world.within(unmounting).await.expect("it ran").expect("it is unmounted");
+    assert!(!world.within(ls.wait()).await.expect("it ran").success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_is_free_also_where_somebody_has_its_place_in_it() {
+    let Some(mut world) = World::new() else { return };
+    let mut cat = world.command("cat", &[]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mounted = world.mounted.take().expect("it is mounted");
+    let unmounting = tokio::task::spawn_blocking(move || mounted.unmount());
+    world.within(unmounting).await.expect("it ran").expect("it is unmounted");
+    assert_eq!(world.root().read_dir().expect("it is a folder").count(), 0);
+    drop(cat.stdin.take());
+    world.within(cat.wait()).await.expect("it ran");
 }
 
 #[tokio::test(flavor = "multi_thread")]

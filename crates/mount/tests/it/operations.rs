@@ -165,6 +165,9 @@ async fn the_last_failure_can_be_read_whole() {
     let error: serde_json::Value = serde_json::from_slice(&read).expect("it is JSON");
     assert_eq!(error["kind"], "permission_required");
     assert_eq!(error["code"], "PERMISSION");
+    process.also(name(9, "files"), name(1, "files"));
+    assert!(process.last_failure(&name(9, "files")).is_some(), "by an old path as well");
+    assert!(process.last_failure(&name(8, "files")).is_none());
 }
 
 #[tokio::test]
