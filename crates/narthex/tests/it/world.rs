@@ -390,8 +390,10 @@ impl Client {
             .method(method)
             .uri(&self.path)
             .header("host", self.address.to_string())
-            .header("authorization", format!("Bearer {}", self.token))
-            .header("accept", "application/json, text/event-stream");
+            .header("authorization", format!("Bearer {}", self.token));
+        if !headers.iter().any(|(name, _)| *name == "accept") {
+            builder = builder.header("accept", "application/json, text/event-stream");
+        }
         if method == "POST" {
             builder = builder.header("content-type", "application/json");
         }
