@@ -14,11 +14,8 @@ pub(crate) async fn seed(shared: &Shared, defaults: &[DefaultServer]) -> Result<
         return Ok(());
     }
     let names = store.seeded_defaults().names(&shared.workspace).await;
-    let before: BTreeSet<Alias> = names
-        .map_err(ControlError::Store)?
-        .iter()
-        .filter_map(|name| Alias::new(name).ok())
-        .collect();
+    let names = names.map_err(ControlError::Store)?;
+    let before: BTreeSet<_> = names.iter().filter_map(|name| Alias::new(name).ok()).collect();
     let present = match settings.names().await {
         Ok(present) => present,
         Err(error) => {

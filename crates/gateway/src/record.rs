@@ -190,9 +190,20 @@ impl Shared {
         self.options.tap.begin(caller.run.id, || Call {
             alias: server.cloned(),
             method: name_of(message),
-            item: recorded(item.clone()),
+            item: recorded(item.clone()).map(|(kind, name)| (kind, self.clean(caller, name))),
             size: message.get("arguments").map(|arguments| arguments.as_bytes().len() as u64),
         })
+    }
+}
+
+impl Shared {
+    /// A name as those may see it who may not read the audit: without the values of secrets.
+    fn clean(&self, caller: &Caller, name: Arc<str>) -> Arc<str> {
+        let redactor = caller.run.contents.redactor(&self.snapshot(&caller.run));
+        match redactor.text(&name) {
+            Cow::Borrowed(_) => name,
+            Cow::Owned(clean) => clean.into(),
+        }
     }
 }
 

@@ -16,8 +16,9 @@ use serde_json::{Map, Value, json};
 pub struct TakenApart {
     /// The agent, which attaches them.
     pub agent: Value,
-    /// Servers of the catalog, named after the agent, so that no other's is overwritten; each with
-    /// the place in the manifest where it stood, such as `mcp.servers.github`.
+    /// Servers of the catalog, named after the agent, as `AGENT-ALIAS`; each with the place in the
+    /// manifest where it stood, such as `mcp.servers.github`. Another server may have that name:
+    /// whoever stores them looks.
     pub servers: Vec<(String, Value)>,
     /// What a person should know: what was written in another way, and what counts for nothing.
     pub notices: Vec<ManifestFault>,

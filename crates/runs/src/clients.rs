@@ -181,20 +181,32 @@ impl Runs {
         }
         let by = || Creator::Member(client.account.actor(), None);
         if let Some(session) = client.row.session {
-            let suspended = self.store()?.suspended().find(workspace, session).await;
-            if suspended.map_err(ControlError::Store)?.is_some() {
-                return Err(RunError::Suspended(session));
-            }
+            self.check_goes_on(workspace, session).await?;
             let mut again = asked.clone();
             again.remove("params");
             again.insert("type".to_owned(), json!("resume_session"));
             again.insert("session_id".to_owned(), json!(session.to_text()));
             match self.create(workspace, &Value::from(again).to_string(), by()).await {
-                Err(RunError::SessionOver { .. } | RunError::UnknownSession(_)) => {}
+                // It may have been suspended meanwhile: then no other one begins in its place.
+                Err(RunError::SessionOver { .. } | RunError::UnknownSession(_)) => {
+                    self.check_goes_on(workspace, session).await?;
+                }
                 created => return created,
             }
         }
         self.create(workspace, &Value::from(asked).to_string(), by()).await
+    }
+
+    /// Refuses a session that is set aside: it goes on when somebody says so, and not by a call.
+    async fn check_goes_on(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+    ) -> Result<(), RunError> {
+        match self.suspended(workspace, session).await? {
+            Some(_) => Err(RunError::Suspended(session)),
+            None => Ok(()),
+        }
     }
 
     /// Everything that a creation looks at before servers are started.

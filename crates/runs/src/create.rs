@@ -142,8 +142,6 @@ impl Runs {
         let driver = self.driver(&workspace, &request, &by, parent.as_ref())?;
         let awaited = by.awaited().cloned();
         let is_owed = matches!(by, Creator::Platform(..));
-        let may_have_own = by.is_operator();
-        let by = by.by();
         let token = RunToken::generate().map_err(RunError::Randomness)?;
         let life = request.expires_in.map_or(LIFE, Duration::from_secs);
         let mut expires_at = SystemTime::now() + life;
@@ -151,13 +149,16 @@ impl Runs {
             expires_at = expires_at.min(parent.row.expires_at);
         }
         let (session, inputs, former) = match request.kind {
-            RunKind::StartSession => (self.new_session(&workspace, &request, &by.id)?, None, None),
+            RunKind::StartSession => {
+                let who = by.clone().by().id;
+                (self.new_session(&workspace, &request, &who)?, None, None)
+            }
             RunKind::ResumeSession => {
-                let (session, inputs, former) =
-                    self.resumed(&workspace, &request, may_have_own).await?;
+                let (session, inputs, former) = self.resumed(&workspace, &request, &by).await?;
                 (session, Some(inputs), Some(former))
             }
         };
+        let by = by.by();
         let parent_id = parent.as_ref().map(|parent| parent.row.id);
         let depth = parent.as_ref().map_or(session.depth, |parent| parent.depth + 1);
         let session = match inputs {

@@ -92,13 +92,16 @@ impl Runs {
         self.rest_of(&run, Rest { prompt, scope }).await.map(Some)
     }
 
-    /// What the session of a run is to go on with when all of its children have ended.
+    /// What the session of a run is to go on with when all of its children have ended, or one has
+    /// told it something that its run was not given.
     pub(crate) async fn owed_alone(
         &self,
         run: &RunRow,
         scope: Map<String, Value>,
     ) -> Result<NewRest, RunError> {
-        let prompt = "All sessions that you had started have ended.".to_owned();
+        let prompt = "The sessions that you had started have ended, or told you something: \
+                      `read_messages` gives what, and `read_child_output` what each did."
+            .to_owned();
         self.rest_of(run, Rest { prompt, scope }).await
     }
 

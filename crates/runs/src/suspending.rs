@@ -4,19 +4,22 @@
 //! What is kept of a suspended session is what its run was frozen with, by references: the next run
 //! resolves it anew, with the newest values of its secrets (R-E38, A-10).
 
-use std::time::SystemTime;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
-use narthex_audit::{AuditEvent, kind};
+use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_control::{By, ControlError};
 use narthex_events::EventKind;
-use narthex_model::{Pid, RunId, RunScope, SessionId, WorkspaceId};
+use narthex_model::{Pid, RunEnd, RunId, RunScope, SessionId, WorkspaceId};
 use narthex_resolve::RunRequest;
 use narthex_store::{RunFilter, RunRow, SessionRow, SuspendedSession};
 use serde_json::{Map, Value, json};
 
 use crate::{
     Created, Creator, RunError, Runs,
-    create::Draft,
+    create::{ATTEMPTS, Draft},
     frozen::{FrozenAgent, Inputs, Made, Suspended, session_place, suspended_place},
     keep, run_ended,
 };
@@ -106,13 +109,34 @@ impl Runs {
         let suspending = async move { runs.set_aside(&workspace, id, by).await };
         // To its end: its runs may have ended in the store by the time that somebody goes away.
         let done = self.control().spawn(suspending).await;
-        match done.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))? {
-            true => Ok(()),
-            false => Err(over("it has ended meanwhile, or is suspended already")),
-        }
+        done.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
 
+    /// Tries it anew where a run of it has ended or begun meanwhile.
     async fn set_aside(
+        &self,
+        workspace: &WorkspaceId,
+        id: SessionId,
+        by: By,
+    ) -> Result<(), RunError> {
+        let sessions = self.store()?.sessions();
+        for _ in 0..ATTEMPTS {
+            if self.try_set_aside(workspace, id, by.clone()).await? {
+                return Ok(());
+            }
+            let found = sessions.find(workspace, id).await.map_err(ControlError::Store)?;
+            let has_ended = found.is_none_or(|session| session.ended_at.is_some());
+            if has_ended || self.suspended(workspace, id).await?.is_some() {
+                let why = "it has ended meanwhile, or is suspended already";
+                return Err(RunError::SessionOver { id, why });
+            }
+        }
+        Err(RunError::SessionOver { id, why: "its runs begin and end all the time; try again" })
+    }
+
+    /// `false`, and nothing happens, if it has ended, is set aside already, or has other runs by
+    /// the time that it is done.
+    async fn try_set_aside(
         &self,
         workspace: &WorkspaceId,
         id: SessionId,
@@ -123,32 +147,40 @@ impl Runs {
         let noted = self.control().note(event.of_session(id.to_text())).await?;
         let living = RunFilter { status: Some(None), ..RunFilter::of_session(id) };
         let living = store.runs().all(workspace, living).await.map_err(ControlError::Store)?;
-        let mut ended = Vec::new();
+        let mut ended = BTreeMap::new();
         for run in &living {
-            let event = run_ended(workspace, run.id, narthex_model::RunEnd::Ended, by.clone());
-            ended.push(self.control().note(event).await?);
+            let event = run_ended(workspace, run.id, RunEnd::Ended, by.clone());
+            ended.insert(run.id.to_text(), self.control().note(event).await?);
         }
         let last = living.last();
         let kept = SuspendedSession {
             session: id,
             run: last.map(|run| run.id),
             sealed: self.kept_of(workspace, id, last).await?,
-            at: SystemTime::now(),
+            at: now_in_ms(),
             by: by.id.to_string(),
         };
         let is_done = store.suspended().suspend(workspace, &kept).await;
         if !is_done.map_err(ControlError::Store)? {
             return Ok(false);
         }
-        // Also those that began after they were looked for.
+        let mut pids = Vec::new();
         let all = store.runs().all(workspace, RunFilter::of_session(id)).await;
         for run in all.map_err(ControlError::Store)? {
+            if run.ended.is_none() {
+                // The session has gone on since then.
+                continue;
+            }
             self.let_go(run.id).await;
+            // Others were ended by somebody else, who has noted it.
+            if run.ended.map(|(at, _)| at) == Some(kept.at)
+                && let Some(one) = ended.remove(&run.id.to_text())
+            {
+                one.done().await;
+                pids.push(run.pid.get());
+            }
         }
-        for one in ended.into_iter().chain([noted]) {
-            one.done().await;
-        }
-        let pids: Vec<_> = living.iter().map(|run| run.pid.get()).collect();
+        noted.done().await;
         let told = json!({ "pids": pids, "by": keep::by(&by) });
         self.tell(workspace, id, None, (EventKind::SessionSuspended, told)).await;
         Ok(true)
@@ -230,7 +262,7 @@ impl Runs {
         &self,
         workspace: &WorkspaceId,
         request: &RunRequest,
-        may_have_own: bool,
+        by: &Creator,
     ) -> Result<(SessionRow, Inputs, Former), RunError> {
         let text = request.session_id.as_deref().unwrap_or_default();
         let unknown = || RunError::UnknownSession(text.chars().take(100).collect());
@@ -242,14 +274,19 @@ impl Runs {
         if session.ended_at.is_some() {
             return Err(over("it has ended"));
         }
-        if session.agent.is_empty() && !may_have_own {
+        let denied =
+            |message: &str| RunError::Denied { field: "session_id", message: message.to_owned() };
+        if session.agent.is_empty() && !by.is_operator() {
             let message = "the session has servers of its own, and only operators have it go on";
-            return Err(RunError::Denied { field: "session_id", message: message.to_owned() });
+            return Err(denied(message));
         }
         if request.agent_name.as_ref().is_some_and(|name| name.as_str() != session.agent) {
             return Err(over("it is another agent's; leave `agent_name` out"));
         }
         let suspended = self.suspended(workspace, id).await?;
+        if suspended.is_some() && is_client(by) {
+            return Err(RunError::Suspended(id));
+        }
         let kept = self.opened(workspace, suspended.as_ref()).await?;
         if kept.is_some() && request.is_direct {
             let message = "the scope of a suspended session is told to nobody; leave it out";
@@ -265,6 +302,12 @@ impl Runs {
                 inputs.ok_or_else(|| over("what it began with cannot be read any more"))?
             }
         };
+        let kept_inputs = kept.as_ref().and_then(|kept| kept.of.agent()).map(|of| &of.inputs);
+        if [Some(&inputs), kept_inputs].into_iter().flatten().any(|of| !may_work_in(by, of)) {
+            let message = "the session works in a folder that an operator has given it, and only \
+                           operators have it go on";
+            return Err(denied(message));
+        }
         let pids = self.pids(workspace, id).await?.into_iter().map(pid_of).collect();
         let suspended_at = suspended.map(|suspended| suspended.at);
         Ok((session, inputs, Former { pids, suspended_at, kept }))
@@ -284,6 +327,27 @@ impl Runs {
         let read = Suspended::read(&opened.map_err(ControlError::from)?);
         read.map(Some).ok_or(RunError::SessionOver { id, why })
     }
+}
+
+/// Whether it is a registered client, whose calls begin its runs: nobody has said that a session
+/// that is set aside is to go on.
+fn is_client(by: &Creator) -> bool {
+    matches!(by, Creator::Member(by, _) if by.kind == ActorKind::Client)
+}
+
+/// Whether somebody may have a session go on that began with these: folders of the host are for
+/// operators (S2). What goes on by itself does so for whoever began it.
+fn may_work_in(by: &Creator, inputs: &Inputs) -> bool {
+    let is_given = inputs.project_dir.is_some() && !inputs.has_own_folder;
+    !is_given || by.is_operator() || matches!(by, Creator::Platform(_))
+}
+
+/// Now, as it is stored.
+fn now_in_ms() -> SystemTime {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    SystemTime::UNIX_EPOCH
+        + Duration::from_secs(since.as_secs())
+        + Duration::from_millis(since.subsec_millis().into())
 }
 
 fn pid_of((_, pid): (RunId, Pid)) -> Pid {

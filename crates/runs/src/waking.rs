@@ -51,7 +51,10 @@ impl Runs {
             payload["kind"] = json!("checkup");
             payload["child_session_id"] = json!(own.to_text());
             payload["child_agent_id"] = json!(child.agent);
-            let owed = self.owed_for(workspace, own, checkup_prompt(child)).await;
+            // Told without what its session goes on with, it would be told for good.
+            let Some(owed) = self.owed_for(workspace, own, checkup_prompt(child)).await else {
+                continue;
+            };
             self.wake(workspace, child.above, payload, (&id, owed)).await?;
         }
         Ok(())
@@ -106,8 +109,9 @@ impl Runs {
         );
         let owed = match resting_for {
             Some(child) => self.owed_for(workspace, child, prompt).await,
-            None => None,
+            None => Some(None),
         };
+        let Some(owed) = owed else { return Ok(()) };
         self.wake(workspace, row.session, payload, (&id, owed)).await
     }
 
@@ -124,14 +128,14 @@ impl Runs {
         Ok(living.map_err(ControlError::Store)?.iter().any(|row| is_used(row.id)))
     }
 
-    /// What the session above a child is to go on with, if it rests. A failure is logged: it is
-    /// woken nevertheless, and so are others.
+    /// What the session above a child is to go on with, if it rests. A failure is logged, and gives
+    /// `None`: then nothing is told either, and the next look tries it again.
     async fn owed_for(
         &self,
         workspace: &WorkspaceId,
         child: SessionId,
         prompt: String,
-    ) -> Option<NewRest> {
+    ) -> Option<Option<NewRest>> {
         let owed = async {
             let found = self.store()?.sessions().find(workspace, child).await;
             match found.map_err(ControlError::Store)? {
@@ -139,10 +143,10 @@ impl Runs {
                 None => Ok(None),
             }
         };
-        owed.await.unwrap_or_else(|error: RunError| {
-            tracing::warn!(session.id = %child, "the session above does not go on: {error}");
-            None
-        })
+        let failed = |error: &RunError| {
+            tracing::warn!(session.id = %child, "the session above does not go on yet: {error}");
+        };
+        owed.await.inspect_err(failed).ok()
     }
 
     /// Tells an orchestrator that something is to be looked at (X-E88), once for each id of a

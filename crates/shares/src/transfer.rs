@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{self, AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::error::io_error;
@@ -165,24 +165,32 @@ impl<'a> Stage<'a> {
         Err(ShareError::Outside { path: prefix.to_owned() })
     }
 
-    /// Puts it in the place of what is at `within`.
+    /// Puts it in the place of what is at `within`: at one moment, where the file system can
+    /// exchange two folders.
     fn replace(&self, within: &str, copying: Copying<'_>) -> Result<(), ShareError> {
         let (above, name) = within.rsplit_once('/').unwrap_or((".", within));
         let above = folder_at(self.of.fd(), above, within)?;
-        let is_there = match open_folder(above.as_fd(), name, within) {
-            Ok(_) => true,
-            Err(ShareError::NotFound { .. }) => false,
+        let there = match open_folder(above.as_fd(), name, within) {
+            Ok(there) => Some(there),
+            Err(ShareError::NotFound { .. }) => None,
             Err(error) => return Err(error),
         };
+        // So that who looks for leftovers passes it over where it comes to lie; what somebody else
+        // has locked is passed over as well.
+        let _is_locked = there.as_ref().map(is_taken);
         let old = Self::new(self.of, REPLACED)?;
         let replaced = copying.stop.settle().and_then(|()| {
-            if is_there {
-                rename((above.as_fd(), name), (old.folder.as_fd(), name), within)?;
+            let (own, place) = ((self.of.fd(), &*self.name), (above.as_fd(), name));
+            let aside = (old.folder.as_fd(), name);
+            if there.is_none() {
+                return rename(own, place, within);
             }
-            rename((self.of.fd(), &self.name), (above.as_fd(), name), within).or_else(|error| {
-                if is_there {
-                    rename((old.folder.as_fd(), name), (above.as_fd(), name), within)?;
-                }
+            if exchange(own, place, within)? {
+                return rename(own, aside, within);
+            }
+            rename(place, aside, within)?;
+            rename(own, place, within).or_else(|error| {
+                rename(aside, place, within)?;
                 Err(error)
             })
         });
@@ -313,6 +321,19 @@ fn rename(
         Errno::ISDIR => ShareError::NotAFile { path: shown.to_owned() },
         error => refused(error, shown),
     })
+}
+
+/// Exchanges two folders at one moment. `false`, and nothing happens, if the file system cannot.
+fn exchange(
+    one: (BorrowedFd<'_>, &str),
+    other: (BorrowedFd<'_>, &str),
+    shown: &str,
+) -> Result<bool, ShareError> {
+    match fs::renameat_with(one.0, one.1, other.0, other.1, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(true),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(false),
+        Err(error) => Err(refused(error, shown)),
+    }
 }
 
 pub(crate) fn empty_all(folder: &OwnedFd, path: &str, depth: usize) -> Result<(), ShareError> {

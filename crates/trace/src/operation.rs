@@ -14,6 +14,8 @@ use crate::{Tap, tally::Tally};
 
 /// The longest name that is told, in characters; a client may make it as long as a message.
 const NAME_CHARS: usize = 1024;
+/// What a URI stands behind in the path of a resource's file.
+const RESOURCES: &str = "/resources/";
 /// How an operation ends that nobody waited for.
 const ABANDONED: &str = "abandoned";
 /// How one ends that did what it should.
@@ -150,7 +152,7 @@ impl Drop for Open {
             what: What::Call {
                 alias: self.call.alias.clone(),
                 method: cut(self.call.method.clone()),
-                item: self.call.item.as_ref().map(|(kind, name)| (*kind, cut_name(name))),
+                item: self.call.item.as_ref().map(|(kind, name)| (*kind, told(kind, name))),
             },
             began: self.began,
             size: self.call.size.map(|size| i64::try_from(size).unwrap_or(i64::MAX)),
@@ -174,7 +176,44 @@ fn cut(method: Cow<'static, str>) -> Cow<'static, str> {
     }
 }
 
-fn cut_name(name: &Arc<str>) -> Arc<str> {
-    let short = shortened(name);
-    if short.len() == name.len() { name.clone() } else { short.into() }
+/// The name of what a call was about, as it is told.
+fn told(kind: &str, name: &Arc<str>) -> Arc<str> {
+    let clean = match kind {
+        "resource" => without_secrets(name),
+        _ => Cow::Borrowed(&**name),
+    };
+    let short = shortened(&clean);
+    if *short == **name { name.clone() } else { short.into() }
+}
+
+/// A path of a mount, as it is told: of a resource's file the rest is a URI.
+pub(crate) fn told_path(path: &str) -> Box<str> {
+    let Some((folder, uri)) = path.split_once(RESOURCES) else { return shortened(path).into() };
+    shortened(&format!("{folder}{RESOURCES}{}", without_secrets(uri))).into()
+}
+
+/// A URI without what is no name and may be a secret: whom it speaks for, its query and its
+/// fragment.
+fn without_secrets(uri: &str) -> Cow<'_, str> {
+    let end = uri.find(['?', '#']);
+    let (head, rest) = uri.split_at(end.unwrap_or(uri.len()));
+    let mut clean = String::new();
+    let spoken_for = head.find("://").and_then(|at| {
+        let begin = at + 3;
+        let end = head[begin..].find('/').map_or(head.len(), |at| begin + at);
+        Some((begin, begin + head[begin..end].rfind('@')? + 1))
+    });
+    match spoken_for {
+        None if end.is_none() => return Cow::Borrowed(uri),
+        None => clean.push_str(head),
+        Some((begin, end)) => {
+            clean.push_str(&head[..begin]);
+            clean.push_str(&head[end..]);
+        }
+    }
+    if let Some(mark) = rest.get(..1) {
+        clean.push_str(mark);
+        clean.push('…');
+    }
+    Cow::Owned(clean)
 }

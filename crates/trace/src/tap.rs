@@ -14,7 +14,7 @@ use narthex_model::{Alias, RunId};
 
 use crate::{
     Call, Counted, FileOperation, Open, Operation, Watcher, What,
-    operation::{is_inside, shortened},
+    operation::{is_inside, told_path},
     tally::Tally,
     watcher::Queue,
 };
@@ -91,7 +91,7 @@ impl Tap {
         let FileOperation { name, path, fd, size, result, took } = done;
         let now = SystemTime::now();
         self.tell(run, alias, || Operation {
-            what: What::File { name, path: shortened(path).into(), fd },
+            what: What::File { name, path: told_path(path), fd },
             began: now.checked_sub(took).unwrap_or(now),
             size,
             result: result.ok(),

@@ -1,6 +1,6 @@
 //! The tap with those who tell and those who watch.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use narthex_model::{Alias, RunId};
 
@@ -126,6 +126,41 @@ async fn what_is_done_for_a_file_says_so() {
     tap.file(run(1), None, FileOperation { result: Err("PERMISSION"), ..done });
     let told = watcher.next().await.unwrap().operation;
     assert_eq!((told.result, told.error), (None, Some("PERMISSION")));
+}
+
+/// Of URIs nobody is told what may be a secret; names of other things stay as they are.
+#[tokio::test]
+async fn uris_are_told_without_what_may_be_secret() {
+    let tap = Tap::default();
+    let mut watcher = tap.watch(run(1), Vec::new());
+    let cases = [
+        ("db://ada:canary@host/table", "db://host/table"),
+        ("https://host/a?key=canary#x", "https://host/a?…"),
+        ("https://ada:c@nary@host?canary", "https://host?…"),
+        ("note://one#canary", "note://one#…"),
+        ("file:///home/a@b", "file:///home/a@b"),
+        ("plain", "plain"),
+        // As long as what is told of it.
+        ("a?key", "a?…"),
+    ];
+    for (uri, shown) in cases {
+        let item = Some(("resource", Arc::from(uri)));
+        let read = Call { item, ..call("x", "") };
+        tap.begin(run(1), || read).unwrap().end("ok");
+        let What::Call { item, .. } = watcher.next().await.unwrap().operation.what else {
+            panic!("it is a call");
+        };
+        assert_eq!(item, Some(("resource", Arc::from(shown))));
+        let (path, took) = (format!("/mnt/mcp/1-x/resources/{uri}"), Duration::ZERO);
+        let (name, path) = ("Read", &*path);
+        let done = FileOperation { name, path, fd: None, size: None, result: Ok(5), took };
+        tap.file(run(1), None, done);
+        let told = watcher.next().await.unwrap().operation.what;
+        let path = format!("/mnt/mcp/1-x/resources/{shown}").into();
+        assert_eq!(told, What::File { name, path, fd: None });
+    }
+    made(&tap, 1, "x", "what?");
+    assert_eq!(next(&mut watcher).await.0, "what?");
 }
 
 /// What a client makes long takes no room.

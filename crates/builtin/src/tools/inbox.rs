@@ -85,7 +85,7 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let mut unread = look(&called, session, limit).await?;
     if asked.wait_seconds > 0
         && unread.messages.is_empty()
-        && let Some(place) = called.waiting.begin(workspace, session)
+        && let Some(place) = called.waiting.begin(workspace, (session, called.run.id))
     {
         let until = Instant::now() + Duration::from_secs(asked.wait_seconds.min(WAIT_MAX));
         unread = wait(&called, &place, (unread, limit), until).await?;
@@ -106,7 +106,7 @@ async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unr
 }
 
 /// Waits for the first message, but no longer than the run and its session last, and the daemon,
-/// nor when a newer call of the session waits.
+/// nor when a newer call of the run waits.
 async fn wait(
     called: &Called<'_>,
     place: &Place<'_>,

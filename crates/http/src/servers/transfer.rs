@@ -29,9 +29,10 @@ impl Asked<'_> {
         let is_dry = self.query(&["dry_run"])?.flag("dry_run")?;
         let (workspace, by) = (self.workspace()?, self.by());
         let may_write_servers = self.principal.has_any(&workspace, &[Role::Admin]);
-        let import = CatalogImport { workspace, by, may_write_servers, is_dry };
         let text = self.text(body, &[], IMPORT_MAX).await?;
         let apart = Apart::of(text)?;
+        let inside = apart.places.iter().map(|one| (one.id.clone(), one.agent.clone())).collect();
+        let import = CatalogImport { workspace, by, may_write_servers, is_dry, inside };
         let imported =
             self.control()?.catalog_import(import, apart.text.clone().into_bytes()).await;
         let imported = imported.map_err(|error| apart.in_its_words(error))?;
@@ -62,14 +63,17 @@ struct Inside {
     place: String,
     /// What it is called in the catalog.
     id: String,
+    /// In which agent.
+    agent: String,
     /// What its configuration is called there.
     config: &'static str,
 }
 
 impl Inside {
-    fn new(place: String, server: &Value) -> Self {
+    fn new(place: String, server: &Value, agent: &Value) -> Self {
         let config = if server["type"] == "stdio" { ".env" } else { ".headers" };
-        Self { place, id: server["id"].as_str().unwrap_or_default().to_owned(), config }
+        let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+        Self { place, id: text(&server["id"]), agent: text(&agent["name"]), config }
     }
 
     /// A place in it, as it was written.
@@ -102,7 +106,7 @@ impl Apart {
             };
             *agent = plain;
             for (place, server) in servers {
-                apart.places.push(Inside::new(format!("{at}.{place}"), &server));
+                apart.places.push(Inside::new(format!("{at}.{place}"), &server, agent));
                 further.push(server);
             }
         }

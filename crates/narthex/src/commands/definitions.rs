@@ -119,11 +119,7 @@ fn told(item: &Value) -> String {
     lines.join("\n")
 }
 
-async fn decide(
-    args: &DecideArgs,
-    verb: &str,
-    context: &Context,
-) -> Result<ExitCode, Failure> {
+async fn decide(args: &DecideArgs, verb: &str, context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     let path = path(&args.server, &args.place);
     let from = source(args.source);

@@ -55,7 +55,8 @@ async fn r_m35_what_calls_carry_is_told_at_no_door() {
     let world = World::operated(&echo()).await;
     let run = world.app.local_caller(Endpoint::Aggregated).run.id;
     let path = format!("/api/workspaces/default/runs/{run}/trace");
-    let mut stream = world.client_as(&path, ADMIN).open("GET", &[("accept", "text/event-stream")], "").await;
+    let mut stream =
+        world.client_as(&path, ADMIN).open("GET", &[("accept", "text/event-stream")], "").await;
     let begin = told(&mut stream).await.0;
     assert_eq!((&begin["type"], &begin["is_local"]), (&json!("begin"), &json!(true)));
     let arguments = json!({ "secret": CANARY });

@@ -221,3 +221,31 @@ fn copies_and_looks_for_leftovers_do_not_harm_each_other() {
     });
     assert_eq!(world.names("to"), ["in"]);
 }
+
+/// A folder that is replaced is there at any time, so that a daemon that is killed leaves the old
+/// one or the new one.
+#[test]
+fn a_folder_that_is_replaced_is_never_missing() {
+    let world = World::new();
+    for name in ["one", "two"] {
+        fs::create_dir(world.path("to").join(name)).unwrap();
+    }
+    if !exchange((world.to.fd(), "one"), (world.to.fd(), "two"), "one").unwrap() {
+        // This file system cannot do it.
+        return;
+    }
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                assert!(world.path("to/one").is_dir(), "it is missing");
+            }
+        });
+        for _ in 0..200 {
+            world.put("one", true).unwrap();
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(world.names("to/one"), ["a.txt", "deep"]);
+    assert_eq!(world.names("to"), ["one", "two"]);
+}

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use narthex_model::{RunId, SessionId, WorkspaceId};
 
-use super::{id, ms, workspace};
+use super::{id, ms, now_ms, workspace};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -24,7 +24,9 @@ const OWE: Statement = Statement {
           WHERE kept.workspace = $1 AND kept.session = $2) \
           ON CONFLICT (workspace, session) DO NOTHING",
 };
-/// The same, and unless a child of it goes on, whose end will be told.
+/// The same, and unless a child of it goes on, whose end will be told. That does not count where
+/// a session has told it something since its run `$3` began, and nobody was given that: nothing
+/// was owed for it then, as the run could have heard it.
 const OWE_ALONE: Statement = Statement {
     name: "resting_sessions.owe_alone",
     sql: "INSERT INTO resting_sessions (workspace, session, run, sealed, due_at, tries) \
@@ -33,9 +35,17 @@ const OWE_ALONE: Statement = Statement {
           WHERE runs.workspace = $1 AND runs.session = $2 AND runs.ended_at = 0) \
           AND NOT EXISTS (SELECT 1 FROM suspended_sessions kept \
           WHERE kept.workspace = $1 AND kept.session = $2) \
-          AND NOT EXISTS (SELECT 1 FROM sessions child WHERE child.workspace = $1 \
+          AND (NOT EXISTS (SELECT 1 FROM sessions child WHERE child.workspace = $1 \
           AND child.ended_at = 0 AND child.parent IN (SELECT runs.id FROM runs \
           WHERE runs.workspace = $1 AND runs.session = $2)) \
+          OR EXISTS (SELECT 1 FROM unread_messages JOIN session_events \
+          ON session_events.workspace = unread_messages.workspace \
+          AND session_events.session = unread_messages.session \
+          AND session_events.seq = unread_messages.seq \
+          WHERE unread_messages.workspace = $1 AND unread_messages.session = $2 \
+          AND given = 0 AND sender <> '' AND (expires_at = 0 OR expires_at > $5) \
+          AND happened_at >= (SELECT runs.created_at FROM runs \
+          WHERE runs.workspace = $1 AND runs.id = $3))) \
           ON CONFLICT (workspace, session) DO NOTHING",
 };
 const DUE: Statement = Statement {
@@ -199,9 +209,12 @@ impl<'r> RestTexts<'r> {
         Step::new(OWE, self.values())
     }
 
-    /// The step that notes it, unless a run or a child of the session goes on.
+    /// The step that notes it, unless a run or a child of the session goes on; children do not
+    /// count where something was told that nobody was given.
     pub(super) fn step_if_alone(&self) -> Step<'_> {
-        Step::new(OWE_ALONE, self.values())
+        let mut values = self.values();
+        values.push(Value::Integer(now_ms()));
+        Step::new(OWE_ALONE, values)
     }
 }
 

@@ -286,7 +286,8 @@ impl<'a> RunRows<'a> {
     }
 
     /// The same, and notes at that moment that its session is to go on, unless a run or a child of
-    /// it does.
+    /// it does. Children do not count where a session has told it something since this run began,
+    /// and nobody was given that.
     ///
     /// # Errors
     /// When the statement fails.

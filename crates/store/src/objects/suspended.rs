@@ -4,19 +4,22 @@ use std::{collections::BTreeMap, time::SystemTime};
 
 use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 
-use super::{grants, id, ms, now_ms, resting, runs, sessions, time};
+use super::{grants, id, ms, resting, runs, sessions, time};
 use crate::{
     StatementError,
     database::{Database, Step},
     statement::{Row, Statement, Value},
 };
 
+/// If `$3` is the newest of its runs that go on, or is empty and none does.
 const SUSPEND: Statement = Statement {
     name: "suspended_sessions.suspend",
     sql: "INSERT INTO suspended_sessions \
           (workspace, session, run, sealed, suspended_at, suspended_by) \
           SELECT workspace, id, $3, $4, $5, $6 FROM sessions \
           WHERE workspace = $1 AND id = $2 AND ended_at = 0 \
+          AND COALESCE((SELECT runs.id FROM runs WHERE runs.workspace = $1 \
+          AND runs.session = $2 AND runs.ended_at = 0 ORDER BY pid DESC LIMIT 1), '') = $3 \
           ON CONFLICT (workspace, session) DO NOTHING",
 };
 const FIND: Statement = Statement {
@@ -54,7 +57,7 @@ pub struct SuspendedSession {
     pub run: Option<RunId>,
     /// What that run was made of, sealed; empty if there was none.
     pub sealed: String,
-    /// When that was, in milliseconds.
+    /// When that was, in milliseconds, which is when its runs ended.
     pub at: SystemTime,
     /// Who did it.
     pub by: String,
@@ -65,10 +68,11 @@ impl<'a> SuspendedRows<'a> {
         Self { database }
     }
 
-    /// Sets a session aside: all its runs end at that moment with what they were frozen with and
-    /// what was granted to them, it does not go on by itself any more, and no run begins in it but
-    /// one that says [when](crate::NewRun::suspended_at) this was. `false`, and nothing happens, if
-    /// it has ended, or is set aside already.
+    /// Sets a session aside: all its runs end as of [`at`](SuspendedSession::at) with what they
+    /// were frozen with and what was granted to them, it does not go on by itself any more, and no
+    /// run begins in it but one that says [when](crate::NewRun::suspended_at) this was. `false`,
+    /// and nothing happens, if it has ended, is set aside already, or its newest run that goes on
+    /// is not the one that is said.
     ///
     /// # Errors
     /// When a statement fails.
@@ -91,7 +95,7 @@ impl<'a> SuspendedRows<'a> {
         // First the session: whoever begins a run in it waits here.
         let mut steps = vec![sessions::lives(of, one), Step::must_change(SUSPEND, values)];
         steps.extend(grants::end_of_runs_of(of, one));
-        let ending = vec![of, one, Value::Integer(now_ms())];
+        let ending = vec![of, one, Value::Integer(ms(new.at))];
         steps.push(runs::end_all(ending, RunEnd::Ended));
         steps.push(resting::forget(of, one, false));
         self.database.write_steps(&steps).await

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use narthex_model::{ExecutorName, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{
-    Awaited, Claim, DoneSession, EventsOf, NewEvent, NewRest, NewRun, RestingSession, SessionRow,
-    Store,
+    Awaited, Claim, DoneSession, EventsOf, GivenAt, NewEvent, NewRest, NewRun, NewUnread,
+    RestingSession, SessionRow, Store,
 };
 
 use crate::support::{Place, id};
@@ -226,6 +226,46 @@ async fn o80_nothing_that_a_session_is_owed_is_lost_or_done_twice() {
             assert!(!model.told(&store).await);
             let again = NewRun { is_owed: true, ..new(&here, 9999, 1) };
             assert!(store.runs().create(again, None).await.unwrap().is_none());
+        }
+    }
+}
+
+/// O80: what a child tells a run that ends without having been given it is not lost, though the
+/// child goes on.
+#[tokio::test]
+async fn o80_what_the_last_run_was_not_given_is_owed() {
+    let now = SystemTime::now() + Duration::from_secs(60);
+    let unread = |sender| NewUnread { sender, expires_at: None, due_at: now };
+    let child = Some(session(2));
+    let cases = [
+        (None, now, false, false),
+        (Some(unread(child)), now, false, true),
+        (Some(unread(child)), SystemTime::UNIX_EPOCH, false, false),
+        (Some(unread(child)), now, true, false),
+        (Some(unread(None)), now, false, false),
+    ];
+    for (number, (unread, happened_at, is_given, is_owed)) in cases.into_iter().enumerate() {
+        for place in Place::both() {
+            let (store, here) = (place.open().await, id("default"));
+            store.runs().create(new(&here, 1, 1), Some(&row(&here, 1, None))).await.unwrap();
+            let begun = NewRun { parent: Some(run(1)), ..new(&here, 2, 2) };
+            let child = row(&here, 2, Some(run(1)));
+            assert!(store.runs().create(begun, Some(&child)).await.unwrap().is_some());
+            let (workspace, sealed) = (here.clone(), "sealed".to_owned());
+            let rest = NewRest { workspace, session: session(1), run: run(1), sealed };
+            let of = EventsOf { workspace: here.clone(), session: session(1) };
+            let owed = Some(&rest);
+            let told = NewEvent { owed, unread, happened_at, ..message_of(&of, "m") };
+            let seq = store.events().append(told).await.unwrap().unwrap().row.seq;
+            if is_given {
+                let at = GivenAt { now: SystemTime::now(), given_again: now, again: now };
+                store.inboxes().give(&of, Some(seq), at).await.unwrap();
+            }
+            assert!(store.resting().due(now, 9).await.unwrap().is_empty(), "a run hears it");
+            let ended = store.runs().end_owing(&here, run(1), RunEnd::Ended, owed).await;
+            assert!(ended.unwrap());
+            let due = store.resting().due(now, 9).await.unwrap().len();
+            assert_eq!(due, usize::from(is_owed), "case {number}");
         }
     }
 }

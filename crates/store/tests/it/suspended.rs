@@ -96,20 +96,44 @@ async fn r_m23_a_session_that_is_set_aside_goes_on_once() {
     store.close().await;
 }
 
+/// R-M23: what is kept is of the newest run that goes on at that very moment, and no run ends
+/// with the suspension that whoever does it does not know.
+#[tokio::test]
+async fn r_m23_a_session_is_set_aside_as_its_runs_are() {
+    for place in Place::both() {
+        let (store, here) = (place.open().await, id("default"));
+        begun(&store, &here).await;
+        let none = SuspendedSession { run: None, ..suspension(1, 100) };
+        assert!(!store.suspended().suspend(&here, &none).await.unwrap(), "one goes on");
+        store.runs().create(new(&here, 2, None), None).await.unwrap().unwrap();
+        assert!(!store.suspended().suspend(&here, &suspension(1, 100)).await.unwrap(), "older");
+        assert!(store.runs().end(&here, run(2), RunEnd::Expired).await.unwrap());
+        assert!(!store.suspended().suspend(&here, &suspension(2, 100)).await.unwrap(), "over");
+        let first = store.runs().find(run(1)).await.unwrap().unwrap();
+        assert_eq!(first.ended, None, "nothing has happened");
+        assert!(store.suspended().suspend(&here, &suspension(1, 100)).await.unwrap());
+        let ended = async |number| store.runs().find(run(number)).await.unwrap().unwrap().ended;
+        assert_eq!(ended(1).await.unwrap().0, suspension(1, 100).at);
+        assert_ne!(ended(2).await.unwrap().0, suspension(1, 100).at, "it had ended before");
+        store.close().await;
+    }
+}
+
 /// A session that is set aside does not go on by itself, and what it was owed is forgotten.
 #[tokio::test]
 async fn r_m23_a_session_that_is_set_aside_is_owed_nothing() {
     let (place, here) = (Place::new(), id("default"));
     let store = place.open().await;
     begun(&store, &here).await;
-    store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap();
+    assert!(store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap());
     let (workspace, sealed) = (here.clone(), "sealed prompt".to_owned());
     let rest = NewRest { workspace, session: session(), run: run(1), sealed };
     let of = EventsOf { workspace: here.clone(), session: session() };
     let owing = |message| NewEvent { owed: Some(&rest), ..message_of(&of, message) };
     assert!(store.events().append(owing("before")).await.unwrap().is_some());
     assert_eq!(store.resting().due(SystemTime::now(), 9).await.unwrap().len(), 1);
-    assert!(store.suspended().suspend(&here, &suspension(1, 100)).await.unwrap());
+    let gone = SuspendedSession { run: None, ..suspension(1, 100) };
+    assert!(store.suspended().suspend(&here, &gone).await.unwrap());
     assert!(store.resting().due(SystemTime::now(), 9).await.unwrap().is_empty());
     assert!(store.events().append(owing("while")).await.unwrap().is_some());
     assert!(store.resting().due(SystemTime::now(), 9).await.unwrap().is_empty());

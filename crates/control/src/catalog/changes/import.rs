@@ -1,7 +1,7 @@
 //! Many objects at once: all of them are stored, or none; and everything of a workspace in one
 //! document that can be stored again elsewhere (O83).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::Noted;
 use narthex_model::{CatalogKind, SecretName, WorkspaceId};
@@ -12,7 +12,7 @@ use super::{CatalogChange, Precondition, changed, merge_patch};
 use crate::{
     By, Control, ControlError,
     catalog::{
-        checks::{Definition, Stored},
+        checks::{Definition, Stored, Workspace},
         error::{CatalogError, FieldError, FieldWarning},
         export,
     },
@@ -29,6 +29,8 @@ pub struct CatalogImport {
     pub may_write_servers: bool,
     /// Whether it is only checked.
     pub is_dry: bool,
+    /// The servers that stood inside an agent, with its name: they overwrite none but its own.
+    pub inside: BTreeMap<String, String>,
 }
 
 /// What an import has done, or would do.
@@ -108,10 +110,11 @@ impl Control {
         text: Vec<u8>,
     ) -> Result<CatalogImported, ControlError> {
         let work = async move |this: Self| {
-            let CatalogImport { workspace, by, may_write_servers, is_dry } = import;
+            let CatalogImport { workspace, by, may_write_servers, is_dry, inside } = import;
             let _together = this.shared.cataloguing.take(&workspace).await;
             let stored = this.catalog_stored(&workspace).await?;
-            let prepared = this.catalog_work(move || prepare(&stored, &text, may_write_servers));
+            let asked = (may_write_servers, inside);
+            let prepared = this.catalog_work(move || prepare(&stored, &text, asked));
             let (ready, imported) = prepared.await??;
             if is_dry {
                 return Ok(imported);
@@ -149,7 +152,7 @@ impl Control {
 fn prepare(
     stored: &Stored,
     text: &[u8],
-    may_write_servers: bool,
+    (may_write_servers, of_agents): (bool, BTreeMap<String, String>),
 ) -> Result<(Vec<Ready>, CatalogImported), CatalogError> {
     let document = merge_patch::parse(text).map_err(CatalogError::Refused)?;
     let (given, secrets) = read(document)?;
@@ -169,6 +172,10 @@ fn prepare(
         new.put(one.definition.clone());
     }
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    let servers = given.iter().filter(|one| one.definition.kind() == CatalogKind::Server);
+    errors.extend(
+        servers.filter_map(|one| taken(one, &old, stored, of_agents.get(one.definition.id())?)),
+    );
     for one in &given {
         match new.alone(&one.definition) {
             Ok(unwise) => warnings.extend(unwise.into_iter().map(|warning| FieldWarning {
@@ -213,6 +220,21 @@ fn prepare(
     Ok((ready, CatalogImported { changes, warnings }))
 }
 
+/// What is wrong with a server that stood inside an agent and would take the place of another's.
+fn taken(one: &Given, old: &Workspace, stored: &Stored, agent: &str) -> Option<FieldError> {
+    let row = stored.find(one.definition.kind(), one.definition.id())?;
+    let attaches = |found: Definition| match found {
+        Definition::Agent(of) => of.servers.values().any(|used| used.reference.as_str() == row.id),
+        _ => false,
+    };
+    let is_its_own = old.definition(CatalogKind::Agent, agent).is_some_and(attaches);
+    let id = &row.id;
+    let text = format!("the catalog has a server `{id}`, which the stored agent does not attach");
+    let remedy = "rename the server here, attach the one of the catalog by `names`, or delete that";
+    let is_taken = !is_its_own && row.document != one.definition.document();
+    is_taken.then(|| FieldError::invalid(&one.place, text, remedy))
+}
+
 /// A place of the document, and below it one of the object that stands there.
 fn inside(place: &str, field: &str) -> String {
     match field.chars().next() {
@@ -221,8 +243,7 @@ fn inside(place: &str, field: &str) -> String {
         Some(_)
             if ["servers.", "capabilities.", "agents."].iter().any(|o| field.starts_with(o)) =>
         {
-            // Of another object.
-            field.to_owned()
+            field.to_owned() // Of another object.
         }
         Some(_) => format!("{place}.{field}"),
     }

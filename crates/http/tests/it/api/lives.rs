@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::{Method, StatusCode};
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunToken;
-use narthex_model::{ExecutorName, RunId, SessionId, WorkspaceId};
+use narthex_model::{ExecutorName, Role, RunId, SessionId, WorkspaceId};
 use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use super::{
     built_in::Run,
     kin::{HERE, claimed, daemon, end, lead, start, text},
+    tenants::Tenants,
     world::Api,
 };
 use crate::world::{Stream, whole};
@@ -364,4 +365,29 @@ async fn r_m23_nothing_has_a_suspended_session_go_on() {
     let path = format!("{HERE}/sessions/{}/resume", boss.session);
     let resumed = api.send("POST", &path, "{}".to_owned()).await.succeeded();
     assert_eq!(resumed["session_id"], json!(boss.session));
+}
+
+/// S2: a session that works in a folder of the host goes on by operators alone.
+#[tokio::test]
+async fn s2_nobody_gets_a_folder_of_the_host_by_a_resume() {
+    let tenants = Tenants::with(&["team"]).await;
+    let at = |rest: &str| format!("/api/workspaces/team/{rest}");
+    tenants.api.send("POST", &at("agents"), r#"{"name": "reader"}"#).await.succeeded();
+    let runner = tenants.token("team", Role::Runner);
+    let folder = tempfile::tempdir().unwrap();
+    for (asked, status) in [
+        (json!({ "agent_name": "reader", "project_dir": folder.path() }), StatusCode::FORBIDDEN),
+        (json!({ "agent_name": "reader" }), StatusCode::CREATED),
+    ] {
+        let run = tenants.api.send("POST", &at("runs"), asked.to_string()).await.succeeded();
+        let session = text(&run, "session_id");
+        let path = |what: &str| at(&format!("sessions/{session}/{what}"));
+        let beside = json!({ "type": "resume_session", "session_id": session }).to_string();
+        assert_eq!(tenants.send(runner, "POST", &at("runs"), &beside).await.status, status);
+        tenants.send(runner, "POST", &path("suspend"), "").await.succeeded();
+        assert_eq!(tenants.send(runner, "POST", &path("resume"), "{}").await.status, status);
+        if status == StatusCode::FORBIDDEN {
+            tenants.api.send("POST", &path("resume"), "{}".to_owned()).await.succeeded();
+        }
+    }
 }

@@ -230,3 +230,29 @@ async fn r_m4_manifests_are_taken_apart() {
     let attached = json!({ "docs": { "ref": "helper-docs", "optional": true } });
     assert_eq!(stored["definition"]["mcpServers"], attached, "{stored}");
 }
+
+/// R-M4: a server inside a manifest does not take the place of one that its agent does not attach:
+/// neither of a plain one, nor of one that was made of another agent's.
+#[tokio::test]
+async fn r_m4_a_manifest_overwrites_no_server_of_others() {
+    let place = Place::new().await;
+    let import =
+        async |document: &Value| place.post("/api/workspaces/default/import", document).await;
+    let manifest = |name: &str, alias: &str, host: &str| {
+        let server = json!({ "url": format!("https://{host}.test/mcp") });
+        json!({ "agents": [{ "name": name, "mcp": { "servers": { alias: server } } }] })
+    };
+    let plain = json!({ "servers": [{ "id": "git-tools", "url": "https://plain.test/mcp" }] });
+    import(&plain).await.succeeded();
+    import(&manifest("a-b", "c", "one")).await.succeeded();
+    for (name, alias) in [("git", "tools"), ("a", "b-c")] {
+        let refused = import(&manifest(name, alias, "other")).await;
+        let at = format!("agents[0].mcp.servers.{alias}");
+        assert_eq!(faults(&refused), [of(&at, "value_invalid")]);
+        assert!(refused.text().contains("does not attach"), "{}", refused.text());
+    }
+    // Its own it replaces.
+    import(&manifest("a-b", "c", "two")).await.succeeded();
+    let stored = place.get("/api/workspaces/default/mcp-servers/a-b-c").await;
+    assert_eq!(stored["definition"]["url"], "https://two.test/mcp", "{stored}");
+}
