@@ -1,8 +1,8 @@
 //! Names of files: whatever a server calls its things, as one component of a path.
 //!
 //! What a file's name cannot have is percent-encoded, and `%` with it, so that decoding once gives
-//! the name back. A name that is longer than a file's may be is in no directory, but its path can be
-//! opened where paths are no files of the system.
+//! the name back. A name that is longer than a file's may be is in no directory, but its path can
+//! be opened where paths are no files of the system.
 
 use std::borrow::Cow;
 
