@@ -51,8 +51,12 @@ mod linux {
             watcher: Some(std::env::current_exe()?.into_os_string()),
             limits: Limits::default(),
         };
-        let mut mounting =
-            Mounting::begin(daemon, options).await.map_err(|error| failed(&error))?;
+        let mut mounting = tokio::select! {
+            biased;
+            // What is half mounted by then is taken away again.
+            () = &mut stops => return Ok(ExitCode::SUCCESS),
+            begun = Mounting::begin(daemon, options) => begun.map_err(|error| failed(&error))?,
+        };
         told(&mounting, &context)?;
         let ended = tokio::select! {
             biased;
