@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use narthex_model::{Alias, ServerDefinition, ServerState};
@@ -16,10 +17,10 @@ use narthex_registry::{
 };
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::fixture::{Options, Running};
-use narthex_upstream::Listed;
+use narthex_upstream::{Deadlines, Listed};
 use serde_json::json;
 
-use crate::world::{http, identity, until};
+use crate::world::{http, identity, in_time, program, shell_script, until};
 
 /// Holds back what the test says, or fails.
 #[derive(Debug, Default)]
@@ -139,6 +140,38 @@ async fn s23_a_decision_holds_on_every_link() {
     deciding.fails(true);
     let failed = registry.look_again(&Alias::new("docs").unwrap()).await;
     assert_eq!(failed, Err(LookError("the store is away".to_owned())));
+    registry.close().await;
+}
+
+/// S23: a decision waits for no server that does not say what it lists.
+#[tokio::test(flavor = "multi_thread")]
+async fn s23_a_server_that_does_not_answer_holds_no_decision_up() {
+    let once = r#"*tools/list*) if [ -z "$n" ]; then n=1;
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}\n' "$id"; fi;;"#;
+    let script = shell_script().replacen("*tools/call*) exit 9;;", once, 1);
+    let definition = program("docs", "sh", &["-c", &script]);
+    let definition = ServerDefinition { pins_definitions: true, ..definition };
+    let hours = Duration::from_secs(10 * 60 * 60);
+    let registry = Registry::new(RegistryOptions {
+        has_pins: true,
+        deadlines: Deadlines { list: hours, ..Deadlines::default() },
+        ..RegistryOptions::new(identity(), BaseEnvironment::from_process())
+    });
+    let registry = registry.unwrap();
+    registry.set_pins(Deciding::failing(false));
+    registry.apply(vec![Declared::from(Entry::Server(definition))]).unwrap();
+    let ready = until(&registry, Snapshot::is_settled).await;
+    let row = ready.get("docs").unwrap();
+    assert_eq!(row.state, ServerState::Ready, "{:?}", row.error);
+    let decided = |now: &Snapshot| now.get("docs").unwrap().pinned.as_ref().unwrap().decided();
+    let before = decided(&ready);
+    let alias = Alias::new("docs").unwrap();
+    tokio::select! {
+        biased;
+        () = registry.list_anew(row) => panic!("it has answered"),
+        looked = in_time(registry.look_again(&alias)) => looked.unwrap(),
+    }
+    assert!(decided(&registry.snapshot()) > before);
     registry.close().await;
 }
 
