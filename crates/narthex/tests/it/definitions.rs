@@ -81,9 +81,15 @@ fn s23_what_changed_is_shown_and_accepted() {
     let accepted = place.run(["servers", "accept", "shell", "--digest", digest]).succeeded();
     assert!(accepted.stdout.contains("accepted 1"), "{}", accepted.stdout);
     assert!(begins(&place).is_empty());
+    // What nobody is asked about stays.
     let rejected = data(place.run(["servers", "reject", "shell", "--all", "--json"]));
-    assert_eq!(rejected["items"].as_array().unwrap().len(), 3, "{rejected}");
+    assert_eq!(rejected["items"].as_array().unwrap().len(), 1, "{rejected}");
+    assert!(begins(&place).is_empty());
+    place.run(["servers", "reject", "shell", "--digest", digest]).succeeded();
     assert_eq!(begins(&place).len(), 1);
+    // And a rejection can be taken back.
+    place.run(["servers", "accept", "shell", "--digest", digest]).succeeded();
+    assert!(begins(&place).is_empty());
 }
 
 /// S23, D10: the same of a program of `mcp.json` whose entry pins what it says; what is held back
