@@ -191,6 +191,16 @@ impl Runs {
         Ok((session, runs.map_err(ControlError::Store)?))
     }
 
+    /// A session that may be ended or set aside: that of the run of the process itself may not.
+    pub(crate) async fn session_of_others(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+    ) -> Result<SessionRow, RunError> {
+        let (session, _) = self.session(workspace, id).await?;
+        if self.is_own_session(session.id) { Err(RunError::Local) } else { Ok(session) }
+    }
+
     /// Ends a session and all its runs: none begins in it any more, and what it began with is
     /// forgotten.
     ///
@@ -203,11 +213,7 @@ impl Runs {
         id: &str,
         by: &By,
     ) -> Result<(), RunError> {
-        let (session, _) = self.session(workspace, id).await?;
-        let id = session.id;
-        if self.is_own_session(id) {
-            return Err(RunError::Local);
-        }
+        let id = self.session_of_others(workspace, id).await?.id;
         let ending = Ending { by: by.clone(), how: RunEnd::Ended, first: None };
         match self.end_session(workspace, id, ending).await? {
             true => Ok(()),

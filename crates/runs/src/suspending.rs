@@ -96,11 +96,8 @@ impl Runs {
         id: &str,
         by: &By,
     ) -> Result<(), RunError> {
-        let (session, _) = self.session(workspace, id).await?;
+        let session = self.session_of_others(workspace, id).await?;
         let id = session.id;
-        if self.is_own_session(id) {
-            return Err(RunError::Local);
-        }
         let over = |why| RunError::SessionOver { id, why };
         if session.ended_at.is_some() {
             return Err(over("it has ended"));
