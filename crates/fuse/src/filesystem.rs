@@ -24,7 +24,7 @@ use crate::{
     handle::{Flushing, Handle, Mode, PendingFlush, PendingRead, Reading},
     lists::{BELIEVED_FOR, Listed},
     running::{Shared, may_wait, mode},
-    tree::{Inode, Tree, child, kind, number},
+    tree::{Inode, Tree, child, child_path, kind, number},
 };
 
 /// The attribute that says the last failure at a file's mount, as JSON.
@@ -166,7 +166,12 @@ impl Filesystem for Files {
         }
         let fh = self.next.fetch_add(1, Ordering::Relaxed);
         lock(&self.handles).insert(fh, Arc::new(Handle::new(inode, mode, req.pid())));
-        reply.opened(FileHandle(fh), FopenFlags::FOPEN_DIRECT_IO);
+        let flags = match mode {
+            Mode::Write => FopenFlags::FOPEN_DIRECT_IO,
+            // Closing such a file does nothing here: kernels that know how do not ask.
+            Mode::Read | Mode::Both => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH,
+        };
+        reply.opened(FileHandle(fh), flags);
     }
 
     fn read(
@@ -316,8 +321,7 @@ impl Filesystem for Files {
         let entries = listed.entries.iter().map(|(name, is_dir)| (name.as_str(), *is_dir));
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
         for (at, (name, is_directory)) in (0_u64..).zip(dots.chain(entries)).skip(from) {
-            let path = child(&inode, name).map(|(path, _)| path);
-            let number = INodeNo(path.map_or(ino.0, |path| number(&path)));
+            let number = if at < 2 { ino } else { INodeNo(number(&child_path(&inode, name))) };
             if reply.add(number, at + 1, kind(is_directory), name) {
                 break;
             }

@@ -172,11 +172,8 @@ impl Handle {
             answer(&mut state.read_at, &outcome, read);
             return Reading::Taken;
         }
-        if state.is_unsent && is_interrupted(read.thread) {
-            // Who lives on reads again.
-            read.reply.error(Errno::EINTR);
-            return Reading::Taken;
-        }
+        // Whoever is sent a signal just now is found as one who waits: a call that nobody waits for
+        // is given up.
         if !mem::take(&mut state.is_unsent) {
             state.running = Some(Waiting::default());
             return Reading::Nothing(read);

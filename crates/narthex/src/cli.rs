@@ -223,7 +223,7 @@ fn run(cli: Cli, format: Format) -> Result<ExitCode, Failure> {
     // Before there is anything in memory that nobody else may read.
     core_dumps::forbid()?;
     let mut settings = config::load(&flags(&cli))?;
-    let runtime = runtime()?;
+    let runtime = runtime(&cli.command)?;
     let telemetry =
         narthex_telemetry::start(settings.telemetry(), runtime.handle()).map_err(|error| {
             match error.kind() {
@@ -321,8 +321,13 @@ fn flags(cli: &Cli) -> Flags {
     flags
 }
 
-fn runtime() -> Result<Runtime, Failure> {
-    Builder::new_multi_thread().enable_all().build().map_err(|error| {
+fn runtime(command: &Command) -> Result<Runtime, Failure> {
+    let mut builder = Builder::new_multi_thread();
+    if matches!(command, Command::Mount(_)) {
+        // Each step of a call wakes the next one: on one thread that costs nothing.
+        builder.worker_threads(1);
+    }
+    builder.enable_all().build().map_err(|error| {
         Failure::new(ErrorKind::Unavailable, format!("cannot start threads: {error}"))
     })
 }

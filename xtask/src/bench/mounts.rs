@@ -26,6 +26,8 @@ const STOPPED: Duration = Duration::from_secs(30);
 const ALIASES: [&str; 2] = ["calls", "many"];
 const TOOLS: usize = 10_000;
 const ARGUMENTS: &str = r#"{"message":"hello"}"#;
+/// What is read at once, as by `cat`.
+const BUFFER: usize = 128 << 10;
 const READERS: [usize; 3] = [1, 8, 64];
 
 /// A daemon, and the files of its own run at a folder.
@@ -100,12 +102,13 @@ impl Stage {
         let mut http = Connection::open(&self.daemon)?;
         let file = self.tools(ALIASES[0]).join("echo");
         let (mut over_http, mut as_file) = (Vec::new(), Vec::new());
+        let mut buffer = vec![0; BUFFER];
         for turn in 0..calls + calls / 10 {
             let began = Instant::now();
             http.call()?;
             let first = began.elapsed();
             let began = Instant::now();
-            call_file(&file)?;
+            call_file(&file, &mut buffer)?;
             let second = began.elapsed();
             // The first ones open connections and fill caches.
             if turn >= calls / 10 {
@@ -135,7 +138,10 @@ impl Stage {
         let each = calls.div_ceil(readers).max(20);
         let began = Instant::now();
         let all = thread::scope(|scope| {
-            let read = || (0..each).try_for_each(|_| call_file(&file));
+            let read = || {
+                let mut buffer = vec![0; BUFFER];
+                (0..each).try_for_each(|_| call_file(&file, &mut buffer))
+            };
             let threads: Vec<_> = (0..readers).map(|_| scope.spawn(read)).collect();
             threads.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
         });
@@ -152,13 +158,19 @@ impl Stage {
     }
 }
 
-/// Open, write, read, close.
-fn call_file(path: &Path) -> Result<()> {
+/// Open, write, read until the end, close: with a buffer as `cat` has one.
+fn call_file(path: &Path, buffer: &mut [u8]) -> Result<()> {
     let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
     file.write_all(ARGUMENTS.as_bytes())?;
-    let mut result = Vec::new();
-    file.read_to_end(&mut result)?;
-    ensure!(result.starts_with(b"{"), "this is no result: {}", String::from_utf8_lossy(&result));
+    let mut length = 0;
+    loop {
+        match file.read(&mut buffer[length..])? {
+            0 => break,
+            more => length += more,
+        }
+    }
+    let result = &buffer[..length];
+    ensure!(result.starts_with(b"{"), "this is no result: {}", String::from_utf8_lossy(result));
     Ok(())
 }
 
