@@ -16,4 +16,4 @@ mod mounting;
 mod running;
 mod tree;
 
-pub use mounting::{MountError, MountOptions, Mounted, clean_up, detach};
+pub use mounting::{MountError, MountOptions, Mounted, clean_up, detach, threads};

@@ -32,8 +32,17 @@ pub struct MountOptions {
 
 impl Default for MountOptions {
     fn default() -> Self {
-        Self { write_bytes: 4 << 20, threads: 2 }
+        Self { write_bytes: 4 << 20, threads: threads() }
     }
+}
+
+/// How many threads are enough for the requests of one folder, and as many for the calls that come
+/// of them: a quarter of the processors, as the programs, the daemon and the servers need the
+/// others. One takes each request in some microseconds, and a thread that has to be woken for it
+/// costs more than that.
+#[must_use]
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |all| all.get().div_ceil(4))
 }
 
 /// Why a folder could not be mounted.

@@ -16,4 +16,5 @@ mod watcher;
 pub use daemon::{Daemon, DaemonError};
 pub use following::Ended;
 pub use mounting::{Mounting, MountingError, MountingOptions};
+pub use narthex_fuse::threads;
 pub use watcher::run_if_asked;

@@ -324,8 +324,7 @@ fn flags(cli: &Cli) -> Flags {
 fn runtime(command: &Command) -> Result<Runtime, Failure> {
     let mut builder = Builder::new_multi_thread();
     if matches!(command, Command::Mount(_)) {
-        // Each step of a call wakes the next one: on one thread that costs nothing.
-        builder.worker_threads(1);
+        builder.worker_threads(commands::mount::threads());
     }
     builder.enable_all().build().map_err(|error| {
         Failure::new(ErrorKind::Unavailable, format!("cannot start threads: {error}"))

@@ -12,6 +12,17 @@ pub(crate) async fn run(_args: MountArgs, _context: Context) -> Result<ExitCode,
     Err(Failure::new(narthex_model::ErrorKind::Unavailable, text))
 }
 
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn threads() -> usize {
+    1
+}
+
+/// How many threads the process of a mount needs for its calls.
+#[cfg(target_os = "linux")]
+pub(crate) fn threads() -> usize {
+    narthex_mounter::threads()
+}
+
 #[cfg(target_os = "linux")]
 pub(crate) async fn run(args: MountArgs, context: Context) -> Result<ExitCode, Failure> {
     linux::run(args, context).await
