@@ -10,13 +10,17 @@ use std::{
     time::Duration,
 };
 
-use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use fuser::{BackgroundSession, Config, Session, SessionACL};
 use narthex_mount::Process;
-use rustix::mount::{UnmountFlags, unmount};
 use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{filesystem::Files, lists::Lists, running::Shared};
+use crate::{
+    filesystem::Files,
+    kernel::{self, detach, quoted},
+    lists::Lists,
+    running::Shared,
+};
 
 /// How long it is waited for those who have their working folder or a file in what is unmounted.
 const LEFT_WITHIN: Duration = Duration::from_secs(2);
@@ -51,6 +55,19 @@ pub enum MountError {
     /// It has something in it, which nobody could see below the mount.
     #[error("`{}` is not empty; name an empty folder", .path.display())]
     NotEmpty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Files of a run are mounted there.
+    #[error(
+        "[ALREADY_MOUNTED] Mount: {} (files of a run are mounted there; end that `narthex mount`, \
+         or free the folder with `umount {}`, without root with `fusermount3 -u {}`, or name \
+         another folder)",
+        .path.display(),
+        quoted(.path),
+        quoted(.path)
+    )]
+    AlreadyMounted {
         /// Which.
         path: PathBuf,
     },
@@ -109,6 +126,7 @@ impl Mounted {
         runtime: Runtime,
     ) -> Result<Self, MountError> {
         clean_up(path)?;
+        check_free(path)?;
         check_folder(path)?;
         if let Err(cause) = fs_err::metadata("/dev/fuse") {
             return Err(MountError::NoFuse { cause });
@@ -123,15 +141,6 @@ impl Mounted {
             write_bytes: options.write_bytes,
         });
         let mut config = Config::default();
-        config.mount_options = vec![
-            MountOption::FSName("narthex".to_owned()),
-            MountOption::Subtype("narthex".to_owned()),
-            MountOption::NoDev,
-            MountOption::NoSuid,
-            MountOption::NoExec,
-            MountOption::NoAtime,
-            MountOption::DefaultPermissions,
-        ];
         config.acl = SessionACL::Owner;
         config.n_threads = Some(options.threads.max(1));
         let failed = |cause: io::Error| match cause.kind() {
@@ -140,9 +149,18 @@ impl Mounted {
             }
             _ => MountError::Mount { path: path.to_owned(), cause },
         };
-        let session = Session::new(Files::new(shared.clone()), path, &config).map_err(failed)?;
-        let session = session.spawn().map_err(failed)?;
-        Ok(Self { session: Some(session), shared, path: path.to_owned() })
+        let device = kernel::mount_at(path).map_err(failed)?;
+        let files = Files::new(shared.clone());
+        let session = Session::from_fd(files, device, SessionACL::Owner, config);
+        match session.and_then(Session::spawn) {
+            Ok(session) => Ok(Self { session: Some(session), shared, path: path.to_owned() }),
+            Err(cause) => {
+                if let Err(error) = detach(path) {
+                    tracing::warn!(%error, "a folder stays mounted");
+                }
+                Err(failed(cause))
+            }
+        }
     }
 
     /// Ends what is under way and takes the folder away. What programs have open of it is dead.
@@ -202,6 +220,18 @@ fn check_folder(path: &Path) -> Result<(), MountError> {
     }
 }
 
+/// Whether nothing of ours is mounted there, neither of this user nor of another one.
+///
+/// # Errors
+/// When something is ([`MountError::AlreadyMounted`]), or there is no such folder.
+pub fn check_free(path: &Path) -> Result<(), MountError> {
+    match kernel::is_mounted_at(path) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(MountError::AlreadyMounted { path: path.to_owned() }),
+        Err(cause) => Err(MountError::Folder { path: path.to_owned(), cause }),
+    }
+}
+
 /// Takes away a mount whose process is gone; whatever else is there stays. `true` if there was one.
 ///
 /// # Errors
@@ -220,34 +250,4 @@ pub fn clean_up(path: &Path) -> Result<bool, MountError> {
         detach(path).map_err(|cause| MountError::Stale { path: path.to_owned(), cause })?;
     }
     Ok(is_dead)
-}
-
-/// Takes a mount out of sight, whoever uses it; nothing is done where there is none.
-///
-/// # Errors
-/// When the system does not let it go, and no `fusermount3` does.
-pub fn detach(path: &Path) -> io::Result<()> {
-    match unmount(path, UnmountFlags::DETACH) {
-        Ok(()) => Ok(()),
-        // It is gone: the kernel, or somebody else, was faster.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => Ok(()),
-        Err(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => by_fusermount(path),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Without root it takes a program of the system.
-fn by_fusermount(path: &Path) -> io::Result<()> {
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for program in ["fusermount3", "fusermount"] {
-        let mut command = std::process::Command::new(program);
-        // Our environment may have a run's token.
-        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-        match command.arg("-u").arg("-z").arg(path).status() {
-            Ok(status) if status.success() => return Ok(()),
-            Ok(status) => last = io::Error::other(format!("{program} ended with {status}")),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
