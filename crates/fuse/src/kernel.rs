@@ -142,10 +142,16 @@ pub fn detach(path: &Path) -> io::Result<()> {
         Ok(()) => Ok(()),
         // It is gone: the kernel, or somebody else, was faster.
         Err(Errno::INVAL | Errno::NOENT) => Ok(()),
-        Err(Errno::PERM | Errno::ACCESS) => with_helper(|program| {
-            let mut command = helper(program);
-            ended(program, command.args(["-u", "-z", "--"]).arg(path).spawn()?)
-        }),
+        Err(Errno::PERM | Errno::ACCESS) => {
+            let helped = with_helper(|program| {
+                let mut command = helper(program);
+                ended(program, command.args(["-u", "-z", "--"]).arg(path).spawn()?)
+            });
+            match helped {
+                Err(_not_there) if !is_mounted_at(path)? => Ok(()),
+                helped => helped,
+            }
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -153,11 +159,17 @@ pub fn detach(path: &Path) -> io::Result<()> {
 /// Whether a file system of ours is mounted at a folder, also where it lets us not in.
 ///
 /// # Errors
-/// When the kernel does not say what is mounted.
+/// When the kernel does not say what is mounted, or there is no such folder.
 pub(crate) fn is_mounted_at(path: &Path) -> io::Result<bool> {
-    let mounts = fs_err::read("/proc/self/mountinfo")?;
+    device_at(path).map(|device| device.is_some())
+}
+
+/// The device of what of ours is mounted at a folder, as mounts are told apart: `0:57`.
+pub(crate) fn device_at(path: &Path) -> io::Result<Option<String>> {
     let whole = whole(path)?;
-    Ok(points(&mounts).any(|point| point == whole))
+    let mounts = fs_err::read("/proc/self/mountinfo")?;
+    // The last one is on top.
+    Ok(ours(&mounts).filter(|(_, point)| *point == whole).last().map(|(device, _)| device))
 }
 
 /// A path without links. Its last name is looked at only where we may.
@@ -172,15 +184,17 @@ fn whole(path: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// Where ours are mounted. A line is `ID PARENT MAJOR:MINOR ROOT POINT OPTIONS … - TYPE SOURCE …`.
-fn points(mountinfo: &[u8]) -> impl Iterator<Item = PathBuf> {
+/// The devices of our mounts, and where they are. A line is `ID PARENT MAJOR:MINOR ROOT POINT
+/// OPTIONS … - TYPE SOURCE …`.
+fn ours(mountinfo: &[u8]) -> impl Iterator<Item = (String, PathBuf)> {
     let lines = mountinfo.split(|byte| *byte == b'\n');
     lines.filter_map(|line| {
         let words: Vec<_> = line.split(|byte| *byte == b' ').collect();
         let kind = words.iter().position(|word| *word == b"-")?;
         let (kind, source) = (*words.get(kind + 1)?, *words.get(kind + 2)?);
         let is_ours = kind.starts_with(b"fuse") && source == NAME.as_bytes();
-        Some(unescaped(words.get(4).filter(|_| is_ours)?))
+        let (device, point) = (*words.get(2)?, *words.get(4).filter(|_| is_ours)?);
+        Some((String::from_utf8_lossy(device).into_owned(), unescaped(point)))
     })
 }
 
@@ -225,8 +239,9 @@ mod tests {
             40 1 0:57 / /tmp/a\\040b rw,nosuid shared:1 - fuse.narthex narthex rw,user_id=0\n\
             41 1 0:58 / /tmp/b rw,nosuid - fuse narthex rw,user_id=0\n\
             42 1 0:59 / /tmp/c rw,nosuid - fuse.sshfs other rw,user_id=0\n";
-        let found: Vec<_> = points(info).collect();
-        assert_eq!(found, [Path::new("/tmp/a b"), Path::new("/tmp/b")]);
+        let found: Vec<_> = ours(info).collect();
+        let wanted = [("0:57".to_owned(), "/tmp/a b".into()), ("0:58".to_owned(), "/tmp/b".into())];
+        assert_eq!(found, wanted);
         assert_eq!(unescaped(br"/a\134\011b\9"), Path::new("/a\\\tb\\9"));
     }
 

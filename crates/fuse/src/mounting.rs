@@ -109,6 +109,8 @@ pub struct Mounted {
     session: Option<BackgroundSession>,
     shared: Arc<Shared>,
     path: PathBuf,
+    /// What is mounted: another one may be there some day.
+    device: Option<String>,
 }
 
 impl Mounted {
@@ -153,7 +155,10 @@ impl Mounted {
         let files = Files::new(shared.clone());
         let session = Session::from_fd(files, device, SessionACL::Owner, config);
         match session.and_then(Session::spawn) {
-            Ok(session) => Ok(Self { session: Some(session), shared, path: path.to_owned() }),
+            Ok(session) => {
+                let device = kernel::device_at(path).map_err(failed)?;
+                Ok(Self { session: Some(session), shared, path: path.to_owned(), device })
+            }
             Err(cause) => {
                 if let Err(error) = detach(path) {
                     tracing::warn!(%error, "a folder stays mounted");
@@ -161,6 +166,12 @@ impl Mounted {
                 Err(failed(cause))
             }
         }
+    }
+
+    /// Whether the kernel asks for nothing any more: somebody has unmounted it, and left it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.session.as_ref().is_none_or(|session| session.guard.is_finished())
     }
 
     /// Ends what is under way and takes the folder away. What programs have open of it is dead.
@@ -177,10 +188,21 @@ impl Mounted {
         // Whoever waits is answered first: nobody can be killed who waits for us.
         self.shared.stopping.cancel();
         self.shared.tasks.close();
-        // Also where somebody has its working folder in it.
-        detach(&self.path).map_err(|cause| MountError::Mount { path: self.path.clone(), cause })?;
+        self.free(&session)
+            .map_err(|cause| MountError::Mount { path: self.path.clone(), cause })?;
         end_session(session);
         Ok(())
+    }
+
+    /// Takes the mount away, also where somebody has its working folder in it. If somebody has done
+    /// so before, what is there now is not ours: its device is another one, or the kernel has ended
+    /// the session.
+    fn free(&self, session: &BackgroundSession) -> io::Result<()> {
+        let is_there = kernel::device_at(&self.path)? == self.device;
+        match is_there && !session.guard.is_finished() {
+            true => detach(&self.path),
+            false => Ok(()),
+        }
     }
 }
 

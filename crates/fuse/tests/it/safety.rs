@@ -311,3 +311,19 @@ async fn nothing_is_mounted_over_what_is_mounted() {
     let remedy = format!("fusermount3 -u {}", world.root().display());
     assert!(text.starts_with("[ALREADY_MOUNTED] Mount: ") && text.contains(&remedy), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_mounted_in_its_place_is_left_alone() {
+    let Some(mut world) = World::new() else { return };
+    let first = world.mounted.take().expect("it is mounted");
+    let root = world.root();
+    assert!(!first.is_over());
+    narthex_fuse::detach(&root).expect("somebody frees it");
+    while !first.is_over() {
+        tokio::task::yield_now().await;
+    }
+    world.mounted = Some(world.mount_again().expect("it is free"));
+    let unmounting = tokio::task::spawn_blocking(move || first.unmount());
+    world.within(unmounting).await.expect("it ran").expect("there is nothing to do");
+    assert_eq!(world.bash("ls").await, "ctl\nprompts\nresources\ntools\n");
+}

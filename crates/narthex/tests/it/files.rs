@@ -2,6 +2,7 @@
 
 mod documented;
 mod ending;
+mod unprivileged;
 
 use std::{
     io::{BufRead, BufReader},
