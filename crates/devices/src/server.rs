@@ -61,7 +61,7 @@ impl ServerDevice {
         let caller = Caller::new(self.run.clone(), endpoint, None);
         let reply = inside(ask(&self.gateway, caller, message)).await;
         // What the end of the run has cut off is no fault of the server.
-        if self.run.has_ended() && !reply.as_ref().is_some_and(|reply| reply.outcome.is_ok()) {
+        if self.run.has_ended() && reply.as_ref().is_none_or(|reply| reply.outcome.is_err()) {
             return Err(Asked::Ours(over()));
         }
         let reply = reply.ok_or_else(|| {

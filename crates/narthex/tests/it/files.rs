@@ -1,5 +1,6 @@
 //! Servers of a run as files: by commands, and at a folder for any program.
 
+mod background;
 mod documented;
 mod ending;
 mod unprivileged;

@@ -103,12 +103,12 @@ impl User<'_> {
     fn step(&mut self) {
         match self.chance.below(100) {
             _ if self.files.is_empty() => self.open(),
-            0..25 if self.files.len() < OPEN => self.open(),
+            4..25 if self.files.len() < OPEN => self.open(),
             0..4 => {
                 let at = self.chance.below(self.files.len());
                 self.close(at);
             }
-            0..50 => self.write(),
+            4..50 => self.write(),
             _ => self.read(),
         }
     }

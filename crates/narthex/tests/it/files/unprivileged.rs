@@ -67,8 +67,9 @@ impl Theirs {
         command.current_dir(self.dir.path());
         command.env_clear().env("HOME", self.dir.path()).stdin(Stdio::null());
         // Before all others the programs of the test.
-        let path = std::env::var("PATH").unwrap();
-        command.env("PATH", format!("{}:{path}", self.path("bin").display()));
+        let path = std::env::var_os("PATH").unwrap();
+        let bin = self.path("bin").into_os_string();
+        command.env("PATH", [bin, path].join(OsStr::new(":")));
         command
     }
 
