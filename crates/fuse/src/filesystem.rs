@@ -20,8 +20,8 @@ use narthex_mount::{MountName, Node, Place};
 
 use crate::{
     callers::lineage,
-    errno::{cancelled, errno_of},
-    handle::{Flushing, Handle, Mode, PendingFlush, PendingRead, Reading},
+    errno::{busy, cancelled, errno_for, errno_of, too_large},
+    handle::{Flushing, Handle, Mode, PendingFlush, PendingRead, Reading, Refused},
     lists::{BELIEVED_FOR, Listed},
     running::{Shared, may_wait, mode},
     tree::{Inode, Tree, child, child_path, kind, number},
@@ -93,7 +93,10 @@ impl Filesystem for Files {
         let Some((name, (path, place))) = found else { return reply.error(Errno::ENOENT) };
         match self.is_there(&directory, name, &place) {
             Some(true) => entry(&self.tree, path, place, reply),
-            Some(false) => reply.error(Errno::ENOENT),
+            Some(false) => {
+                self.shared.note_absent(&path, name);
+                reply.error(Errno::ENOENT);
+            }
             None => {
                 let (shared, tree, name) =
                     (self.shared.clone(), self.tree.clone(), name.to_owned());
@@ -103,7 +106,10 @@ impl Filesystem for Files {
                         Ok(listed) if listed.get(&name).is_some() => {
                             entry(&tree, path, place, reply);
                         }
-                        Ok(_) => reply.error(Errno::ENOENT),
+                        Ok(_) => {
+                            shared.note_absent(&path, &name);
+                            reply.error(Errno::ENOENT);
+                        }
                         Err(errno) => reply.error(errno),
                     }
                 });
@@ -210,7 +216,15 @@ impl Filesystem for Files {
         let Ok(length) = u32::try_from(data.len()) else { return reply.error(Errno::EFBIG) };
         match handle.write(offset, data, self.shared.write_bytes) {
             Ok(()) => reply.written(length),
-            Err(errno) => reply.error(errno),
+            Err(refused) => {
+                let failure = match refused {
+                    Refused::TooLarge => too_large(self.shared.write_bytes),
+                    Refused::Busy => busy(),
+                };
+                let errno = errno_for(&failure);
+                self.shared.process.note(&handle.inode.path, failure);
+                reply.error(errno);
+            }
         }
     }
 

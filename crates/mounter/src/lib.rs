@@ -6,6 +6,7 @@
 //! told to, and the folder is free then; a second process sees to that where it is killed itself.
 #![cfg(target_os = "linux")]
 
+pub mod background;
 mod daemon;
 mod device;
 mod following;

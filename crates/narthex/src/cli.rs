@@ -184,7 +184,7 @@ pub(crate) struct Context {
 /// Does what the command line says.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -200,6 +200,14 @@ pub fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// The command line, without what this program says to a second process of it.
+fn arguments() -> impl Iterator<Item = std::ffi::OsString> {
+    #[cfg(target_os = "linux")]
+    return narthex_mounter::background::arguments();
+    #[cfg(not(target_os = "linux"))]
+    return std::env::args_os();
 }
 
 /// Shows the help, the version, or what is wrong with the command line.
