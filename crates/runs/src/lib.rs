@@ -233,7 +233,7 @@ impl Runs {
             runs.shared.gateway.registry().set_pins(runs.shared.clone());
             let (following, closing) = (runs.clone(), runs.control().closing());
             runs.control().spawn(async move {
-                closing.run_until_cancelled(Box::pin(following.follow_decisions())).await;
+                closing.run_until_cancelled(Box::pin(following.follow_live())).await;
             });
             if runs.shared.options.shares.is_some() {
                 let (sweeping, closing) = (runs.clone(), runs.control().closing());
