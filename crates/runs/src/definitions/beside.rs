@@ -4,7 +4,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use narthex_control::ControlError;
@@ -34,28 +34,33 @@ pub(super) struct Beside {
     names: Arc<Names>,
 }
 
-/// Changes whenever the catalog of the workspace of the live configuration may have tools of other
-/// names.
+/// What is known of names.
 #[derive(Debug, Default)]
-pub(super) struct Named(watch::Sender<u64>);
+pub(super) struct Named {
+    /// Another number whenever the catalog of the workspace of the live configuration may have
+    /// tools of other names.
+    catalog: watch::Sender<u64>,
+    /// The last names of all live servers: most runs begin beside the same.
+    live: Mutex<Option<(NamesDigest, Arc<Names>)>>,
+}
 
 /// What a live server is looked at beside.
 pub(super) type NamesDigest = [u8; 32];
 
-impl Beside {
-    async fn new(first: Vec<Tool>, later: Vec<Tool>) -> Result<Self, RunError> {
-        if later.is_empty() {
-            return Ok(Self { first, later, names: Arc::default() });
-        }
-        let naming = move || {
-            let names = Names::new(later.iter().map(|(server, name)| (&**server, &**name)));
-            (later, Arc::new(names))
-        };
-        let named = tokio::task::spawn_blocking(naming).await;
-        let (later, names) = named.map_err(ControlError::Bug)?;
-        Ok(Self { first, later, names })
+/// These, to be asked what is like them, and that: there may be thousands.
+async fn named(tools: Vec<Tool>) -> Result<(Vec<Tool>, Arc<Names>), RunError> {
+    if tools.is_empty() {
+        return Ok((tools, Arc::default()));
     }
+    let naming = move || {
+        let names = Names::new(tools.iter().map(|(server, name)| (&**server, &**name)));
+        (tools, Arc::new(names))
+    };
+    let named = tokio::task::spawn_blocking(naming).await;
+    Ok(named.map_err(ControlError::Bug)?)
+}
 
+impl Beside {
     /// All of them.
     pub(super) fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.first.iter().chain(&self.later)
@@ -64,11 +69,22 @@ impl Beside {
 
 impl Named {
     pub(super) fn number(&self) -> u64 {
-        *self.0.borrow()
+        *self.catalog.borrow()
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
+        self.catalog.subscribe()
+    }
+
+    /// The names of all live servers, if they are these.
+    fn live(&self, of: &NamesDigest) -> Option<Arc<Names>> {
+        let last = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|(known, _)| known == of).map(|(_, names)| names.clone())
+    }
+
+    fn note_live(&self, of: NamesDigest, names: &Arc<Names>) {
+        let mut last = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some((of, names.clone()));
     }
 }
 
@@ -100,13 +116,19 @@ impl Runs {
     pub(super) async fn beside_catalog(
         &self,
         workspace: &WorkspaceId,
-        own: Vec<Tool>,
+        first: Vec<Tool>,
     ) -> Result<Beside, RunError> {
-        let later = match self.is_home(workspace) {
-            true => live_tools(&self.shared.gateway.registry().snapshot(), None),
-            false => Vec::new(),
-        };
-        Beside::new(own, later).await
+        if !self.is_home(workspace) {
+            return Ok(Beside { first, later: Vec::new(), names: Arc::default() });
+        }
+        let later = live_tools(&self.shared.gateway.registry().snapshot(), None);
+        let (of, known) = (digest(&later, 0), &self.shared.decided.known);
+        if let Some(names) = known.live(&of) {
+            return Ok(Beside { first, later, names });
+        }
+        let (later, names) = named(later).await?;
+        known.note_live(of, &names);
+        Ok(Beside { first, later, names })
     }
 
     /// What a live server is looked at beside, of which others list these tools.
@@ -125,13 +147,14 @@ impl Runs {
             let tools = built_in.tools.iter().map(|tool| tool.key.to_string());
             later.extend(tools.map(|tool| (Alias::built_in().to_string(), tool)));
         }
-        Beside::new(Vec::new(), later).await
+        let (later, names) = named(later).await?;
+        Ok(Beside { first: Vec::new(), later, names })
     }
 
     /// Has live servers looked at beside what the catalog has of this server now.
     pub(super) fn named(&self, of: Of<'_>) {
         if matches!(of.server, DefinitionsOf::Catalog(workspace, _) if self.is_home(workspace)) {
-            self.shared.decided.catalog.0.send_modify(|number| *number += 1);
+            self.shared.decided.known.catalog.send_modify(|number| *number += 1);
         }
     }
 

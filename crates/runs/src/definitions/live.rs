@@ -70,7 +70,7 @@ impl KeptServer {
 pub(crate) struct Decided {
     numbers: LookedAt<i64>,
     names: LookedAt<NamesDigest>,
-    pub(super) catalog: Named,
+    pub(super) known: Named,
 }
 
 /// With what everything of each live server, by place and alias, was looked at.
@@ -147,7 +147,7 @@ impl Runs {
         let decided = self.decided_at(&place).await?;
         let (workspace, run) = (self.control().home(), self.shared.options.local);
         let of = Of { workspace, run, server, shows_flagged: said.shows_flagged };
-        let catalog = self.shared.decided.catalog.number();
+        let catalog = self.shared.decided.known.number();
         let tools = live_tools(&self.shared.gateway.registry().snapshot(), Some(alias));
         let named = digest(&tools, catalog);
         let beside = self.beside_live(alias, tools).await?;
@@ -275,7 +275,7 @@ impl Runs {
     /// names that it was not held against, for as long as it is polled.
     async fn follow_names(&self) {
         let mut changes = self.shared.gateway.registry().changes();
-        let mut catalog = self.shared.decided.catalog.subscribe();
+        let mut catalog = self.shared.decided.known.subscribe();
         loop {
             changes.borrow_and_update();
             catalog.borrow_and_update();
@@ -293,7 +293,7 @@ impl Runs {
     async fn follow_names_once(&self) {
         let registry = self.shared.gateway.registry();
         // Before the rows: what comes meanwhile is looked at again.
-        let catalog = self.shared.decided.catalog.number();
+        let catalog = self.shared.decided.known.number();
         let rows = registry.snapshot();
         let mut looking = JoinSet::new();
         for row in rows.servers.iter().filter(|row| row.pinned.is_some() && !row.is_overridden) {
