@@ -58,7 +58,8 @@ impl Shared {
         let of_run = caller.run.held_back().find(own, list, item.name(), limit);
         let from_then = if of_run.is_some() { ", for runs that begin after that" } else { "" };
         let of_live = || pinned(&caller.run, &snapshot).find(own, list, item.name(), limit);
-        let (alias, name) = of_run.or_else(of_live)?;
+        let on_links = || self.held_on_links(caller).find(own, list, item.name(), limit);
+        let (alias, name) = of_run.or_else(of_live).or_else(on_links)?;
         let exactly = match item {
             Item::Tool(_) => Item::Tool(name.into()),
             Item::Prompt(_) => Item::Prompt(name.into()),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use narthex_model::{Alias, TransportKind};
-use narthex_registry::{ServerKey, ServerRow, Snapshot};
+use narthex_registry::{HeldNames, ServerKey, ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, InUse, Inventory, Link, ServerFacts};
 use narthex_wire::{Raw, Revision};
 use tokio::{
@@ -248,6 +248,22 @@ impl Shared {
                 return Ok(lent);
             }
         }
+    }
+
+    /// What is held back of live servers on the links of a caller besides the shared ones.
+    pub(crate) fn held_on_links(&self, caller: &Caller) -> HeldNames {
+        let mut all = HeldNames::default();
+        let Some(session) = &caller.session else { return all };
+        session.held_on_own_links().iter().for_each(|held| all.extend(held));
+        let is_its = |(server, revision): &(ServerKey, Revision)| {
+            let run = &caller.run;
+            let is_seen = run.policy.is_attached(&server.alias);
+            *revision == session.revision && is_seen && run.key(&server.alias) == *server
+        };
+        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let pooled = pool.iter().filter(|(key, _)| is_its(key));
+        pooled.filter_map(|(_, cell)| cell.get()?.held()).for_each(|held| all.extend(&held));
+        all
     }
 
     async fn open_pooled(

@@ -15,6 +15,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use narthex_metrics::OpenCount;
 use narthex_model::Alias;
+use narthex_registry::HeldNames;
 use narthex_tasks::TaskRoutes;
 use narthex_upstream::{ClientIdentity, Link};
 use narthex_view::View;
@@ -249,6 +250,12 @@ impl Session {
             *cell = Arc::default();
         }
         cell.clone()
+    }
+
+    /// What is held back on links that serve this session alone.
+    pub(crate) fn held_on_own_links(&self) -> Vec<Arc<HeldNames>> {
+        let state = self.state();
+        state.links.values().filter_map(|cell| cell.get()?.held()).collect()
     }
 
     /// The links that serve this session alone.

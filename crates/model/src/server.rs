@@ -90,6 +90,9 @@ pub struct ServerDefinition {
     /// Whether what it says is pinned: what is there of it is what it said first, and what a human
     /// has accepted since (D10). Only of a server of the live configuration.
     pub pins_definitions: bool,
+    /// Whether what it says from the start is there although it says what it should not; only
+    /// where that is pinned (S22).
+    pub shows_flagged: bool,
     /// The values of environment variables whose name tells of a secret, wherever in the entry they
     /// were filled in.
     pub filled_in: Vec<Secret>,
@@ -120,6 +123,7 @@ impl ServerDefinition {
             gates: Box::default(),
             is_disabled: false,
             pins_definitions: false,
+            shows_flagged: false,
             filled_in: Vec::new(),
         }
     }

@@ -33,6 +33,7 @@ impl DigestKey {
             mount_timeout,
             is_disabled: _,
             pins_definitions,
+            shows_flagged,
             filled_in,
             // What callers see and how much of it is the gateway's part, which reads the row.
             output: _,
@@ -45,6 +46,7 @@ impl DigestKey {
         fields.duration(*timeout);
         fields.duration(*mount_timeout);
         fields.flag(*pins_definitions);
+        fields.flag(*shows_flagged);
         match target {
             Target::Stdio(target) => fields.stdio(target),
             Target::Http(target) => fields.http(target),

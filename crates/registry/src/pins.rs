@@ -39,6 +39,9 @@ pub struct Said {
     pub listed: Arc<Inventory>,
     /// What it tells models of itself. `None` also where that was looked at apart from the lists.
     pub told: Option<String>,
+    /// Whether a definition that is the first of its name is there although it says what it should
+    /// not.
+    pub shows_flagged: bool,
 }
 
 /// What is held back of it.
@@ -62,7 +65,8 @@ pub struct PinnedSaid {
     /// As the server says them.
     pub(crate) facts: Arc<ServerFacts>,
     pub(crate) held: Held,
-    /// How often somebody has decided on it since the connection was made.
+    /// How often something else of it came to be there by a decision, or by what others list,
+    /// since the connection was made.
     pub(crate) decided: u64,
 }
 
@@ -72,16 +76,24 @@ pub struct PinnedList {
     pub(crate) connection: Arc<Connection>,
     listed: Mutex<Arc<Inventory>>,
     seen: ArcSwap<Inventory>,
+    held: ArcSwap<HeldNames>,
 }
 
 impl PinnedSaid {
+    /// All that it listed, with what is held back.
+    #[must_use]
+    pub fn listed(&self) -> &Arc<Inventory> {
+        &self.listed
+    }
+
     /// What is held back of it.
     #[must_use]
     pub fn held(&self) -> &Held {
         &self.held
     }
 
-    /// Another number each time that somebody has decided on definitions of this connection.
+    /// Another number each time that other definitions of this connection may be had than before,
+    /// without a word of the server.
     #[must_use]
     pub fn decided(&self) -> u64 {
         self.decided
@@ -178,6 +190,7 @@ impl Registry {
             connection: connection.clone(),
             listed: Mutex::new(listed.clone()),
             seen: ArcSwap::default(),
+            held: ArcSwap::default(),
         });
         // Kept before it is looked at: whoever decides meanwhile has it looked at again.
         connection.keeps_list(&list);
@@ -194,6 +207,12 @@ impl PinnedList {
         self.seen.load_full()
     }
 
+    /// What is held back of it now.
+    #[must_use]
+    pub fn held(&self) -> Arc<HeldNames> {
+        self.held.load_full()
+    }
+
     /// Takes what the server lists now. What nobody can look at is not there until somebody can.
     pub async fn lists(&self, listed: Inventory) {
         let turn = self.connection.turn_to_look().await;
@@ -201,18 +220,23 @@ impl PinnedList {
         if let Err(error) = self.look(turn.as_ref()).await {
             let (alias, listed) = (self.connection.alias(), self.listed().clone());
             let names = Held::but(alias, &self.seen(), &listed);
-            let held = Held { names, is_silent: false };
-            self.seen.store(held.of(alias, &listed));
+            self.shows(Held { names, is_silent: false }, &listed);
             self.connection.look_later(&self.shared, &error);
         }
     }
 
-    /// Looks at what it lists. `_turn` proves that nobody else does.
-    pub(crate) async fn look(&self, _turn: Option<&Turn>) -> Result<(), LookError> {
+    /// Looks at what it lists, and says whether something else is held back than before. `_turn`
+    /// proves that nobody else does.
+    pub(crate) async fn look(&self, _turn: Option<&Turn>) -> Result<bool, LookError> {
         let listed = self.listed().clone();
         let held = self.connection.look(&self.shared, &listed, None).await?;
-        self.seen.store(held.of(self.connection.alias(), &listed));
-        Ok(())
+        Ok(self.shows(held, &listed))
+    }
+
+    fn shows(&self, held: Held, listed: &Arc<Inventory>) -> bool {
+        self.seen.store(held.of(self.connection.alias(), listed));
+        let before = self.held.swap(Arc::new(held.names.clone()));
+        *before != held.names
     }
 
     fn listed(&self) -> std::sync::MutexGuard<'_, Arc<Inventory>> {

@@ -127,6 +127,7 @@ impl Runs {
         if parent.is_none_or(|parent| parent.session != own) {
             return Err(none());
         }
+        self.shared.resting.ends.tell(run.id, &session);
         Ok(Child { session, run: runs.into_iter().next_back() })
     }
 

@@ -5,6 +5,7 @@
 //! tools, prompts, templates, resources, and what the server tells models of itself. All of that is
 //! decided by rows of the store, so that restarts and other daemons change nothing.
 
+mod beside;
 mod decide;
 mod judge;
 mod live;
@@ -23,8 +24,11 @@ use narthex_screen::harmless;
 use narthex_store::{DefinitionHead, DefinitionsOf, StatementError};
 use narthex_upstream::{Inventory, Listed};
 
-use self::judge::{Known, Seen};
 pub(crate) use self::live::Decided;
+use self::{
+    beside::Beside,
+    judge::{Known, Seen},
+};
 pub use self::{
     decide::{DefinitionPage, DefinitionVerdict, SeenDefinition},
     judge::DefinitionReason,
@@ -103,12 +107,13 @@ impl Runs {
         let mut warnings = Vec::new();
         let listed: Vec<_> =
             first.listed().map(|(alias, list)| (alias.clone(), list.clone())).collect();
-        let (mut beside, mut silent) = (Vec::new(), Vec::new());
+        let (mut own, mut silent) = (Vec::new(), Vec::new());
         for (alias, list) in &listed {
             let Some(server) = servers.get(alias) else { continue };
             let tools = list.tools.iter();
-            beside.extend(tools.map(|tool| (server.id.to_string(), tool.key.to_string())));
+            own.extend(tools.map(|tool| (server.id.to_string(), tool.key.to_string())));
         }
+        let beside = self.beside_catalog(workspace, own).await?;
         for (alias, inventory) in &listed {
             let Some(server) = servers.get(alias) else { continue };
             let of = Of::catalog(workspace, run, server);
@@ -139,7 +144,7 @@ impl Runs {
         &self,
         of: Of<'_>,
         (inventory, told): (&Arc<Inventory>, Option<String>),
-        beside: &[(String, String)],
+        beside: &Beside,
     ) -> Result<Vec<(Option<Listed>, String)>, RunError> {
         let looked = inventory.clone();
         let looking = move || Seen::all(&looked, told.as_deref());
@@ -160,6 +165,7 @@ impl Runs {
                 self.keep_new(of, &seen, heads, beside).await?
             }
         };
+        let heads = self.keep_doubted(of, &seen, heads, beside).await?;
         let is_held = |one: &&Seen| heads.get(&one.digest).is_none_or(|head| !head.state.is_seen());
         Ok(seen.iter().filter(is_held).map(|one| (one.list, one.name.clone())).collect())
     }
@@ -186,7 +192,7 @@ impl Runs {
         of: Of<'_>,
         seen: &Arc<Vec<Seen>>,
         heads: HashMap<String, DefinitionHead>,
-        beside: &[(String, String)],
+        beside: &Beside,
     ) -> Result<HashMap<String, DefinitionHead>, RunError> {
         let (name, run, shows) = (of.name(), of.run, of.shows_flagged);
         let definitions = self.store()?.definitions(of.server);
@@ -198,7 +204,7 @@ impl Runs {
             let rows = self.shared.gateway.registry().snapshot();
             others.retain(|(server, _)| rows.get(server).is_some());
         }
-        others.extend(beside.iter().filter(|(other, _)| other != name).cloned());
+        others.extend(beside.tools().filter(|(other, _)| other != name).cloned());
         if let Some(built_in) = self.shared.gateway.built_in_inventory() {
             let tools = built_in.tools.iter().map(|tool| tool.key.to_string());
             others.extend(tools.map(|tool| (Alias::built_in().to_string(), tool)));
@@ -235,6 +241,9 @@ impl Runs {
         };
         let own = heads.iter().filter(is_own);
         let done = Told::new(own.map(|head| (&*head.name, !head.state.is_seen())));
+        if new.iter().any(|one| one.kind == "tool") {
+            self.named(of);
+        }
         // Otherwise somebody else was faster, and what was noted has not come to be.
         let noted = match done == intended {
             true => noted,
@@ -280,7 +289,11 @@ impl Shared {
             let looking = async move {
                 let server = run.held_back().server(&alias).cloned()?;
                 let of = Of::catalog(&run.workspace, run.id, &server);
-                let names = match runs.look_at_one(of, (&listed, None), &[]).await {
+                let looked = async {
+                    let beside = runs.beside_catalog(&run.workspace, Vec::new()).await?;
+                    runs.look_at_one(of, (&listed, None), &beside).await
+                };
+                let names = match looked.await {
                     Ok(names) => names,
                     Err(error) => {
                         tracing::warn!(run.id = %run.id, "{alias} could not be looked at: {error}");

@@ -233,7 +233,7 @@ impl Runs {
             runs.shared.gateway.registry().set_pins(runs.shared.clone());
             let (following, closing) = (runs.clone(), runs.control().closing());
             runs.control().spawn(async move {
-                closing.run_until_cancelled(Box::pin(following.follow_decisions())).await;
+                closing.run_until_cancelled(Box::pin(following.follow_live())).await;
             });
             if runs.shared.options.shares.is_some() {
                 let (sweeping, closing) = (runs.clone(), runs.control().closing());
@@ -333,7 +333,9 @@ impl Runs {
             let store = control.catalog_store(&workspace).await?;
             let noted = control.note(run_ended(&workspace, id, how, by)).await?;
             // First: whoever shows the token from now on finds nothing to begin again.
-            let is_ended = store.runs().end_owing(&workspace, id, how, owed.as_ref()).await;
+            let given = runs.shared.resting.ends.given(id);
+            let owing = owed.as_ref().map(|owed| (owed, &*given));
+            let is_ended = store.runs().end_owing(&workspace, id, how, owing).await;
             let is_ended = is_ended.map_err(ControlError::Store)?;
             // Also if somebody else has ended it, on the store alone.
             runs.let_go(id).await;

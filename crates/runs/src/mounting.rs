@@ -197,6 +197,7 @@ impl Runs {
     pub(crate) async fn let_go(&self, id: RunId) {
         self.shared.gateway.end_run(id).await;
         self.shared.mounted.held().remove(&id);
+        self.shared.resting.ends.forget(id);
     }
 
     /// Tells what becomes of a server until it is given back, and that.

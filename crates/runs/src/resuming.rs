@@ -5,7 +5,8 @@
 //! whatever happens in between, it goes on, and once, also where several daemons are on the store.
 
 use std::{
-    sync::Arc,
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -42,11 +43,41 @@ pub(crate) struct Resting {
     /// Changes whenever there may be one.
     called: watch::Sender<()>,
     places: Arc<Semaphore>,
+    pub(crate) ends: GivenEnds,
+}
+
+/// Which of their children runs were told to have ended, in this process alone: where another one
+/// knew it, a session goes on once more than it would have to.
+#[derive(Debug, Default)]
+pub(crate) struct GivenEnds(Mutex<HashMap<RunId, BTreeSet<SessionId>>>);
+
+impl GivenEnds {
+    /// Notes that a run was told how a session stands.
+    pub(crate) fn tell(&self, run: RunId, child: &SessionRow) {
+        if child.ended_at.is_some() {
+            self.runs().entry(run).or_default().insert(child.id);
+        }
+    }
+
+    /// Those that a run knows to have ended.
+    pub(crate) fn given(&self, run: RunId) -> Vec<SessionId> {
+        self.runs().get(&run).into_iter().flatten().copied().collect()
+    }
+
+    /// Forgets a run that has ended.
+    pub(crate) fn forget(&self, run: RunId) {
+        self.runs().remove(&run);
+    }
+
+    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, BTreeSet<SessionId>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Default for Resting {
     fn default() -> Self {
-        Self { called: watch::Sender::new(()), places: Arc::new(Semaphore::new(AT_ONCE)) }
+        let (called, places) = (watch::Sender::new(()), Arc::new(Semaphore::new(AT_ONCE)));
+        Self { called, places, ends: GivenEnds::default() }
     }
 }
 
@@ -93,14 +124,16 @@ impl Runs {
     }
 
     /// What the session of a run is to go on with when all of its children have ended, or one has
-    /// told it something that its run was not given.
+    /// ended, or told it something, that its run was not given.
     pub(crate) async fn owed_alone(
         &self,
         run: &RunRow,
         scope: Map<String, Value>,
     ) -> Result<NewRest, RunError> {
-        let prompt = "The sessions that you had started have ended, or told you something: \
-                      `read_messages` gives what, and `read_child_output` what each did."
+        let prompt = "Of the sessions that you have started, one or more have ended, or told you \
+                      something, while you were at work; others may go on. `read_messages` gives \
+                      what they said, `read_child_output` what each did and how it stands, and \
+                      the `session.wake` of this session say which have ended."
             .to_owned();
         self.rest_of(run, Rest { prompt, scope }).await
     }

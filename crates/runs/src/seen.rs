@@ -13,6 +13,7 @@ use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
 use narthex_model::{EnvName, Pid, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{NewRest, RunFilter, RunRow, SessionRow, SuspendedSession};
+use narthex_vault::VaultError;
 use serde_json::{Value, json};
 
 use crate::{RunError, Runs, keep, resuming::ended_prompt, run_ended};
@@ -245,6 +246,8 @@ impl Runs {
     ) -> Result<bool, ControlError> {
         let Ending { by, how, first } = ending;
         let store = control.catalog_store(workspace).await?;
+        let before = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
+        let owed = self.owed_by(before.as_ref(), how).await?;
         let by_whom = keep::by(&by);
         let event = AuditEvent::new(kind::SESSION_ENDED, by.clone()).in_workspace(workspace);
         let noted = control.note(event.of_session(id.to_text())).await?;
@@ -255,8 +258,6 @@ impl Runs {
         for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
             noted_runs.insert(run.id.to_text(), control.note(of_run(run.id)).await?);
         }
-        let before = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
-        let owed = self.owed_by(before.as_ref(), how).await;
         let ended = store.sessions().end_owing(workspace, id, how, owed.as_ref()).await;
         if !ended.map_err(ControlError::Store)? {
             return Ok(false);
@@ -290,14 +291,26 @@ impl Runs {
         Ok(true)
     }
 
-    /// What the session above one that ends is to go on with, as far as that is known.
-    async fn owed_by(&self, session: Option<&SessionRow>, how: RunEnd) -> Option<NewRest> {
-        let session = session?;
+    /// What the session above one that ends is to go on with. Where that cannot be found out now
+    /// the end fails, too, and both are tried again; what can never be opened keeps no session from
+    /// its end.
+    async fn owed_by(
+        &self,
+        session: Option<&SessionRow>,
+        how: RunEnd,
+    ) -> Result<Option<NewRest>, ControlError> {
+        let Some(session) = session else { return Ok(None) };
         match self.owed_above(session, ended_prompt(session, how.as_str())).await {
-            Ok(found) => found,
+            Ok(found) => Ok(found),
+            Err(RunError::Control(error)) if !is_lost(&error) => Err(error),
             Err(error) => {
-                tracing::warn!(session.id = %session.id, "its parent does not go on: {error}");
-                None
+                tracing::error!(
+                    session.id = %session.id,
+                    "the session that began it does not go on by itself when it ends, as what it \
+                     was begun with does not open: {error}; have that one go on with `narthex \
+                     sessions resume`"
+                );
+                Ok(None)
             }
         }
     }
@@ -340,4 +353,17 @@ impl Runs {
         let view = self.shared.gateway.runs().get(self.shared.options.local)?;
         self.is_home(workspace).then_some(SeenRun { row: None, view: Some(view) })
     }
+}
+
+/// Whether something will not open, however often it is tried.
+fn is_lost(error: &ControlError) -> bool {
+    matches!(
+        error,
+        ControlError::Vault(
+            VaultError::Damaged { .. }
+                | VaultError::DocumentDamaged { .. }
+                | VaultError::VersionGone { .. }
+                | VaultError::NotSet(_)
+        )
+    )
 }

@@ -77,14 +77,20 @@ impl Names {
     }
 
     /// What the name of a server is most like among the names of others, if there is such a name.
+    /// A name in plain letters is not like one in others that look like them.
     #[must_use]
     pub fn look_alike(&self, server: &str, name: &str) -> Option<LookAlike> {
         let mut best = None;
         for skeleton in skeletons(name) {
             for index in self.by_skeleton.get(&skeleton).into_iter().flatten() {
                 let (other, known) = &self.names[*index];
-                if other != server {
-                    keep(&mut best, resemblance(name, known), other, known);
+                let resemblance = resemblance(name, known);
+                // Whoever is in disguise is taken for the other, and not the other way round.
+                let is_meant = resemblance == Resemblance::Confusable
+                    && is_in_disguise(known)
+                    && !is_in_disguise(name);
+                if other != server && !is_meant {
+                    keep(&mut best, resemblance, other, known);
                 }
             }
             self.look_behind_prefix(server, &skeleton, &mut best);
@@ -245,6 +251,21 @@ mod tests {
         let names = Names::new([("files", "read_file"), ("files", "readFile"), ("b", "other")]);
         assert_eq!(names.look_alike("files", "read-file"), None);
         assert_eq!(names.look_alike("files", "files_read_file"), None);
+    }
+
+    /// S24: whoever lists a name in disguise takes nobody's own name away with it, and hides no
+    /// other likeness behind it.
+    #[test]
+    fn s24_a_plain_name_is_not_like_one_in_disguise() {
+        let disguised = [("evil", "list_fіles"), ("evil", "ѕend"), ("mail", "sеnd")];
+        let names = Names::new(disguised);
+        assert_eq!(names.look_alike("files", "list_files"), None);
+        assert_eq!(names.look_alike("files", "send"), None);
+        let found = names.look_alike("evil", "ѕend").unwrap();
+        assert_eq!((found.server.as_str(), found.resemblance), ("mail", Resemblance::Confusable));
+        let plain = [("evil", "lіst_files"), ("files", "1ist_files")];
+        let found = Names::new(plain).look_alike("other", "list_files").unwrap();
+        assert_eq!((found.server.as_str(), found.name.as_str()), ("files", "1ist_files"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use narthex_model::{Alias, CallError, CallErrorKind};
-use narthex_registry::{FirstList, OpenError, PinnedList, ServerRow};
+use narthex_registry::{FirstList, HeldNames, OpenError, PinnedList, ServerRow};
 use narthex_upstream::{ClientIdentity, Dialect, Inventory, Link, LinkEvent};
 use tokio::{sync::mpsc, time::timeout};
 
@@ -144,6 +144,11 @@ impl OwnLink {
         let own = || self.inventory.load_full();
         let inventory = self.pinned.as_ref().map_or_else(own, |pinned| pinned.seen());
         Some(Lent { link, inventory })
+    }
+
+    /// What is held back of what it lists, if that is pinned.
+    pub(crate) fn held(&self) -> Option<Arc<HeldNames>> {
+        self.pinned.as_ref().map(|pinned| pinned.held())
     }
 
     /// Whether another has to be opened in its place.

@@ -33,6 +33,8 @@ pub(super) enum EntryProblem {
     WrongType { found: &'static str, wanted: &'static str },
     #[error("`{found}` is no duration; write a number with its unit, such as `500ms` or `30s`")]
     BadDuration { found: String },
+    #[error("unknown choice `{found}`; use `quarantine` or `warn`")]
+    UnknownOnFlagged { found: String },
     #[error("the text holds a NUL character; remove it")]
     Nul,
     #[error(
@@ -83,6 +85,7 @@ impl EntryProblem {
             Self::NoCommand => "command_missing",
             Self::WrongType { .. } => "type_wrong",
             Self::BadDuration { .. } => "duration_invalid",
+            Self::UnknownOnFlagged { .. } => "on_flagged_unknown",
             Self::Nul => "text_invalid",
             Self::BadEnvName { .. } => "env_name_invalid",
             Self::BadHeaderName { .. } => "header_name_invalid",

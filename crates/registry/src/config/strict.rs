@@ -36,7 +36,7 @@ fn definition(
     let exposed = reader.exposed(fields, at).into();
     let gates = reader.gates(fields, at).into();
     let is_disabled = reader.flag(fields, at, "disabled").unwrap_or(false);
-    let pins_definitions = reader.pins_definitions(fields, at);
+    let (pins_definitions, shows_flagged) = reader.pins(fields, at);
     let Some(wanted) = wanted(reader, fields, at) else {
         // The block is checked all the same, so that one look tells every fault.
         super::auth::read(reader, fields, at);
@@ -45,7 +45,8 @@ fn definition(
     let target = reader.target(fields, at, wanted, "url")?;
     let server = ServerDefinition::new(alias?, target);
     let server = ServerDefinition { timeout, mount_timeout, output, traffic, ..server };
-    Some(ServerDefinition { exposed, gates, is_disabled, pins_definitions, ..server })
+    let server = ServerDefinition { pins_definitions, shows_flagged, ..server };
+    Some(ServerDefinition { exposed, gates, is_disabled, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted> {
@@ -84,12 +85,37 @@ impl Reader<'_> {
         }
     }
 
-    /// `pinDefinitions`: whether what the server says is held back when it changes (D10). A wrong
-    /// type is a fault in both documents: whoever wrote it wants to be safe.
-    pub(super) fn pins_definitions(&mut self, fields: &Fields, at: &Place) -> bool {
+    /// `pinDefinitions`: whether what the server says is held back when it changes (D10), and
+    /// `onFlagged`: whether what says what it should not is there all the same where it did from
+    /// the start (S22). What is wrong is a fault in both documents: whoever wrote it wants to be
+    /// safe.
+    pub(super) fn pins(&mut self, fields: &Fields, at: &Place) -> (bool, bool) {
         let keys = ["pinDefinitions", "pin_definitions"];
         // All are read, so that none hides behind another.
-        keys.map(|key| self.flag(fields, at, key)).contains(&Some(true))
+        let pins = keys.map(|key| self.flag(fields, at, key)).contains(&Some(true));
+        let choices = ["onFlagged", "on_flagged"].map(|key| self.on_flagged(fields, at, key, pins));
+        (pins, pins && choices.contains(&Some(true)) && !choices.contains(&Some(false)))
+    }
+
+    /// Whether it says `warn`; `None` where nothing is said.
+    fn on_flagged(&mut self, fields: &Fields, at: &Place, key: &str, pins: bool) -> Option<bool> {
+        let node = field(fields, key)?;
+        let place = at.key(key);
+        if !pins {
+            self.warn(&place, "ignored: it counts beside `\"pinDefinitions\": true` alone");
+        }
+        match node {
+            Node::Text(word) if word == "warn" => Some(true),
+            Node::Text(word) if word == "quarantine" => Some(false),
+            Node::Text(word) => {
+                self.fault(&place, EntryProblem::UnknownOnFlagged { found: shortened(word) });
+                None
+            }
+            node => {
+                self.wrong_type(&place, node, "`quarantine` or `warn`");
+                None
+            }
+        }
     }
 
     /// A boolean; anything else is told and taken as absent.

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The keys of an entry in both documents. The references are known only to be refused.
-pub(super) const ENTRY_KEYS: [&str; 31] = [
+pub(super) const ENTRY_KEYS: [&str; 33] = [
     "transport",
     "url",
     "command",
@@ -44,6 +44,8 @@ pub(super) const ENTRY_KEYS: [&str; 31] = [
     "disabled",
     "pinDefinitions",
     "pin_definitions",
+    "onFlagged",
+    "on_flagged",
     "name",
     "valueRef",
     "clientIdRef",

@@ -75,7 +75,7 @@ fn definition(
     if is_disabled {
         reader.warn(at, "switched off by this file; its row is `disabled`");
     }
-    let pins_definitions = reader.pins_definitions(fields, at);
+    let (pins_definitions, shows_flagged) = reader.pins(fields, at);
     let url_key = ["url", "serverUrl", "httpUrl"]
         .into_iter()
         .find(|key| field(fields, key).is_some())
@@ -84,7 +84,8 @@ fn definition(
     let target = reader.target(fields, at, wanted, url_key)?;
     let server = ServerDefinition::new(alias, target);
     let server = ServerDefinition { timeout, mount_timeout, output, traffic, ..server };
-    Some(ServerDefinition { exposed, gates, is_disabled, pins_definitions, ..server })
+    let server = ServerDefinition { pins_definitions, shows_flagged, ..server };
+    Some(ServerDefinition { exposed, gates, is_disabled, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place, url_key: &str) -> Option<Wanted> {

@@ -43,6 +43,8 @@ pub(super) struct Pins {
     further: FurtherLists,
     /// Somebody will look again.
     is_owed: AtomicBool,
+    /// Something else may be had on some link than callers were told.
+    has_news: AtomicBool,
 }
 
 /// What callers may have of a server.
@@ -62,6 +64,7 @@ impl Pins {
             listing: Arc::default(),
             further: FurtherLists::default(),
             is_owed: AtomicBool::new(false),
+            has_news: AtomicBool::new(false),
         }
     }
 }
@@ -186,6 +189,7 @@ impl Connection {
             file: self.pins.file.clone(),
             listed: listed.clone(),
             told: told.map(std::borrow::Cow::into_owned),
+            shows_flagged: self.definition.shows_flagged,
         };
         decider(shared).await?.look(&said).await
     }
@@ -206,15 +210,19 @@ impl Connection {
 
     async fn look_at_all(&self, shared: &Shared, turn: Option<&Turn>) -> Result<(), LookError> {
         for list in self.pins.further.all() {
-            list.look(turn).await?;
+            if list.look(turn).await? {
+                self.pins.has_news.store(true, Ordering::Release);
+            }
         }
         let Some(before) = self.found().pinned.clone() else { return Ok(()) };
         let held = self.look(shared, &before.listed, Some(&before.facts)).await?;
+        let has_news = self.pins.has_news.swap(false, Ordering::AcqRel);
+        let is_other = has_news || held != before.held;
         let said = PinnedSaid {
             listed: before.listed.clone(),
             facts: before.facts.clone(),
             held,
-            decided: before.decided + 1,
+            decided: before.decided + u64::from(is_other),
         };
         let seen = self.seen_of(Arc::new(said));
         self.update(shared, |found| self.listed(found, seen));

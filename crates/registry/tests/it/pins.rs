@@ -136,6 +136,10 @@ async fn s23_a_decision_holds_on_every_link() {
     assert!(!has(&now, "echo") && further.seen().tool("echo").is_none());
     assert!(has(&now, "greet") && further.seen().tool("greet").is_some());
     assert!(decided(&now) > before);
+    assert!(further.held().has(&Alias::new("docs").unwrap(), Listed::Tool, "echo"));
+    // Where a look changes nothing nobody is told of a change.
+    registry.look_again(&Alias::new("docs").unwrap()).await.unwrap();
+    assert_eq!(decided(&registry.snapshot()), decided(&now));
     // What cannot be looked at any more is told to whoever decides.
     deciding.fails(true);
     let failed = registry.look_again(&Alias::new("docs").unwrap()).await;
@@ -158,13 +162,15 @@ async fn s23_a_server_that_does_not_answer_holds_no_decision_up() {
         ..RegistryOptions::new(identity(), BaseEnvironment::from_process())
     });
     let registry = registry.unwrap();
-    registry.set_pins(Deciding::failing(false));
+    let deciding = Deciding::failing(false);
+    registry.set_pins(deciding.clone());
     registry.apply(vec![Declared::from(Entry::Server(definition))]).unwrap();
     let ready = until(&registry, Snapshot::is_settled).await;
     let row = ready.get("docs").unwrap();
     assert_eq!(row.state, ServerState::Ready, "{:?}", row.error);
     let decided = |now: &Snapshot| now.get("docs").unwrap().pinned.as_ref().unwrap().decided();
     let before = decided(&ready);
+    deciding.holds("echo");
     let alias = Alias::new("docs").unwrap();
     tokio::select! {
         biased;
@@ -173,6 +179,50 @@ async fn s23_a_server_that_does_not_answer_holds_no_decision_up() {
     }
     assert!(decided(&registry.snapshot()) > before);
     registry.close().await;
+}
+
+/// An entry of a document whose servers stand in `member`, with these further keys.
+fn entry(member: &str, keys: &str) -> (Entry, Vec<String>) {
+    let entry = format!(r#"{{"transport":"http","url":"http://a.example/mcp",{keys}}}"#);
+    let text = format!(r#"{{"{member}":{{"docs":{entry}}}}}"#);
+    let place = Path::new("/a/mcp.json");
+    let context = LoadContext { file: place, workspace_root: place, env: &|_name| None };
+    let mut read = config::parse(text.as_bytes(), &context).unwrap();
+    let told = read.warnings.iter().map(|warning| format!("{}: {}", warning.path, warning.message));
+    (read.entries.remove(0), told.collect())
+}
+
+/// S22: what becomes of what is flagged is said in the words of the catalog, in documents of both
+/// kinds; two that differ are taken for the safer one, and what is wrong is a fault.
+#[test]
+fn s22_an_entry_says_what_becomes_of_what_is_flagged() {
+    let pinned = r#""pinDefinitions":true"#;
+    for member in ["servers", "mcpServers"] {
+        for (keys, shows) in [
+            (r#""onFlagged":"warn""#, true),
+            (r#""on_flagged":"warn""#, true),
+            (r#""onFlagged":"quarantine""#, false),
+            (r#""onFlagged":"warn","on_flagged":"quarantine""#, false),
+            (r#""disabled":false"#, false),
+        ] {
+            let (read, told) = entry(member, &format!("{pinned},{keys}"));
+            let Entry::Server(read) = read else { panic!("{member} {keys}") };
+            assert_eq!((read.shows_flagged, read.pins_definitions), (shows, true), "{keys}");
+            assert!(told.is_empty(), "{told:?}");
+        }
+        for wrong in [r#""onFlagged":"ignore""#, r#""on_flagged":true"#] {
+            let (Entry::Fault(fault), _) = entry(member, &format!("{pinned},{wrong}")) else {
+                panic!("{member} {wrong}")
+            };
+            let message = &fault.error.message;
+            assert!(message.contains("lagged`: ") && message.contains("`warn`"), "{message}");
+        }
+        // Without a pin there is nothing to be held back.
+        let (read, told) = entry(member, r#""onFlagged":"warn""#);
+        let Entry::Server(read) = read else { panic!("{member}") };
+        assert!(!read.shows_flagged);
+        assert!(told.len() == 1 && told[0].contains("pinDefinitions"), "{told:?}");
+    }
 }
 
 /// S23: where nobody keeps definitions the entry is a fault that says what to do, and so is a value
@@ -186,14 +236,8 @@ async fn s23_a_setting_that_nobody_keeps_is_a_fault() {
     for word in ["`pinDefinitions`", "narthex up"] {
         assert!(error.message.contains(word), "{error}");
     }
-    let read = |key: &str, value: &str, member: &str| {
-        let entry =
-            format!(r#"{{"transport":"http","url":"http://a.example/mcp","{key}":{value}}}"#);
-        let text = format!(r#"{{"{member}":{{"docs":{entry}}}}}"#);
-        let place = Path::new("/a/mcp.json");
-        let context = LoadContext { file: place, workspace_root: place, env: &|_name| None };
-        config::parse(text.as_bytes(), &context).unwrap().entries.remove(0)
-    };
+    let read =
+        |key: &str, value: &str, member: &str| entry(member, &format!(r#""{key}":{value}"#)).0;
     for member in ["servers", "mcpServers"] {
         for (key, value, pins) in [
             ("pinDefinitions", "true", true),

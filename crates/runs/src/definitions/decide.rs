@@ -121,10 +121,8 @@ impl Runs {
             let noted = control.note(event.with("digests", digests.clone())).await?;
             let store = control.catalog_store(&workspace).await?;
             let definitions = store.definitions(server.of());
-            let decided = match verdict {
-                DefinitionVerdict::Accept => definitions.accept(&digests, &by.id).await,
-                DefinitionVerdict::Reject => definitions.reject(&digests, &by.id).await,
-            };
+            let is_accepted = verdict == DefinitionVerdict::Accept;
+            let decided = definitions.decide(is_accepted, &digests, &by.id).await;
             if !decided.map_err(ControlError::Store)? {
                 let text = "somebody has decided on one of them at the same time";
                 let fault = FieldError::invalid("digests", text, "look at them again");

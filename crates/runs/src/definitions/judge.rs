@@ -174,12 +174,13 @@ pub(super) fn judge(
     let names = Names::new(names);
     let judged = |seen: &Seen| {
         let change = changes.get(&(seen.kind, seen.name.as_str()));
-        // Resources come and go, and many are described alike.
+        // Resources come and go, and many are described alike: one in the place of another is a new
+        // one. Of those that nobody is to have the text alone says enough.
         let is_named_anew = |change: &&Change| matches!(change, Change::Renamed { .. });
         let is_resource = seen.list == Some(Listed::Resource);
         let change = change.filter(|change| !(is_resource && is_named_anew(change)));
         let has_been = known.names.contains(&(seen.kind.to_owned(), seen.name.clone()));
-        let of_kind = unwanted.get(seen.kind).filter(|_| !is_resource);
+        let of_kind = unwanted.get(seen.kind);
         let unwanted = of_kind.and_then(|of_kind| of_kind.like(seen.definition.as_ref()?));
         let findings = match &seen.definition {
             Some(definition) => as_json(&screen(definition)),
@@ -224,6 +225,37 @@ pub(super) fn judge(
         }
     };
     all.iter().filter(|seen| !is_known(seen)).map(judged).collect()
+}
+
+/// What was taken on trust, and is not to be any more: its digest, its name, and why.
+#[derive(Debug)]
+pub(super) struct Doubted {
+    pub(super) digest: String,
+    pub(super) name: String,
+    pub(super) why: String,
+}
+
+/// Those of a list that are trusted and can be taken for a tool of these others, which were not
+/// known when they were first looked at.
+pub(super) fn doubted(
+    server: &str,
+    all: &[Seen],
+    is_trusted: impl Fn(&Seen) -> bool,
+    others: &Names,
+) -> Vec<Doubted> {
+    let trusted = all.iter().filter(|seen| seen.list == Some(Listed::Tool) && is_trusted(seen));
+    let doubted = trusted.filter_map(|seen| {
+        let like = look_alike(server, seen, others)?;
+        let why = json!({
+            "reason": DefinitionReason::LookAlike.as_str(),
+            "renamed_from": null,
+            "like": like,
+            "findings": seen.definition.as_ref().map(|one| as_json(&screen(one))),
+        });
+        let (digest, name) = (seen.digest.clone(), seen.name.clone());
+        Some(Doubted { digest, name, why: why.to_string() })
+    });
+    doubted.collect()
 }
 
 /// What became of the definitions of each list, by kind and name.

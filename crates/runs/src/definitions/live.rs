@@ -13,7 +13,10 @@ use narthex_registry::{DefinitionPins, Held, HeldNames, LookError, Looking, Said
 use narthex_store::DefinitionsOf;
 use tokio::task::JoinSet;
 
-use super::Of;
+use super::{
+    Of,
+    beside::{Named, NamesDigest, digest, live_tools},
+};
 use crate::{RunError, Runs, Shared};
 
 /// What stands for the file of an entry that is from none.
@@ -62,26 +65,55 @@ impl KeptServer {
 
 /// How far decisions on the definitions of each live server, by place and alias, hold in this
 /// process: the number of the store that was read before everything of the server was looked at.
+/// And beside which names of others that was.
 #[derive(Debug, Default)]
-pub(crate) struct Decided(Mutex<BTreeMap<(String, String), i64>>);
+pub(crate) struct Decided {
+    numbers: LookedAt<i64>,
+    names: LookedAt<NamesDigest>,
+    pub(super) known: Named,
+}
 
-impl Decided {
+/// With what everything of each live server, by place and alias, was looked at.
+#[derive(Debug)]
+struct LookedAt<T>(Mutex<BTreeMap<(String, String), Option<T>>>);
+
+impl<T> Default for LookedAt<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: PartialEq> LookedAt<T> {
     /// Notes what one list of a server was looked at with. Where others of it may have been looked
     /// at with less, what is known stays.
-    fn note_first(&self, place: &str, server: &str, number: i64) {
-        self.known().entry((place.to_owned(), server.to_owned())).or_insert(number);
+    fn note_first(&self, place: &str, server: &str, with: T) {
+        self.known().entry((place.to_owned(), server.to_owned())).or_insert(Some(with));
+    }
+
+    /// Notes what one list of a server was looked at with. Where it was something else than before,
+    /// nothing is known until everything was looked at.
+    fn note_one(&self, place: &str, server: &str, with: T) {
+        let mut known = self.known();
+        match known.get_mut(&(place.to_owned(), server.to_owned())) {
+            Some(before) if before.as_ref() == Some(&with) => {}
+            Some(before) => *before = None,
+            None => drop(known.insert((place.to_owned(), server.to_owned()), Some(with))),
+        }
     }
 
     /// Notes what everything of a server was looked at with.
-    fn note(&self, place: &str, server: &str, number: i64) {
-        self.known().insert((place.to_owned(), server.to_owned()), number);
+    fn note(&self, place: &str, server: &str, with: T) {
+        self.known().insert((place.to_owned(), server.to_owned()), Some(with));
     }
 
-    fn holds(&self, place: &str, server: &str, number: i64) -> bool {
-        self.known().get(&(place.to_owned(), server.to_owned())) == Some(&number)
+    fn holds(&self, place: &str, server: &str, with: &T) -> bool {
+        let known = self.known();
+        known
+            .get(&(place.to_owned(), server.to_owned()))
+            .is_some_and(|it| it.as_ref() == Some(with))
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<(String, String), i64>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<(String, String), Option<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -114,14 +146,11 @@ impl Runs {
         // What was decided by now is what is seen here.
         let decided = self.decided_at(&place).await?;
         let (workspace, run) = (self.control().home(), self.shared.options.local);
-        let of = Of { workspace, run, server, shows_flagged: false };
-        let rows = self.shared.gateway.registry().snapshot();
-        let others = rows.servers.iter().filter(|row| row.alias.as_ref() != Some(alias));
-        let beside = others.flat_map(|row| {
-            let tools = row.inventory.tools.iter();
-            tools.map(|tool| (row.name.clone(), tool.key.to_string()))
-        });
-        let beside: Vec<_> = beside.collect();
+        let of = Of { workspace, run, server, shows_flagged: said.shows_flagged };
+        let catalog = self.shared.decided.known.number();
+        let tools = live_tools(&self.shared.gateway.registry().snapshot(), Some(alias));
+        let named = digest(&tools, catalog);
+        let beside = self.beside_live(alias, tools).await?;
         let looked = self.look_at_one(of, (&said.listed, said.told.clone()), &beside).await?;
         let mut held = Held::default();
         for (list, name) in &looked {
@@ -131,7 +160,8 @@ impl Runs {
             }
         }
         let number = decided.get(alias.as_str()).copied().unwrap_or_default();
-        self.shared.decided.note_first(&place, alias.as_str(), number);
+        self.shared.decided.numbers.note_first(&place, alias.as_str(), number);
+        self.shared.decided.names.note_one(&place, alias.as_str(), named);
         told(alias, &held.names, looked.len());
         Ok(held)
     }
@@ -180,7 +210,7 @@ impl Runs {
     /// Looks at everything of a server, after this number was read.
     async fn look_again(&self, place: &str, alias: &Alias, number: i64) -> Result<(), LookError> {
         self.shared.gateway.registry().look_again(alias).await?;
-        self.shared.decided.note(place, alias.as_str(), number);
+        self.shared.decided.numbers.note(place, alias.as_str(), number);
         Ok(())
     }
 
@@ -189,7 +219,7 @@ impl Runs {
     }
 
     /// Lets hold what was decided at other daemons on the store, for as long as it is polled.
-    pub(crate) async fn follow_decisions(&self) {
+    async fn follow_decisions(&self) {
         let mut ticks = tokio::time::interval(POLL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -213,7 +243,7 @@ impl Runs {
                 let (Some(alias), Some(number)) = (&row.alias, decided.get(&row.name)) else {
                     continue;
                 };
-                if self.shared.decided.holds(&place_of, alias.as_str(), *number) {
+                if self.shared.decided.numbers.holds(&place_of, alias.as_str(), number) {
                     continue;
                 }
                 let (runs, place, alias) = (self.clone(), place_of.clone(), alias.clone());
@@ -231,6 +261,63 @@ impl Runs {
             }
         }
         Ok(())
+    }
+}
+
+impl Runs {
+    /// Lets hold what was decided elsewhere, and what other servers list, for as long as it is
+    /// polled.
+    pub(crate) async fn follow_live(&self) {
+        tokio::join!(self.follow_decisions(), self.follow_names());
+    }
+
+    /// Has what was taken on trust of live servers looked at again whenever other servers have
+    /// names that it was not held against, for as long as it is polled.
+    async fn follow_names(&self) {
+        let mut changes = self.shared.gateway.registry().changes();
+        let mut catalog = self.shared.decided.known.subscribe();
+        loop {
+            changes.borrow_and_update();
+            catalog.borrow_and_update();
+            self.follow_names_once().await;
+            let is_over = tokio::select! {
+                changed = changes.changed() => changed.is_err(),
+                changed = catalog.changed() => changed.is_err(),
+            };
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    async fn follow_names_once(&self) {
+        let registry = self.shared.gateway.registry();
+        // Before the rows: what comes meanwhile is looked at again.
+        let catalog = self.shared.decided.known.number();
+        let rows = registry.snapshot();
+        let mut looking = JoinSet::new();
+        for row in rows.servers.iter().filter(|row| row.pinned.is_some() && !row.is_overridden) {
+            let Some(alias) = row.alias.clone() else { continue };
+            let named = digest(&live_tools(&rows, Some(&alias)), catalog);
+            let place = place(row.file.as_deref());
+            if self.shared.decided.names.holds(&place, alias.as_str(), &named) {
+                continue;
+            }
+            let runs = self.clone();
+            // Side by side: one that takes its time holds up no other.
+            looking.spawn(async move {
+                // What fails is tried again there.
+                let looked = runs.shared.gateway.registry().look_again(&alias).await;
+                looked.map(|()| runs.shared.decided.names.note(&place, alias.as_str(), named))
+            });
+        }
+        while let Some(looked) = looking.join_next().await {
+            match looked {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!("names are not looked at yet: {error}"),
+                Err(error) => tracing::error!(%error, "names of servers were not looked at"),
+            }
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::{ms, now_ms, optional_time, time};
 use crate::{
     StatementError,
     database::{Database, Step},
-    statement::{Row, Statement, Value},
+    statement::{Row, Value},
 };
 
 /// After how long it is written down again that a definition is still there.
@@ -195,8 +195,8 @@ impl<'a> Definitions<'a> {
         rows.first().map(found).transpose()
     }
 
-    /// The tools that callers have of the other servers of the workspace, or of the same place,
-    /// each with its server.
+    /// The tools of the other servers of the workspace, or of the same place, each with its server:
+    /// what a human has rejected is none of them.
     ///
     /// # Errors
     /// When the statement fails.
@@ -269,30 +269,31 @@ impl<'a> Definitions<'a> {
         self.database.write_each(self.of.statements().seen, &all).await
     }
 
-    /// Lets runs have these from now on, all of them or none. `false`, and nothing happens, if one
-    /// is not there or they have it.
+    /// Lets nobody have these any more before a human has looked at them, each for the reason that
+    /// stands beside its digest. Nothing happens to those that a human has decided on.
     ///
     /// # Errors
     /// When a statement fails.
-    pub async fn accept(&self, digests: &[&str], by: &str) -> Result<bool, StatementError> {
-        self.decide(self.of.statements().accept, digests, by).await
+    pub async fn doubt(&self, doubted: &[(String, String)]) -> Result<(), StatementError> {
+        let [owner, server] = self.of.place();
+        let values = |(one, why)| vec![owner, server, Value::Text(one), Value::Text(why)];
+        let all: Vec<_> = doubted.iter().map(|(one, why)| values((&**one, &**why))).collect();
+        self.database.write_each(self.of.statements().doubt, &all).await
     }
 
-    /// Lets no run have these from now on, all of them or none. `false`, and nothing happens, if
-    /// one is not there or was rejected.
+    /// Lets runs have these from now on, or lets none, all of them or none. `false`, and nothing
+    /// happens, if one is not there or that is so of it already.
     ///
     /// # Errors
     /// When a statement fails.
-    pub async fn reject(&self, digests: &[&str], by: &str) -> Result<bool, StatementError> {
-        self.decide(self.of.statements().reject, digests, by).await
-    }
-
-    async fn decide(
+    pub async fn decide(
         &self,
-        statement: Statement,
+        is_accepted: bool,
         digests: &[&str],
         by: &str,
     ) -> Result<bool, StatementError> {
+        let Statements { accept, reject, .. } = *self.of.statements();
+        let statement = if is_accepted { accept } else { reject };
         let now = now_ms();
         let mut steps = Vec::new();
         for digest in digests {
@@ -327,7 +328,7 @@ fn head(row: &Row) -> Result<DefinitionHead, StatementError> {
 }
 
 /// A number of each live server of a place that is another one whenever somebody has decided on its
-/// definitions, whatever their clock says; 0 if nobody has.
+/// definitions, whatever their clock says, or one of them waits for that.
 pub(crate) async fn live_decided(
     database: &Database,
     place: &str,

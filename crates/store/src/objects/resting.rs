@@ -25,8 +25,9 @@ const OWE: Statement = Statement {
           ON CONFLICT (workspace, session) DO NOTHING",
 };
 /// The same, and unless a child of it goes on, whose end will be told. That does not count where
-/// a session has told it something since its run `$3` began, and nobody was given that: nothing
-/// was owed for it then, as the run could have heard it.
+/// a session has told it something since its run `$3` began, or a child has ended, and nobody was
+/// given that: nothing was owed for it then, as the run could have heard it. `$6` has the children
+/// whose ends it was given.
 const OWE_ALONE: Statement = Statement {
     name: "resting_sessions.owe_alone",
     sql: "INSERT INTO resting_sessions (workspace, session, run, sealed, due_at, tries) \
@@ -45,7 +46,11 @@ const OWE_ALONE: Statement = Statement {
           WHERE unread_messages.workspace = $1 AND unread_messages.session = $2 \
           AND given = 0 AND sender <> '' AND (expires_at = 0 OR expires_at > $5) \
           AND happened_at >= (SELECT runs.created_at FROM runs \
-          WHERE runs.workspace = $1 AND runs.id = $3))) \
+          WHERE runs.workspace = $1 AND runs.id = $3)) \
+          OR EXISTS (SELECT 1 FROM runs own JOIN runs one ON one.workspace = own.workspace \
+          AND one.session = own.session JOIN sessions child ON child.workspace = one.workspace \
+          AND child.parent = one.id AND child.ended_at >= own.created_at \
+          WHERE own.workspace = $1 AND own.id = $3 AND $6 NOT LIKE '%' || child.id || '%')) \
           ON CONFLICT (workspace, session) DO NOTHING",
 };
 const DUE: Statement = Statement {
@@ -188,11 +193,18 @@ pub(super) struct RestTexts<'r> {
     rest: &'r NewRest,
     session: String,
     run: String,
+    given: String,
 }
 
 impl<'r> RestTexts<'r> {
     pub(super) fn new(rest: &'r NewRest) -> Self {
-        Self { rest, session: rest.session.to_text(), run: rest.run.to_text() }
+        Self::after((rest, &[]))
+    }
+
+    /// Where the run was given the ends of these children.
+    pub(super) fn after((rest, given): (&'r NewRest, &[SessionId])) -> Self {
+        let given = given.iter().map(|id| id.to_text()).collect();
+        Self { rest, session: rest.session.to_text(), run: rest.run.to_text(), given }
     }
 
     fn values(&self) -> Vec<Value<'_>> {
@@ -210,10 +222,10 @@ impl<'r> RestTexts<'r> {
     }
 
     /// The step that notes it, unless a run or a child of the session goes on; children do not
-    /// count where something was told that nobody was given.
+    /// count where something was told, or one has ended, that nobody was given.
     pub(super) fn step_if_alone(&self) -> Step<'_> {
         let mut values = self.values();
-        values.push(Value::Integer(now_ms()));
+        values.extend([Value::Integer(now_ms()), Value::Text(&self.given)]);
         Step::new(OWE_ALONE, values)
     }
 }

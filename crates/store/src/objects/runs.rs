@@ -287,7 +287,7 @@ impl<'a> RunRows<'a> {
 
     /// The same, and notes at that moment that its session is to go on, unless a run or a child of
     /// it does. Children do not count where a session has told it something since this run began,
-    /// and nobody was given that.
+    /// or one of them has ended that is not among these, and nobody was given that.
     ///
     /// # Errors
     /// When the statement fails.
@@ -296,7 +296,7 @@ impl<'a> RunRows<'a> {
         workspace: &WorkspaceId,
         id: RunId,
         how: RunEnd,
-        owed: Option<&NewRest>,
+        owed: Option<(&NewRest, &[SessionId])>,
     ) -> Result<bool, StatementError> {
         let id = id.to_text();
         let values = vec![
@@ -306,7 +306,7 @@ impl<'a> RunRows<'a> {
             Value::Text(how.as_str()),
         ];
         let granted = grants::end_of_run(values[0], values[1]);
-        let owed = owed.map(RestTexts::new);
+        let owed = owed.map(RestTexts::after);
         let mut steps = vec![Step::must_change(END, values)];
         steps.extend(granted);
         steps.extend(owed.as_ref().map(RestTexts::step_if_alone));

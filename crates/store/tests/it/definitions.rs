@@ -99,7 +99,8 @@ async fn d10_definitions_are_decided_together_and_go_with_their_server() {
         let all = async |whose: &WorkspaceId| {
             states(store.definitions(of(whose, &docs)).heads().await.unwrap())
         };
-        let accept = async |digests: &[&str]| definitions.accept(digests, "ada").await.unwrap();
+        let accept =
+            async |digests: &[&str]| definitions.decide(true, digests, "ada").await.unwrap();
         assert!(!accept(&["b", "x"]).await && !accept(&["b", "a"]).await);
         let before = [("a", "pinned"), ("b", "quarantined"), ("c", "quarantined")];
         assert_eq!(all(&here).await, told(&before));
@@ -107,7 +108,7 @@ async fn d10_definitions_are_decided_together_and_go_with_their_server() {
         let texts = definitions.texts().await.unwrap();
         let texts: Vec<_> = texts.iter().map(|one| one.text.as_str()).collect();
         assert_eq!(texts, ["text b", "text a"], "what was decided on last comes first");
-        assert!(definitions.reject(&["a", "c"], "ada").await.unwrap());
+        assert!(definitions.decide(false, &["a", "c"], "ada").await.unwrap());
         assert_eq!(
             all(&here).await,
             told(&[("a", "rejected"), ("b", "accepted"), ("c", "rejected")])
@@ -152,9 +153,10 @@ async fn d10_definitions_of_live_servers_are_those_of_their_place() {
         }
         assert_eq!(beside.other_tools().await.unwrap(), [("docs".to_owned(), "one".to_owned())]);
         let decided = async |place: &str| store.live_decided(place).await.unwrap();
-        assert_eq!(decided("/a/mcp.json").await.get("docs"), Some(&0));
-        assert!(live.accept(&["b"], "ada").await.unwrap());
-        assert!(live.reject(&["a"], "ada").await.unwrap());
+        let waits = decided("/a/mcp.json").await["docs"];
+        assert!(waits > 0 && decided("/b/mcp.json").await["docs"] == 0);
+        assert!(live.decide(true, &["b"], "ada").await.unwrap());
+        assert!(live.decide(false, &["a"], "ada").await.unwrap());
         assert_eq!(
             states(live.heads().await.unwrap()),
             told(&[("a", "rejected"), ("b", "accepted")])
@@ -179,7 +181,7 @@ async fn s23_a_name_that_was_held_back_is_not_pinned() {
                 |digest, name| NewDefinition { is_quarantined: true, ..definition(digest, name) };
             let new = [definition("a", "one"), waiting("b", "two"), definition("e", "three")];
             definitions.add(run(1), &new).await.unwrap();
-            assert!(definitions.reject(&["a"], "ada").await.unwrap());
+            assert!(definitions.decide(false, &["a"], "ada").await.unwrap());
             let new = [definition("c", "one"), definition("d", "two"), definition("f", "four")];
             let heads = definitions.add(run(2), &new).await.unwrap();
             let expected = [
@@ -210,7 +212,7 @@ async fn s23_no_server_fills_the_store() {
             |digest: &str| NewDefinition { is_quarantined: true, ..definition(digest, "one") };
         let beside = NewDefinition { kind: "prompt", ..waiting("prompt") };
         definitions.add(run(1), &[waiting("old"), beside]).await.unwrap();
-        assert!(definitions.reject(&["old"], "ada").await.unwrap());
+        assert!(definitions.decide(false, &["old"], "ada").await.unwrap());
         for number in 0..30 {
             definitions.add(run(1), &[waiting(&format!("d{number:02}"))]).await.unwrap();
         }
@@ -238,9 +240,9 @@ async fn d10_each_decision_moves_the_number_of_its_server() {
         };
         assert!(!moved(&mut before).await);
         for digest in ["a", "b"] {
-            assert!(live.reject(&[digest], "ada").await.unwrap());
+            assert!(live.decide(false, &[digest], "ada").await.unwrap());
             assert!(moved(&mut before).await, "{digest}");
-            assert!(live.accept(&[digest], "ada").await.unwrap());
+            assert!(live.decide(true, &[digest], "ada").await.unwrap());
             assert!(moved(&mut before).await, "{digest}");
         }
     }

@@ -1,7 +1,10 @@
 //! Sessions that are to go on by themselves, and runs that executors carry out: what several
 //! daemons on a store do at once.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
 use narthex_model::{ExecutorName, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{
@@ -84,12 +87,16 @@ impl Dice {
 }
 
 /// An orchestrator's session, and what should be so of it.
+#[derive(Default)]
 struct Model {
     here: WorkspaceId,
     next: u16,
     /// The runs of it that live.
     living: Vec<u16>,
     children: Vec<u16>,
+    /// Those that have ended, and of them those that each run knew of when it began.
+    ended: Vec<SessionId>,
+    known: BTreeMap<u16, Vec<SessionId>>,
     is_owed: bool,
 }
 
@@ -145,6 +152,7 @@ impl Model {
             1 if !self.children.is_empty() => {
                 let at = usize::try_from(dice.below(self.children.len() as u64)).unwrap();
                 let child = session(self.children.swap_remove(at));
+                self.ended.push(child);
                 let (rest, how) = (self.rest(), RunEnd::Ended);
                 let sessions = store.sessions();
                 assert!(sessions.end_owing(&self.here, child, how, Some(&rest)).await.unwrap());
@@ -153,11 +161,17 @@ impl Model {
             }
             2 if !self.living.is_empty() => {
                 let number = self.living.pop().unwrap();
-                let (rest, how) = (self.rest(), RunEnd::Ended);
+                let (rest, how) = (NewRest { run: run(number), ..self.rest() }, RunEnd::Ended);
+                // Now and then it was told of the last one, too.
+                let mut given = self.known.remove(&number).unwrap_or_default();
+                if dice.below(2) == 0 {
+                    given.clone_from(&self.ended);
+                }
+                let owing = Some((&rest, &*given));
                 let runs = store.runs();
-                let ended = runs.end_owing(&self.here, run(number), how, Some(&rest)).await;
+                let ended = runs.end_owing(&self.here, run(number), how, owing).await;
                 assert!(ended.unwrap());
-                if self.children.is_empty() {
+                if self.children.is_empty() || given.len() < self.ended.len() {
                     self.happened();
                 }
             }
@@ -173,10 +187,15 @@ impl Model {
                 let number = self.number();
                 let new = new(&self.here, number, 1);
                 assert!(store.runs().create(new, None).await.unwrap().is_some());
-                self.living.push(number);
+                self.begins(number);
                 self.is_owed = false;
             }
         }
+    }
+
+    fn begins(&mut self, number: u16) {
+        self.living.push(number);
+        self.known.insert(number, self.ended.clone());
     }
 
     async fn goes_on(&mut self, store: &Store) {
@@ -192,7 +211,7 @@ impl Model {
                 assert_eq!(row.is_some(), taken);
                 if let Some(row) = row {
                     assert_eq!((row.id, row.session), (run(number), session(1)));
-                    self.living.push(number);
+                    self.begins(number);
                     begun += 1;
                 }
             }
@@ -213,8 +232,8 @@ async fn o80_nothing_that_a_session_is_owed_is_lost_or_done_twice() {
             assert!(
                 store.runs().create(new(&here, 1, 1), Some(&row(&here, 1, None))).await.is_ok()
             );
-            let (living, children) = (vec![1], Vec::new());
-            let mut model = Model { here: here.clone(), next: 1, living, children, is_owed: false };
+            let mut model = Model { here: here.clone(), next: 1, ..Model::default() };
+            model.begins(1);
             for _ in 0..100 {
                 model.step(&store, &mut dice).await;
                 let owed = model.due(&store).await.len();
@@ -262,11 +281,56 @@ async fn o80_what_the_last_run_was_not_given_is_owed() {
                 store.inboxes().give(&of, Some(seq), at).await.unwrap();
             }
             assert!(store.resting().due(now, 9).await.unwrap().is_empty(), "a run hears it");
+            let owed = owed.map(|owed| (owed, &[][..]));
             let ended = store.runs().end_owing(&here, run(1), RunEnd::Ended, owed).await;
             assert!(ended.unwrap());
             let due = store.resting().due(now, 9).await.unwrap().len();
             assert_eq!(due, usize::from(is_owed), "case {number}");
         }
+    }
+}
+
+/// An orchestrator's session with its run 1, and its children 2 and 3, which go on.
+async fn orchestrator(store: &Store, here: &WorkspaceId) {
+    store.runs().create(new(here, 1, 1), Some(&row(here, 1, None))).await.unwrap();
+    for number in [2, 3] {
+        let begun = NewRun { parent: Some(run(1)), ..new(here, number, number) };
+        let child = row(here, number, Some(run(1)));
+        assert!(store.runs().create(begun, Some(&child)).await.unwrap().is_some());
+    }
+}
+
+/// Waits until the clock has gone on.
+fn is_later_than(at: SystemTime) {
+    while SystemTime::now() <= at + Duration::from_millis(1) {}
+}
+
+/// O80, X-E88: the end of a child that nobody was told of is owed, though another child goes on,
+/// and one that the run knew of, or that was before it, is not.
+#[tokio::test]
+async fn x_e88_an_end_that_the_last_run_was_not_given_is_owed() {
+    let cases = [(false, false, true), (true, false, false), (false, true, false)];
+    for (place, (is_given, is_before, is_owed)) in
+        cases.into_iter().flat_map(|case| Place::both().map(move |place| (place, case)))
+    {
+        let (store, here) = (place.open().await, id("default"));
+        orchestrator(&store, &here).await;
+        assert!(store.sessions().end(&here, session(2), RunEnd::Failed).await.unwrap());
+        let mut last = 1;
+        if is_before {
+            assert!(store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap());
+            let ended = store.sessions().find(&here, session(2)).await.unwrap().unwrap();
+            is_later_than(ended.ended_at.unwrap());
+            last = 4;
+            assert!(store.runs().create(new(&here, last, 1), None).await.unwrap().is_some());
+        }
+        let (workspace, sealed) = (here.clone(), "sealed".to_owned());
+        let rest = NewRest { workspace, session: session(1), run: run(last), sealed };
+        let given = if is_given { vec![session(3), session(2)] } else { vec![session(3)] };
+        let owing = Some((&rest, &*given));
+        assert!(store.runs().end_owing(&here, run(last), RunEnd::Ended, owing).await.unwrap());
+        let due = store.resting().due(SystemTime::now(), 9).await.unwrap().len();
+        assert_eq!(due, usize::from(is_owed), "{is_given} {is_before}");
     }
 }
 

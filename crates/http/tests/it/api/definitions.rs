@@ -223,3 +223,52 @@ async fn x_m58_no_service_decides_on_definitions() {
         refused.problem(StatusCode::FORBIDDEN, "denied");
     }
 }
+
+/// S23, D10: two daemons on one store that read the same file have the same pins of a live server,
+/// and each lets hold what was decided at the other.
+#[tokio::test]
+async fn s23_daemons_follow_each_others_decisions_on_live_servers() {
+    let server = Running::http(Options::default()).await.unwrap();
+    server.fixture.redefine("tools/list", "echo", &[echo("Returns the message")]);
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("mcp.json");
+    let entry = json!({ "transport": "http", "url": server.url, "pinDefinitions": true });
+    fs_err::write(&file, json!({ "servers": { "live": entry } }).to_string()).unwrap();
+    let daemon = async || {
+        let store = Store::open(&place.path().join("store.db")).await.unwrap();
+        Api::with_file(&file, store, &place.path().join("master.key")).await
+    };
+    let apis = [daemon().await, daemon().await];
+    let has = |api: &Api| api.row("live").inventory.tool("echo").is_some();
+    let becomes = async |api: &Api, is_there: bool| {
+        let registry = api.control.registry();
+        let is_so = |_: &narthex_registry::Snapshot| has(api) == is_there;
+        registry.wait_until(SOON, is_so).await;
+        assert_eq!(has(api), is_there);
+    };
+    let definitions = format!("{HOME}/mcp-servers/live/definitions");
+    let named = async |state: &str| {
+        let page = apis[0].get(&format!("{definitions}?source=live&state={state}&limit=100")).await;
+        let items = page["items"].as_array().unwrap().iter();
+        let echoes = items.filter(|item| item["name"] == "echo");
+        echoes.map(|item| item["digest"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let decides = async |api: &Api, verb: &str, digest: &str| {
+        let body = json!({ "digests": [digest] }).to_string();
+        let path = format!("{definitions}/{verb}?source=live");
+        api.send("POST", &path, body).await.succeeded();
+    };
+    becomes(&apis[0], true).await;
+    becomes(&apis[1], true).await;
+    assert_eq!(named("pinned").await.len(), 1, "one text is pinned, for both");
+    server.fixture.redefine("tools/list", "echo", &[echo("Returns it, and more")]);
+    becomes(&apis[0], false).await;
+    becomes(&apis[1], false).await;
+    let [changed] = &named("quarantined").await[..] else { panic!("it waits once") };
+    decides(&apis[0], "accept", changed).await;
+    assert!(has(&apis[0]), "at once where it was decided");
+    becomes(&apis[1], true).await;
+    decides(&apis[1], "reject", changed).await;
+    assert!(!has(&apis[1]));
+    becomes(&apis[0], false).await;
+}

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::StatusCode;
 use narthex_control::By;
 use narthex_model::{RunId, WorkspaceId};
-use narthex_runs::Creator;
+use narthex_runs::{Creator, Outcome};
 use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -221,6 +221,49 @@ async fn o80_a_parent_goes_on_by_itself() {
     let (_, claim) = claimed(&api, &text(&run, "run_id")).await;
     let prompt = text(&claim, "prompt");
     assert!(prompt.contains(&child.session) && prompt.contains("ended"), "{prompt}");
+}
+
+/// O80, X-E88: an orchestrator whose run is over while one child goes on, and another has ended
+/// meanwhile, goes on for that one, once, and is told so; where it knew of the end it rests.
+#[tokio::test]
+async fn x_e88_an_end_that_no_run_was_given_is_made_up_for() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    for is_given in [true, false] {
+        let lead = lead(&api).await;
+        let begun = start(&lead, "boss").await;
+        let (boss, claim) = claimed(&api, &text(&begun["session"], "run_id")).await;
+        let child = start(&boss, "reader").await;
+        start(&boss, "reader").await;
+        let child = text(&child["session"], "id");
+        end(&api, &format!("{HERE}/sessions/{child}")).await;
+        if is_given {
+            let seen = boss.called("read_child_output", json!({ "child_session_id": child })).await;
+            assert_eq!(seen["child"]["status"], "ended", "{seen}");
+        }
+        let row = store.runs().find(run_id(&claim["run"])).await.unwrap().unwrap();
+        api.runs.executed(&row, Outcome::Completed).await.unwrap();
+        if is_given {
+            let later = in_minutes(600);
+            assert!(store.resting().due(later, 9).await.unwrap().is_empty(), "it is told twice");
+            let path = format!("{HERE}/runs?status=pending&session={}", boss.session);
+            assert_eq!(api.get(&path).await["items"], json!([]));
+            continue;
+        }
+        let run = waiting(&api, &boss.session).await;
+        let (boss, claim) = claimed(&api, &text(&run, "run_id")).await;
+        let prompt = text(&claim, "prompt");
+        assert!(prompt.contains("have ended") && prompt.contains("others may go on"), "{prompt}");
+        assert_eq!(wakes(&boss, "state_change").await[0]["child_session_id"], child);
+        // It has heard of that now, and rests until the other one ends.
+        let row = store.runs().find(run_id(&claim["run"])).await.unwrap().unwrap();
+        api.runs.executed(&row, Outcome::Completed).await.unwrap();
+        assert!(store.resting().due(in_minutes(600), 9).await.unwrap().is_empty());
+    }
+}
+
+fn run_id(of: &Value) -> RunId {
+    RunId::parse(&text(of, "run_id")).unwrap()
 }
 
 /// What the platform has told a session, of a kind.

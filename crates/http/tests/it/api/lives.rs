@@ -1,12 +1,26 @@
 //! Sessions and runs over failures, second daemons on a store, and the end of their time.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
 
 use http::{Method, StatusCode};
+use narthex_control::SecretRows;
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunToken;
-use narthex_model::{ExecutorName, Role, RunId, SessionId, WorkspaceId};
-use narthex_store::Store;
+use narthex_model::{
+    ErrorKind, ExecutorName, Role, RunId, SecretName, SecretReference, SecretSummary, SessionId,
+    WorkspaceId,
+};
+use narthex_store::{NewRun, SessionRow, Store};
+use narthex_vault::{
+    Backend, Doing, KeyFile, Opened, Put, Rotation, RowsError, SealedBackend, Stored, Vault,
+    Voucher,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -70,6 +84,126 @@ async fn o80_what_a_session_is_owed_outlives_a_failure() {
     let items = api.get(&format!("{HERE}/runs?status=pending&session={}", boss.session)).await;
     let (_, claim) = claimed(&api, &text(&items["items"][0], "run_id")).await;
     assert!(text(&claim, "prompt").contains(&text(&child["session"], "id")), "{claim}");
+}
+
+/// Secrets that cannot be opened while the test says so.
+#[derive(Debug)]
+struct Failing {
+    secrets: SealedBackend,
+    fails: AtomicBool,
+}
+
+impl Backend for Failing {
+    fn list<'a>(&'a self, workspace: &'a WorkspaceId) -> Doing<'a, Vec<SecretSummary>> {
+        self.secrets.list(workspace)
+    }
+
+    fn put<'a>(&'a self, put: Put<'a>) -> Doing<'a, Stored> {
+        self.secrets.put(put)
+    }
+
+    fn open<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        reference: &'a SecretReference,
+    ) -> Doing<'a, Opened> {
+        if self.fails.load(Ordering::SeqCst) {
+            let away = RowsError { kind: ErrorKind::Unavailable, source: "it is away".into() };
+            return Box::pin(async { Err(away.into()) });
+        }
+        self.secrets.open(workspace, reference)
+    }
+
+    fn clear<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        name: &'a SecretName,
+        by: &'a str,
+    ) -> Doing<'a, ()> {
+        self.secrets.clear(workspace, name, by)
+    }
+
+    fn rotate_key(&self) -> Doing<'_, Rotation> {
+        self.secrets.rotate_key()
+    }
+
+    fn vouch<'a>(&'a self, text: &'a str) -> Doing<'a, Voucher> {
+        self.secrets.vouch(text)
+    }
+
+    fn vouches<'a>(&'a self, text: &'a str, voucher: &'a Voucher) -> Doing<'a, Option<bool>> {
+        self.secrets.vouches(text, voucher)
+    }
+}
+
+/// A child of a run whose parameters do not open.
+async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
+    let (workspace, id) = (WorkspaceId::default(), SessionId::new([9; 6]));
+    let session = SessionRow {
+        workspace: workspace.clone(),
+        id,
+        agent: "reader".to_owned(),
+        parent: Some(parent),
+        depth: 2,
+        sealed: "1.AAAA".to_owned(),
+        created_at: SystemTime::now(),
+        created_by: "admin".to_owned(),
+        ended_at: None,
+    };
+    let run = NewRun {
+        id: RunId::new([9; 6]),
+        workspace: &workspace,
+        session: id,
+        agent: "reader",
+        parent: Some(parent),
+        agent_env: &[],
+        token: "hash",
+        sealed: "1.AAAA",
+        created_by: "admin",
+        expires_at: in_minutes(60),
+        has_sockets: false,
+        driver: None,
+        awaited: None,
+        spawned: None,
+        is_owed: false,
+        suspended_at: None,
+    };
+    assert!(store.runs().create(run, Some(&session)).await.unwrap().is_some());
+    id
+}
+
+/// O80: where it cannot be found out what a session is owed for the end of a child, nothing ends,
+/// and whoever tries again ends it with the debt; what can never be opened keeps nobody from it.
+#[tokio::test]
+async fn o80_an_end_fails_with_what_is_owed_for_it() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let begun = start(&lead, "boss").await;
+    let (boss, claim) = claimed(&api, &text(&begun["session"], "run_id")).await;
+    let child = text(&start(&boss, "reader").await["session"], "id");
+    let damaged = has_damaged_child(&store, run_id(&claim["run"])).await;
+    end(&api, &format!("{HERE}/runs/{}", text(&claim["run"], "run_id"))).await;
+    let owed = async || store.resting().due(in_minutes(600), 9).await.unwrap().len();
+
+    let path = format!("{HERE}/sessions/{damaged}");
+    end(&api, &path).await;
+    assert_eq!((api.get(&path).await["status"].clone(), owed().await), (json!("ended"), 0));
+
+    let rows = Arc::new(SecretRows::new(store.clone()));
+    let keys = Arc::new(KeyFile::new(place.path().join("master.key")));
+    let secrets = SealedBackend::start(rows, keys).await.unwrap();
+    let failing = Arc::new(Failing { secrets, fails: AtomicBool::new(true) });
+    let other = Api::with_vault(store.clone(), Vault::new(failing.clone())).await;
+    let path = format!("{HERE}/sessions/{child}");
+    let failed = other.ask("DELETE", &path).send().await;
+    failed.problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable");
+    assert_ne!(other.get(&path).await["status"], "ended");
+    assert_eq!(owed().await, 0);
+    failing.fails.store(false, Ordering::SeqCst);
+    end(&other, &path).await;
+    assert_eq!(other.get(&path).await["status"], "ended");
+    while pending(&other, &boss.session).await == 0 {}
 }
 
 /// S18: a token that is made up for a run does not shut out the one that opens it.

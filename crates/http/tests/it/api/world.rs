@@ -1,6 +1,10 @@
 //! A door with a control plane over files of a test's own.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use fs_err as fs;
@@ -66,6 +70,27 @@ fn crew() -> KnownExecutors {
     KnownExecutors::new(of.into())
 }
 
+/// What stands in the project's file.
+enum Project<'p> {
+    Servers(&'p Value),
+    File(&'p Path),
+}
+
+impl Project<'_> {
+    /// The file, in which the servers are from now on.
+    fn file(self, dir: &TempDir, fixture: &Running) -> PathBuf {
+        match self {
+            Self::File(file) => file.to_owned(),
+            Self::Servers(servers) => {
+                let text = json!({ "servers": servers }).to_string().replace("URL", &fixture.url);
+                let file = dir.path().join("mcp.json");
+                fs::write(&file, text).unwrap();
+                file
+            }
+        }
+    }
+}
+
 async fn vault(store: &Store, keys: &Path) -> Vault {
     let rows = Arc::new(SecretRows::new(store.clone()));
     let backend = SealedBackend::start(rows, Arc::new(KeyFile::new(keys))).await.unwrap();
@@ -93,6 +118,18 @@ impl Api {
         Self::with(servers, Some(store), Some(vault)).await
     }
 
+    /// With no server, and secrets that are kept by something of the test's own.
+    pub(super) async fn with_vault(store: Store, vault: Vault) -> Self {
+        Self::with(&json!({}), Some(store), Some(vault)).await
+    }
+
+    /// The same with servers that stand in this file, which other daemons may read, too.
+    pub(super) async fn with_file(file: &Path, store: Store, keys: &Path) -> Self {
+        let vault = vault(&store, keys).await;
+        let granting = GrantOptions::default();
+        Self::of(Project::File(file), Some(store), Some(vault), None, granting).await
+    }
+
     /// The address of the fixture.
     pub(super) fn fixture_url(&self) -> String {
         self.fixture.url.clone()
@@ -110,7 +147,8 @@ impl Api {
             Some(keys) => Some(vault(&store, keys).await),
             None => None,
         };
-        Self::of(&json!({}), Some(store), vault, Some(login), GrantOptions::default()).await
+        let of = Project::Servers(&json!({}));
+        Self::of(of, Some(store), vault, Some(login), GrantOptions::default()).await
     }
 
     /// The same where only those grant who have proved to be human.
@@ -124,15 +162,16 @@ impl Api {
             Some(keys) => Some(vault(&store, keys).await),
             None => None,
         };
-        Self::of(&json!({}), Some(store), vault, Some(login), granting).await
+        Self::of(Project::Servers(&json!({})), Some(store), vault, Some(login), granting).await
     }
 
     async fn with(servers: &Value, store: Option<Store>, vault: Option<Vault>) -> Self {
-        Self::of(servers, store, vault, None, GrantOptions::default()).await
+        let of = Project::Servers(servers);
+        Self::of(of, store, vault, None, GrantOptions::default()).await
     }
 
     async fn of(
-        servers: &Value,
+        project: Project<'_>,
         store: Option<Store>,
         vault: Option<Vault>,
         login: Option<LoginOptions>,
@@ -140,12 +179,11 @@ impl Api {
     ) -> Self {
         let fixture = Running::http(Options::default()).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let text = json!({ "servers": servers }).to_string().replace("URL", &fixture.url);
-        fs::write(dir.path().join("mcp.json"), text).unwrap();
+        let file = project.file(&dir, &fixture);
         let mut files = LayerOptions::new(dir.path(), Arc::new(|_name| None));
         files.settings = Some(dir.path().join("settings.json"));
         files.project = Some(ProjectFile {
-            path: dir.path().join("mcp.json"),
+            path: file,
             approve: Arc::new(|_path, _text| Ok(())),
             approvals: None,
         });

@@ -1,6 +1,6 @@
 //! Lists held against what was there before.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 
@@ -203,4 +203,118 @@ fn s22_what_a_server_tells_models_is_a_definition() {
     let all = Seen::all(&Inventory::default(), Some(text));
     let judged = judge("docs", &all, |_| false, &Known::default(), false);
     assert!(judged[0].is_quarantined, "{}", judged[0].why);
+}
+
+/// S23: what was held back or rejected under one URI is not had under another; a resource in the
+/// place of another one that is like it is a new one.
+#[test]
+fn s23_of_resources_what_was_held_back_has_no_other_uri() {
+    let resource = |uri: &str, text: &str| {
+        let one = json!({ "uri": uri, "name": uri, "description": text });
+        let entry = InventoryEntry::new(uri, Bytes::from(one.to_string()));
+        Seen::all(&Inventory::new([(Listed::Resource, entry)]), None).remove(0)
+    };
+    let known = |seen: &Seen| KnownDefinition {
+        kind: "resource".to_owned(),
+        name: seen.name.clone(),
+        text: seen.text.clone(),
+    };
+    let names = [("resource".to_owned(), "a:1".to_owned())];
+    let before = resource("a:1", "The minutes of the meeting of a day");
+    let reason = |known: &Known, uri: &str| {
+        let new = [resource(uri, "The minutes of the meeting of a day")];
+        let judged = judge("docs", &new, |_| false, known, false);
+        let why: Value = serde_json::from_str(&judged[0].why).unwrap();
+        assert_eq!(judged[0].is_quarantined, why["reason"].is_string(), "{why}");
+        (why["reason"].clone(), why["renamed_from"].clone())
+    };
+    let names = names.into_iter().collect::<HashSet<_>>();
+    let pinned = Known { texts: vec![known(&before)], names: names.clone(), ..Known::default() };
+    assert_eq!(reason(&pinned, "a:2"), (Value::Null, Value::Null));
+    let unwanted = Known { unwanted: vec![known(&before)], names, ..Known::default() };
+    assert_eq!(reason(&unwanted, "a:2"), (json!("renamed"), json!("a:1")));
+}
+
+/// A server of a file: whether it is pinned, and the tools that it lists.
+type Listing = (&'static str, bool, Vec<&'static str>);
+
+/// What is held back when servers list in this order: each is looked at with the names that are
+/// known by then, and the others again with its own.
+fn held_back(order: &[&Listing]) -> BTreeSet<(&'static str, &'static str)> {
+    let mut held = BTreeSet::new();
+    let mut there: Vec<&Listing> = Vec::new();
+    for listing @ (server, is_pinned, tools) in order.iter().copied() {
+        there.push(listing);
+        let others = |server: &str| {
+            let others = there.iter().filter(|(other, ..)| *other != server);
+            let all = others.flat_map(|(other, _, tools)| tools.iter().map(|tool| (*other, *tool)));
+            all.collect::<Vec<_>>()
+        };
+        let seen = |tools: &[&str]| {
+            let tools: Vec<_> = tools.iter().map(|name| tool(name, READS)).collect();
+            Seen::all(&inventory(&tools), None)
+        };
+        if *is_pinned {
+            let known = known(&[], &others(server));
+            let judged = judge(server, &seen(tools), |_| false, &known, false);
+            let own = judged.iter().filter(|one| one.is_quarantined).map(|one| &*one.name);
+            held.extend(
+                own.filter_map(|name| Some((*server, *tools.iter().find(|tool| **tool == name)?))),
+            );
+        }
+        for (server, _, tools) in there.iter().filter(|(_, is_pinned, _)| *is_pinned) {
+            let trusted = |one: &Seen| !held.iter().any(|it| *it == (*server, &*one.name));
+            let names = Names::new(others(server));
+            let doubted = doubted(server, &seen(tools), trusted, &names);
+            let own = doubted.iter().filter_map(|one| tools.iter().find(|it| **it == one.name));
+            let own: Vec<_> = own.map(|tool| (*server, *tool)).collect();
+            held.extend(own);
+        }
+    }
+    held
+}
+
+fn orders<T: Copy>(all: &[T]) -> Vec<Vec<T>> {
+    let Some((first, rest)) = all.split_first() else { return vec![Vec::new()] };
+    let of_rest = orders(rest);
+    let with = |order: &Vec<T>| {
+        (0..=order.len()).map(|at| [&order[..at], &[*first], &order[at..]].concat()).collect()
+    };
+    of_rest.iter().flat_map(|order| -> Vec<Vec<T>> { with(order) }).collect()
+}
+
+/// S24: whichever server lists first, pinned or not, the same is held back.
+#[test]
+fn s24_the_order_of_listing_is_no_matter() {
+    let tools = [
+        "greet",
+        "docs_greet",
+        "send_message",
+        "send_rnessage",
+        "mail_send_message",
+        "list_files",
+        "1ist_files",
+        "lіst_files",
+        "mcp__docs__greet",
+        "sendMessage",
+    ];
+    let mut state = 1_u64;
+    let mut dice = |sides: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % sides
+    };
+    let mut held_at_all = 0;
+    for _ in 0..60 {
+        let servers = ["docs", "mail", "files", "rival"].map(|server| {
+            let own = tools.into_iter().filter(|_| dice(3) == 0).collect();
+            (server, dice(3) > 0, own)
+        });
+        let servers: Vec<&Listing> = servers.iter().collect();
+        let first = held_back(&servers);
+        held_at_all += first.len();
+        for order in orders(&servers) {
+            assert_eq!(held_back(&order), first, "{order:?}");
+        }
+    }
+    assert!(held_at_all > 60, "too little is like anything: {held_at_all}");
 }
