@@ -58,7 +58,7 @@ impl Row {
                         let name = &self.alias;
                         format!(
                             ", {count} of its definitions are held back: see \
-                             `narthex servers definitions {name} --live --quarantined`"
+                             `narthex servers definitions {name} --live`"
                         )
                     }
                 };

@@ -60,7 +60,7 @@ async fn list(
         true => "No definition waits for somebody to look at it.",
         false => "Nobody has listed anything of this server yet.",
     };
-    let header = ["name", "kind", "state", "why", "digest", "first seen"];
+    let header = ["name", "kind", "state", "why", "digest", "first seen", "last seen"];
     let code = table::list(&items, &header, row, none, context)?;
     if !context.format.is_json() && !context.format.is_quiet() {
         let mut waiting = items.iter().filter(|item| item["state"] == "quarantined");
@@ -78,6 +78,7 @@ fn row(item: &Value) -> Vec<String> {
         text("reason"),
         digest(item),
         text("first_seen"),
+        text("last_seen"),
     ]
 }
 

@@ -36,10 +36,6 @@ mod linux {
     };
 
     pub(super) async fn run(args: MountArgs, context: Context) -> Result<ExitCode, Failure> {
-        let pid = args.pid.map(|pid| {
-            let pid = Pid::new(pid);
-            pid.ok_or_else(|| Failure::usage("--pid 0 is no run's number; they begin with 1"))
-        });
         let client = DaemonClient::of_run(&context.settings)?;
         let daemon = Daemon::new(&client.state.url, client.token());
         let daemon = daemon.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
@@ -47,7 +43,7 @@ mod linux {
         let mut stops = stop_signal()?;
         let options = MountingOptions {
             folder: args.folder,
-            pid: pid.transpose()?,
+            pid: args.pid.map(Pid::new),
             watcher: Some(std::env::current_exe()?.into_os_string()),
             limits: Limits::default(),
         };
