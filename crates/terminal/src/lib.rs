@@ -149,8 +149,9 @@ pub async fn leave_is_typed() {
 /// How many columns and rows there are.
 fn size() -> (usize, usize) {
     let size = tcgetwinsize(stdout()).ok();
-    let size = size.map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
-    size.filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or(USUAL)
+    let (columns, rows) = size.map_or((0, 0), |size| (size.ws_col, size.ws_row));
+    let or_usual = |count: u16, usual| if count > 0 { usize::from(count) } else { usual };
+    (or_usual(columns, USUAL.0), or_usual(rows, USUAL.1))
 }
 
 /// What draws these lines over what is there.

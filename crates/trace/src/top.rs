@@ -121,7 +121,9 @@ impl Top {
     /// One line over all runs.
     #[must_use]
     pub fn summary(&self) -> String {
-        let calls: f64 = self.runs.iter().filter_map(|run| run.calls_per_second).sum();
+        // The sum of none would be -0.0.
+        let calls = self.runs.iter().filter_map(|run| run.calls_per_second);
+        let calls = calls.fold(0.0, |all, calls| all + calls);
         let errors: u64 = self.runs.iter().filter_map(|run| run.errors).sum();
         let open: u64 = self.runs.iter().map(|run| run.open_calls).sum();
         let runs = match (self.runs.len(), self.has_more) {
@@ -276,6 +278,8 @@ mod tests {
             ]
         );
         assert_eq!(rows[0].len(), HEADER.len());
+        let none = Top { runs: Vec::new(), has_more: false };
+        assert_eq!(none.summary(), "0 runs, 0.0 calls/s, 0 errors, 0 open");
         assert_eq!(top().summary(), "3 runs, 12.5 calls/s, 0 errors, 5 open");
     }
 

@@ -174,11 +174,13 @@ impl Apart {
             let is_known = match self.written(&fault.field) {
                 Some(written) => {
                     fault.field = written;
-                    // What is wrong with a server is wrong with the agent that has it, too.
-                    let is_alike = |one: &FieldError| one.code == fault.code;
-                    let mut alike =
-                        told.iter().enumerate().filter(|(_, one)| one.field == fault.field);
-                    alike.any(|(at, one)| at < first || is_alike(one))
+                    // Where a part was left out, the whole may lack it.
+                    let below = format!("{}.", fault.field);
+                    let is_at = |one: &FieldError| one.field == fault.field;
+                    let (own, others) = told.split_at(first);
+                    own.iter().any(|one| is_at(one) || one.field.starts_with(&below))
+                        // What is wrong with a server is wrong with the agent that has it, too.
+                        || others.iter().any(|one| is_at(one) && one.code == fault.code)
                 }
                 None => false,
             };

@@ -1,6 +1,7 @@
 //! Servers of a run as files: by commands, and at a folder for any program.
 
 mod documented;
+mod manifest;
 
 use std::{
     io::{BufRead, BufReader},
@@ -102,7 +103,7 @@ fn commands_have_the_files_of_the_daemons_own_run() {
     let place = place();
     let _daemon = place.up();
     let done = place.run(["vfs", "ls"]).succeeded();
-    assert_eq!(done.stdout, "0-demo/\n1-narthex/\n");
+    assert_eq!(done.stdout, "0-demo/\n0-narthex/\n");
     let done = place.run(["vfs", "ls", "0-demo/tools", "--json"]).succeeded().json();
     let entries = done["data"]["entries"].as_array().unwrap();
     assert!(entries.iter().any(|entry| entry["name"] == "echo.md"), "{done}");
@@ -205,7 +206,7 @@ fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
     place.write("mcp/mine", "");
     place.run(["mount", "mcp"]).failed(1, &["is not empty"]);
     place.run(["mount", "absent"]).failed(1, &["absent", "is no folder"]);
-    place.run(["mount", "mcp", "--pid", "0"]).failed(2, &["--pid"]);
+    place.run(["mount", "mcp", "--pid", "no"]).failed(2, &["--pid"]);
     place.run(["mount", "mcp", "--pid", "7"]).failed(1, &["that of run 0", "not of run 7"]);
 }
 

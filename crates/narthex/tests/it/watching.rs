@@ -223,4 +223,29 @@ fn top_leaves_the_terminal_as_it_was() {
     assert!(shown.starts_with("\u{1b}[?1049h\u{1b}[?25l\u{1b}[H"), "{shown:?}");
     assert!(shown.trim_end().ends_with("\u{1b}[?25h\u{1b}[?1049l"), "{shown:?}");
     assert!(shown.contains("by calls, q leaves"), "{shown:?}");
+    let narrow = format!("stty cols 40; {PROGRAM} top");
+    let shown = place.on_terminal(&narrow, "by calls, q leaves", "q");
+    assert!(shown.contains("0 open\u{1b}[K\r\nby calls, q leaves"), "{shown:?}");
+}
+
+/// Ctrl-C gives the terminal back; Ctrl-Z does so until the program goes on, which then
+/// takes it again.
+#[test]
+fn top_gives_the_terminal_back_whatever_ends_or_stops_it() {
+    let place = Place::new();
+    let _daemon = place.up();
+    let (enter, leave) = ("\u{1b}[?1049h\u{1b}[?25l", "\u{1b}[?25h\u{1b}[?1049l");
+    let ended = place.at_terminal(&format!("exec {PROGRAM} top"), &[("1 ready", "\u{3}")]);
+    assert!(ended.trim_end().ends_with(leave), "{ended:?}");
+    let script = format!("set -m\n{PROGRAM} top\nstty -a | tr ' ' '\\n'\necho looked\nfg\n");
+    place.write("stops.sh", &script);
+    let steps = [("1 ready", "\u{1a}"), ("\nlooked", ""), ("1 ready", "q")];
+    let shown = place.at_terminal("bash stops.sh", &steps);
+    let parts: Vec<_> = shown.split(enter).collect();
+    assert_eq!(parts.len(), 3, "{shown:?}");
+    assert!(parts[1].contains(leave), "{shown:?}");
+    for mode in ["echo", "icanon"] {
+        assert!(parts[1].lines().any(|line| line.trim() == mode), "{mode}: {shown:?}");
+    }
+    assert!(parts[2].contains(leave), "{shown:?}");
 }
