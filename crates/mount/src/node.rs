@@ -252,6 +252,8 @@ mod tests {
             let failure = Place::parse(path).expect_err(path);
             assert_eq!(failure.code, Code::NotFound);
         }
+        let own = Place::parse("/mnt/mcp/0-a").expect("the daemon's own run");
+        assert!(matches!(own, Place::In(name, Node::Root) if name.pid == Pid::OWN));
         assert_eq!(Place::parse("/mnt/mcp/+1-a").expect_err("a sign").code, Code::NotFound);
         let long = format!("/mnt/mcp/1-a/resources/{}", "x".repeat(PATH_MAX));
         assert_eq!(Place::parse(&long).expect_err("too long").code, Code::Invalid);

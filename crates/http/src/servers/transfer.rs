@@ -46,7 +46,10 @@ impl Asked<'_> {
         let CatalogImported { changes, warnings } = imported;
         let mut warnings: Vec<_> = apart.warnings(warnings).collect();
         let mut shown: Vec<_> = changes.iter().map(change).collect();
-        for (agent, id) in changes.iter().flat_map(taken_out) {
+        let is_given =
+            |id: &str| changes.iter().any(|one| one.kind == CatalogKind::Server && one.id == id);
+        let out = changes.iter().flat_map(taken_out).filter(|(_, id)| !is_given(id));
+        for (agent, id) in out {
             let left = Left { agent, id: &id, is_dry, is_pruned };
             match self.left(control, left).await? {
                 Some(Ok(deleted)) => shown.push(deleted),

@@ -190,9 +190,26 @@ fn r_m4_a_run_of_a_manifest_has_its_servers() {
     let at = "agent.json: `mcp.servers.files.";
     let places = [&*format!("{at}comand`"), &format!("{at}timeout`"), "30s"];
     place.run(["agents", "apply", "-f", "agent.json"]).failed(1, &places);
-    // Each has its line, for people and for programs, and so have warnings.
+    // What the catalog finds stands where it was written, too.
+    agent["mcp"] =
+        json!({ "servers": { "files": { "command": "npx", "env": { "K": "${NOT_SET}" } } } });
+    place.write("agent.json", &agent.to_string());
+    let refused = place.run(["agents", "apply", "-f", "agent.json"]);
+    refused.failed(1, &["mcp.servers.files", "NOT_SET"]);
+}
+
+/// R-M4: each fault and each warning has its file, its place and its line, for people and for
+/// programs; what is taken out of a manifest is told of, and deleted where that is asked for.
+#[test]
+fn r_m4_faults_have_lines_and_what_is_taken_out_is_pruned() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    place.pipe(&["secrets", "set", "KEY"], "canary-12").succeeded();
+    let shared = r#"{"id": "shared", "url": "https://shared.test/mcp"}"#;
+    place.pipe(&["servers", "apply", "-f", "-"], shared).succeeded();
     let lines = "name: helper\nmcp:\n  servers:\n    files:\n      command: npx\n      \
-                 timeout: soon\n      env:\n        K: ${NOT_SET}\n  names:\n    - shared\n    - none\n";
+                 timeout: soon\n      env:\n        K: ${NOT_SET}\n  names:\n    \
+                 - shared\n    - none\n";
     place.write("lines.yaml", lines);
     let refused = place.run(["agents", "apply", "-f", "lines.yaml"]);
     let at = |place: &str, line| format!("lines.yaml: `mcp.{place}` (line {line}): ");
@@ -221,12 +238,6 @@ fn r_m4_a_run_of_a_manifest_has_its_servers() {
     place.run(["agents", "apply", "-f", "nope.yaml"]).failed(1, &["not_found", "correct the name"]);
     place.write("agent.toml", "name = 'a'");
     place.run(["agents", "apply", "-f", "agent.toml"]).failed(1, &["JSON or YAML"]);
-    // What the catalog finds stands where it was written, too.
-    agent["mcp"] =
-        json!({ "servers": { "files": { "command": "npx", "env": { "K": "${NOT_SET}" } } } });
-    place.write("agent.json", &agent.to_string());
-    let refused = place.run(["agents", "apply", "-f", "agent.json"]);
-    refused.failed(1, &["mcp.servers.files", "NOT_SET"]);
 }
 
 /// X-M36, X-M44: a server is attached, listed without its literals, and taken out again.

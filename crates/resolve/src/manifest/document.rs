@@ -32,6 +32,9 @@ impl ManifestDocument {
         }
         let agents: Vec<_> = agents.iter_mut().map(Value::take).map(take_apart).collect();
         let servers = document.as_object_mut()?.entry("servers").or_insert_with(|| json!([]));
+        if servers.is_null() {
+            *servers = json!([]);
+        }
         // What is no list is refused where it is read.
         let own = servers.as_array().map(Vec::len);
         let mut whole = Self::empty();

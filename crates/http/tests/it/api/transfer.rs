@@ -315,6 +315,12 @@ async fn r_m4_a_server_that_is_taken_out_is_told_of() {
     let message = told(&answer, "helper-mail").unwrap();
     assert!(message.contains("in use") && message.contains("agents.other"), "{message}");
     assert_eq!(ids().await, ["helper-git", "helper-mail", "helper-new"]);
+    // Nor is one that the same document has.
+    let mut document = manifest(&["git"]);
+    document["servers"] = json!([{ "id": "helper-new", "url": "https://new.test/mcp" }]);
+    let answer = import("?prune=true", &document).await;
+    assert_eq!(told(&answer, "helper-new"), None, "{answer}");
+    assert!(ids().await.contains(&"helper-new".to_owned()));
     // One that is gone, or that the agent attaches by another name, is not told of.
     let answer = import("", &json!({ "agents": [{ "name": "other" }] })).await;
     assert_eq!(answer["warnings"], json!([]), "{answer}");
