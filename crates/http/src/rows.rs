@@ -64,8 +64,9 @@ pub(crate) fn all(snapshot: &Snapshot, principal: &Principal, has_tools: bool) -
     json!({ "settled": snapshot.is_settled(), "servers": rows })
 }
 
-/// Whose paths rows have that somebody sees by no run: those of the daemon's own. A run knows its
-/// own, and lists them as its files.
+/// Whose paths rows have that somebody sees by no run: those of the daemon's own.
+///
+/// A run knows its own, and lists them as its files.
 pub(crate) fn pid_of(principal: &Principal) -> Option<Pid> {
     match principal {
         Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => Some(Pid::OWN),

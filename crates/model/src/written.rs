@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-/// Reads a duration that is written as a number and its unit, with nothing between: `ms`, `s`, `m`
-/// or `h`, such as `500ms` or `30s`. `None` for any other text, and for more milliseconds than 64
-/// bits have.
+/// Reads a duration that is written as a number and its unit, such as `500ms` or `30s`.
+///
+/// Units are `ms`, `s`, `m` and `h`, with nothing before them. `None` for any other text, and for
+/// more milliseconds than 64 bits have.
 #[must_use]
 pub fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
@@ -19,8 +20,9 @@ pub fn duration(text: &str) -> Option<Duration> {
     number.parse::<u64>().ok()?.checked_mul(unit_ms).map(Duration::from_millis)
 }
 
-/// Whether a text is the name of a variable of an environment (POSIX.1-2024, 8.1): letters, digits
-/// and `_`, of which the first is no digit.
+/// Whether a text is the name of a variable of an environment (POSIX.1-2024, 8.1).
+///
+/// That is letters of ASCII, digits and `_`, of which the first is no digit.
 #[must_use]
 pub fn is_variable_name(text: &str) -> bool {
     !text.is_empty()

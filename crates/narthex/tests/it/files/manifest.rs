@@ -38,7 +38,8 @@ fn up(place: &Place) -> Daemon {
     fs::create_dir(place.path("bin")).unwrap();
     place.write("bin/npx", &script);
     fs::set_permissions(place.path("bin/npx"), PermissionsExt::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap());
+    let path = std::env::var_os("PATH").unwrap();
+    let path = format!("{}:{}", place.path("bin").display(), path.display());
     let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
     let daemon = place.start_with(&words, |command| {
         command.env("PATH", path);
