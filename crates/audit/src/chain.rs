@@ -27,19 +27,19 @@ pub struct Head {
 
 /// Where a line stands.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Link {
+pub(crate) struct Link {
     /// Whose chain: a workspace, or empty for the installation.
     #[serde(default)]
-    pub workspace: String,
+    pub(crate) workspace: String,
     /// And which writer's.
-    pub writer: String,
+    pub(crate) writer: String,
     /// The line's number in it.
-    pub seq: u64,
+    pub(crate) seq: u64,
     /// The hash of the line before it.
-    pub prev: String,
+    pub(crate) prev: String,
     /// Its own.
     #[serde(default)]
-    pub hash: String,
+    pub(crate) hash: String,
 }
 
 /// The chains of one writer, one a workspace.

@@ -23,7 +23,8 @@ mod tool_set;
 mod verify;
 
 pub use canonical::{NotCanonical, canonical, line_hash};
-pub use chain::{Chains, Head, Link};
+use chain::Link;
+pub use chain::{Chains, Head};
 pub use contents::{CONTENTS, ContentsSwitch, EXCERPT_BYTES, Excerpt};
 pub use event::{Actor, ActorKind, AuditEvent, Resource};
 pub use recorder::{

@@ -52,7 +52,7 @@ pub enum VfsCommand {
 /// Has the files of a run at a folder, for any program, until Ctrl-C or the end of the run: each
 /// server is a directory, each tool a file that takes arguments and gives the result. Linux alone.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  mkdir mcp && narthex mount mcp &\n  \
+#[command(after_help = "Examples:\n  mkdir mcp && narthex mount mcp --detach\n  \
     cd mcp/0-files/tools && echo '{\"path\": \"/tmp\"}' > list_directory && cat list_directory\n  \
     NARTHEX_TOKEN=… narthex mount mcp --pid 7\n\n\
     The token is that of a run: in NARTHEX_TOKEN, in the file of --token-file, or that of the\n\
@@ -64,4 +64,11 @@ pub struct MountArgs {
     /// Mount nothing unless the token is that of the run of this number; 0 is the daemon's own
     #[arg(long, value_name = "N")]
     pub pid: Option<u64>,
+    /// Go on in the background: ends once it is mounted, and says which process frees the folder
+    #[arg(long)]
+    pub detach: bool,
+    /// Where a mount in the background says what becomes of it [default: mount.log in the data
+    /// directory]
+    #[arg(long, value_name = "FILE", requires = "detach")]
+    pub log: Option<PathBuf>,
 }

@@ -100,7 +100,9 @@ impl Observer for OfRuns {
         if !self.tap.is_watched() {
             return;
         }
-        let Some(run) = self.runs.pin().get(&done.pid).copied() else { return };
+        // Of a run that has ended meanwhile whoever asked knows which it was.
+        let run = self.runs.pin().get(&done.pid).copied().or_else(Tap::held);
+        let Some(run) = run else { return };
         let alias = match Place::parse(done.path) {
             Ok(Place::In(name, _)) => Some(name.alias),
             Ok(Place::Mounts) | Err(_) => None,
@@ -264,8 +266,8 @@ impl Shared {
     }
 }
 
-/// What is asked for by a run that has ended meanwhile.
-fn over() -> Failure {
+/// What is answered to a run that has ended, or has ended meanwhile.
+pub(crate) fn over() -> Failure {
     Failure::new(Code::DeviceDisconnected, "transport_error", "the run has ended")
 }
 

@@ -11,7 +11,7 @@ use narthex_wire::{json::encode_string, method, rpc};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use crate::{ProtocolError, Reply, ask, request};
+use crate::{ProtocolError, Reply, ask, mounts::over, request};
 
 /// What files call themselves to servers.
 const CLIENT: &str =
@@ -60,6 +60,10 @@ impl ServerDevice {
         let endpoint = Endpoint::Transparent(self.alias.clone());
         let caller = Caller::new(self.run.clone(), endpoint, None);
         let reply = inside(ask(&self.gateway, caller, message)).await;
+        // What the end of the run has cut off is no fault of the server.
+        if self.run.has_ended() && reply.as_ref().is_none_or(|reply| reply.outcome.is_err()) {
+            return Err(Asked::Ours(over()));
+        }
         let reply = reply.ok_or_else(|| {
             let text = "the daemon is stopping";
             Asked::Ours(Failure::new(Code::DeviceDisconnected, "transport_error", text))

@@ -1,6 +1,8 @@
 //! Who asks: processes of the system, by what `/proc` says of them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, io::Read};
+
+use fs_err::File;
 
 /// A process, and when it began: its number alone is given to another one some day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -11,6 +13,10 @@ pub(crate) struct Caller {
 
 /// How far up a tree of processes is looked.
 const GENERATIONS: usize = 64;
+
+/// What a file of a process most often fits into, and the most that is read of one.
+const PROC_BYTES: usize = 4096;
+const PROC_BYTES_MAX: u64 = 1 << 20;
 
 /// The signals that end a call which waits: hang-up, interrupt, quit, kill, terminate.
 const ENDING: u64 = bit(1) | bit(2) | bit(3) | bit(9) | bit(15);
@@ -63,7 +69,7 @@ struct Stat {
 
 impl Stat {
     fn of(pid: u32) -> Option<Self> {
-        Self::parse(&fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(&of_proc(pid, "stat")?)
     }
 
     fn parse(stat: &str) -> Option<Self> {
@@ -91,7 +97,16 @@ impl Stat {
 }
 
 fn status(thread: u32) -> Option<String> {
-    fs_err::read_to_string(format!("/proc/{thread}/status")).ok()
+    of_proc(thread, "status")
+}
+
+/// What a file of a thread says. Its size is not known before, and as it is asked for while a call
+/// waits, it is read at once. Names of programs are any bytes.
+fn of_proc(thread: u32, file: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(PROC_BYTES);
+    let file = File::open(format!("/proc/{thread}/{file}")).ok()?;
+    file.take(PROC_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
@@ -184,6 +199,26 @@ mod tests {
         assert!(is_interrupted(u32::MAX), "it is gone");
         assert!(!is_interrupted(0), "it cannot be seen");
         assert_eq!(super::lineage(0), [UNSEEN], "what it leaves is found by others like it");
+    }
+
+    #[test]
+    fn a_program_whose_name_is_no_text_is_seen_all_the_same() {
+        use std::{
+            ffi::OsStr,
+            os::unix::{ffi::OsStrExt, fs::symlink},
+            process::{Command, Stdio},
+        };
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join(OsStr::from_bytes(b"c\xff) S 7"));
+        symlink("/bin/cat", &program).expect("a link");
+        let mut child = Command::new(program).stdin(Stdio::piped()).spawn().expect("it runs");
+        let pid = child.id();
+        assert_eq!(process_of(pid), Some(pid));
+        assert!(!is_interrupted(pid));
+        assert_eq!(lineage(pid).get(1).map(|above| above.pid), Some(std::process::id()));
+        drop(child.stdin.take());
+        assert!(child.wait().expect("it ends").success());
     }
 
     #[test]

@@ -50,6 +50,18 @@ pub(crate) fn too_large(most: usize) -> Failure {
     Failure::new(Code::ResourceExhausted, TOO_LARGE, text)
 }
 
+/// A write to a file whose call is under way.
+pub(crate) fn busy() -> Failure {
+    let text = "the call of what was written before is under way; read its result first";
+    Failure::new(Code::ResourceExhausted, "busy", text)
+}
+
+/// A name that is in no list of a server.
+pub(crate) fn absent(name: &str) -> Failure {
+    let text = format!("there is no `{name}` for this run; list the directory for what there is");
+    Failure::new(Code::NotFound, "not_found", text)
+}
+
 /// A call that ended with its mount.
 pub(crate) fn unmounted() -> Failure {
     Failure::new(Code::DeviceDisconnected, "transport_error", "the folder is being unmounted")

@@ -20,11 +20,11 @@ use narthex_mount::{MountName, Node, Place};
 
 use crate::{
     callers::lineage,
-    errno::{cancelled, errno_of},
-    handle::{Flushing, Handle, Mode, PendingFlush, PendingRead, Reading},
+    errno::{busy, cancelled, errno_for, errno_of, too_large},
+    handle::{Flushing, Handle, Mode, PendingFlush, PendingRead, Reading, Refused},
     lists::{BELIEVED_FOR, Listed},
     running::{Shared, may_wait, mode},
-    tree::{Inode, Tree, child, kind, number},
+    tree::{Inode, Tree, child, child_path, kind, number},
 };
 
 /// The attribute that says the last failure at a file's mount, as JSON.
@@ -93,7 +93,10 @@ impl Filesystem for Files {
         let Some((name, (path, place))) = found else { return reply.error(Errno::ENOENT) };
         match self.is_there(&directory, name, &place) {
             Some(true) => entry(&self.tree, path, place, reply),
-            Some(false) => reply.error(Errno::ENOENT),
+            Some(false) => {
+                self.shared.note_absent(&path, name);
+                reply.error(Errno::ENOENT);
+            }
             None => {
                 let (shared, tree, name) =
                     (self.shared.clone(), self.tree.clone(), name.to_owned());
@@ -103,7 +106,10 @@ impl Filesystem for Files {
                         Ok(listed) if listed.get(&name).is_some() => {
                             entry(&tree, path, place, reply);
                         }
-                        Ok(_) => reply.error(Errno::ENOENT),
+                        Ok(_) => {
+                            shared.note_absent(&path, &name);
+                            reply.error(Errno::ENOENT);
+                        }
                         Err(errno) => reply.error(errno),
                     }
                 });
@@ -166,7 +172,12 @@ impl Filesystem for Files {
         }
         let fh = self.next.fetch_add(1, Ordering::Relaxed);
         lock(&self.handles).insert(fh, Arc::new(Handle::new(inode, mode, req.pid())));
-        reply.opened(FileHandle(fh), FopenFlags::FOPEN_DIRECT_IO);
+        let flags = match mode {
+            Mode::Write => FopenFlags::FOPEN_DIRECT_IO,
+            // Closing such a file does nothing here: kernels that know how do not ask.
+            Mode::Read | Mode::Both => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH,
+        };
+        reply.opened(FileHandle(fh), flags);
     }
 
     fn read(
@@ -205,7 +216,15 @@ impl Filesystem for Files {
         let Ok(length) = u32::try_from(data.len()) else { return reply.error(Errno::EFBIG) };
         match handle.write(offset, data, self.shared.write_bytes) {
             Ok(()) => reply.written(length),
-            Err(errno) => reply.error(errno),
+            Err(refused) => {
+                let failure = match refused {
+                    Refused::TooLarge => too_large(self.shared.write_bytes),
+                    Refused::Busy => busy(),
+                };
+                let errno = errno_for(&failure);
+                self.shared.process.note(&handle.inode.path, failure);
+                reply.error(errno);
+            }
         }
     }
 
@@ -316,8 +335,7 @@ impl Filesystem for Files {
         let entries = listed.entries.iter().map(|(name, is_dir)| (name.as_str(), *is_dir));
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
         for (at, (name, is_directory)) in (0_u64..).zip(dots.chain(entries)).skip(from) {
-            let path = child(&inode, name).map(|(path, _)| path);
-            let number = INodeNo(path.map_or(ino.0, |path| number(&path)));
+            let number = if at < 2 { ino } else { INodeNo(number(&child_path(&inode, name))) };
             if reply.add(number, at + 1, kind(is_directory), name) {
                 break;
             }

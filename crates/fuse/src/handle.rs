@@ -96,6 +96,15 @@ pub(crate) enum Flushing {
     Dropped(PendingFlush),
 }
 
+/// Why something cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// A request has no more bytes than it may.
+    TooLarge,
+    /// The call of what was written before is under way.
+    Busy,
+}
+
 /// What a read finds.
 #[derive(Debug)]
 pub(crate) enum Reading {
@@ -115,13 +124,13 @@ impl Handle {
     }
 
     /// Takes what is written.
-    pub(crate) fn write(&self, offset: u64, data: &[u8], most: usize) -> Result<(), Errno> {
+    pub(crate) fn write(&self, offset: u64, data: &[u8], most: usize) -> Result<(), Refused> {
         let mut state = self.state();
         if state.running.is_some() {
-            return Err(Errno::EBUSY);
+            return Err(Refused::Busy);
         }
         if state.is_too_large && offset > state.request_at {
-            return Err(Errno::EFBIG);
+            return Err(Refused::TooLarge);
         }
         if state.outcome.take().is_some() || state.request.is_empty() {
             state.request.clear();
@@ -144,7 +153,7 @@ impl Handle {
             state.is_unsent = false;
             state.is_too_large = true;
             state.outcome = Some(Err(too_large(most)));
-            return Err(Errno::EFBIG);
+            return Err(Refused::TooLarge);
         }
         state.request.truncate(at);
         state.request.extend_from_slice(data);
@@ -172,11 +181,8 @@ impl Handle {
             answer(&mut state.read_at, &outcome, read);
             return Reading::Taken;
         }
-        if state.is_unsent && is_interrupted(read.thread) {
-            // Who lives on reads again.
-            read.reply.error(Errno::EINTR);
-            return Reading::Taken;
-        }
+        // Whoever is sent a signal just now is found as one who waits: a call that nobody waits for
+        // is given up.
         if !mem::take(&mut state.is_unsent) {
             state.running = Some(Waiting::default());
             return Reading::Nothing(read);

@@ -11,9 +11,11 @@ mod errno;
 mod filesystem;
 mod handle;
 mod kept;
+mod kernel;
 mod lists;
 mod mounting;
 mod running;
 mod tree;
 
-pub use mounting::{MountError, MountOptions, Mounted, clean_up, detach};
+pub use kernel::detach;
+pub use mounting::{MountError, MountOptions, Mounted, check_free, clean_up, threads};

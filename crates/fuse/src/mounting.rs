@@ -10,13 +10,17 @@ use std::{
     time::Duration,
 };
 
-use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use fuser::{BackgroundSession, Config, Session, SessionACL};
 use narthex_mount::Process;
-use rustix::mount::{UnmountFlags, unmount};
 use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{filesystem::Files, lists::Lists, running::Shared};
+use crate::{
+    filesystem::Files,
+    kernel::{self, detach, quoted},
+    lists::Lists,
+    running::Shared,
+};
 
 /// How long it is waited for those who have their working folder or a file in what is unmounted.
 const LEFT_WITHIN: Duration = Duration::from_secs(2);
@@ -32,8 +36,17 @@ pub struct MountOptions {
 
 impl Default for MountOptions {
     fn default() -> Self {
-        Self { write_bytes: 4 << 20, threads: 2 }
+        Self { write_bytes: 4 << 20, threads: threads() }
     }
+}
+
+/// How many threads are enough for the requests of one folder, and as many for the calls that come
+/// of them: a quarter of the processors, as the programs, the daemon and the servers need the
+/// others. One takes each request in some microseconds, and a thread that has to be woken for it
+/// costs more than that.
+#[must_use]
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |all| all.get().div_ceil(4))
 }
 
 /// Why a folder could not be mounted.
@@ -51,6 +64,19 @@ pub enum MountError {
     /// It has something in it, which nobody could see below the mount.
     #[error("`{}` is not empty; name an empty folder", .path.display())]
     NotEmpty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Files of a run are mounted there.
+    #[error(
+        "[ALREADY_MOUNTED] Mount: {} (files of a run are mounted there; end that `narthex mount`, \
+         or free the folder with `umount {}`, without root with `fusermount3 -u {}`, or name \
+         another folder)",
+        .path.display(),
+        quoted(.path),
+        quoted(.path)
+    )]
+    AlreadyMounted {
         /// Which.
         path: PathBuf,
     },
@@ -92,6 +118,8 @@ pub struct Mounted {
     session: Option<BackgroundSession>,
     shared: Arc<Shared>,
     path: PathBuf,
+    /// What is mounted: another one may be there some day.
+    device: Option<String>,
 }
 
 impl Mounted {
@@ -109,6 +137,7 @@ impl Mounted {
         runtime: Runtime,
     ) -> Result<Self, MountError> {
         clean_up(path)?;
+        check_free(path)?;
         check_folder(path)?;
         if let Err(cause) = fs_err::metadata("/dev/fuse") {
             return Err(MountError::NoFuse { cause });
@@ -123,15 +152,6 @@ impl Mounted {
             write_bytes: options.write_bytes,
         });
         let mut config = Config::default();
-        config.mount_options = vec![
-            MountOption::FSName("narthex".to_owned()),
-            MountOption::Subtype("narthex".to_owned()),
-            MountOption::NoDev,
-            MountOption::NoSuid,
-            MountOption::NoExec,
-            MountOption::NoAtime,
-            MountOption::DefaultPermissions,
-        ];
         config.acl = SessionACL::Owner;
         config.n_threads = Some(options.threads.max(1));
         let failed = |cause: io::Error| match cause.kind() {
@@ -140,9 +160,27 @@ impl Mounted {
             }
             _ => MountError::Mount { path: path.to_owned(), cause },
         };
-        let session = Session::new(Files::new(shared.clone()), path, &config).map_err(failed)?;
-        let session = session.spawn().map_err(failed)?;
-        Ok(Self { session: Some(session), shared, path: path.to_owned() })
+        let device = kernel::mount_at(path).map_err(failed)?;
+        let files = Files::new(shared.clone());
+        let session = Session::from_fd(files, device, SessionACL::Owner, config);
+        match session.and_then(Session::spawn) {
+            Ok(session) => {
+                let device = kernel::device_at(path).map_err(failed)?;
+                Ok(Self { session: Some(session), shared, path: path.to_owned(), device })
+            }
+            Err(cause) => {
+                if let Err(error) = detach(path) {
+                    tracing::warn!(%error, "a folder stays mounted");
+                }
+                Err(failed(cause))
+            }
+        }
+    }
+
+    /// Whether the kernel asks for nothing any more: somebody has unmounted it, and left it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.session.as_ref().is_none_or(|session| session.guard.is_finished())
     }
 
     /// Ends what is under way and takes the folder away. What programs have open of it is dead.
@@ -159,10 +197,21 @@ impl Mounted {
         // Whoever waits is answered first: nobody can be killed who waits for us.
         self.shared.stopping.cancel();
         self.shared.tasks.close();
-        // Also where somebody has its working folder in it.
-        detach(&self.path).map_err(|cause| MountError::Mount { path: self.path.clone(), cause })?;
+        self.free(&session)
+            .map_err(|cause| MountError::Mount { path: self.path.clone(), cause })?;
         end_session(session);
         Ok(())
+    }
+
+    /// Takes the mount away, also where somebody has its working folder in it. If somebody has done
+    /// so before, what is there now is not ours: its device is another one, or the kernel has ended
+    /// the session.
+    fn free(&self, session: &BackgroundSession) -> io::Result<()> {
+        let is_there = kernel::device_at(&self.path)? == self.device;
+        match is_there && !session.guard.is_finished() {
+            true => detach(&self.path),
+            false => Ok(()),
+        }
     }
 }
 
@@ -202,6 +251,18 @@ fn check_folder(path: &Path) -> Result<(), MountError> {
     }
 }
 
+/// Whether nothing of ours is mounted there, neither of this user nor of another one.
+///
+/// # Errors
+/// When something is ([`MountError::AlreadyMounted`]), or there is no such folder.
+pub fn check_free(path: &Path) -> Result<(), MountError> {
+    match kernel::is_mounted_at(path) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(MountError::AlreadyMounted { path: path.to_owned() }),
+        Err(cause) => Err(MountError::Folder { path: path.to_owned(), cause }),
+    }
+}
+
 /// Takes away a mount whose process is gone; whatever else is there stays. `true` if there was one.
 ///
 /// # Errors
@@ -220,34 +281,4 @@ pub fn clean_up(path: &Path) -> Result<bool, MountError> {
         detach(path).map_err(|cause| MountError::Stale { path: path.to_owned(), cause })?;
     }
     Ok(is_dead)
-}
-
-/// Takes a mount out of sight, whoever uses it; nothing is done where there is none.
-///
-/// # Errors
-/// When the system does not let it go, and no `fusermount3` does.
-pub fn detach(path: &Path) -> io::Result<()> {
-    match unmount(path, UnmountFlags::DETACH) {
-        Ok(()) => Ok(()),
-        // It is gone: the kernel, or somebody else, was faster.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => Ok(()),
-        Err(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => by_fusermount(path),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Without root it takes a program of the system.
-fn by_fusermount(path: &Path) -> io::Result<()> {
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for program in ["fusermount3", "fusermount"] {
-        let mut command = std::process::Command::new(program);
-        // Our environment may have a run's token.
-        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-        match command.arg("-u").arg("-z").arg(path).status() {
-            Ok(status) if status.success() => return Ok(()),
-            Ok(status) => last = io::Error::other(format!("{program} ended with {status}")),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }

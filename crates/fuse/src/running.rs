@@ -10,7 +10,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     callers::{Caller, is_interrupted, lineage},
-    errno::{cancelled, errno_for, unmounted},
+    errno::{absent, cancelled, errno_for, unmounted},
     handle::{Handle, Mode},
     kept::{Kept, Outcome},
     lists::{Listed, Lists},
@@ -51,6 +51,14 @@ impl Shared {
             () = self.stopping.cancelled() => Err(errno_for(&unmounted())),
             listed = self.lists.fetch(path, is_anew) => listed,
             () = interrupt(thread) => Err(Errno::EINTR),
+        }
+    }
+
+    /// Notes that somebody has looked for what is not there. What begins with a dot programs look
+    /// for by themselves wherever they are, and it would hide what has failed before.
+    pub(crate) fn note_absent(&self, path: &str, name: &str) {
+        if !name.starts_with('.') {
+            self.process.note(path, absent(name));
         }
     }
 

@@ -136,13 +136,18 @@ pub(crate) fn number(path: &str) -> u64 {
 
 /// The path of the namespace for a file of a directory, by its name there.
 pub(crate) fn child(directory: &Inode, file: &str) -> Option<(String, Place)> {
-    let path = match directory.place.as_ref() {
+    let path = child_path(directory, file);
+    let place = Place::parse(&path).ok()?;
+    Some((path, place))
+}
+
+/// The same path, whether or not it leads anywhere.
+pub(crate) fn child_path(directory: &Inode, file: &str) -> String {
+    match directory.place.as_ref() {
         // A file's name is decoded once; a URI stands as it is.
         Place::In(mount, Node::List(narthex_mount::Kind::Resources)) => {
             format!("{}/resources/{}", mount.path(), name::decoded(file))
         }
         _ => format!("{}/{file}", directory.path),
-    };
-    let place = Place::parse(&path).ok()?;
-    Some((path, place))
+    }
 }

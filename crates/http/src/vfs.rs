@@ -68,10 +68,13 @@ impl VfsRequest<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        let answered = match self.parts.method {
-            Method::POST => self.write(body).await,
-            _ => self.look().await,
+        let answering = async {
+            match self.parts.method {
+                Method::POST => self.write(body).await,
+                _ => self.look().await,
+            }
         };
+        let answered = self.door.gateway.tap().holding(self.run.id, answering).await;
         answered.unwrap_or_else(|problem| problem.answer())
     }
 

@@ -53,6 +53,8 @@ enum Content {
 pub(crate) enum Ended {
     Closed,
     Revoked,
+    /// With its process.
+    Over,
 }
 
 impl File {
@@ -88,7 +90,12 @@ impl File {
             }
             // What fails is not kept: a second read tries again (R-O9).
             let fetched = self.within(self.limits.fetch, self.fetch()).await?;
-            self.alive()?.content = Content::Rest(fetched);
+            let mut state = self.alive()?;
+            // What was written meanwhile counts.
+            if matches!(state.content, Content::Nothing) {
+                state.content = Content::Rest(fetched);
+            }
+            drop(state);
             return Ok(self.take(length)?.unwrap_or_default());
         }
         Err(Failure::invalid("there is no result yet: write the arguments first, a JSON object"))
@@ -231,6 +238,7 @@ impl File {
         let state = self.state();
         match state.ended {
             Some(Ended::Closed) => Err(closed()),
+            Some(Ended::Over) => Err(over()),
             Some(Ended::Revoked) => Err(Failure::new(
                 Code::Permission,
                 "denied",
@@ -249,6 +257,11 @@ impl File {
 /// What is done with a descriptor after it was given back (R-O10).
 pub(crate) fn closed() -> Failure {
     Failure::new(Code::Driver, "closed", "the descriptor is not open")
+}
+
+/// What is done by a process that has ended.
+pub(crate) fn over() -> Failure {
+    Failure::new(Code::DeviceDisconnected, "transport_error", "the process has ended")
 }
 
 fn unmounted() -> Failure {

@@ -4,6 +4,7 @@
 //! checks every call. FUSE, REST and the command line show the same tree.
 
 mod device;
+mod entry;
 mod error;
 mod file;
 mod mounted;
@@ -15,9 +16,10 @@ mod tools;
 mod trace;
 
 pub use device::{Answer, Device, Kind};
+pub use entry::{Entry, Stat};
 pub use error::{Code, Failure, Operation, VfsError};
 pub use namespace::{Limits, Mounted, Namespace};
 pub use node::{CONTROL_FILES, MountName, Node, PATH_MAX, Place, ROOT};
-pub use process::{Entry, Process, Stat};
+pub use process::Process;
 pub use tools::names;
 pub use trace::{Done, Observer};

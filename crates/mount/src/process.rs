@@ -10,10 +10,11 @@ use narthex_model::Pid;
 use tokio::time::Instant;
 
 use crate::{
-    CONTROL_FILES, Code, Done, Failure, Kind, MountName, Node, Operation, Place, ROOT, VfsError,
-    file::{Ended, File, closed},
+    CONTROL_FILES, Code, Done, Entry, Failure, Kind, MountName, Node, Operation, Place, ROOT, Stat,
+    VfsError,
+    entry::entries,
+    file::{Ended, File, closed, over},
     mounted::Mount,
-    name::{self, FILE_NAME_MAX},
     namespace::Shared,
     tools,
 };
@@ -30,6 +31,9 @@ pub struct Process {
 struct State {
     kin: Kin,
     files: BTreeMap<u64, Arc<File>>,
+    /// The lists that are being fetched for a directory, which has no descriptor.
+    lists: BTreeMap<u64, Arc<File>>,
+    next_list: u64,
     /// The last failure at each mount that it met one at.
     failures: BTreeMap<MountName, Failure>,
     has_ended: bool,
@@ -59,32 +63,17 @@ impl Kin {
     }
 }
 
-/// What a path is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stat {
-    /// The path below its mount, such as `/tools/echo`.
-    pub name: String,
-    /// The path of the mount; [`ROOT`] for that itself.
-    pub device: String,
-    /// Whether it has entries.
-    pub is_directory: bool,
-    /// Whether it can be written to.
-    pub is_writable: bool,
-}
-
-/// One entry of a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Its name: one component of a path.
-    pub name: String,
-    /// Whether it is a directory.
-    pub is_directory: bool,
-}
-
 impl Process {
     pub(crate) fn new(pid: Pid, kin: Kin, shared: Arc<Shared>) -> Self {
-        let (files, failures) = (BTreeMap::new(), BTreeMap::new());
-        Self { pid, shared, state: Mutex::new(State { kin, files, failures, has_ended: false }) }
+        let state = State {
+            kin,
+            files: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            next_list: 0,
+            failures: BTreeMap::new(),
+            has_ended: false,
+        };
+        Self { pid, shared, state: Mutex::new(state) }
     }
 
     /// Its number.
@@ -115,7 +104,8 @@ impl Process {
     pub fn revoke(&self, name: &MountName) {
         let mut state = self.state();
         state.kin.allowed.remove(name);
-        let open = state.files.values().filter(|file| file.mount.name == *name);
+        let open = state.files.values().chain(state.lists.values());
+        let open = open.filter(|file| file.mount.name == *name);
         let open: Vec<_> = open.cloned().collect();
         drop(state);
         for file in open {
@@ -135,7 +125,7 @@ impl Process {
     /// # Errors
     /// `NOT_FOUND` for what is not there or not known to it, `PERMISSION` for a mount of its own
     /// kin that it may not open, `IS_DIRECTORY` for [`ROOT`], `RESOURCE_EXHAUSTED` when it has as
-    /// many open as it may, `DRIVER` when it has ended.
+    /// many open as it may, `DEVICE_DISCONNECTED` when it has ended.
     pub fn open(&self, path: &str) -> Result<u64, VfsError> {
         let began = Instant::now();
         let opened = self.find(path).and_then(|(mount, node)| self.opened(mount, node, path));
@@ -147,7 +137,7 @@ impl Process {
     fn opened(&self, mount: Arc<Mount>, node: Node, path: &str) -> Result<u64, Failure> {
         let mut state = self.state();
         if state.has_ended {
-            return Err(closed());
+            return Err(over());
         }
         if state.files.len() >= self.shared.limits.files {
             let text = format!("a process has at most {} open", self.shared.limits.files);
@@ -214,6 +204,7 @@ impl Process {
         let path = file.as_ref().map_or_else(|| fd.to_string(), |file| file.path.clone());
         let closed = match file {
             Some(file) if file.end(Ended::Closed) => Ok(()),
+            _ if self.state().has_ended => Err(over()),
             _ => Err(closed()),
         };
         let result = closed.as_ref().map(|()| 0).map_err(|failure| failure.code);
@@ -259,24 +250,40 @@ impl Process {
     }
 
     async fn listed(&self, path: &str) -> Result<Vec<Entry>, Failure> {
-        let directory = |name: &str| Entry { name: name.to_owned(), is_directory: true };
         if Place::parse(path)? == Place::Mounts {
-            return Ok(self.mounts().iter().map(|name| directory(&name.to_string())).collect());
+            let names = self.mounts().into_iter().map(|name| name.to_string());
+            return Ok(names.map(|name| Entry::directory(&name)).collect());
         }
         let (mount, node) = self.find(path)?;
         match &node {
             Node::Root => {
                 let lists = Kind::ALL.into_iter().map(Kind::as_str);
-                Ok(lists.chain(["ctl"]).map(directory).collect())
+                Ok(lists.chain(["ctl"]).map(Entry::directory).collect())
             }
-            Node::Control => Ok(CONTROL_FILES.iter().map(|name| file_entry(name)).collect()),
+            Node::Control => Ok(CONTROL_FILES.iter().map(|name| Entry::file(name)).collect()),
             Node::List(kind) => {
-                let file = File::new(mount, node.clone(), path.into(), None, self.shared.limits);
-                let names = tools::names(*kind, &file.read(0).await?)?;
+                let list = self.fetching(mount, node.clone(), path)?;
+                let names = tools::names(*kind, &list.file.read(0).await?)?;
                 Ok(names.iter().flat_map(|name| entries(*kind, name)).collect())
             }
             _ => Err(Failure::invalid("it is a file: only directories have entries")),
         }
+    }
+
+    /// A list that ends, as descriptors do, with the process and with what it may open.
+    fn fetching(&self, mount: Arc<Mount>, node: Node, path: &str) -> Result<Listing<'_>, Failure> {
+        let mut state = self.state();
+        if state.has_ended {
+            return Err(over());
+        }
+        if !state.kin.allowed.contains(&mount.name) {
+            return Err(not_allowed());
+        }
+        let file = Arc::new(File::new(mount, node, path.into(), None, self.shared.limits));
+        let number = state.next_list;
+        state.next_list += 1;
+        state.lists.insert(number, file.clone());
+        Ok(Listing { process: self, number, file })
     }
 
     /// The last failure that it met at a mount, by any of its paths, as `ctl/error` says it.
@@ -287,12 +294,26 @@ impl Process {
         state.failures.get(name).cloned()
     }
 
+    /// Notes a failure that whoever shows its files has met at a path by itself, as that of what it
+    /// did last there. Nothing is noted where the path is of no mount that it may open.
+    pub fn note(&self, path: &str, failure: Failure) {
+        let Ok(Place::In(name, _)) = Place::parse(path) else { return };
+        let mut state = self.state();
+        let name = state.kin.also.get(&name).cloned().unwrap_or(name);
+        if state.kin.allowed.contains(&name) {
+            state.failures.insert(name, failure);
+        }
+    }
+
     /// The mount and node of a path that it may open.
     fn find(&self, path: &str) -> Result<(Arc<Mount>, Node), Failure> {
         let Place::In(name, node) = Place::parse(path)? else {
             return Err(Failure::new(Code::IsDirectory, "invalid", "it is a directory"));
         };
         let state = self.state();
+        if state.has_ended {
+            return Err(over());
+        }
         let name = state.kin.also.get(&name).cloned().unwrap_or(name);
         let is_known = state.kin.known.contains(&name.pid);
         let is_allowed = state.kin.allowed.contains(&name);
@@ -306,8 +327,11 @@ impl Process {
     }
 
     fn file(&self, fd: u64, operation: Operation) -> Result<(Arc<File>, String), VfsError> {
-        let file = self.state().files.get(&fd).cloned();
-        let file = file.ok_or_else(|| VfsError::new(operation, fd.to_string(), closed()))?;
+        let state = self.state();
+        let file = state.files.get(&fd).cloned();
+        let absent = if state.has_ended { over } else { closed };
+        drop(state);
+        let file = file.ok_or_else(|| VfsError::new(operation, fd.to_string(), absent()))?;
         let path = file.path.clone();
         Ok((file, path))
     }
@@ -322,9 +346,10 @@ impl Process {
         let mut state = self.state();
         state.has_ended = true;
         let files = std::mem::take(&mut state.files);
+        let lists = std::mem::take(&mut state.lists);
         drop(state);
-        for file in files.into_values() {
-            file.end(Ended::Closed);
+        for file in files.into_values().chain(lists.into_values()) {
+            file.end(Ended::Over);
         }
     }
 
@@ -346,39 +371,19 @@ impl Process {
     }
 }
 
+/// A list that is being fetched.
+struct Listing<'a> {
+    process: &'a Process,
+    number: u64,
+    file: Arc<File>,
+}
+
+impl Drop for Listing<'_> {
+    fn drop(&mut self) {
+        self.process.state().lists.remove(&self.number);
+    }
+}
+
 fn not_allowed() -> Failure {
     Failure::new(Code::Permission, "denied", "this process may not open the mount")
-}
-
-fn file_entry(name: &str) -> Entry {
-    Entry { name: name.to_owned(), is_directory: false }
-}
-
-/// The files that one thing of a list is, without those whose names no directory can have.
-fn entries(kind: Kind, name: &str) -> Vec<Entry> {
-    let files = match kind {
-        Kind::Tools => {
-            let file = name::tool_file(name);
-            ["", ".schema.json", ".md"].map(|end| format!("{file}{end}")).into()
-        }
-        Kind::Resources | Kind::Prompts => vec![name::encoded(name).into_owned()],
-    };
-    files.iter().filter(|file| file.len() <= FILE_NAME_MAX).map(|file| file_entry(file)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_no_directory_can_have_is_not_listed() {
-        let listed = |kind, name: &str| {
-            let entries = entries(kind, name);
-            entries.iter().map(|entry| entry.name.len()).collect::<Vec<_>>()
-        };
-        assert_eq!(listed(Kind::Tools, "echo"), [4, 16, 7]);
-        assert_eq!(listed(Kind::Tools, &"x".repeat(250)), [250, 253], "the schema does not fit");
-        assert_eq!(listed(Kind::Resources, &"x".repeat(255)), [255]);
-        assert!(listed(Kind::Resources, &"/".repeat(86)).is_empty(), "each is three bytes");
-    }
 }

@@ -6,6 +6,7 @@
 //! told to, and the folder is free then; a second process sees to that where it is killed itself.
 #![cfg(target_os = "linux")]
 
+pub mod background;
 mod daemon;
 mod device;
 mod following;
@@ -16,4 +17,5 @@ mod watcher;
 pub use daemon::{Daemon, DaemonError};
 pub use following::Ended;
 pub use mounting::{Mounting, MountingError, MountingOptions};
+pub use narthex_fuse::threads;
 pub use watcher::run_if_asked;

@@ -65,7 +65,9 @@ impl MountingError {
             Self::Daemon(_) | Self::Watcher(_) => ErrorKind::Unavailable,
             Self::OtherRun { .. } => ErrorKind::Denied,
             Self::Mount(MountError::Folder { .. }) => ErrorKind::NotFound,
-            Self::Mount(MountError::NotEmpty { .. }) => ErrorKind::Conflict,
+            Self::Mount(MountError::NotEmpty { .. } | MountError::AlreadyMounted { .. }) => {
+                ErrorKind::Conflict
+            }
             Self::Mount(
                 MountError::NoFuse { .. } | MountError::Stale { .. } | MountError::Mount { .. },
             ) => ErrorKind::Unavailable,
@@ -175,6 +177,8 @@ async fn resolved(folder: &Path) -> Result<PathBuf, MountingError> {
     let folder = folder.to_owned();
     let resolving = move || {
         narthex_fuse::clean_up(&folder)?;
+        // Before anything else is asked of it: it may be somebody's who lets us not in.
+        narthex_fuse::check_free(&folder)?;
         let resolved = fs_err::canonicalize(&folder);
         resolved.map_err(|cause| MountError::Folder { path: folder, cause })
     };

@@ -184,7 +184,7 @@ pub(crate) struct Context {
 /// Does what the command line says.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -200,6 +200,14 @@ pub fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// The command line, without what this program says to a second process of it.
+fn arguments() -> impl Iterator<Item = std::ffi::OsString> {
+    #[cfg(target_os = "linux")]
+    return narthex_mounter::background::arguments();
+    #[cfg(not(target_os = "linux"))]
+    return std::env::args_os();
 }
 
 /// Shows the help, the version, or what is wrong with the command line.
@@ -223,7 +231,7 @@ fn run(cli: Cli, format: Format) -> Result<ExitCode, Failure> {
     // Before there is anything in memory that nobody else may read.
     core_dumps::forbid()?;
     let mut settings = config::load(&flags(&cli))?;
-    let runtime = runtime()?;
+    let runtime = runtime(&cli.command)?;
     let telemetry =
         narthex_telemetry::start(settings.telemetry(), runtime.handle()).map_err(|error| {
             match error.kind() {
@@ -321,8 +329,12 @@ fn flags(cli: &Cli) -> Flags {
     flags
 }
 
-fn runtime() -> Result<Runtime, Failure> {
-    Builder::new_multi_thread().enable_all().build().map_err(|error| {
+fn runtime(command: &Command) -> Result<Runtime, Failure> {
+    let mut builder = Builder::new_multi_thread();
+    if matches!(command, Command::Mount(_)) {
+        builder.worker_threads(commands::mount::threads());
+    }
+    builder.enable_all().build().map_err(|error| {
         Failure::new(ErrorKind::Unavailable, format!("cannot start threads: {error}"))
     })
 }

@@ -1,17 +1,18 @@
 //! Moves what was recorded from the disk into the store, in order and once.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     io,
     sync::{Arc, Mutex, PoisonError},
     time::UNIX_EPOCH,
 };
 
-use narthex_audit::{Audit, Link, SpoolBatch, SpoolGrown, SpoolReader};
+use narthex_audit::{Audit, SpoolBatch, SpoolGrown, SpoolReader};
 use narthex_model::Timestamp;
 use narthex_store::{AuditChain, AuditRow, StatementError, Store};
 use narthex_vault::{Vault, VaultError, Voucher};
-use serde_json::Value;
+use serde::{Deserialize, de::IgnoredAny};
 
 use crate::Spooled;
 
@@ -177,25 +178,62 @@ pub fn vouched_text(chain: &AuditChain) -> String {
     format!("audit chain\n{workspace}\n{writer}\n{base_seq} {base_hash}\n{head_seq} {head_hash}\n")
 }
 
+/// What of a line stands beside it, too.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    time: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    actor: Named<'a>,
+    #[serde(borrow, default)]
+    resource: Named<'a>,
+    #[serde(borrow, default)]
+    run: Cow<'a, str>,
+    #[serde(borrow, default)]
+    workspace: Cow<'a, str>,
+    #[serde(borrow)]
+    writer: Cow<'a, str>,
+    seq: u64,
+    /// It has to be there: lines are chained.
+    #[serde(rename = "prev")]
+    _prev: IgnoredAny,
+    #[serde(borrow, default)]
+    hash: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize)]
+struct Named<'a> {
+    #[serde(borrow, default)]
+    id: Cow<'a, str>,
+}
+
 /// A line as a row, and its hash; `None` if it is none of the audit's.
 #[must_use]
 pub fn row_of(line: &str) -> Option<(AuditRow, String)> {
-    let value: Value = serde_json::from_str(line).ok()?;
-    let link: Link = serde_json::from_value(value.clone()).ok()?;
-    // Clients say names with zero bytes, which no store takes: one would hold up all that follows.
-    let text = |pointer: &str| {
-        value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().replace('\0', "\u{fffd}")
-    };
+    // A sequence would be read as the members in order.
+    let parsed: Option<Line<'_>> =
+        line.starts_with('{').then(|| serde_json::from_str(line).ok()).flatten();
+    let parsed = parsed?;
     let row = AuditRow {
-        happened_at: Timestamp::read(&text("/time")).unwrap_or(UNIX_EPOCH),
-        kind: text("/kind"),
-        actor: text("/actor/id"),
-        resource: text("/resource/id"),
-        run: text("/run"),
-        workspace: link.workspace,
-        writer: link.writer,
-        seq: link.seq,
+        happened_at: Timestamp::read(&parsed.time).unwrap_or(UNIX_EPOCH),
+        kind: storable(parsed.kind),
+        actor: storable(parsed.actor.id),
+        resource: storable(parsed.resource.id),
+        run: storable(parsed.run),
+        workspace: parsed.workspace.into_owned(),
+        writer: parsed.writer.into_owned(),
+        seq: parsed.seq,
         document: line.to_owned(),
     };
-    Some((row, link.hash))
+    Some((row, parsed.hash.into_owned()))
+}
+
+/// Clients say names with zero bytes, which no store takes: one would hold up all that follows.
+fn storable(text: Cow<'_, str>) -> String {
+    match text.as_bytes().contains(&0) {
+        true => text.replace('\0', "\u{fffd}"),
+        false => text.into_owned(),
+    }
 }

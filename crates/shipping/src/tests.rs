@@ -7,7 +7,7 @@ use narthex_model::WorkspaceId;
 use narthex_store::Store;
 use serde_json::json;
 
-use super::Shipper;
+use super::{Shipper, row_of};
 
 fn event(number: u64) -> AuditEvent<'static> {
     let event = AuditEvent::new("test.happened", Actor::system()).on("number", number.to_string());
@@ -129,4 +129,31 @@ async fn several_movers_move_every_event_once() {
     tokio::join!(mover(), mover(), mover());
     let expected: Vec<_> = (0..200).map(|number| number.to_string()).collect();
     assert_eq!(all_of(&store).await, expected);
+}
+
+#[test]
+fn a_line_becomes_the_row_that_it_tells_of() {
+    let line = json!({
+        "actor": { "id": "u\u{0}1", "type": "user" }, "details": { "kind": "other" },
+        "hash": "h", "kind": "test.happened", "prev": "p", "resource": { "id": "a\"b" },
+        "run": "r", "seq": 7, "time": "2026-11-23T10:00:00.250Z", "workspace": "w", "writer": "x",
+    });
+    let (row, hash) = row_of(&line.to_string()).expect("it is one");
+    assert_eq!(hash, "h");
+    assert_eq!((row.kind.as_str(), row.actor.as_str()), ("test.happened", "u\u{fffd}1"));
+    assert_eq!((row.resource.as_str(), row.run.as_str()), ("a\"b", "r"));
+    assert_eq!((row.workspace.as_str(), row.writer.as_str(), row.seq), ("w", "x", 7));
+    assert_eq!(narthex_model::Timestamp::new(row.happened_at).to_string(), line["time"]);
+    assert_eq!(row.document, line.to_string());
+    // What few lines have may be left out; what chains them may not.
+    for (member, is_needed) in
+        [("resource", false), ("run", false), ("workspace", false), ("prev", true), ("seq", true)]
+    {
+        let mut shorter = line.clone();
+        shorter.as_object_mut().expect("an object").remove(member);
+        assert_eq!(row_of(&shorter.to_string()).is_none(), is_needed, "{member}");
+    }
+    let sequence: Vec<_> = line.as_object().expect("an object").values().collect();
+    assert!(row_of(&json!(sequence).to_string()).is_none());
+    assert!(row_of("").is_none());
 }

@@ -10,7 +10,7 @@ use std::{
 use narthex_model::{Alias, RunId};
 use tokio::time::Instant;
 
-use crate::{Tap, tally::Tally};
+use crate::{Tap, tally::Tally, tap::Watchers};
 
 /// The longest name that is told, in characters; a client may make it as long as a message.
 const NAME_CHARS: usize = 1024;
@@ -121,13 +121,21 @@ pub struct Open {
     outcome: &'static str,
     is_inner: bool,
     tally: Option<Arc<Tally>>,
+    /// Who is told if the run has ended by then.
+    watchers: Watchers,
 }
 
 impl Open {
-    pub(crate) fn new(tap: Tap, run: RunId, call: Call, tally: Option<Arc<Tally>>) -> Self {
+    pub(crate) fn new(
+        tap: Tap,
+        run: RunId,
+        call: Call,
+        tally: Option<Arc<Tally>>,
+        watchers: Watchers,
+    ) -> Self {
         let (began, started) = (SystemTime::now(), Instant::now());
         let (result, outcome, is_inner) = (None, ABANDONED, is_inside());
-        Self { tap, run, call, began, started, result, outcome, is_inner, tally }
+        Self { tap, run, call, began, started, result, outcome, is_inner, tally, watchers }
     }
 
     /// Notes how many bytes the answer has.
@@ -148,7 +156,7 @@ impl Drop for Open {
         if let Some(tally) = &self.tally {
             tally.count(took, error.is_some());
         }
-        self.tap.tell(self.run, self.call.alias.as_ref(), || Operation {
+        self.tap.tell(self.run, self.call.alias.as_ref(), &self.watchers, || Operation {
             what: What::Call {
                 alias: self.call.alias.clone(),
                 method: cut(self.call.method.clone()),

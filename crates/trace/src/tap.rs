@@ -23,7 +23,15 @@ use crate::{
 pub const QUEUE: usize = 4096;
 
 /// Who watches which run.
-type Watched = HashMap<RunId, Vec<Arc<Queue>>>;
+type Watched = HashMap<RunId, Watchers>;
+
+/// Those who watch one run. Who has it can tell them, also after the end of the run.
+pub(crate) type Watchers = Vec<Arc<Queue>>;
+
+tokio::task_local! {
+    /// Who watched the run whose work this is when it began.
+    static HELD: (RunId, Watchers);
+}
 
 /// Where operations are told, and watched. Clones are handles to the same one.
 #[derive(Debug, Clone, Default)]
@@ -77,10 +85,33 @@ impl Tap {
     #[cold]
     fn begin_watched(&self, run: RunId, call: impl FnOnce() -> Call) -> Option<Box<Open>> {
         let tally = self.shared.board.load().as_ref().map(|board| board.of(run));
-        if tally.is_none() && !self.shared.watched.load().contains_key(&run) {
+        let watchers = self.watchers(run);
+        if tally.is_none() && watchers.is_empty() {
             return None;
         }
-        Some(Box::new(Open::new(self.clone(), run, call(), tally)))
+        Some(Box::new(Open::new(self.clone(), run, call(), tally, watchers)))
+    }
+
+    fn watchers(&self, run: RunId) -> Watchers {
+        self.shared.watched.load().get(&run).cloned().unwrap_or_default()
+    }
+
+    /// Does work of a run that may outlive it: who watches the run when the work begins is told of
+    /// its operations with files also where the run ends meanwhile, and is not told before of the
+    /// end.
+    pub async fn holding<T>(&self, run: RunId, work: impl Future<Output = T>) -> T {
+        let watchers = if self.is_watched() { self.watchers(run) } else { Watchers::new() };
+        match watchers.is_empty() {
+            true => work.await,
+            false => HELD.scope((run, watchers), work).await,
+        }
+    }
+
+    /// The run that the work is of which the caller is a part of, if somebody has watched it when
+    /// that began ([`Tap::holding`]).
+    #[must_use]
+    pub fn held() -> Option<RunId> {
+        HELD.try_with(|(run, _)| *run).ok()
     }
 
     /// Tells of an operation with a file of a mount. `alias` is what the run calls the server.
@@ -90,7 +121,9 @@ impl Tap {
         }
         let FileOperation { name, path, fd, size, result, took } = done;
         let now = SystemTime::now();
-        self.tell(run, alias, || Operation {
+        let held = HELD.try_with(|(held, watchers)| (*held == run).then(|| watchers.clone()));
+        let held = held.ok().flatten().unwrap_or_default();
+        self.tell(run, alias, &held, || Operation {
             what: What::File { name, path: told_path(path), fd },
             began: now.checked_sub(took).unwrap_or(now),
             size,
@@ -101,14 +134,16 @@ impl Tap {
         });
     }
 
+    /// Tells those who watch a run; once it has ended, those who did when the operation began.
     pub(crate) fn tell(
         &self,
         run: RunId,
         alias: Option<&Alias>,
+        before: &[Arc<Queue>],
         operation: impl Fn() -> Operation,
     ) {
         let watched = self.shared.watched.load();
-        let Some(queues) = watched.get(&run) else { return };
+        let queues = watched.get(&run).map_or(before, Vec::as_slice);
         for queue in queues.iter().filter(|queue| queue.wants(alias)) {
             queue.tell(operation());
         }
@@ -145,7 +180,8 @@ impl Tap {
         });
     }
 
-    /// Tells the watchers of a run that it has ended, and forgets what was counted of it.
+    /// Tells the watchers of a run that it has ended, as soon as what is under way has; and forgets
+    /// what was counted of it.
     pub fn run_ended(&self, run: RunId) {
         if let Some(board) = &*self.shared.board.load() {
             board.0.pin().remove(&run);

@@ -189,3 +189,46 @@ fn calls_are_counted_while_somebody_counts() {
     assert!(!tap.is_watched());
     assert_eq!(tap.count().of(run(1)), Counted::nothing(), "nothing of before");
 }
+
+/// R-M35: what is under way when its run ends is told before the end is.
+#[tokio::test]
+async fn what_is_open_when_its_run_ends_is_told_before_the_end() {
+    let tap = Tap::default();
+    let mut watcher = tap.watch(run(1), Vec::new());
+    let open = tap.begin(run(1), || call("github", "search")).unwrap();
+    let file = |name| FileOperation {
+        name,
+        path: "/mnt/mcp/1-github/tools/search",
+        fd: Some(3),
+        size: None,
+        result: Err("DEVICE_DISCONNECTED"),
+        took: Duration::from_millis(1),
+    };
+    let (going_on, ended) = tokio::sync::oneshot::channel::<()>();
+    let working = tap.holding(run(1), async {
+        ended.await.unwrap();
+        assert_eq!(Tap::held(), Some(run(1)));
+        tap.file(run(1), None, file("Write"));
+    });
+    let mut working = std::pin::pin!(working);
+    assert!(is_pending(&mut working).await, "it waits for the end");
+    tap.run_ended(run(1));
+    assert!(tap.begin(run(1), || call("github", "late")).is_none(), "nobody watches it any more");
+    tap.file(run(1), None, file("Late"));
+    open.end("upstream");
+    going_on.send(()).unwrap();
+    working.await;
+    let told = watcher.next().await.unwrap().operation;
+    assert_eq!(told.error, Some("upstream"));
+    let told = watcher.next().await.unwrap().operation;
+    assert!(matches!(told.what, What::File { name: "Write", .. }), "{told:?}");
+    assert_eq!(watcher.next().await, None, "nobody is left who could tell");
+    assert_eq!(Tap::held(), None);
+}
+
+/// Looks at work once; `true` if it is not done.
+async fn is_pending(work: &mut (impl Future<Output = ()> + Unpin)) -> bool {
+    std::future::poll_fn(|cx| std::task::Poll::Ready(std::pin::Pin::new(&mut *work).poll(cx)))
+        .await
+        .is_pending()
+}

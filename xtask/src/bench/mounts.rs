@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::plan::Era;
-use super::results::MountCost;
+use super::results::{MountCost, MountRate};
 use super::stage::Fixture;
 use super::{Options, program};
 use crate::peers::Daemon;
@@ -26,6 +26,8 @@ const STOPPED: Duration = Duration::from_secs(30);
 const ALIASES: [&str; 2] = ["calls", "many"];
 const TOOLS: usize = 10_000;
 const ARGUMENTS: &str = r#"{"message":"hello"}"#;
+/// What is read at once, as by `cat`.
+const BUFFER: usize = 128 << 10;
 const READERS: [usize; 3] = [1, 8, 64];
 
 /// A daemon, and the files of its own run at a folder.
@@ -49,17 +51,18 @@ pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<MountCost
     eprintln!("mounts: a call {http_us:.1} µs over HTTP, {file_us:.1} µs as a file");
     let ls_ms = stage.list(lists)?;
     eprintln!("mounts: ls of {TOOLS} tools {ls_ms:.1} ms");
-    let mut calls_per_s = Vec::new();
-    for readers in READERS {
-        let rate = stage.parallel(readers, calls)?;
-        eprintln!("mounts: {readers} readers {rate:.0} calls/s");
-        calls_per_s.push((readers, rate));
+    let mut rates = Vec::new();
+    for at_once in READERS {
+        let rate = stage.parallel(at_once, calls)?;
+        let MountRate { files, http, .. } = rate;
+        eprintln!("mounts: {at_once} at once {files:.0} calls/s as files, {http:.0} over HTTP");
+        rates.push(rate);
     }
     let Stage { mount, daemon, .. } = stage;
     let ended = mount.terminate(STOPPED)?;
     ensure!(ended.success(), "narthex mount ended with {ended}");
     daemon.stop(STOPPED)?;
-    Ok(Some(MountCost { http_us, file_us, tools: TOOLS, ls_ms, calls_per_s }))
+    Ok(Some(MountCost { http_us, file_us, tools: TOOLS, ls_ms, rates }))
 }
 
 impl Stage {
@@ -97,15 +100,17 @@ impl Stage {
 
     /// The medians of a call over HTTP and of the same call as a file, in turns.
     fn one_call(&self, calls: usize) -> Result<(f64, f64)> {
-        let mut http = Connection::open(&self.daemon)?;
+        let asked = Asked::of(&self.daemon)?;
+        let mut http = Connection::open(&asked)?;
         let file = self.tools(ALIASES[0]).join("echo");
         let (mut over_http, mut as_file) = (Vec::new(), Vec::new());
+        let mut buffer = vec![0; BUFFER];
         for turn in 0..calls + calls / 10 {
             let began = Instant::now();
             http.call()?;
             let first = began.elapsed();
             let began = Instant::now();
-            call_file(&file)?;
+            call_file(&file, &mut buffer)?;
             let second = began.elapsed();
             // The first ones open connections and fill caches.
             if turn >= calls / 10 {
@@ -129,47 +134,66 @@ impl Stage {
         Ok(median_us(took)? / 1e3)
     }
 
-    /// How many calls a second there are of so many readers.
-    fn parallel(&self, readers: usize, calls: usize) -> Result<f64> {
+    /// How many calls a second there are of so many at once, both ways.
+    fn parallel(&self, at_once: usize, calls: usize) -> Result<MountRate> {
         let file = self.tools(ALIASES[0]).join("echo");
-        let each = calls.div_ceil(readers).max(20);
-        let began = Instant::now();
-        let all = thread::scope(|scope| {
-            let read = || (0..each).try_for_each(|_| call_file(&file));
-            let threads: Vec<_> = (0..readers).map(|_| scope.spawn(read)).collect();
-            threads.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
-        });
-        let took = began.elapsed().as_secs_f64();
-        for one in all {
-            match one {
-                Ok(read) => read?,
-                Err(_panicked) => bail!("a reader panicked"),
-            }
-        }
-        #[expect(clippy::cast_precision_loss, reason = "some thousands")]
-        let count = (readers * each) as f64;
-        Ok(count / took)
+        let each = calls.div_ceil(at_once).max(20);
+        let files = rate(at_once, each, || {
+            let mut buffer = vec![0; BUFFER];
+            (0..each).try_for_each(|_| call_file(&file, &mut buffer))
+        })?;
+        let asked = Asked::of(&self.daemon)?;
+        let http = rate(at_once, each, || {
+            let mut connection = Connection::open(&asked)?;
+            (0..each).try_for_each(|_| connection.call())
+        })?;
+        Ok(MountRate { at_once, files, http })
     }
 }
 
-/// Open, write, read, close.
-fn call_file(path: &Path) -> Result<()> {
+/// How many calls a second there are of so many threads, each of which makes some.
+fn rate(threads: usize, each: usize, work: impl Fn() -> Result<()> + Sync) -> Result<f64> {
+    let began = Instant::now();
+    let all = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+        threads.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+    });
+    let took = began.elapsed().as_secs_f64();
+    for one in all {
+        match one {
+            Ok(called) => called?,
+            Err(_panicked) => bail!("a reader panicked"),
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+    let count = (threads * each) as f64;
+    Ok(count / took)
+}
+
+/// Open, write, read until the end, close: with a buffer as `cat` has one.
+fn call_file(path: &Path, buffer: &mut [u8]) -> Result<()> {
     let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
     file.write_all(ARGUMENTS.as_bytes())?;
-    let mut result = Vec::new();
-    file.read_to_end(&mut result)?;
-    ensure!(result.starts_with(b"{"), "this is no result: {}", String::from_utf8_lossy(&result));
+    let mut length = 0;
+    loop {
+        match file.read(&mut buffer[length..])? {
+            0 => break,
+            more => length += more,
+        }
+    }
+    let result = &buffer[..length];
+    ensure!(result.starts_with(b"{"), "this is no result: {}", String::from_utf8_lossy(result));
     Ok(())
 }
 
-/// One connection to the daemon, which is kept.
-struct Connection {
-    stream: BufReader<TcpStream>,
+/// The call over HTTP, and whom it goes to.
+struct Asked {
+    host: String,
     request: String,
 }
 
-impl Connection {
-    fn open(daemon: &Daemon) -> Result<Self> {
+impl Asked {
+    fn of(daemon: &Daemon) -> Result<Self> {
         let url = daemon.endpoint_url(&format!("/mcp/{}/tools/echo", ALIASES[0]));
         let rest = url.strip_prefix("http://").context("the daemon is asked over plain HTTP")?;
         let (host, path) = rest.split_once('/').context("a URL has a path")?;
@@ -180,6 +204,18 @@ impl Connection {
              Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{ARGUMENTS}",
             token.trim()
         );
+        Ok(Self { host: host.to_owned(), request })
+    }
+}
+
+/// One connection to the daemon, which is kept.
+struct Connection<'a> {
+    stream: BufReader<TcpStream>,
+    request: &'a str,
+}
+
+impl<'a> Connection<'a> {
+    fn open(Asked { host, request }: &'a Asked) -> Result<Self> {
         let stream = TcpStream::connect(host)?;
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream), request })

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::aims::Aim;
 use super::plan::{Era, Way, Work};
-use super::results::{Results, Row, Spread, StdioRow};
+use super::results::{MountRate, Results, Row, Spread, StdioRow};
 use super::table::table;
 
 const OPENING: &str = "\
@@ -246,14 +246,18 @@ fn write_idle(out: &mut String, results: &Results) {
 fn write_mounts(out: &mut String, results: &Results) {
     let Some(cost) = &results.mounts else { return };
     section(out, "Servers as files");
-    out.push_str("At a folder of Linux, beside the same call over HTTP on one connection.\n\n");
+    out.push_str(
+        "At a folder of Linux, beside the same call over HTTP: each reader has its own descriptor,\n\
+         or its own connection.\n\n",
+    );
     let mut rows = vec![heading(&["what", "how much:"])];
     let mut row = |what: String, found: String| rows.push(vec![what, found]);
     row("a call over HTTP".to_owned(), format!("{:.0} µs", cost.http_us));
     row("a call as a file".to_owned(), format!("{:.0} µs", cost.file_us));
     row(format!("`ls` of {} tools", cost.tools), format!("{:.0} ms", cost.ls_ms));
-    for (readers, rate) in &cost.calls_per_s {
-        row(format!("{readers} readers"), format!("{rate:.0} calls/s"));
+    for MountRate { at_once, files, http } in &cost.rates {
+        let found = format!("{files:.0} calls/s as a file, {http:.0} over HTTP");
+        row(format!("{at_once} readers at once"), found);
     }
     out.push_str(&table(&rows));
 }

@@ -58,8 +58,18 @@ pub(super) struct MountCost {
     pub(super) tools: usize,
     /// The median of listing so many tools.
     pub(super) ls_ms: f64,
-    /// How many calls a second there are of so many readers.
-    pub(super) calls_per_s: Vec<(usize, f64)>,
+    /// How many calls a second there are of so many at once.
+    pub(super) rates: Vec<MountRate>,
+}
+
+/// Calls a second by so many at once.
+#[derive(Serialize, Deserialize)]
+pub(super) struct MountRate {
+    pub(super) at_once: usize,
+    /// By readers of a file.
+    pub(super) files: f64,
+    /// Over as many connections.
+    pub(super) http: f64,
 }
 
 /// What a registry costs.

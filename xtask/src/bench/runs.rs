@@ -154,7 +154,7 @@ impl Stage {
         let tools = json!({ "allow": ["echo"] });
         let mut entry = json!({ "transport": "http", "url": fixture.url(), "tools": tools });
         // Where each instruction is watched, a thousand of them take their time.
-        entry["mountTimeout"] = json!("900s");
+        entry["mountTimeout"] = json!("600s");
         let names: Vec<String> = (0..size.servers).map(|number| format!("s{number}")).collect();
         let servers: serde_json::Map<String, Value> =
             names.iter().map(|name| (name.clone(), entry.clone())).collect();

@@ -260,7 +260,13 @@ fn next_line(file: &mut impl BufRead) -> io::Result<Option<(u64, Option<String>)
         file.read_until(b'\n', &mut line)?;
     }
     let length = line.len() as u64;
-    Ok(line.strip_suffix(b"\n").map(|line| (length, Some(String::from_utf8_lossy(line).into()))))
+    if line.pop() != Some(b'\n') {
+        return Ok(None);
+    }
+    // What is no text was changed by somebody: the line stays, so that its hash does not fit.
+    let text = String::from_utf8(line)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Ok(Some((length, Some(text))))
 }
 
 /// Passes over the rest of a line without holding it, and says how long it is; `None` if it has no

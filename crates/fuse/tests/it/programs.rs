@@ -147,3 +147,46 @@ print(number('ctl/logs', b'{}'), number('tools/echo', b' ' * (5 << 20)))
     let said = String::from_utf8_lossy(&read.stderr).into_owned();
     assert!(said.contains("Permission denied"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_folder_itself_refuses_is_told_as_the_last_failure() {
+    let Some(world) = World::new() else { return };
+    let told = |script: &'static str| {
+        let world = &world;
+        async move {
+            let failed = world.run("bash", &["-c", script]).await;
+            assert!(!failed.status.success(), "{script}");
+            let error = world.bash("cat ctl/error").await;
+            serde_json::from_str::<serde_json::Value>(&error).expect("it is JSON")
+        }
+    };
+    assert_eq!(world.bash("cat ctl/error").await, "null\n");
+    let error = told("cat tools/nothing").await;
+    assert_eq!((&error["code"], &error["kind"]), (&"NOT_FOUND".into(), &"not_found".into()));
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("`nothing`")), "{error}");
+    let error = told("head -c 5000000 /dev/zero > tools/echo").await;
+    assert_eq!(error["code"], "RESOURCE_EXHAUSTED");
+    let text = error["message"].as_str().expect("there is one");
+    assert!(text.contains("at most 4194304 bytes"), "{error}");
+    let still = told("cat .git/config tools/.git").await;
+    assert_eq!(still, error, "what programs look for by themselves hides nothing");
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_during_the_call_is_told_as_the_last_failure() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import errno, os
+f = os.open('tools/slow', os.O_RDWR | os.O_NONBLOCK)
+os.write(f, b'{}')
+try: os.read(f, 1)
+except BlockingIOError: pass
+try: os.write(f, b'{}'); print('none')
+except OSError as error: print(errno.errorcode[error.errno])
+";
+    assert_eq!(world.python(script).await, "EBUSY\n");
+    let error = world.bash("cat ctl/error").await;
+    assert!(error.contains(r#""kind":"busy""#) && error.contains("read its result"), "{error}");
+    world.fake.go.add_permits(1);
+}

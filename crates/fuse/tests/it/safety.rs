@@ -2,6 +2,7 @@
 
 use std::{os::unix::process::ExitStatusExt, process::Stdio, sync::atomic::Ordering};
 
+use narthex_fuse::MountError;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
@@ -297,4 +298,32 @@ async fn an_unmounted_server_is_gone_from_the_folder() {
     let listing = tokio::task::spawn_blocking(move || root.read_dir().map(Iterator::count));
     let count = world.within(listing).await.expect("it ran").expect("it can be read");
     assert_eq!(count, 0, "nothing is mounted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_mounted_over_what_is_mounted() {
+    let Some(world) = World::new() else { return };
+    // Also where it shows nothing that could be in the way.
+    world.process.revoke(&name());
+    let again = world.mount_again();
+    let Err(error @ MountError::AlreadyMounted { .. }) = again else { panic!("{again:?}") };
+    let text = error.to_string();
+    let remedy = format!("fusermount3 -u {}", world.root().display());
+    assert!(text.starts_with("[ALREADY_MOUNTED] Mount: ") && text.contains(&remedy), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_mounted_in_its_place_is_left_alone() {
+    let Some(mut world) = World::new() else { return };
+    let first = world.mounted.take().expect("it is mounted");
+    let root = world.root();
+    assert!(!first.is_over());
+    narthex_fuse::detach(&root).expect("somebody frees it");
+    while !first.is_over() {
+        tokio::task::yield_now().await;
+    }
+    world.mounted = Some(world.mount_again().expect("it is free"));
+    let unmounting = tokio::task::spawn_blocking(move || first.unmount());
+    world.within(unmounting).await.expect("it ran").expect("there is nothing to do");
+    assert_eq!(world.bash("ls").await, "ctl\nprompts\nresources\ntools\n");
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::Output, sync::Arc, time::Duration};
 
-use narthex_fuse::{MountOptions, Mounted};
+use narthex_fuse::{MountError, MountOptions, Mounted};
 use narthex_model::{Alias, Pid};
 use narthex_mount::{Limits, MountName, Namespace, Process};
 use tempfile::TempDir;
@@ -54,6 +54,12 @@ impl World {
 
     pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().to_owned()
+    }
+
+    /// The same once more at the same folder.
+    pub(crate) fn mount_again(&self) -> Result<Mounted, MountError> {
+        let options = MountOptions::default();
+        Mounted::new(self.process.clone(), self.folder.path(), &options, Handle::current())
     }
 
     /// A program in the folder of the server.

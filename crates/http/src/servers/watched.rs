@@ -44,6 +44,7 @@ impl Asked<'_> {
         let runs = self.known_runs()?.clone();
         let run = self.watchable(runs.get(&workspace, &name).await?, &name)?;
         let id = run.id().ok_or_else(|| absent(&name))?;
+        self.known_aliases(&run, &aliases)?;
         let watcher = self.door.gateway.tap().watch(id, aliases);
         // Looked at once more: from here on its end is told.
         let again = runs.get(&workspace, &id.to_text()).await?;
@@ -94,6 +95,19 @@ impl Asked<'_> {
         }
     }
 
+    /// Refuses servers that the run does not have, of which nothing would ever be told.
+    fn known_aliases(&self, run: &SeenRun, asked: &[Alias]) -> Result<(), Problem> {
+        let Some(view) = &run.view else { return Ok(()) };
+        let has = self.door.gateway.aliases(view);
+        let Some(unknown) = asked.iter().find(|alias| !has.contains(alias)) else { return Ok(()) };
+        let names: Vec<_> = has.iter().map(Alias::as_str).collect();
+        let remedy = match names.is_empty() {
+            true => "it has no server now".to_owned(),
+            false => format!("name one that it has: {}", names.join(", ")),
+        };
+        Err(unfit(format!("the run has no server `{unknown}`"), &remedy))
+    }
+
     fn stream_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let streams = self.door.event_streams.clone();
         streams.try_acquire_owned().map_err(|_none| {
@@ -126,10 +140,6 @@ fn absent(name: &str) -> Problem {
 
 /// Names of servers with commas between them; none here are all.
 fn aliases(query: &Query) -> Result<Vec<Alias>, Problem> {
-    let unfit = |what: String, remedy: &str| {
-        let fault = FieldError::invalid("alias", what, remedy);
-        Problem::of_fields(format!("the address cannot be used: {fault}"), &[fault])
-    };
     let words = query.text("alias").split(',').filter(|word| !word.is_empty());
     let aliases: Result<Vec<_>, _> = words
         .map(|word| Alias::new(word).map_err(|error| unfit(error.to_string(), "write an alias")))
@@ -140,4 +150,9 @@ fn aliases(query: &Query) -> Result<Vec<Alias>, Problem> {
         }
         aliases => Ok(aliases),
     }
+}
+
+fn unfit(what: String, remedy: &str) -> Problem {
+    let fault = FieldError::invalid("alias", what, remedy);
+    Problem::of_fields(format!("the address cannot be used: {fault}"), &[fault])
 }

@@ -18,16 +18,16 @@ const NODES: [&str; 7] =
     ["", "/tools", "/tools/echo", "/resources/x:y", "/prompts/greet", "/ctl/logs", "/nothing"];
 
 /// A seeded source of choices: the same each time (a linear congruential generator).
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn below(&mut self, most: usize) -> usize {
+    pub(crate) fn below(&mut self, most: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).expect("31 bits fit") % most
     }
 
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(crate) fn of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())]
     }
 }

@@ -270,8 +270,9 @@ async fn a_process_has_so_many_descriptors_and_none_after_its_end() {
     process.close(fd).expect("it is open");
     process.open(ECHO).expect("two again");
     assert!(namespace.end(pid(1)) && !namespace.end(pid(1)));
-    assert_eq!(process.read(3, 0).await.expect_err("ended").code(), Code::Driver);
-    assert_eq!(process.open(ECHO).expect_err("ended").code(), Code::NotFound);
+    assert_eq!(process.read(3, 0).await.expect_err("ended").code(), Code::DeviceDisconnected);
+    assert_eq!(process.open(ECHO).expect_err("ended").code(), Code::DeviceDisconnected);
+    assert_eq!(process.close(3).expect_err("ended").code(), Code::DeviceDisconnected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -89,9 +89,17 @@ async fn the_end_of_a_process_ends_all_that_it_has_open() {
     until(|| fake.asked() == 10).await;
     assert!(namespace.end(pid(1)));
     for call in calls {
-        assert_eq!(call.await.expect("it ends").expect_err("ended").code(), Code::Driver);
+        let code = call.await.expect("it ends").expect_err("ended").code();
+        assert_eq!(code, Code::DeviceDisconnected);
     }
     assert_eq!(fake.given_up(), 10);
+    let opened = process.open(ECHO).expect_err("it has ended");
+    let read = process.read(3, 0).await.expect_err("it has ended");
+    let listed = process.list("/mnt/mcp/1-files/tools").await.expect_err("it has ended");
+    for error in [opened, read, listed] {
+        assert_eq!(error.code(), Code::DeviceDisconnected, "{error}");
+    }
+    assert_eq!(fake.asked(), 10);
 }
 
 #[tokio::test]
@@ -113,4 +121,42 @@ async fn first_reads_that_meet_fetch_once() {
     parts.sort();
     assert_eq!(parts, ["ls\":[", "{\"too"]);
     assert_eq!(fake.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_directory_that_is_being_listed_ends_with_what_may_be_opened() {
+    for by_end in [true, false] {
+        let (namespace, process, fake) = one();
+        fake.set(Mood::Waits);
+        let lister = process.clone();
+        let listing = tokio::spawn(async move { lister.list("/mnt/mcp/1-files/tools").await });
+        until(|| fake.asked() == 1).await;
+        let code = match by_end {
+            true => {
+                assert!(namespace.end(pid(1)));
+                Code::DeviceDisconnected
+            }
+            false => {
+                process.revoke(&name(1, "files"));
+                Code::Permission
+            }
+        };
+        assert_eq!(listing.await.expect("it ends").expect_err("it is over").code(), code);
+        assert_eq!(fake.given_up(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_was_written_to_is_not_replaced_by_what_was_fetched_before() {
+    let (_namespace, process, fake) = one();
+    fake.set(Mood::Waits);
+    let fd = process.open("/mnt/mcp/1-files/prompts/greet").expect("it opens");
+    let reader = process.clone();
+    let reading = tokio::spawn(async move { reader.read(fd, 0).await });
+    until(|| fake.asked() == 1).await;
+    fake.set(Mood::Well);
+    process.write(fd, Bytes::from_static(br#"{"a":1}"#)).await.expect("it is asked");
+    fake.go.add_permits(1);
+    let read = reading.await.expect("it ends").expect("there is something");
+    assert_eq!(read, r#"prompt:greet:{"a":1}"#, "the last write counts");
 }

@@ -12,6 +12,17 @@ pub(crate) async fn run(_args: MountArgs, _context: Context) -> Result<ExitCode,
     Err(Failure::new(narthex_model::ErrorKind::Unavailable, text))
 }
 
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn threads() -> usize {
+    1
+}
+
+/// How many threads the process of a mount needs for its calls.
+#[cfg(target_os = "linux")]
+pub(crate) fn threads() -> usize {
+    narthex_mounter::threads()
+}
+
 #[cfg(target_os = "linux")]
 pub(crate) async fn run(args: MountArgs, context: Context) -> Result<ExitCode, Failure> {
     linux::run(args, context).await
@@ -19,13 +30,23 @@ pub(crate) async fn run(args: MountArgs, context: Context) -> Result<ExitCode, F
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::process::ExitCode;
+    use std::{
+        fs::File,
+        io::{Read, Seek, SeekFrom, Write},
+        os::unix::fs::DirBuilderExt,
+        path::{Path, PathBuf},
+        process::ExitCode,
+    };
 
     use narthex_cli::MountArgs;
     use narthex_model::{ErrorKind, Pid, with_causes};
     use narthex_mount::Limits;
-    use narthex_mounter::{Daemon, Ended, Mounting, MountingError, MountingOptions};
+    use narthex_mounter::{
+        Daemon, Ended, Mounting, MountingError, MountingOptions,
+        background::{self, Begun},
+    };
     use serde_json::json;
+    use tokio::task::spawn_blocking;
 
     use crate::{
         Failure,
@@ -35,7 +56,17 @@ mod linux {
         output::{self, Format, counted},
     };
 
+    /// The most that is shown of what a process in the background complains of, in bytes.
+    const COMPLAINTS_MAX: u64 = 64 * 1024;
+
     pub(super) async fn run(args: MountArgs, context: Context) -> Result<ExitCode, Failure> {
+        let log = log_of(&args, &context);
+        if args.detach && !background::is_second() {
+            return begin_in_background(log, context.format).await;
+        }
+        if background::is_second() {
+            background::leave()?;
+        }
         let client = DaemonClient::of_run(&context.settings)?;
         let daemon = Daemon::new(&client.state.url, client.token());
         let daemon = daemon.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
@@ -53,7 +84,10 @@ mod linux {
             () = &mut stops => return Ok(ExitCode::SUCCESS),
             begun = Mounting::begin(daemon, options) => begun.map_err(|error| failed(&error))?,
         };
-        told(&mounting, &context)?;
+        if let Err(failure) = told(&mounting, context.format, &log) {
+            mounting.unmount().await.map_err(|error| failed(&error))?;
+            return Err(failure);
+        }
         let ended = tokio::select! {
             biased;
             () = &mut stops => None,
@@ -73,19 +107,80 @@ mod linux {
         }
     }
 
-    fn told(mounting: &Mounting, context: &Context) -> Result<(), Failure> {
+    /// Says what is mounted; in the background to whoever has started it.
+    fn told(mounting: &Mounting, format: Format, log: &Path) -> Result<(), Failure> {
         let (pid, servers) = (mounting.pid(), mounting.servers());
         let folder = mounting.folder().display().to_string();
-        match context.format {
+        let process = std::process::id();
+        let count = counted(servers.len() as u64, "server");
+        let is_second = background::is_second();
+        let text = match format {
             Format::Json => {
-                output::done(&json!({ "folder": folder, "pid": pid.get(), "servers": servers }))
+                let data = json!({
+                    "folder": folder, "pid": pid.get(), "servers": servers, "process": process,
+                });
+                json!({ "ok": true, "data": data }).to_string()
             }
-            Format::Quiet => Ok(()),
-            Format::Text => {
-                let count = counted(servers.len() as u64, "server");
-                output::line(&format!("Run {pid} has {count} at {folder}. Ctrl-C unmounts it."))
+            Format::Quiet => String::new(),
+            Format::Text if is_second => format!(
+                "Run {pid} has {count} at {folder}. `kill {process}` unmounts it; its log is {}",
+                log.display()
+            ),
+            Format::Text => format!("Run {pid} has {count} at {folder}. Ctrl-C unmounts it."),
+        };
+        match (is_second, text.is_empty()) {
+            (true, _) => background::ready(&text).map_err(Failure::from),
+            (false, true) => Ok(()),
+            (false, false) => output::line(&text),
+        }
+    }
+
+    /// Where a mount in the background says what becomes of it.
+    fn log_of(args: &MountArgs, context: &Context) -> PathBuf {
+        let log = args.log.clone().unwrap_or_else(|| context.settings.data.join("mount.log"));
+        // For whoever is told where it is, and may be elsewhere by then.
+        std::path::absolute(&log).unwrap_or(log)
+    }
+
+    /// Has a second process mount, and shows what it says.
+    async fn begin_in_background(path: PathBuf, format: Format) -> Result<ExitCode, Failure> {
+        let beginning = spawn_blocking(move || {
+            let mut log = opened(&path)?;
+            let from = log.seek(SeekFrom::End(0))?;
+            let program = std::env::current_exe()?.into_os_string();
+            let begun = background::begin(&program, log.try_clone()?)?;
+            let mut complaints = Vec::new();
+            if matches!(begun, Begun::Ended { .. }) {
+                log.seek(SeekFrom::Start(from))?;
+                log.take(COMPLAINTS_MAX).read_to_end(&mut complaints)?;
+            }
+            Ok::<_, Failure>((begun, complaints))
+        });
+        let (begun, complaints) = beginning.await.map_err(std::io::Error::other)??;
+        match begun {
+            Begun::Ready(text) if format == Format::Quiet || text.is_empty() => {
+                Ok(ExitCode::SUCCESS)
+            }
+            Begun::Ready(text) => output::line(&text).map(|()| ExitCode::SUCCESS),
+            Begun::Ended { code, printed } => {
+                // Whoever has closed them wants to know nothing.
+                drop(std::io::stdout().write_all(&printed));
+                drop(std::io::stderr().write_all(&complaints));
+                let code = code.and_then(|code| u8::try_from(code).ok());
+                Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
             }
         }
+    }
+
+    /// The log, to be read and added to by its owner alone.
+    fn opened(path: &Path) -> Result<File, Failure> {
+        if let Some(folder) = path.parent() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let mut options = fs_err::OpenOptions::new();
+        options.read(true).append(true).create(true);
+        fs_err::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Ok(options.open(path)?.into_parts().0)
     }
 
     fn failed(error: &MountingError) -> Failure {

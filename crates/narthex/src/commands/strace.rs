@@ -63,15 +63,24 @@ impl Following<'_> {
                 Ok(End::Run | End::Reader) => return Ok(()),
                 Ok(End::Stream) => {}
                 Err(failure) if self.began.is_some() && is_away(&failure) => {
-                    if !self.is_away {
-                        self.say("the daemon has gone; waiting until it is back (Ctrl-C ends it)");
-                    }
-                    self.is_away = true;
-                    sleep(AGAIN).await;
+                    self.wait("the daemon has gone; waiting until it is back").await;
+                }
+                // A daemon that has begun anew may not have it yet.
+                Err(failure) if self.began.is_some() && is_unknown_server(&failure) => {
+                    self.wait("the server is not there; waiting until it is back").await;
                 }
                 Err(failure) => return Err(failure),
             }
         }
+    }
+
+    /// Says once why it is waited, and waits for a while.
+    async fn wait(&mut self, why: &str) {
+        if !self.is_away {
+            self.say(&format!("{why} (Ctrl-C ends it)"));
+        }
+        self.is_away = true;
+        sleep(AGAIN).await;
     }
 
     /// Shows the operations of one stream.
@@ -197,6 +206,11 @@ fn ascii(text: &str) -> String {
 /// Whether a failure is one of a daemon that is not there now.
 pub(super) fn is_away(failure: &Failure) -> bool {
     failure.kind == FailureKind::Operation(ErrorKind::Unavailable)
+}
+
+/// Whether a failure is one of a run that has no server of a name that was asked for.
+fn is_unknown_server(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Operation(ErrorKind::Invalid)
 }
 
 pub(super) fn unreadable(error: &serde_json::Error) -> Failure {

@@ -75,7 +75,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     })
     .await?;
     tell_unknown(&settings.policy, &app.registry().snapshot());
-    tell_unproved(settings, app.control()).await?;
+    tell_unproved(settings, app.control()).await;
     let state = DaemonState {
         pid: std::process::id(),
         url: format!("http://{address}"),
@@ -114,11 +114,17 @@ fn tell_unknown(policy: &RunPolicy, snapshot: &Snapshot) {
 }
 
 /// Says that what humans grant is advisory, as long as nobody can prove to be one (D15).
-async fn tell_unproved(settings: &Settings, control: Option<&Control>) -> Result<(), Failure> {
-    let Some(control) = control else { return Ok(()) };
-    let has_proofs = control.has_proofs().await;
-    if has_proofs.map_err(|error| Failure::new(error.kind(), error.to_string()))? {
-        return Ok(());
+async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
+    let Some(control) = control else { return };
+    match control.has_proofs().await {
+        Ok(true) => return,
+        Ok(false) => {}
+        // It is only told: nothing depends on it.
+        Err(error) => {
+            let cause = with_causes(&error);
+            tracing::warn!("whether humans can prove to be such is not known: {cause}");
+            return;
+        }
     }
     output::notice(match settings.granting.needs_proof {
         true => {
@@ -131,7 +137,6 @@ async fn tell_unproved(settings: &Settings, control: Option<&Control>) -> Result
              nobody can prove to be a human"
         }
     });
-    Ok(())
 }
 
 async fn serve(

@@ -1,7 +1,10 @@
 //! Servers of a run as files: by commands, and at a folder for any program.
 
+mod background;
 mod documented;
+mod ending;
 mod manifest;
+mod unprivileged;
 
 use std::{
     io::{BufRead, BufReader},
@@ -202,6 +205,8 @@ fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
     assert!(is_mounted(&mount.folder));
     let again = Mount::new(&place, None);
     assert!(shell(&place, "ls mcp/0-demo").succeeded().stdout.contains("tools"));
+    let told = ["[ALREADY_MOUNTED] Mount: ", "end that `narthex mount`", "fusermount3 -u "];
+    place.run(["mount", "mcp"]).failed(1, &told);
     drop(again);
     place.write("mcp/mine", "");
     place.run(["mount", "mcp"]).failed(1, &["is not empty"]);

@@ -174,6 +174,8 @@ fn r_m35_strace_of_a_run_ends_with_it() {
     unknown.failed(1, &["not_found", "no run `99` goes on", "these do: local"]);
     let bad = place.run(["strace", "local", "--alias", "No"]);
     bad.failed(1, &["invalid", "alias"]);
+    let silent = place.run(["strace", "local", "--alias", "fixture,absent"]);
+    silent.failed(1, &["alias", "has no server `absent`", "name one that it has: fixture"]);
     let made = place.run(["runs", "create", "--tools", "fixture", "--json"]).succeeded().json();
     let run = &made["data"]["run_id"];
     let pid = made["data"]["pid"].to_string();

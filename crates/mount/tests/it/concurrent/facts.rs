@@ -1,0 +1,397 @@
+//! What was changed and when, and what that permits an operation to answer.
+//!
+//! A change is noted before it is made and after it: an operation may or may not have seen it if
+//! the two overlap, and must have seen it if the change had ended before the operation began.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use narthex_mount::Code;
+
+use super::device::Tagged;
+
+/// The name of a mount: whose it is, and the alias.
+pub(crate) type Name = (u64, &'static str);
+
+/// From one moment to a later one. No two moments of all spans are the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) began: u64,
+    /// The end of time while it goes on.
+    pub(crate) ended: u64,
+}
+
+impl Span {
+    /// Whether it had ended before another one began.
+    fn is_before(self, other: Self) -> bool {
+        self.ended < other.began
+    }
+
+    /// Whether another one may have seen it.
+    fn can_be_seen_by(self, other: Self) -> bool {
+        self.began < other.ended
+    }
+}
+
+/// How sure it is that something is so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sure {
+    No,
+    Perhaps,
+    Yes,
+}
+
+impl Sure {
+    /// That a change was made, for whoever looks within a span.
+    fn of(change: Span, look: Span) -> Self {
+        match () {
+            () if change.is_before(look) => Self::Yes,
+            () if change.can_be_seen_by(look) => Self::Perhaps,
+            () => Self::No,
+        }
+    }
+
+    fn of_any(changes: impl IntoIterator<Item = Span>, look: Span) -> Self {
+        changes.into_iter().map(|change| Self::of(change, look)).max().unwrap_or(Self::No)
+    }
+}
+
+/// One mount, from its begin to its end.
+#[derive(Debug)]
+pub(crate) struct Mount {
+    pub(crate) device: Arc<Tagged>,
+    mounted: Span,
+    /// By its name, or with its process.
+    gone: Option<usize>,
+    /// When it crashed, and when it came back from that.
+    crashes: Vec<(usize, Option<usize>)>,
+}
+
+/// One process, from its begin to its end.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: u64,
+    /// Whose mounts are no secret to it.
+    known: BTreeSet<u64>,
+    ended: Option<usize>,
+    /// What it may open from its begin on.
+    inherited: BTreeSet<Name>,
+    /// What it was allowed (`true`) and what was revoked, in order.
+    rights: Vec<(Name, bool, usize)>,
+}
+
+/// What an open file is: by whom, of which mounts it may be, and since when.
+#[derive(Debug, Clone)]
+pub(crate) struct Opened {
+    pub(crate) process: usize,
+    pub(crate) name: Name,
+    /// The mounts of the name that were there when it was opened; more than one if they changed
+    /// meanwhile.
+    pub(crate) mounts: Vec<usize>,
+    pub(crate) at: Span,
+    pub(crate) closed: Option<Span>,
+}
+
+/// What an operation may answer.
+#[derive(Debug, Default)]
+pub(crate) struct Permitted {
+    pub(crate) codes: Vec<Code>,
+    /// Whether anything else than these is permitted.
+    pub(crate) may_go_on: bool,
+}
+
+impl Permitted {
+    fn add(&mut self, code: Code, sure: Sure) {
+        if sure > Sure::No {
+            self.codes.push(code);
+        }
+        self.may_go_on &= sure < Sure::Yes;
+    }
+}
+
+/// All that was changed.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    now: u64,
+    changes: Vec<Span>,
+    pub(crate) mounts: Vec<Mount>,
+    pub(crate) processes: Vec<Process>,
+    by_name: BTreeMap<Name, Vec<usize>>,
+}
+
+impl Facts {
+    /// A moment after all that were before.
+    pub(crate) fn moment(&mut self) -> u64 {
+        self.now += 1;
+        self.now
+    }
+
+    /// A change is about to be made.
+    pub(crate) fn begin(&mut self) -> usize {
+        let began = self.moment();
+        self.changes.push(Span { began, ended: u64::MAX });
+        self.changes.len() - 1
+    }
+
+    /// It was made.
+    pub(crate) fn end(&mut self, change: usize) {
+        self.changes[change].ended = self.moment();
+    }
+
+    pub(crate) fn begin_process(&mut self, pid: u64, parent: Option<usize>) -> usize {
+        let mut known = BTreeSet::from([pid]);
+        let mut inherited = BTreeSet::new();
+        if let Some(parent) = parent {
+            known.extend(&self.processes[parent].known);
+            inherited = self.allowed_now(parent);
+        }
+        let (ended, rights) = (None, Vec::new());
+        self.processes.push(Process { pid, known, ended, inherited, rights });
+        self.processes.len() - 1
+    }
+
+    pub(crate) fn end_process(&mut self, process: usize) -> usize {
+        let change = self.begin();
+        self.processes[process].ended = Some(change);
+        let pid = self.processes[process].pid;
+        for (_, mounts) in self.by_name.range((pid, "")..(pid + 1, "")) {
+            if let Some(last) = mounts.last() {
+                self.mounts[*last].gone.get_or_insert(change);
+            }
+        }
+        change
+    }
+
+    /// A mount for a process that is its owner, which may open it from here on.
+    pub(crate) fn mount(
+        &mut self,
+        owner: usize,
+        name: Name,
+        device: Arc<Tagged>,
+    ) -> (usize, usize) {
+        let change = self.begin();
+        self.processes[owner].rights.push((name, true, change));
+        let mounted = change;
+        self.mounts.push(Mount {
+            device,
+            mounted: self.changes[mounted],
+            gone: None,
+            crashes: Vec::new(),
+        });
+        let mount = self.mounts.len() - 1;
+        self.by_name.entry(name).or_default().push(mount);
+        (mount, change)
+    }
+
+    /// The mount was made.
+    pub(crate) fn end_mount(&mut self, mount: usize, change: usize) {
+        self.end(change);
+        self.mounts[mount].mounted = self.changes[change];
+    }
+
+    pub(crate) fn unmount(&mut self, mount: usize) -> usize {
+        let change = self.begin();
+        self.mounts[mount].gone.get_or_insert(change);
+        change
+    }
+
+    pub(crate) fn revoke(&mut self, process: usize, name: Name) -> usize {
+        let change = self.begin();
+        self.processes[process].rights.push((name, false, change));
+        change
+    }
+
+    /// It crashes, or comes back.
+    pub(crate) fn crash(&mut self, mount: usize) -> usize {
+        let change = self.begin();
+        self.mounts[mount].crashes.push((change, None));
+        change
+    }
+
+    pub(crate) fn come_back(&mut self, mount: usize) -> usize {
+        let change = self.begin();
+        self.mounts[mount].crashes.last_mut().expect("it has crashed").1 = Some(change);
+        change
+    }
+
+    pub(crate) fn is_down(&self, mount: usize) -> bool {
+        self.mounts[mount].crashes.last().is_some_and(|(_, back)| back.is_none())
+    }
+
+    pub(crate) fn is_mounted(&self, mount: usize) -> bool {
+        self.mounts[mount].gone.is_none()
+    }
+
+    /// The last mount of a name, if it was not taken away.
+    pub(crate) fn mounted(&self, name: Name) -> Option<usize> {
+        let last = *self.by_name.get(&name)?.last()?;
+        self.is_mounted(last).then_some(last)
+    }
+
+    /// What a process may open at this moment, as its rights stand.
+    pub(crate) fn allowed_now(&self, process: usize) -> BTreeSet<Name> {
+        let process = &self.processes[process];
+        let mut allowed = process.inherited.clone();
+        for (name, is_allowed, _) in &process.rights {
+            match is_allowed {
+                true => allowed.insert(*name),
+                false => allowed.remove(name),
+            };
+        }
+        allowed
+    }
+
+    /// Whether a process may open a name, and whether it may not: both may be permitted.
+    fn rights(&self, process: usize, name: Name, look: Span) -> (bool, bool) {
+        let process = &self.processes[process];
+        let of_name = process.rights.iter().filter(|(of, ..)| *of == name);
+        let changes: Vec<_> =
+            of_name.map(|(_, is_allowed, change)| (*is_allowed, self.changes[*change])).collect();
+        // A change counts unless one to the contrary came after it, and before the look.
+        let can_be = |wanted: bool| {
+            let is_undone = |after: u64| {
+                let others = changes.iter().filter(|(is_allowed, _)| *is_allowed != wanted);
+                others.into_iter().any(|(_, other)| other.began > after && other.is_before(look))
+            };
+            let from_begin = process.inherited.contains(&name) == wanted && !is_undone(0);
+            from_begin
+                || changes.iter().any(|(is_allowed, change)| {
+                    let counts = *is_allowed == wanted && change.can_be_seen_by(look);
+                    counts && !is_undone(change.ended)
+                })
+        };
+        (can_be(true), can_be(false))
+    }
+
+    /// The mounts of a name that can be found within a span, and whether none can be.
+    fn there(&self, name: Name, look: Span) -> (Vec<usize>, bool) {
+        let (mut there, mut is_sure) = (Vec::new(), false);
+        for number in self.by_name.get(&name).into_iter().flatten().rev() {
+            let mount = &self.mounts[*number];
+            let gone = self.gone(*number, look);
+            if gone == Sure::Yes {
+                break;
+            }
+            match Sure::of(mount.mounted, look) {
+                Sure::No => {}
+                mounted => {
+                    there.push(*number);
+                    is_sure |= mounted == Sure::Yes && gone == Sure::No;
+                }
+            }
+        }
+        (there, !is_sure)
+    }
+
+    fn gone(&self, mount: usize, look: Span) -> Sure {
+        let change = self.mounts[mount].gone.map(|change| self.changes[change]);
+        Sure::of_any(change, look)
+    }
+
+    /// Whether a process had ended.
+    pub(crate) fn ended(&self, process: usize, look: Span) -> Sure {
+        let change = self.processes[process].ended.map(|change| self.changes[change]);
+        Sure::of_any(change, look)
+    }
+
+    /// What asking for a path of a mount may answer, and which mounts it may be of.
+    pub(crate) fn finding(
+        &self,
+        process: usize,
+        name: Name,
+        look: Span,
+    ) -> (Permitted, Vec<usize>) {
+        let mut permitted = Permitted { codes: Vec::new(), may_go_on: true };
+        permitted.add(Code::DeviceDisconnected, self.ended(process, look));
+        if !permitted.may_go_on {
+            return (permitted, Vec::new());
+        }
+        let (there, may_be_absent) = self.there(name, look);
+        let (may_open, may_not) = self.rights(process, name, look);
+        let is_known = self.processes[process].known.contains(&name.0);
+        if may_be_absent || (may_not && !is_known) {
+            permitted.codes.push(Code::NotFound);
+        }
+        if !there.is_empty() && may_not && is_known {
+            permitted.codes.push(Code::Permission);
+        }
+        permitted.may_go_on = may_open && !there.is_empty();
+        (permitted, there)
+    }
+
+    /// What an operation may answer because its descriptor is over.
+    pub(crate) fn over(&self, file: &Opened, look: Span) -> Permitted {
+        let mut permitted = Permitted { codes: Vec::new(), may_go_on: true };
+        permitted.add(Code::Driver, Sure::of_any(file.closed, look));
+        if permitted.may_go_on {
+            permitted.add(Code::DeviceDisconnected, self.ended(file.process, look));
+        }
+        if permitted.may_go_on {
+            permitted.add(Code::Permission, self.revoked(file, look));
+        }
+        if permitted.may_go_on {
+            let gone = file.mounts.iter().map(|mount| self.gone(*mount, look));
+            let (least, most) = (gone.clone().min(), gone.max());
+            let all = least.filter(|least| *least == Sure::Yes);
+            let some = most.map_or(Sure::No, |most| most.min(Sure::Perhaps));
+            permitted.add(Code::DeviceDisconnected, all.unwrap_or(some));
+        }
+        permitted
+    }
+
+    fn revoked(&self, file: &Opened, look: Span) -> Sure {
+        let of_name = self.processes[file.process].rights.iter();
+        let of_name = of_name.filter(|(name, ..)| *name == file.name);
+        let changes: Vec<_> =
+            of_name.map(|(_, is_allowed, change)| (*is_allowed, self.changes[*change])).collect();
+        let revoked = changes.iter().filter(|(is_allowed, _)| !is_allowed).map(|(_, revoked)| {
+            // What was opened while it was revoked was opened before that, or not at all; unless it
+            // was allowed again by then.
+            let again = changes.iter().any(|(is_allowed, change)| {
+                *is_allowed && change.began > revoked.ended && change.can_be_seen_by(file.at)
+            });
+            match Sure::of(*revoked, look) {
+                _ if revoked.is_before(file.at) => Sure::No,
+                sure if file.at.is_before(*revoked) || !again => sure,
+                sure => sure.min(Sure::Perhaps),
+            }
+        });
+        revoked.max().unwrap_or(Sure::No)
+    }
+
+    /// What a server that was asked within a span may have failed with.
+    pub(crate) fn failing(&self, mounts: &[usize], look: Span) -> Permitted {
+        let mut permitted = Permitted::default();
+        for mount in mounts {
+            let mut may_answer = true;
+            for (crash, back) in &self.mounts[*mount].crashes {
+                let crash = self.changes[*crash];
+                let back = back.map(|back| self.changes[back]);
+                if !crash.can_be_seen_by(look) || back.is_some_and(|back| back.is_before(look)) {
+                    continue;
+                }
+                permitted.codes.push(Code::DeviceDisconnected);
+                if crash.is_before(look) {
+                    may_answer &= back.is_some_and(|back| back.can_be_seen_by(look));
+                } else {
+                    permitted.codes.push(Code::ServiceUnavailable);
+                }
+            }
+            permitted.may_go_on |= may_answer;
+        }
+        permitted
+    }
+
+    /// Whether a server has crashed since a moment, and before another one.
+    pub(crate) fn has_crashed(&self, mounts: &[usize], since: u64, look: Span) -> bool {
+        mounts.iter().any(|mount| {
+            let mut crashes = self.mounts[*mount].crashes.iter().map(|(crash, _)| *crash);
+            crashes.any(|crash| {
+                let crash = self.changes[crash];
+                crash.began > since && crash.is_before(look)
+            })
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! Goes on in the background: the program is started once more, in a session of its own, and says
+//! over a socket when it has come so far.
+//!
+//! The socket is its standard input, so that it inherits nothing else. Nothing of whoever started
+//! the first process is held then: not its terminal, and not its pipes.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Read, Write},
+    net::Shutdown,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    process::{Command, Stdio},
+};
+
+/// The first argument by which the program knows that it is the second process.
+const ARGUMENT: &str = "__in_background";
+/// Stands behind what the second process says.
+const READY: u8 = 0;
+/// The most bytes that it may say.
+const SAID_MAX: u64 = 1 << 20;
+
+/// What became of the second process.
+#[derive(Debug)]
+pub enum Begun {
+    /// It goes on, and has said this.
+    Ready(String),
+    /// It has ended before.
+    Ended {
+        /// Its exit code, if no signal has ended it.
+        code: Option<i32>,
+        /// What it has printed to its standard output.
+        printed: Vec<u8>,
+    },
+}
+
+/// The command line, without what is for the second process alone.
+pub fn arguments() -> impl Iterator<Item = OsString> {
+    let is_ours = is_second();
+    std::env::args_os()
+        .enumerate()
+        .filter(move |(at, _)| !(is_ours && *at == 1))
+        .map(|(_, one)| one)
+}
+
+/// Whether this is the second process.
+#[must_use]
+pub fn is_second() -> bool {
+    std::env::args_os().nth(1).is_some_and(|first| first == ARGUMENT)
+}
+
+/// Starts this program once more with the same arguments, and waits until it is ready or has ended.
+/// Its standard error is the log. Blocks.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn begin(program: &OsStr, log: File) -> io::Result<Begun> {
+    let (ours, its) = UnixStream::pair()?;
+    let mut command = Command::new(program);
+    command.arg(ARGUMENT).args(std::env::args_os().skip(1));
+    command.stdin(OwnedFd::from(its)).stdout(Stdio::piped()).stderr(log);
+    let mut child = command.spawn()?;
+    // Its end of the socket is its alone: else its end could not be seen.
+    drop(command);
+    let mut said = Vec::new();
+    ours.take(SAID_MAX).read_to_end(&mut said)?;
+    if said.pop_if(|last| *last == READY).is_some() {
+        return Ok(Begun::Ready(String::from_utf8_lossy(&said).into_owned()));
+    }
+    let mut printed = Vec::new();
+    if let Some(stdout) = &mut child.stdout {
+        stdout.take(SAID_MAX).read_to_end(&mut printed)?;
+    }
+    Ok(Begun::Ended { code: child.wait()?.code(), printed })
+}
+
+/// Has the second process leave the terminal of the first one. To be called before all else.
+///
+/// # Errors
+/// When the system does not let it go.
+pub fn leave() -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(())
+}
+
+/// Says that the second process has come so far, and this to whoever has started the first one.
+///
+/// # Errors
+/// When nobody waits for it any more.
+pub fn ready(said: &str) -> io::Result<()> {
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    socket.write_all(said.as_bytes())?;
+    socket.write_all(&[READY])?;
+    socket.shutdown(Shutdown::Write)
+}

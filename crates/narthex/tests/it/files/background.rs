@@ -1,0 +1,69 @@
+//! `narthex mount --detach`.
+
+use std::process::{Command, Stdio};
+
+use fs_err as fs;
+use serde_json::Value;
+
+use super::{has_fuse, is_mounted, of_run, place, run_of, shell, until_unmounted};
+
+/// The command ends once it is mounted, and holds nothing of its caller then; the process that it
+/// names frees the folder.
+#[test]
+fn a_mount_goes_on_in_the_background() {
+    if !has_fuse() {
+        return;
+    }
+    let place = place();
+    let _daemon = place.up();
+    let folder = place.path("mcp");
+    fs::create_dir(&folder).unwrap();
+    // To its end: also those who wait for the end of what it prints have their answer.
+    let told = place.run(["mount", "mcp", "--detach", "--json"]).succeeded().json();
+    assert!(is_mounted(&folder), "{told}");
+    let process = told["data"]["process"].as_u64().unwrap().to_string();
+    assert_eq!(told["data"]["servers"][0], "0-demo", "{told}");
+    assert!(shell(&place, "ls mcp/0-demo").succeeded().stdout.contains("tools"));
+    let session = Command::new("ps").args(["-o", "sid=", "-p", &process]).output().unwrap();
+    assert_eq!(String::from_utf8(session.stdout).unwrap().trim(), process, "its own");
+    let again = place.run(["mount", "mcp", "--detach"]);
+    again.failed(1, &["error: conflict: [ALREADY_MOUNTED]"]);
+    assert!(Command::new("kill").arg(&process).status().unwrap().success());
+    until_unmounted(&folder);
+    let quiet = place.run(["mount", "mcp", "--detach", "--quiet"]).succeeded();
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+    assert!(is_mounted(&folder));
+    shell(&place, "umount mcp || fusermount3 -u mcp").succeeded();
+    until_unmounted(&folder);
+}
+
+/// What becomes of it is in its log, and what fails before is told where it was asked for.
+#[test]
+fn a_mount_in_the_background_has_a_log() {
+    let place = place();
+    let _daemon = place.up();
+    place.run(["mount", "absent", "--detach"]).failed(1, &["error: ", "absent", "is no folder"]);
+    let told = place.run(["mount", "absent", "--detach", "--json"]);
+    assert_eq!((told.code, &told.json()["ok"]), (Some(1), &Value::Bool(false)), "{told:?}");
+    assert_eq!(place.mode("data/mount.log"), 0o600);
+    place.run(["mount", "absent", "--log", "x"]).failed(2, &["--detach"]);
+    if !has_fuse() {
+        return;
+    }
+    let (run, token) = run_of(&place);
+    let folder = place.path("mcp");
+    fs::create_dir(&folder).unwrap();
+    let words = ["mount", "mcp", "--detach", "--log", "said.log"];
+    let told = of_run(&place, &token, &words).succeeded().stdout;
+    assert!(told.contains("`kill ") && told.contains("said.log"), "{told}");
+    place.run(["runs", "end", &run]).succeeded();
+    until_unmounted(&folder);
+    let mut tail = Command::new("tail");
+    tail.args(["-n", "+1", "-f", "said.log"]).current_dir(place.path(""));
+    let mut tail = tail.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(tail.stdout.take().unwrap()));
+    let said = lines.map(Result::unwrap).find(|line| line.contains("the run has ended"));
+    assert!(said.is_some());
+    tail.kill().unwrap();
+    tail.wait().unwrap();
+}
