@@ -173,6 +173,10 @@ pub struct ApplyArgs {
     /// Say what would change, and change nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Delete servers that an earlier manifest of an agent had inside, that it has no more, and
+    /// that nothing else uses
+    #[arg(long)]
+    pub prune: bool,
     #[command(flatten)]
     pub place: WorkspaceArgs,
 }

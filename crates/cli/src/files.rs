@@ -8,31 +8,31 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 pub enum VfsCommand {
     /// List what a directory has
-    #[command(after_help = "Examples:\n  narthex vfs ls\n  narthex vfs ls 1-files/tools")]
+    #[command(after_help = "Examples:\n  narthex vfs ls\n  narthex vfs ls 0-files/tools")]
     Ls {
         /// The directory; what does not begin with / is below /mnt/mcp
         #[arg(default_value = "/mnt/mcp")]
         path: String,
     },
     /// Print what a file has
-    #[command(after_help = "Examples:\n  narthex vfs cat 1-files/tools/read_file.md\n  \
-        narthex vfs cat 1-files/tools | jq -r '.tools[].name'\n  \
-        narthex vfs cat 1-files/resources/file:///tmp/a.txt")]
+    #[command(after_help = "Examples:\n  narthex vfs cat 0-files/tools/read_file.md\n  \
+        narthex vfs cat 0-files/tools | jq -r '.tools[].name'\n  \
+        narthex vfs cat 0-files/resources/file:///tmp/a.txt")]
     Cat {
-        /// The file; a list, such as 1-files/tools, is what its server says
+        /// The file; a list, such as 0-files/tools, is what its server says
         path: String,
     },
     /// Write standard input to the file of a tool or a prompt, and print what can be read then
     #[command(after_help = "Example:\n  \
-        echo '{\"path\": \"/tmp\"}' | narthex vfs write 1-files/tools/list_directory")]
+        echo '{\"path\": \"/tmp\"}' | narthex vfs write 0-files/tools/list_directory")]
     Write {
         /// The file
         path: String,
     },
     /// Call the tool of a file, with arguments as `narthex call` takes them
     #[command(
-        after_help = "Examples:\n  narthex vfs call 1-files/tools/list_directory path=/tmp\n  \
-        narthex vfs call 1-files/tools/list_directory '{\"path\": \"/tmp\"}'"
+        after_help = "Examples:\n  narthex vfs call 0-files/tools/list_directory path=/tmp\n  \
+        narthex vfs call 0-files/tools/list_directory '{\"path\": \"/tmp\"}'"
     )]
     Call {
         /// The file of the tool
@@ -42,7 +42,7 @@ pub enum VfsCommand {
         arguments: Vec<String>,
     },
     /// Say what a path is, without asking its server
-    #[command(after_help = "Example:\n  narthex vfs stat 1-files/tools/read_file --json")]
+    #[command(after_help = "Example:\n  narthex vfs stat 0-files/tools/read_file --json")]
     Stat {
         /// The path
         path: String,
@@ -53,7 +53,7 @@ pub enum VfsCommand {
 /// server is a directory, each tool a file that takes arguments and gives the result. Linux alone.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  mkdir mcp && narthex mount mcp --detach\n  \
-    cd mcp/1-files/tools && echo '{\"path\": \"/tmp\"}' > list_directory && cat list_directory\n  \
+    cd mcp/0-files/tools && echo '{\"path\": \"/tmp\"}' > list_directory && cat list_directory\n  \
     NARTHEX_TOKEN=… narthex mount mcp --pid 7\n\n\
     The token is that of a run: in NARTHEX_TOKEN, in the file of --token-file, or that of the\n\
     daemon's own run. Needs /dev/fuse, and fusermount3 unless you are root. See\n\
@@ -61,7 +61,7 @@ pub enum VfsCommand {
 pub struct MountArgs {
     /// The folder, which is there and empty
     pub folder: PathBuf,
-    /// Mount nothing unless the token is that of the run of this number
+    /// Mount nothing unless the token is that of the run of this number; 0 is the daemon's own
     #[arg(long, value_name = "N")]
     pub pid: Option<u64>,
     /// Go on in the background: ends once it is mounted, and says which process frees the folder

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use narthex_model::Timestamp;
+use narthex_model::{Timestamp, written};
 
 /// Reads a duration of the command line.
 pub fn duration(text: &str) -> Result<Duration, String> {
@@ -29,17 +29,7 @@ pub fn moment(text: &str) -> Result<String, String> {
 
 /// Reads a duration with its unit. Zero is none.
 fn parse(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
-    (ms > 0).then(|| Duration::from_millis(ms))
+    written::duration(text).filter(|duration| !duration.is_zero())
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ mod idempotency;
 mod keys;
 mod login;
 mod messages;
-mod page;
 mod probe;
 mod rules;
 mod secrets;
@@ -47,16 +46,15 @@ pub use narthex_audit::{Actor, ActorKind};
 pub use narthex_live::KeyedLock;
 pub use narthex_live::{POLL, STALE, Speaker};
 pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
-pub use narthex_model::AgentEnv;
+pub use narthex_model::{AgentEnv, Page};
 pub use narthex_resolve::{
-    LookUp, ManifestFault, TakenApart, Variables, VariablesError, is_manifest, take_apart,
+    LookUp, ManifestDocument, ManifestFault, Variables, VariablesError, left_behind,
 };
 pub use narthex_rules::{RuleFault, RuleFaults, RuleSet, SCHEMA as POLICY_SCHEMA};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,
     PasskeyRow, Workspace,
 };
-pub use page::Page;
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::SecretRows;

@@ -210,10 +210,11 @@ impl Shared {
         numbers: Option<Numbered>,
         parent: Option<&Seen>,
     ) -> Result<Seen, Failure> {
-        // The daemon's own run is the only process of a namespace of its own.
+        // The daemon's own run is the only process of a namespace of its own, and has a number of
+        // its own as well: no path is that of two runs of a workspace.
         let (space, pid) = match &numbers {
             Some(numbers) => (self.space(&run.workspace), numbers.pid),
-            None => (self.new_space(), Pid::FIRST),
+            None => (self.new_space(), Pid::OWN),
         };
         let above = parent.map(|parent| {
             let own = (parent.process.pid(), parent.run.clone());

@@ -10,7 +10,7 @@ use fs_err as fs;
 use narthex_model::json::Node;
 use serde_json::Value;
 
-use crate::DocumentError;
+use crate::{DocumentError, lines::Lines};
 
 /// As much as the daemon takes at once.
 const TEXT_MAX: u64 = 4 * 1024 * 1024;
@@ -22,7 +22,21 @@ pub struct Document {
     pub source: String,
     /// As it is written.
     pub value: Value,
+    pub(crate) lines: Lines,
 }
+
+impl Document {
+    /// The line of its file in which a part of it stands, from 1 on, by its place, such as
+    /// `mcp.servers.git.timeout`; of a part that is missing, that of the part which it is missing
+    /// from. `None` if that is not known, as for the whole document.
+    #[must_use]
+    pub fn line(&self, place: &str) -> Option<u64> {
+        self.lines.of(place)
+    }
+}
+
+/// How files end that are read.
+const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// The objects of a file, of the files of a folder in the order of their names, or of standard
 /// input (`-`).
@@ -31,25 +45,24 @@ pub struct Document {
 /// When something cannot be read, or is no document.
 pub fn read(path: &Path) -> Result<Vec<Document>, DocumentError> {
     if path == Path::new("-") {
-        let text = text_of(path)?;
-        let is_json = text.trim_start().starts_with(['{', '[']);
-        return parse("standard input", &text, is_json);
+        let text = text_of(path).map_err(|error| unreadable(path, error))?;
+        return parse("standard input", &text, looks_like_json(&text));
     }
-    if !fs::metadata(path)?.is_dir() {
+    let metadata = fs::metadata(path).map_err(|error| unreadable(path, error))?;
+    if !metadata.is_dir() {
         return file(path);
     }
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(path)? {
         let path = entry?.path();
-        let is_known = |end| ["json", "yaml", "yml"].iter().any(|known| end == *known);
-        if path.extension().is_some_and(is_known) {
+        if ending(&path).is_some_and(|end| ENDINGS.contains(&end.as_str())) {
             files.push(path);
         }
     }
     files.sort();
     if files.is_empty() {
         let text = format!("{} has no file that ends in .json, .yaml or .yml", path.display());
-        return Err(DocumentError::Empty(text));
+        return Err(DocumentError::NotThere(text));
     }
     let mut all = Vec::new();
     for path in files {
@@ -71,9 +84,43 @@ pub fn text_of(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// How a file ends, in small letters.
+fn ending(path: &Path) -> Option<String> {
+    path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase())
+}
+
+fn looks_like_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+}
+
+/// What is no file, and what is no text, with what to do.
+fn unreadable(path: &Path, error: io::Error) -> DocumentError {
+    let name = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => DocumentError::NotThere(format!(
+            "there is no file or folder `{name}`; correct the name, or give `-` to send the text \
+             on standard input"
+        )),
+        io::ErrorKind::InvalidData => DocumentError::Invalid(format!(
+            "{name}: this is no text of UTF-8; give a file of JSON or YAML, stored as UTF-8"
+        )),
+        _ => error.into(),
+    }
+}
+
 fn file(path: &Path) -> Result<Vec<Document>, DocumentError> {
-    let text = fs::read_to_string(path)?;
-    let is_json = path.extension().is_some_and(|end| end == "json");
+    let end = ending(path);
+    if let Some(end) = end.as_deref().filter(|end| !ENDINGS.contains(end)) {
+        let text = format!(
+            "{}: files of .{end} are not read; write it as JSON or YAML, in a file that ends in \
+             .json, .yaml or .yml",
+            path.display()
+        );
+        return Err(DocumentError::Invalid(text));
+    }
+    let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
+    // One without an ending, such as that of `<(…)`, is what standard input would be.
+    let is_json = end.map_or_else(|| looks_like_json(&text), |end| end == "json");
     parse(&path.display().to_string(), &text, is_json)
 }
 
@@ -88,7 +135,9 @@ fn parse(source: &str, text: &str, is_json: bool) -> Result<Vec<Document>, Docum
         if let Some(place) = node.keys_given_twice().first() {
             return Err(invalid(format!("`{place}` is given twice; keep one")));
         }
-        return Ok(vec![Document { source: source.to_owned(), value: node.to_value() }]);
+        let mut lines = lines(text);
+        let lines = if lines.len() == 1 { lines.remove(0) } else { Lines::default() };
+        return Ok(vec![Document { source: source.to_owned(), value: node.to_value(), lines }]);
     }
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
@@ -97,11 +146,20 @@ fn parse(source: &str, text: &str, is_json: bool) -> Result<Vec<Document>, Docum
         return Err(invalid("there is nothing in it".to_owned()));
     }
     let is_one = values.len() == 1;
+    let mut lines = lines(text).into_iter();
     let document = |(index, value): (usize, Value)| Document {
         source: if is_one { source.to_owned() } else { format!("{source} ({})", index + 1) },
         value,
+        lines: lines.next().unwrap_or_default(),
     };
     Ok(values.into_iter().enumerate().map(document).collect())
+}
+
+/// Where the parts of each document stand. Nothing, where that cannot be found out: JSON is YAML
+/// but for some rare texts.
+fn lines(text: &str) -> Vec<Lines> {
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    serde_saphyr::from_multiple_with_options(text, options).unwrap_or_default()
 }
 
 /// A document as YAML, which is read as the same again.
@@ -125,117 +183,9 @@ fn told(error: &str) -> String {
             let key = rest.split(", set DuplicateKeyPolicy").next().unwrap_or(rest);
             format!("{before}`{key}` is given twice; keep one")
         }
-        None => format!("this is no YAML that can be used: {error}"),
+        None => format!("this is no YAML that can be used: {error}; correct it there"),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn values(text: &str) -> Vec<Value> {
-        parse("x", text, false).unwrap().into_iter().map(|one| one.value).collect()
-    }
-
-    #[test]
-    fn yaml_means_what_json_does() {
-        let text =
-            "name: a\nlist: [1, 2.5, true, no, ~]\ntext: |\n  b\n  c\nref: ${KEY}\n---\nx: 010\n";
-        let wanted = json!({ "name": "a", "list": [1, 2.5, true, "no", null], "text": "b\nc\n",
-                             "ref": "${KEY}" });
-        let read = values(text);
-        assert_eq!((read.len(), &read[0]), (2, &wanted));
-        assert_eq!(values("{\"a\": \"${scope.x}\"}"), [json!({ "a": "${scope.x}" })]);
-    }
-
-    #[test]
-    fn a_key_that_is_given_twice_is_told_with_what_to_do() {
-        let error = parse("x", "name: a\nname: b\n", false).unwrap_err().to_string();
-        assert!(error.contains("`name` is given twice; keep one"), "{error}");
-        assert!(!error.contains("Policy"), "{error}");
-    }
-
-    /// S30: no text of a document becomes another thing on its way through YAML.
-    #[test]
-    fn o83_whatever_is_written_as_yaml_is_read_as_the_same() {
-        let texts = [
-            "",
-            "no",
-            "true",
-            "null",
-            "~",
-            "1",
-            "1e3",
-            "0x1f",
-            "010",
-            "1_000",
-            ".5",
-            "-",
-            "? a",
-            "- a",
-            "a: b",
-            "a #b",
-            "#a",
-            "&a",
-            "*a",
-            "!a",
-            "%a",
-            "@a",
-            "`a",
-            "'a",
-            "\"a",
-            "{a",
-            "[a",
-            "a\nb",
-            "\n a\n\n",
-            " a ",
-            "a\tb",
-            "\u{1}",
-            "\u{85}",
-            "\u{2028}",
-            "ä 🦀",
-            "---",
-            "...",
-            "<<",
-            "2026-11-22",
-            "12:30:45",
-            "${KEY}",
-            "=",
-            "y",
-            "\u{feff}x",
-            "a\r\nb",
-            "\\n",
-        ];
-        for text in texts {
-            let value = json!({ "k": text, text: [text, { text: text }] });
-            yaml(&value).unwrap_or_else(|error| panic!("{text:?}: {error}"));
-        }
-        let value =
-            json!({ "a": [], "b": {}, "c": [[], [{}], null, -1, 1.5, 9_007_199_254_740_993_u64] });
-        yaml(&value).unwrap();
-    }
-
-    #[test]
-    fn what_readers_could_differ_on_is_refused() {
-        for (text, is_json) in [
-            ("{\"a\": 1, \"a\": 2}", true),
-            ("a: 1\na: 2\n", false),
-            ("a: &x [1]\nb: {<<: 3\n", false),
-            ("", false),
-            ("{", true),
-        ] {
-            let error = parse("one.yaml", text, is_json).unwrap_err();
-            assert!(error.to_string().starts_with("one.yaml: "), "{error}");
-        }
-        // Aliases that grow without end.
-        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
-        for level in 1..12 {
-            let below = format!("*a{}", level - 1);
-            let list = [below.as_str(); 9].join(", ");
-            bomb.push_str(&format!("a{level}: &a{level} [{list}]\n"));
-        }
-        assert!(parse("x", &bomb, false).is_err());
-    }
-}
+mod tests;

@@ -10,9 +10,9 @@ pub enum DocumentError {
     /// A file, a folder or standard input cannot be read; the message names the path.
     #[error(transparent)]
     Read(#[from] io::Error),
-    /// There is no document in a folder.
+    /// There is no such file or folder, or no document in a folder.
     #[error("{0}")]
-    Empty(String),
+    NotThere(String),
     /// What is written is no document, or has a part that cannot be used.
     #[error("{0}")]
     Invalid(String),
@@ -27,7 +27,7 @@ impl DocumentError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Read(_) => ErrorKind::Unavailable,
-            Self::Empty(_) => ErrorKind::NotFound,
+            Self::NotThere(_) => ErrorKind::NotFound,
             Self::Invalid(_) => ErrorKind::Invalid,
             Self::Unwritable(_) => ErrorKind::Bug,
         }

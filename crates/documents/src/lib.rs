@@ -3,6 +3,7 @@
 
 mod document;
 mod error;
+mod lines;
 mod pasted;
 
 pub use document::{Document, read, text_of, yaml};

@@ -1,7 +1,7 @@
 //! What desktop clients keep their servers in, `{"mcpServers": {…}}`, pasted as a file: each of
 //! them becomes a server of the catalog (X-M12, D7).
 
-use narthex_model::SecretName;
+use narthex_model::{SecretReference, written::is_variable_name};
 use serde_json::{Map, Value, json};
 
 use crate::DocumentError;
@@ -92,7 +92,7 @@ fn headers(
     for (name, written) in object(given, at)? {
         let at = format!("{at}.{name}");
         let token = written.as_str().and_then(|text| text.strip_prefix(BEARER));
-        if let Some(token) = token.filter(|token| is_secret(token))
+        if let Some(token) = token.filter(|token| SecretReference::parse(token).is_ok())
             && name.eq_ignore_ascii_case("authorization")
         {
             notices.push(format!("{at}: `{token}` is read as the secret of that name"));
@@ -124,7 +124,7 @@ fn value(
         Value::Number(_) | Value::Bool(_) => written.to_string(),
         _ => return Err(invalid(at, "a text belongs here")),
     };
-    if may_be_secret && is_secret(&written) {
+    if may_be_secret && SecretReference::parse(&written).is_ok() {
         let notice = format!("{at}: `{written}` is read as the secret of that name");
         return Ok((written, Some(notice)));
     }
@@ -140,7 +140,7 @@ fn rewritten(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         out.push_str(before);
-        let name = after.split_once('}').filter(|(name, _)| is_name(name));
+        let name = after.split_once('}').filter(|(name, _)| is_variable_name(name));
         match name {
             Some((name, behind)) => {
                 out.push_str(&format!("${{env.{name}}}"));
@@ -155,17 +155,6 @@ fn rewritten(text: &str) -> String {
     }
     out.push_str(rest);
     out
-}
-
-fn is_secret(text: &str) -> bool {
-    let inside = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-    inside.is_some_and(|name| SecretName::new(name).is_ok())
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && !text.starts_with(|c: char| c.is_ascii_digit())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn object<'v>(value: &'v Value, at: &str) -> Result<&'v Map<String, Value>, DocumentError> {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use narthex_control::FileStatus;
 use narthex_gateway::shown;
-use narthex_model::{ServerDefinition, Target, Timestamp};
+use narthex_model::{Pid, ServerDefinition, Target, Timestamp};
+use narthex_mount::MountName;
 use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_wire::Raw;
@@ -58,17 +59,29 @@ pub(crate) fn in_order<'s>(
 
 /// All rows that a principal may see.
 pub(crate) fn all(snapshot: &Snapshot, principal: &Principal, has_tools: bool) -> Value {
-    let rows: Vec<_> = visible(snapshot, principal).map(|row| one(row, has_tools)).collect();
+    let pid = pid_of(principal);
+    let rows: Vec<_> = visible(snapshot, principal).map(|row| one(row, pid, has_tools)).collect();
     json!({ "settled": snapshot.is_settled(), "servers": rows })
 }
 
-/// One row; with the list of its tools on demand.
-pub(crate) fn one(row: &ServerRow, has_tools: bool) -> Value {
+/// Whose paths rows have that somebody sees by no run: those of the daemon's own.
+///
+/// A run knows its own, and lists them as its files.
+pub(crate) fn pid_of(principal: &Principal) -> Option<Pid> {
+    match principal {
+        Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => Some(Pid::OWN),
+        Principal::Run(_) => None,
+    }
+}
+
+/// One row, with its path in a run's files (R-C1), and with the list of its tools on demand.
+pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
     // Only what is ready has anything (E33, E72), and of that only what callers may see (D5).
     let inventory = if row.is_ready() { shown(row) } else { Arc::default() };
     let revision = row.facts.as_ref().map(|facts| facts.revision);
     let mut document = json!({
         "name": row.name,
+        "path": path(row, pid),
         "state": row.state,
         "activity": row.activity,
         "error": row.error,
@@ -101,6 +114,12 @@ pub(crate) fn one(row: &ServerRow, has_tools: bool) -> Value {
         document["tool_list"] = list.collect();
     }
     document
+}
+
+/// Where it is among files; an entry without a usable alias is nowhere.
+fn path(row: &ServerRow, pid: Option<Pid>) -> Option<String> {
+    let (alias, pid) = (row.alias.clone()?, pid?);
+    (!row.is_overridden).then(|| MountName { pid, alias }.path())
 }
 
 fn auth(definition: &ServerDefinition) -> &'static str {

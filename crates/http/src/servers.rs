@@ -109,7 +109,7 @@ impl Asked<'_> {
             Target::Reconnect => self.reconnect().await,
             Target::Reauthorize => self.reauthorize().await,
             Target::Test => self.test().await,
-            Target::Logs => self.logs(),
+            Target::Logs => self.logs().await,
             Target::Reload => self.reload().await,
             Target::Files => self.files(),
             Target::Runs => self.workspace_runs(body).await,
@@ -173,7 +173,7 @@ impl Asked<'_> {
         let row = self.seen(&name);
         let row = row.filter(|row| rows::may_see(row, &self.principal));
         let row = row.ok_or_else(|| unknown(&name))?;
-        Ok(rows::one(&row, has_tools))
+        Ok(rows::one(&row, rows::pid_of(&self.principal), has_tools))
     }
 
     /// The servers as whoever asks may see them; those of single runs are no operator's rows.
@@ -251,7 +251,8 @@ impl Asked<'_> {
     fn rows(&self, snapshot: &Snapshot) -> Answered {
         let query = self.query(&["tools", "after", "limit"])?;
         let has_tools = query.flag("tools")?;
-        self.servers(&query, snapshot, |row| rows::one(row, has_tools))
+        let pid = rows::pid_of(&self.principal);
+        self.servers(&query, snapshot, |row| rows::one(row, pid, has_tools))
     }
 
     fn status(&self, snapshot: &Snapshot) -> Answered {

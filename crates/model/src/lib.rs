@@ -19,6 +19,7 @@ mod ids;
 pub mod json;
 mod models;
 mod names;
+mod page;
 mod principal;
 mod provenance;
 mod qualified;
@@ -34,6 +35,7 @@ mod turn;
 pub mod variable;
 mod workspace;
 mod workspace_limits;
+pub mod written;
 
 pub use agent_env::AgentEnv;
 pub use agent_type::{AgentType, OauthOnOrchestrators};
@@ -60,6 +62,7 @@ pub use names::{
     AgentName, CapabilityName, ChannelName, EnvName, ExecutorName, McpClientId, NameError,
     PreviewId, PrincipalId, PrincipalName, ServerId, ServiceTokenId, ToolScope,
 };
+pub use page::Page;
 pub use principal::{ClientOrigin, PrincipalKind, Role, Roles};
 pub use provenance::Provenance;
 pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};

@@ -1,6 +1,6 @@
 //! The words of runs: ids that are short enough to be typed, and numbers of runs.
 
-use std::{fmt, num::NonZeroU64};
+use std::fmt;
 
 use crate::ids::id;
 
@@ -13,24 +13,31 @@ id! {
     SessionId, "ses_", 6
 }
 
-/// The number of a run in its workspace, from 1 on. No number is given twice.
+/// The number of a run in its workspace, from 1 on; 0 is the daemon's own run. No number is given
+/// twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Pid(NonZeroU64);
+pub struct Pid(u64);
 
 impl Pid {
-    /// The first one: also that of the daemon's own run, which is of no workspace's count.
-    pub const FIRST: Self = Self(NonZeroU64::MIN);
+    /// That of the daemon's own run, which is in no workspace's count: no other run has its paths.
+    pub const OWN: Self = Self(0);
 
-    /// The pid of this number; `None` for 0.
+    /// The pid of this number.
     #[must_use]
-    pub fn new(number: u64) -> Option<Self> {
-        NonZeroU64::new(number).map(Self)
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// That of a run that a workspace counts; `None` for 0.
+    #[must_use]
+    pub fn counted(number: u64) -> Option<Self> {
+        (number > 0).then_some(Self(number))
     }
 
     /// Its number.
     #[must_use]
     pub fn get(self) -> u64 {
-        self.0.get()
+        self.0
     }
 }
 
@@ -100,8 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn pids_count_from_one() {
-        assert_eq!(Pid::new(0), None);
-        assert_eq!(Pid::new(7).unwrap().to_string(), "7");
+    fn pids_of_a_workspace_count_from_one() {
+        assert_eq!(Pid::counted(0), None);
+        assert_eq!(Pid::counted(7).unwrap().to_string(), "7");
+        assert_eq!((Pid::OWN, Pid::OWN.to_string()), (Pid::new(0), "0".to_owned()));
     }
 }

@@ -30,8 +30,8 @@ impl MountName {
     pub fn parse(text: &str) -> Option<Self> {
         let (pid, alias) = text.split_once('-')?;
         // One spelling for each number: no sign, no leading zero.
-        let is_number = !pid.starts_with('0') && pid.bytes().all(|byte| byte.is_ascii_digit());
-        let pid = pid.parse().ok().filter(|_| is_number).and_then(Pid::new)?;
+        let is_number = pid == "0" || !pid.starts_with(['0', '+']);
+        let pid = Pid::new(pid.parse().ok().filter(|_| is_number)?);
         Some(Self { pid, alias: Alias::new(alias).ok()? })
     }
 
@@ -247,11 +247,13 @@ mod tests {
             assert!(failure.message.contains("`tools/NAME`"), "{}", failure.message);
         }
         for path in
-            ["/mnt/mcpx", "/etc/passwd", "", "/mnt/mcp/x-a", "/mnt/mcp/0-a", "/mnt/mcp/01-a"]
+            ["/mnt/mcpx", "/etc/passwd", "", "/mnt/mcp/x-a", "/mnt/mcp/00-a", "/mnt/mcp/01-a"]
         {
             let failure = Place::parse(path).expect_err(path);
             assert_eq!(failure.code, Code::NotFound);
         }
+        let own = Place::parse("/mnt/mcp/0-a").expect("the daemon's own run");
+        assert!(matches!(own, Place::In(name, Node::Root) if name.pid == Pid::OWN));
         assert_eq!(Place::parse("/mnt/mcp/+1-a").expect_err("a sign").code, Code::NotFound);
         let long = format!("/mnt/mcp/1-a/resources/{}", "x".repeat(PATH_MAX));
         assert_eq!(Place::parse(&long).expect_err("too long").code, Code::Invalid);

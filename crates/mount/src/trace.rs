@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn r_m35_lines_are_those_of_the_document() {
-        let pid = Pid::new(1).expect("it is one");
+        let pid = Pid::new(1);
         let path = "/mnt/mcp/1-github/tools/search_repos";
         let done = |operation, fd, size, result, micros| {
             let duration = Duration::from_micros(micros);

@@ -98,11 +98,7 @@ impl Mounting {
         if let Some(wanted) = wanted.filter(|wanted| wanted.get() != root.pid) {
             return Err(MountingError::OtherRun { found: root.pid, wanted });
         }
-        let bug = |text: &str| {
-            let code = narthex_mount::Code::Internal;
-            MountingError::Daemon(Failure::new(code, "bug", text))
-        };
-        let pid = Pid::new(root.pid).ok_or_else(|| bug("the daemon gave no number of a run"))?;
+        let pid = Pid::new(root.pid);
         let namespace = Namespace::new(limits, None);
         let process = namespace.begin(pid, None, &[]);
         let process = process.map_err(|error| MountingError::Daemon(*error.failure))?;

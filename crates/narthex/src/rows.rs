@@ -58,7 +58,7 @@ impl Row {
                         let name = &self.alias;
                         format!(
                             ", {count} of its definitions are held back: see \
-                             `narthex servers definitions {name} --live --quarantined`"
+                             `narthex servers definitions {name} --live`"
                         )
                     }
                 };
@@ -68,5 +68,30 @@ impl Row {
             (state, None, Some(activity)) => format!("{}: {activity}", state.as_str()),
             (state, None, None) => state.as_str().to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S22: what is held back may wait or be rejected, and the command that is named shows both.
+    #[test]
+    fn s22_what_is_held_back_is_told_with_where_to_see_it() {
+        let mut row = Row {
+            alias: "git".to_owned(),
+            status: ServerState::Ready,
+            transport: None,
+            tools: 1,
+            changed: 0,
+            held_back: 2,
+            activity: None,
+            error: None,
+        };
+        let told = "ready: 1 tool, 2 of its definitions are held back: see `narthex servers \
+                    definitions git --live`";
+        assert_eq!(row.summary(), told);
+        row.held_back = 0;
+        assert_eq!(row.summary(), "ready: 1 tool");
     }
 }

@@ -38,7 +38,7 @@ pub use log_follower::LogFollower;
 pub use mount::{
     MountError, MountFault, MountIdentity, MountOptions, MountSet, Mountable, Sharing, Unmounted,
 };
-pub use narthex_supervisor::{TreeUse, trees};
+pub use narthex_supervisor::{LogPart, TreeUse, trees};
 pub use narthex_upstream::CutReason;
 pub use outcome::{ServerResult, VerbError};
 pub use pins::{DefinitionPins, Held, LookError, Looking, PinnedList, PinnedSaid, Said};

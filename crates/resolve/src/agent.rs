@@ -40,6 +40,9 @@ pub struct Agent {
     /// Its own attachments, above those of its capabilities.
     #[serde(rename = "mcpServers", skip_serializing_if = "Attachments::is_empty")]
     pub servers: Attachments,
+    /// The mark that it has no server in `mcp`, on purpose (R-M8).
+    #[serde(rename = "mcp", skip_serializing_if = "Option::is_none")]
+    pub no_servers: Option<NoServers>,
     /// What parameters its runs take. `None`: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params_schema: Option<ParamsSchema>,
@@ -60,6 +63,10 @@ pub struct Agent {
     #[serde(skip_serializing_if = "TrafficLimits::is_none")]
     pub limits: TrafficLimits,
 }
+
+/// `mcp: {}` of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NoServers {}
 
 /// The longest time between heartbeats, in minutes.
 const HEARTBEAT_MAX: u16 = 1440;
@@ -90,7 +97,7 @@ impl EndSession {
 const ENDINGS: [(&str, EndSession); 2] =
     [("accept", EndSession::Accept), ("reject", EndSession::Reject)];
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "description",
     "agent_type",
@@ -99,6 +106,7 @@ const KEYS: [&str; 14] = [
     "capabilities",
     "mcpServers",
     "mcp_servers",
+    "mcp",
     "params_schema",
     "spawnable_agents",
     "executor",
@@ -136,6 +144,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         }
     }
     let servers = attachment::read(reader, object, Holder::Agent);
+    let no_servers = no_servers(reader, object).filter(|_| servers.is_empty());
     let params_schema = params_schema(reader, object);
     let mut spawnable_agents = BTreeSet::new();
     for (at, node) in reader.list(object, "spawnable_agents").unwrap_or_default() {
@@ -160,6 +169,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         system_prompt,
         capabilities,
         servers,
+        no_servers,
         params_schema,
         spawnable_agents,
         executor,
@@ -167,6 +177,18 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         end_session: end_session.unwrap_or_default(),
         limits,
     })
+}
+
+/// `mcp` without anything in it. With servers inside it is a manifest, which an import takes apart.
+fn no_servers(reader: &mut Reader, object: &Object<'_>) -> Option<NoServers> {
+    let mcp = reader.object(object, "mcp")?;
+    if mcp.entries().next().is_some() {
+        let remedy = "store the agent with `narthex agents apply` or `POST …/import`, which take \
+                      manifests, or attach servers of the catalog in `mcpServers`";
+        reader.invalid(&mcp.at, "servers inside an agent are no part of it", remedy);
+        return None;
+    }
+    Some(NoServers {})
 }
 
 fn types() -> [(&'static str, AgentType); AgentType::ALL.len()] {

@@ -53,7 +53,7 @@ pub use claim::ClaimRequest;
 pub use cost::CostRequest;
 pub use fault::{Fault, FaultCode, Faults, Warning};
 pub use fill::RunInputs;
-pub use manifest::{ManifestFault, TakenApart, is_manifest, take_apart};
+pub use manifest::{ManifestDocument, ManifestFault, left_behind};
 pub use origin::Origin;
 pub use params::ParamsSchema;
 pub use plan::{Catalog, Plan, SecretRequirement, check_capability, check_server, users_of};

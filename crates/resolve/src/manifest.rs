@@ -4,24 +4,42 @@
 //! `${NAME}` is a secret of the workspace and a whole value; a variable of the daemon is
 //! `${env:NAME}`, also inside a longer text, or `env:NAME` as a whole.
 
+mod document;
+mod places;
 mod server;
 
 use std::collections::BTreeMap;
 
-use narthex_model::{Alias, json::shortened};
+use narthex_model::{AgentName, Alias, json::shortened};
 use serde_json::{Map, Value, json};
+
+pub use self::document::{ManifestDocument, left_behind};
+use self::places::Places;
 
 /// An agent, and what stood inside it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TakenApart {
-    /// The agent, which attaches them.
-    pub agent: Value,
-    /// Servers of the catalog, named after the agent, as `AGENT-ALIAS`; each with the place in the
-    /// manifest where it stood, such as `mcp.servers.github`. Another server may have that name:
-    /// whoever stores them looks.
-    pub servers: Vec<(String, Value)>,
+struct TakenApart {
+    /// The agent, which attaches them, as far as it can be used.
+    agent: Value,
+    /// Servers of the catalog, named after the agent, as `AGENT-ALIAS`. Another server may have
+    /// that name: whoever stores them looks.
+    servers: Vec<Inside>,
+    /// Everything that cannot be used.
+    faults: Vec<ManifestFault>,
     /// What a person should know: what was written in another way, and what counts for nothing.
-    pub notices: Vec<ManifestFault>,
+    notices: Vec<ManifestFault>,
+    /// What of the agent is called otherwise than it was written.
+    places: Places,
+}
+
+/// A server that stood inside an agent.
+#[derive(Debug, Clone, PartialEq)]
+struct Inside {
+    /// Where, such as `mcp.servers.github`.
+    at: String,
+    server: Value,
+    /// What of it is called otherwise than it was written.
+    places: Places,
 }
 
 /// Something about one place of a manifest. Never holds a value.
@@ -35,31 +53,29 @@ pub struct ManifestFault {
     pub remedy: String,
 }
 
-/// Takes out `mcp`, if it is there, and what else only a manifest has.
-///
-/// # Errors
-/// Everything that cannot be used, each with its place.
-pub fn take_apart(agent: Value) -> Result<TakenApart, Vec<ManifestFault>> {
+/// In whose name servers are called that stand in an agent whose own name cannot be used.
+const UNNAMED: &str = "unnamed";
+
+/// Takes out `mcp`, if it is there, and what else only a manifest has. What cannot be used is left
+/// out of what is made.
+fn take_apart(agent: Value) -> TakenApart {
     let mut reading = Reading::default();
     let Value::Object(mut fields) = agent else {
         // Whoever reads the agent says so.
-        return Ok(TakenApart { agent, servers: Vec::new(), notices: Vec::new() });
+        return reading.done(agent);
     };
     reading.skills(&mut fields);
-    let name = fields.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = fields.get("name").and_then(Value::as_str).unwrap_or_default();
+    // Whoever reads the agent says what is wrong with its name, once.
+    let name = if AgentName::new(name).is_ok() { name } else { UNNAMED }.to_owned();
     if let Some(mcp) = fields.remove("mcp") {
         reading.mcp(&name, &mcp, &mut fields);
     }
-    let Reading { faults, notices, servers } = reading;
-    match faults.is_empty() {
-        true => Ok(TakenApart { agent: fields.into(), servers, notices }),
-        false => Err(faults),
-    }
+    reading.done(fields.into())
 }
 
 /// Whether an agent is written as a manifest.
-#[must_use]
-pub fn is_manifest(agent: &Value) -> bool {
+fn is_manifest(agent: &Value) -> bool {
     agent.get("mcp").is_some() || agent.get("skills").is_some()
 }
 
@@ -67,10 +83,16 @@ pub fn is_manifest(agent: &Value) -> bool {
 struct Reading {
     faults: Vec<ManifestFault>,
     notices: Vec<ManifestFault>,
-    servers: Vec<(String, Value)>,
+    servers: Vec<Inside>,
+    places: Places,
 }
 
 impl Reading {
+    fn done(self, agent: Value) -> TakenApart {
+        let Self { faults, notices, servers, places } = self;
+        TakenApart { agent, servers, faults, notices, places }
+    }
+
     fn fault(&mut self, field: &str, message: impl Into<String>, remedy: impl Into<String>) {
         let (message, remedy) = (message.into(), remedy.into());
         self.faults.push(ManifestFault { field: field.to_owned(), message, remedy });
@@ -89,6 +111,7 @@ impl Reading {
             return;
         }
         self.notice("skills", "they are read as `capabilities` of these names");
+        self.places.add("capabilities", "skills".to_owned());
         fields.insert("capabilities".to_owned(), skills);
     }
 
@@ -122,7 +145,9 @@ impl Reading {
             self.names(&at, names, &mut attached);
         }
         if attached.is_empty() && self.faults.is_empty() {
-            self.notice("mcp", "the agent has no server there");
+            // A mark that there are none, which is kept (R-M8).
+            self.notice("mcp", "the agent has no server there, which is noted in the agent");
+            fields.insert("mcp".to_owned(), json!({}));
             return;
         }
         self.attach(attached, fields);
@@ -142,15 +167,15 @@ impl Reading {
                 continue;
             }
             let id = format!("{agent}-{alias}");
-            let Some((server, is_optional)) = self.server((&id, alias), entry, &at) else {
-                continue;
-            };
+            let mut places = Places::default();
+            let made = self.server((&id, alias), entry, (&at, &mut places));
+            let Some((server, is_optional)) = made else { continue };
             let mut attachment = json!({ "ref": id });
             if is_optional {
                 attachment["optional"] = true.into();
             }
             attached.insert(alias.clone(), (at.clone(), attachment));
-            self.servers.push((at, server));
+            self.servers.push(Inside { at, server, places });
         }
     }
 
@@ -195,7 +220,11 @@ impl Reading {
                     let remedy = format!("rename it, or remove it from `{key}`");
                     self.fault(&at, "the agent has this alias before", remedy);
                 }
-                false => own.extend([(alias, attachment)]),
+                false => {
+                    self.places.add(format!("{key}.{alias}.ref"), at.clone());
+                    self.places.add(format!("{key}.{alias}"), at);
+                    own.extend([(alias, attachment)]);
+                }
             }
         }
     }

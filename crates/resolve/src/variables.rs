@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use narthex_model::{Secret, variable::OWN_PREFIX};
+use narthex_model::{Secret, variable::OWN_PREFIX, written::is_variable_name};
 
 use crate::EnvValue;
 
@@ -64,10 +64,7 @@ impl Variables {
 
 fn read(text: &str) -> Option<Allowed> {
     let stem = text.strip_suffix('*').unwrap_or(text);
-    let is_name = !stem.is_empty()
-        && !stem.starts_with(|c: char| c.is_ascii_digit())
-        && stem.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if !is_name || stem.starts_with(OWN_PREFIX) {
+    if !is_variable_name(stem) || stem.starts_with(OWN_PREFIX) {
         return None;
     }
     match stem.len() == text.len() {

@@ -1,9 +1,15 @@
-//! A whole terminal: drawn anew, and given back as it was.
+//! A whole terminal: drawn anew, and given back as it was, also while its program is stopped.
 
 use std::io::{self, Write as _, stdin, stdout};
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-use tokio::io::AsyncReadExt as _;
+use rustix::{
+    process::{Signal as ToSend, getpid, kill_process},
+    termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr},
+};
+use tokio::{
+    io::AsyncReadExt as _,
+    signal::unix::{Signal, SignalKind, signal},
+};
 
 /// Another screen than the one with what was printed before, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
@@ -12,6 +18,8 @@ const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 const HOME: &str = "\u{1b}[H";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_REST: &str = "\u{1b}[J";
+/// What a terminal has that does not say how large it is.
+const USUAL: (usize, usize) = (80, 24);
 
 /// The terminal, until it is dropped. Keys are read as they are typed, and not shown.
 #[derive(Debug)]
@@ -25,36 +33,103 @@ impl Screen {
     /// # Errors
     /// When one of them is none, or is gone.
     pub fn open() -> io::Result<Self> {
-        let before = tcgetattr(stdin())?;
-        let mut typed = before.clone();
-        // Ctrl-C stays what it is.
-        typed.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
-        tcsetattr(stdin(), OptionalActions::Flush, &typed)?;
-        let screen = Self { before };
-        put(ENTER)?;
+        let screen = Self { before: tcgetattr(stdin())? };
+        screen.take()?;
         Ok(screen)
     }
 
-    /// Draws a line and a table below, as much as there is room for. What stands in them must not
-    /// move a cursor.
+    /// How many columns it has now.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        size().0
+    }
+
+    /// Draws lines, and a table below them, as much as there is room for. What stands in them must
+    /// not move a cursor.
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub fn draw(&self, title: &str, table: &str) -> io::Result<()> {
-        let (columns, rows) = tcgetwinsize(stdout())
-            .ok()
-            .map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)))
-            .filter(|(columns, rows)| *columns > 0 && *rows > 0)
-            .unwrap_or((80, 24));
-        put(&frame([title, ""].into_iter().chain(table.lines()), columns, rows))
+    pub fn draw(&self, heading: &[String], table: &str) -> io::Result<()> {
+        let (columns, rows) = size();
+        let heading = heading.iter().map(String::as_str).chain([""]);
+        put(&frame(heading.chain(table.lines()), columns, rows))
+    }
+
+    /// Stops the process, as Ctrl-Z does, with the terminal given back as it was, and takes it
+    /// again once the process goes on. What was drawn is gone then.
+    ///
+    /// # Errors
+    /// When the terminal is gone, or the process cannot be stopped.
+    pub fn suspend(&self) -> io::Result<()> {
+        self.give_back();
+        kill_process(getpid(), ToSend::STOP)?;
+        self.take()
+    }
+
+    fn take(&self) -> io::Result<()> {
+        let mut typed = self.before.clone();
+        // Ctrl-C and Ctrl-Z stay what they are.
+        typed.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
+        tcsetattr(stdin(), OptionalActions::Flush, &typed)?;
+        put(ENTER)
+    }
+
+    fn give_back(&self) {
+        // Whatever fails here, there is nobody left to be told.
+        put(LEAVE).ok();
+        tcsetattr(stdin(), OptionalActions::Flush, &self.before).ok();
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Whatever fails here, there is nobody left to be told.
-        put(LEAVE).ok();
-        tcsetattr(stdin(), OptionalActions::Flush, &self.before).ok();
+        self.give_back();
+    }
+}
+
+/// What a terminal, or whoever started the program, wants of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// The terminal has another size.
+    Resized,
+    /// It is to stop until it is told to go on: Ctrl-Z.
+    Suspend,
+    /// It is to end: SIGTERM, or the terminal is closed.
+    Leave,
+}
+
+/// The signs for this process, which do not do by themselves any more what they did before.
+#[derive(Debug)]
+pub struct Signs {
+    resized: Signal,
+    suspend: Signal,
+    end: Signal,
+    closed: Signal,
+}
+
+impl Signs {
+    /// From now on.
+    ///
+    /// # Errors
+    /// When signals cannot be waited for.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            resized: signal(SignalKind::window_change())?,
+            suspend: signal(SignalKind::from_raw(ToSend::TSTP.as_raw()))?,
+            end: signal(SignalKind::terminate())?,
+            closed: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next one. Can be given up while it waits.
+    pub async fn next(&mut self) -> Sign {
+        tokio::select! {
+            biased;
+            _ = self.end.recv() => Sign::Leave,
+            _ = self.closed.recv() => Sign::Leave,
+            _ = self.suspend.recv() => Sign::Suspend,
+            _ = self.resized.recv() => Sign::Resized,
+        }
     }
 }
 
@@ -69,6 +144,14 @@ pub async fn leave_is_typed() {
             Err(_) => std::future::pending().await,
         }
     }
+}
+
+/// How many columns and rows there are.
+fn size() -> (usize, usize) {
+    let size = tcgetwinsize(stdout()).ok();
+    let (columns, rows) = size.map_or((0, 0), |size| (size.ws_col, size.ws_row));
+    let or_usual = |count: u16, usual| if count > 0 { usize::from(count) } else { usual };
+    (or_usual(columns, USUAL.0), or_usual(rows, USUAL.1))
 }
 
 /// What draws these lines over what is there.

@@ -121,7 +121,9 @@ impl Top {
     /// One line over all runs.
     #[must_use]
     pub fn summary(&self) -> String {
-        let calls: f64 = self.runs.iter().filter_map(|run| run.calls_per_second).sum();
+        // The sum of none would be -0.0.
+        let calls = self.runs.iter().filter_map(|run| run.calls_per_second);
+        let calls = calls.fold(0.0, |all, calls| all + calls);
         let errors: u64 = self.runs.iter().filter_map(|run| run.errors).sum();
         let open: u64 = self.runs.iter().map(|run| run.open_calls).sum();
         let runs = match (self.runs.len(), self.has_more) {
@@ -131,6 +133,26 @@ impl Top {
         };
         let errors = if errors == 1 { "1 error".to_owned() } else { format!("{errors} errors") };
         format!("{runs}, {calls:.1} calls/s, {errors}, {open} open")
+    }
+
+    /// The lines above a table, for a terminal of so many columns: what is summed up, what the
+    /// table is sorted by, and how it is left. Where they have no room in one line, they take more,
+    /// the keys first.
+    #[must_use]
+    pub fn heading(&self, by: &str, columns: usize) -> Vec<String> {
+        let (summary, keys) = (self.summary(), format!("by {by}, q leaves"));
+        let fits = |line: &String| line.chars().count() <= columns;
+        let titled = format!("narthex top: {summary}");
+        let one = format!("{titled}    {keys}");
+        if fits(&one) {
+            return vec![one];
+        }
+        if let Some(line) = [titled, summary.clone()].into_iter().find(fits).filter(|_| fits(&keys))
+        {
+            return vec![line, keys];
+        }
+        let parts = ["q leaves".to_owned(), format!("by {by}")];
+        wrapped(parts.into_iter().chain(summary.split(", ").map(str::to_owned)), columns)
     }
 
     /// The cells of each run; see [`HEADER`].
@@ -177,6 +199,21 @@ impl TopRun {
     }
 }
 
+/// Parts of a line in as many lines as they need, apart by commas.
+fn wrapped(parts: impl Iterator<Item = String>, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 2 + part.chars().count() <= columns => {
+                line.push_str(", ");
+                line.push_str(&part);
+            }
+            _ => lines.push(part),
+        }
+    }
+    lines
+}
+
 /// In µs, ms or s, with three digits at most.
 fn duration(micros: u64) -> String {
     match micros {
@@ -205,11 +242,11 @@ mod tests {
 
     fn top() -> Top {
         let run = |pid: u64, calls: Option<f64>, p50: Option<u64>| {
-            json!({ "pid": pid, "run_id": "run_1", "is_local": pid == 1, "agent_name": null,
+            json!({ "pid": pid, "run_id": "run_1", "is_local": pid == 0, "agent_name": null,
                 "session_id": null, "calls_per_second": calls, "errors": 0, "p50_us": p50,
                 "open_calls": pid, "memory_bytes": null, "cpu_percent": null, "servers": [] })
         };
-        let mut runs = [run(1, None, None), run(2, Some(0.5), Some(999)), run(3, Some(12.0), None)];
+        let mut runs = [run(0, None, None), run(2, Some(0.5), Some(999)), run(3, Some(12.0), None)];
         runs[1]["agent_name"] = "reader".into();
         runs[1]["memory_bytes"] = (300_u64 << 20).into();
         runs[1]["cpu_percent"] = 12.34.into();
@@ -224,7 +261,7 @@ mod tests {
     #[test]
     fn a_row_says_what_is_known_of_a_run() {
         let rows = top().rows();
-        let local = ["1", "local", "-", "0", "-", "1", "-", "-", "-"];
+        let local = ["0", "local", "-", "0", "-", "0", "-", "-", "-"];
         assert_eq!(rows[0], local);
         assert_eq!(
             rows[1],
@@ -241,18 +278,37 @@ mod tests {
             ]
         );
         assert_eq!(rows[0].len(), HEADER.len());
-        assert_eq!(top().summary(), "3 runs, 12.5 calls/s, 0 errors, 6 open");
+        let none = Top { runs: Vec::new(), has_more: false };
+        assert_eq!(none.summary(), "0 runs, 0.0 calls/s, 0 errors, 0 open");
+        assert_eq!(top().summary(), "3 runs, 12.5 calls/s, 0 errors, 5 open");
+    }
+
+    #[test]
+    fn a_heading_has_room_on_narrow_terminals() {
+        let heading = |columns| top().heading("calls", columns);
+        let summary = "3 runs, 12.5 calls/s, 0 errors, 5 open";
+        let titled = format!("narthex top: {summary}");
+        assert_eq!(heading(80), [format!("{titled}    by calls, q leaves")]);
+        assert_eq!(heading(60), [titled.as_str(), "by calls, q leaves"]);
+        assert_eq!(heading(40), [summary, "by calls, q leaves"]);
+        let narrow = ["q leaves, by calls", "3 runs, 12.5 calls/s", "0 errors, 5 open"];
+        assert_eq!(heading(20), narrow);
+        for columns in 12..120 {
+            let lines = heading(columns);
+            assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:?}");
+            assert!(lines.iter().any(|line| line.contains("q leaves")), "{lines:?}");
+        }
     }
 
     #[test]
     fn rows_are_in_the_order_that_is_asked_for() {
         let pids = |by| top().sorted(by).runs.iter().map(|run| run.pid).collect::<Vec<_>>();
-        assert_eq!(pids(Sort::Calls), [3, 2, 1]);
-        assert_eq!(pids(Sort::P50), [2, 1, 3]);
-        assert_eq!(pids(Sort::Open), [3, 2, 1]);
-        assert_eq!(pids(Sort::Memory), [2, 1, 3]);
-        assert_eq!(pids(Sort::Cpu), [2, 1, 3]);
-        assert_eq!(pids(Sort::Pid), [1, 2, 3]);
+        assert_eq!(pids(Sort::Calls), [3, 2, 0]);
+        assert_eq!(pids(Sort::P50), [2, 0, 3]);
+        assert_eq!(pids(Sort::Open), [3, 2, 0]);
+        assert_eq!(pids(Sort::Memory), [2, 0, 3]);
+        assert_eq!(pids(Sort::Cpu), [2, 0, 3]);
+        assert_eq!(pids(Sort::Pid), [0, 2, 3]);
         assert_eq!(Sort::parse("memory"), Some(Sort::Memory));
         assert_eq!(Sort::parse("size"), None);
     }

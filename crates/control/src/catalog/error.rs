@@ -165,6 +165,17 @@ impl CatalogError {
     }
 }
 
+impl FieldCode {
+    /// Whether it is wrong whatever else there is in the catalog.
+    pub(super) fn is_of_itself(self) -> bool {
+        use FaultCode::{EnvNotAllowed, SecretMisplaced, SecretNotSet};
+        match self {
+            Self::Fault(code) => [EnvNotAllowed, SecretMisplaced, SecretNotSet].contains(&code),
+            Self::Own(word) => word == "executor_unknown",
+        }
+    }
+}
+
 impl FieldError {
     /// A fault that concerns a field of the request itself.
     #[must_use]

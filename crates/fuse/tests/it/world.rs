@@ -22,7 +22,7 @@ pub(crate) struct World {
 }
 
 pub(crate) fn name() -> MountName {
-    let pid = Pid::new(1).expect("it is no 0");
+    let pid = Pid::new(1);
     MountName { pid, alias: Alias::new("files").expect("it is one") }
 }
 

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_control::{
-    CatalogChange, CatalogObject, CatalogValid, CatalogWritten, EnvNames, Precondition,
+    CatalogChange, CatalogObject, CatalogValid, CatalogWritten, EnvNames, ManifestDocument,
+    Precondition,
 };
 use narthex_model::{CatalogKind, ErrorKind, Role, Timestamp, WorkspaceId};
 use percent_encoding::percent_decode_str;
@@ -94,8 +95,9 @@ impl Asked<'_> {
     {
         let (workspace, control) = (self.workspace()?, self.control()?);
         self.query(&[])?;
-        let apart = Apart::of_agent(self.entry(body, &[]).await?)?;
-        Ok(ok(&control.catalog_preview(&workspace, apart.text.into_bytes()).await?))
+        let apart = Apart::of(self.entry(body, &[]).await?, ManifestDocument::of_agent);
+        let shown = control.catalog_preview(&workspace, apart.text.clone().into_bytes()).await;
+        Ok(ok(&apart.told(shown)?))
     }
 
     async fn show(&self, kind: CatalogKind, id: &str) -> Answered {

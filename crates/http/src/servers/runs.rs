@@ -8,7 +8,7 @@ use http_body::Body;
 use narthex_audit::ToolSet;
 use narthex_control::{Control, FieldError};
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{Alias, EnvName, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
+use narthex_model::{Alias, EnvName, ErrorKind, Pid, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
 use narthex_runs::{
@@ -207,6 +207,7 @@ impl Asked<'_> {
             (Some(row), _) => shown_row(row),
             (None, Some(view)) => json!({
                 "run_id": view.id.to_text(),
+                "pid": Pid::OWN.get(),
                 "created_at": Timestamp::new(view.began).to_string(),
             }),
             (None, None) => json!({}),
@@ -220,7 +221,8 @@ impl Asked<'_> {
         shown["is_local"] = json!(self.known_runs()?.is_local(view));
         shown["mcp_sessions"] = json!(gateway.sessions_of(view.id));
         shown["tools"] = shared(view);
-        shown["servers"] = own.map(|row| own_server(row)).collect();
+        let pid = run.row.as_ref().map_or(Pid::OWN, |row| row.pid);
+        shown["servers"] = own.map(|row| own_server(row, pid)).collect();
         shown["tool_set"] = json!(view.tools().map(|tools| tool_set(&tools, is_whole)));
         Ok(shown)
     }
@@ -299,8 +301,8 @@ fn shown_claim(waiting: &Waiting) -> Value {
     })
 }
 
-fn own_server(row: &ServerRow) -> Value {
-    let mut shown = rows::one(row, false);
+fn own_server(row: &ServerRow, pid: Pid) -> Value {
+    let mut shown = rows::one(row, Some(pid), false);
     // Here it is known by its alias, as in calls.
     if let Some(members) = shown.as_object_mut()
         && let Some(name) = members.remove("name")

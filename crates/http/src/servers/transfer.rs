@@ -1,17 +1,19 @@
 //! Everything of a workspace at once: told in one document, and stored from one.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use bytes::Bytes;
 use http_body::Body;
 use narthex_control::{
-    CatalogError, CatalogImport, CatalogImportChange, CatalogImported, ControlError, FieldError,
-    FieldWarning, ManifestFault, TakenApart, is_manifest, take_apart,
+    CatalogChange, CatalogError, CatalogImport, CatalogImportChange, CatalogImported, Control,
+    ControlError, FieldError, FieldWarning, ManifestDocument, ManifestFault, Precondition,
+    left_behind,
 };
-use narthex_model::{Role, json::Node};
+use narthex_model::{CatalogKind, Role, json::Node};
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok};
+use crate::problem::Problem;
 
 /// As much as is read of one text.
 pub(super) const IMPORT_MAX: usize = 4 * 1024 * 1024;
@@ -26,171 +28,174 @@ impl Asked<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        let is_dry = self.query(&["dry_run"])?.flag("dry_run")?;
+        let query = self.query(&["dry_run", "prune"])?;
+        let (is_dry, is_pruned) = (query.flag("dry_run")?, query.flag("prune")?);
         let (workspace, by) = (self.workspace()?, self.by());
         let may_write_servers = self.principal.has_any(&workspace, &[Role::Admin]);
+        if is_pruned && !may_write_servers {
+            return Err(ControlError::from(CatalogError::ServersDenied).into());
+        }
         let text = self.text(body, &[], IMPORT_MAX).await?;
-        let apart = Apart::of(text)?;
-        let inside = apart.places.iter().map(|one| (one.id.clone(), one.agent.clone())).collect();
-        let import = CatalogImport { workspace, by, may_write_servers, is_dry, inside };
-        let imported =
-            self.control()?.catalog_import(import, apart.text.clone().into_bytes()).await;
-        let imported = imported.map_err(|error| apart.in_its_words(error))?;
+        let apart = Apart::of(text, ManifestDocument::of_workspace);
+        let (text, inside) = (apart.text.clone().into_bytes(), apart.inside());
+        // Everything that is wrong is told at once.
+        let is_check = is_dry || apart.has_faults();
+        let import = CatalogImport { workspace, by, may_write_servers, is_dry: is_check, inside };
+        let control = self.control()?;
+        let imported = apart.told(control.catalog_import(import, text).await)?;
         let CatalogImported { changes, warnings } = imported;
-        let warnings = warnings.into_iter().map(|warning| {
-            let field = apart.place(&warning.field).unwrap_or(warning.field);
-            FieldWarning { field, ..warning }
-        });
-        let warnings: Vec<_> = apart.warnings.iter().cloned().chain(warnings).collect();
-        let changes: Vec<_> = changes.iter().map(change).collect();
-        Ok(ok(&json!({ "dry_run": is_dry, "changes": changes, "warnings": warnings })))
-    }
-}
-
-/// A document whose agents have no servers inside any more.
-pub(super) struct Apart {
-    pub(super) text: String,
-    pub(super) warnings: Vec<FieldWarning>,
-    /// How many servers the document had itself.
-    own: usize,
-    /// The further ones.
-    places: Vec<Inside>,
-}
-
-/// A server that stood inside an agent.
-struct Inside {
-    /// Where.
-    place: String,
-    /// What it is called in the catalog.
-    id: String,
-    /// In which agent.
-    agent: String,
-    /// What its configuration is called there.
-    config: &'static str,
-}
-
-impl Inside {
-    fn new(place: String, server: &Value, agent: &Value) -> Self {
-        let config = if server["type"] == "stdio" { ".env" } else { ".headers" };
-        let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
-        Self { place, id: text(&server["id"]), agent: text(&agent["name"]), config }
+        let mut warnings: Vec<_> = apart.warnings(warnings).collect();
+        let mut shown: Vec<_> = changes.iter().map(change).collect();
+        let is_given =
+            |id: &str| changes.iter().any(|one| one.kind == CatalogKind::Server && one.id == id);
+        let out = changes.iter().flat_map(taken_out).filter(|(_, id)| !is_given(id));
+        for (agent, id) in out {
+            let left = Left { agent, id: &id, is_dry, is_pruned };
+            match self.left(control, left).await? {
+                Some(Ok(deleted)) => shown.push(deleted),
+                Some(Err(warning)) => warnings.push(warning),
+                None => {}
+            }
+        }
+        Ok(ok(&json!({ "dry_run": is_dry, "changes": shown, "warnings": warnings })))
     }
 
-    /// A place in it, as it was written.
-    fn written(&self, rest: &str) -> String {
-        match rest.strip_prefix(".default_config") {
-            Some(rest) => format!("{}{}{rest}", self.place, self.config),
-            None => format!("{}{rest}", self.place),
+    /// What becomes of a server that an agent has no more: it is deleted, where that was asked for
+    /// and nothing else uses it, or a person is told of it. `None` if there is none.
+    async fn left(
+        &self,
+        control: &Control,
+        Left { agent, id, is_dry, is_pruned }: Left<'_>,
+    ) -> Result<Option<Result<Value, FieldWarning>>, Problem> {
+        let (workspace, by, kind) = (self.workspace()?, self.by(), CatalogKind::Server);
+        let is_unknown = |error: &ControlError| {
+            matches!(error, ControlError::Catalog(CatalogError::Unknown { .. }))
+        };
+        let told = |message: String| {
+            let field = format!("servers.{id}");
+            Ok(Some(Err(FieldWarning { field, message })))
+        };
+        match control.catalog_get(&workspace, kind, id).await {
+            Err(error) if is_unknown(&error) => return Ok(None),
+            found => drop(found?),
+        }
+        if !is_pruned || is_dry {
+            let then = match is_pruned {
+                true => "it would be deleted, if nothing else uses it".to_owned(),
+                false => format!(
+                    "`narthex servers delete {id}` removes it, as `--prune` would have at once"
+                ),
+            };
+            return told(format!("the agent `{agent}` had it inside, and has it no more; {then}"));
+        }
+        let change = CatalogChange { workspace, kind, precondition: Precondition::None, by };
+        match control.catalog_delete(change, id, false).await {
+            Ok(()) => {
+                let kind = kind.to_string();
+                Ok(Some(Ok(json!({ "kind": kind, "id": id, "change": "deleted",
+                                   "before": null, "after": null }))))
+            }
+            Err(error) if is_unknown(&error) => Ok(None),
+            Err(ControlError::Catalog(error @ CatalogError::InUse { .. })) => {
+                told(format!("the agent `{agent}` has it no more, and it stays: {error}"))
+            }
+            Err(error) => Err(error.into()),
         }
     }
+}
+
+/// A server that an agent has no more.
+#[derive(Clone, Copy)]
+struct Left<'a> {
+    agent: &'a str,
+    id: &'a str,
+    is_dry: bool,
+    is_pruned: bool,
+}
+
+/// The servers that an import has taken out of an agent which had them as a manifest does, with its
+/// name.
+fn taken_out(change: &CatalogImportChange) -> Vec<(&str, String)> {
+    let left = match (&change.kind, &change.before) {
+        (CatalogKind::Agent, Some(before)) => left_behind(before, &change.after),
+        _ => Vec::new(),
+    };
+    left.into_iter().map(|id| (change.id.as_str(), id)).collect()
+}
+
+/// What was sent, without servers inside of agents.
+pub(super) struct Apart {
+    pub(super) text: String,
+    /// `None` if it was so before.
+    manifest: Option<ManifestDocument>,
 }
 
 impl Apart {
-    /// Takes manifests among the agents of a document apart. What is no document is left to whoever
-    /// reads it.
-    pub(super) fn of(text: String) -> Result<Self, ControlError> {
-        let mut apart = Self { text, warnings: Vec::new(), own: 0, places: Vec::new() };
-        let Some(mut document) = readable(&apart.text) else { return Ok(apart) };
-        let agents = document.get("agents").and_then(Value::as_array);
-        if !agents.is_some_and(|agents| agents.iter().any(is_manifest)) {
-            return Ok(apart);
-        }
-        let mut faults = Vec::new();
-        let mut further = Vec::new();
-        for (index, agent) in document["agents"].as_array_mut().into_iter().flatten().enumerate() {
-            let at = format!("agents[{index}]");
-            let Some(TakenApart { agent: plain, servers, .. }) =
-                apart.one(agent.take(), &at, &mut faults)
-            else {
-                continue;
-            };
-            *agent = plain;
-            for (place, server) in servers {
-                apart.places.push(Inside::new(format!("{at}.{place}"), &server, agent));
-                further.push(server);
-            }
-        }
-        if !faults.is_empty() {
-            return Err(CatalogError::Refused(faults).into());
-        }
-        if let Some(document) = document.as_object_mut() {
-            let servers = document.entry("servers").or_insert_with(|| json!([]));
-            // What is no list is refused where it is read.
-            if let Some(servers) = servers.as_array_mut() {
-                apart.own = servers.len();
-                servers.extend(further);
-            }
-        }
-        apart.text = document.to_string();
-        Ok(apart)
+    /// Takes manifests apart. What cannot be read is left to whoever reads it then.
+    pub(super) fn of(text: String, take: fn(Value) -> Option<ManifestDocument>) -> Self {
+        let manifest = readable(&text).and_then(take);
+        let plain = manifest.as_ref().map(|manifest| manifest.plain.to_string());
+        Self { text: plain.unwrap_or(text), manifest }
     }
 
-    /// The same of one agent, without its servers.
-    pub(super) fn of_agent(text: String) -> Result<Self, ControlError> {
-        let mut apart = Self { text, warnings: Vec::new(), own: 0, places: Vec::new() };
-        let agent = readable(&apart.text).filter(is_manifest);
-        let Some(agent) = agent else { return Ok(apart) };
-        let mut faults = Vec::new();
-        match apart.one(agent, "", &mut faults) {
-            Some(taken) => apart.text = taken.agent.to_string(),
-            None => return Err(CatalogError::Refused(faults).into()),
-        }
-        Ok(apart)
+    fn has_faults(&self) -> bool {
+        self.manifest.as_ref().is_some_and(|manifest| !manifest.faults.is_empty())
     }
 
-    fn one(&mut self, agent: Value, at: &str, faults: &mut Vec<FieldError>) -> Option<TakenApart> {
-        let place = |field: &str| match at {
-            "" => field.to_owned(),
-            at => format!("{at}.{field}"),
+    fn inside(&self) -> BTreeMap<String, String> {
+        self.manifest.as_ref().map(|manifest| manifest.inside.clone()).unwrap_or_default()
+    }
+
+    /// What a person should know of the manifests and of what they became.
+    fn warnings(&self, further: Vec<FieldWarning>) -> impl Iterator<Item = FieldWarning> {
+        let notices = self.manifest.iter().flat_map(|manifest| &manifest.notices);
+        let notices = notices.map(|ManifestFault { field, message, .. }| FieldWarning {
+            field: field.clone(),
+            message: message.clone(),
+        });
+        notices.chain(further.into_iter().map(|one| {
+            let field = self.written(&one.field).unwrap_or(one.field);
+            FieldWarning { field, ..one }
+        }))
+    }
+
+    /// What came of it, as a refusal that names the places where things stood if anything is wrong.
+    pub(super) fn told<T>(&self, done: Result<T, ControlError>) -> Result<T, ControlError> {
+        let Some(manifest) = &self.manifest else { return done };
+        let found = match done {
+            Ok(done) if !self.has_faults() => return Ok(done),
+            Ok(_) => Vec::new(),
+            Err(ControlError::Catalog(CatalogError::Refused(found))) => found,
+            Err(error) => return Err(error),
         };
-        match take_apart(agent) {
-            Ok(taken) => {
-                let told = taken.notices.iter().map(|notice| FieldWarning {
-                    field: place(&notice.field),
-                    message: notice.message.clone(),
-                });
-                self.warnings.extend(told);
-                Some(taken)
-            }
-            Err(all) => {
-                let fault = |one: &ManifestFault| {
-                    FieldError::invalid(&place(&one.field), &one.message, &one.remedy)
-                };
-                faults.extend(all.iter().map(fault));
-                None
+        let own = |ManifestFault { field, message, remedy }: &ManifestFault| {
+            FieldError::invalid(field, message, remedy)
+        };
+        let mut told: Vec<_> = manifest.faults.iter().map(own).collect();
+        let first = told.len();
+        for mut fault in found {
+            let is_known = match self.written(&fault.field) {
+                Some(written) => {
+                    fault.field = written;
+                    // Where a part was left out, the whole may lack it.
+                    let below = format!("{}.", fault.field);
+                    let is_at = |one: &FieldError| one.field == fault.field;
+                    let (own, others) = told.split_at(first);
+                    own.iter().any(|one| is_at(one) || one.field.starts_with(&below))
+                        // What is wrong with a server is wrong with the agent that has it, too.
+                        || others.iter().any(|one| is_at(one) && one.code == fault.code)
+                }
+                None => false,
+            };
+            if !is_known {
+                told.push(fault);
             }
         }
+        Err(CatalogError::Refused(told).into())
     }
 
-    /// A refusal that names the places where things stood.
-    fn in_its_words(&self, error: ControlError) -> ControlError {
-        match error {
-            ControlError::Catalog(CatalogError::Refused(mut fields)) => {
-                // What is wrong with a server is wrong with the agent that has it, too.
-                let mut told = Vec::new();
-                fields.retain_mut(|field| {
-                    let Some(place) = self.place(&field.field) else { return true };
-                    field.field = place;
-                    let fault = (field.field.clone(), field.code);
-                    let is_news = !told.contains(&fault);
-                    told.push(fault);
-                    is_news
-                });
-                CatalogError::Refused(fields).into()
-            }
-            error => error,
-        }
-    }
-
-    fn place(&self, field: &str) -> Option<String> {
-        if let Some(named) = field.strip_prefix("servers.") {
-            let (id, rest) = named.split_at(named.find('.').unwrap_or(named.len()));
-            let inside = self.places.iter().find(|inside| inside.id == id)?;
-            return Some(inside.written(rest));
-        }
-        let (index, rest) = field.strip_prefix("servers[")?.split_once(']')?;
-        let further = index.parse::<usize>().ok()?.checked_sub(self.own)?;
-        Some(self.places.get(further)?.written(rest))
+    fn written(&self, place: &str) -> Option<String> {
+        self.manifest.as_ref()?.written(place)
     }
 }
 

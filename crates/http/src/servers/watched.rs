@@ -61,7 +61,7 @@ impl Asked<'_> {
         }
         let place = self.stream_place()?;
         let is_local = run.view.as_ref().is_some_and(|view| runs.is_local(view));
-        let shown = Shown::new(run.row.as_ref().map_or(1, |row| row.pid.get()));
+        let shown = Shown::new(run.row.as_ref().map_or(0, |row| row.pid.get()));
         let begin = json!({
             "type": "begin",
             "run_id": id.to_text(),

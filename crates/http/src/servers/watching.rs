@@ -1,10 +1,14 @@
 //! What can be watched: servers as they change, and a test while it runs.
 
+use narthex_control::Control;
 use narthex_gateway::{Gateway, RunView};
-use narthex_registry::Snapshot;
+use narthex_model::Pid;
+use narthex_mount::MountName;
+use narthex_registry::{LogPart, Snapshot};
+use narthex_runs::{RunFilter, SeenRun};
 use serde_json::{Value, json};
 
-use super::{Answered, Asked, ok};
+use super::{Answered, Asked, ok, unknown};
 use crate::{
     auth::Principal,
     feed::{Events, FeedStream},
@@ -43,21 +47,52 @@ impl Asked<'_> {
         }))
     }
 
-    /// The last lines; whoever prefers a stream gets the further ones, too.
-    pub(super) fn logs(&self) -> Answered {
+    /// The last lines; whoever prefers a stream gets the further ones, too. The name of a mount is
+    /// that of a server of a run (R-C2).
+    pub(super) async fn logs(&self) -> Answered {
         self.query(&[])?;
         let (name, control) = (self.name()?, self.control()?);
+        let name = match MountName::parse(&name) {
+            Some(mount) if mount.pid == Pid::OWN => mount.alias.to_string(),
+            Some(mount) => return self.logs_of_run(&mount, control).await,
+            None => name,
+        };
         if !prefers_stream(&self.parts.headers) {
             return Ok(ok(&json!({ "name": name, "lines": control.logs(&name)? })));
         }
         let mut follower = control.follow_logs(&name)?;
         Ok(self.stream(async move |events: Events| {
             while let Some(part) = follower.next().await {
-                if part.missed > 0 {
-                    events.put(&json!({ "missed": part.missed })).await;
-                }
-                for line in part.lines {
-                    events.put(&json!({ "line": line })).await;
+                put_lines(&events, part).await;
+            }
+        }))
+    }
+
+    /// The lines of a server of a run that goes on, until it ends.
+    async fn logs_of_run(&self, mount: &MountName, control: &Control) -> Answered {
+        let living = RunFilter { status: Some(None), ..RunFilter::default() };
+        let name = mount.to_string();
+        let before = mount.pid.get().saturating_sub(1);
+        let page = self.known_runs()?.list(control.home(), living, before, 1).await?;
+        let is_it = |run: &SeenRun| run.row.as_ref().is_some_and(|row| row.pid == mount.pid);
+        let run = page.items.into_iter().find(is_it).and_then(|run| run.view);
+        let run = run.ok_or_else(|| unknown(&name))?;
+        let row = self.door.gateway.snapshot(&run).get(mount.alias.as_str()).cloned();
+        let log = row.ok_or_else(|| unknown(&name))?.log.clone();
+        if !prefers_stream(&self.parts.headers) {
+            return Ok(ok(&json!({ "name": name, "lines": log.tail() })));
+        }
+        Ok(self.stream(async move |events: Events| {
+            let (mut added, mut next) = (log.subscribe(), 0);
+            loop {
+                let part = log.read_from(next);
+                next = part.next;
+                put_lines(&events, part).await;
+                tokio::select! {
+                    biased;
+                    // Only a sign that there are lines: what it missed is in the ring, or counted.
+                    _line = added.recv() => {}
+                    () = run.ended() => return,
                 }
             }
         }))
@@ -71,6 +106,15 @@ impl Asked<'_> {
         let end = Box::pin(options.closing.clone().cancelled_owned());
         let open = self.door.gateway.metrics().stream_opened();
         event_stream(FeedStream::new(work, end, options.keep_alive, open))
+    }
+}
+
+async fn put_lines(events: &Events, part: LogPart) {
+    if part.missed > 0 {
+        events.put(&json!({ "missed": part.missed })).await;
+    }
+    for line in part.lines {
+        events.put(&json!({ "line": line })).await;
     }
 }
 

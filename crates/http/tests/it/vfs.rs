@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::world::{Answer, World};
 
 const ROOT: &str = "/vfs/mnt/mcp";
-const ECHO: &str = "/vfs/mnt/mcp/1-fixture/tools/echo";
+const ECHO: &str = "/vfs/mnt/mcp/0-fixture/tools/echo";
 
 async fn get(world: &World, path: &str) -> Answer {
     world.request(Method::GET, path).send().await
@@ -38,11 +38,11 @@ fn failed(answer: &Answer, status: StatusCode, code: &str) -> Value {
 async fn r_g1_directories_are_listed_and_paths_are_told_of() {
     let world = World::with_fixture().await;
     let root = get(&world, ROOT).await;
-    assert_eq!(names(&root), ["1-fixture", "1-narthex"]);
-    assert_eq!((&root.json()["pid"], &root.json()["synonyms"]), (&json!(1), &json!([])));
-    let mount = get(&world, "/vfs/mnt/mcp/1-fixture/").await;
+    assert_eq!(names(&root), ["0-fixture", "0-narthex"]);
+    assert_eq!((&root.json()["pid"], &root.json()["synonyms"]), (&json!(0), &json!([])));
+    let mount = get(&world, "/vfs/mnt/mcp/0-fixture/").await;
     assert_eq!(names(&mount), ["tools", "resources", "prompts", "ctl"]);
-    let tools = names(&get(&world, "/vfs/mnt/mcp/1-fixture/tools").await);
+    let tools = names(&get(&world, "/vfs/mnt/mcp/0-fixture/tools").await);
     for name in ["echo", "echo.schema.json", "echo.md"] {
         assert!(tools.iter().any(|tool| tool == name), "{tools:?}");
     }
@@ -50,7 +50,7 @@ async fn r_g1_directories_are_listed_and_paths_are_told_of() {
     assert_eq!((&stat["is_directory"], &stat["is_writable"]), (&json!(false), &json!(true)));
     assert_eq!(
         (&stat["name"], &stat["device"]),
-        (&json!("/tools/echo"), &json!("/mnt/mcp/1-fixture"))
+        (&json!("/tools/echo"), &json!("/mnt/mcp/0-fixture"))
     );
 }
 
@@ -65,17 +65,17 @@ async fn r_o2_a_write_is_the_call_and_is_answered_what_a_read_gives() {
         let direct = "/mcp/fixture/tools/echo";
         let direct = post(&world, direct, r#"{"message":"x"}"#).await;
         assert_eq!(called.text(), direct.text(), "both are one way");
-        let list = get(&world, "/vfs/mnt/mcp/1-fixture/tools?op=read").await.json();
+        let list = get(&world, "/vfs/mnt/mcp/0-fixture/tools?op=read").await.json();
         assert!(list["tools"].as_array().is_some_and(|tools| tools.len() > 3), "{list}");
         let schema = get(&world, &format!("{ECHO}.schema.json")).await.json();
         assert_eq!(schema["required"], json!(["message"]));
         let told = get(&world, &format!("{ECHO}.md")).await;
         assert_eq!(told.headers["content-type"], "text/markdown; charset=utf-8");
         assert!(told.text().starts_with("# echo\n"), "{}", told.text());
-        let resource = "/vfs/mnt/mcp/1-fixture/resources/test://static-text";
+        let resource = "/vfs/mnt/mcp/0-fixture/resources/test://static-text";
         let resource = get(&world, resource).await.json();
         assert_eq!(resource["contents"][0]["uri"], "test://static-text", "{resource}");
-        let status = get(&world, "/vfs/mnt/mcp/1-fixture/ctl/status").await.json();
+        let status = get(&world, "/vfs/mnt/mcp/0-fixture/ctl/status").await.json();
         assert_eq!((&status["server"], &status["state"]), (&json!("fixture"), &json!("ready")));
     }
 }
@@ -84,16 +84,16 @@ async fn r_o2_a_write_is_the_call_and_is_answered_what_a_read_gives() {
 #[tokio::test]
 async fn r_o12_a_tools_own_error_is_readable_and_a_refusal_is_none() {
     let world = World::with_fixture().await;
-    let own = post(&world, "/vfs/mnt/mcp/1-fixture/tools/fail", "{}").await;
+    let own = post(&world, "/vfs/mnt/mcp/0-fixture/tools/fail", "{}").await;
     assert_eq!((own.status, &own.json()["isError"]), (StatusCode::OK, &json!(true)));
-    let absent = post(&world, "/vfs/mnt/mcp/1-fixture/tools/absent", "{}").await;
+    let absent = post(&world, "/vfs/mnt/mcp/0-fixture/tools/absent", "{}").await;
     let failure = failed(&absent, StatusCode::NOT_FOUND, "NOT_FOUND");
     assert_eq!(failure["kind"], "tool_not_found");
-    let last = get(&world, "/vfs/mnt/mcp/1-fixture/ctl/error").await.json();
+    let last = get(&world, "/vfs/mnt/mcp/0-fixture/ctl/error").await.json();
     assert_eq!(last["kind"], "tool_not_found", "{last}");
-    let resource = get(&world, "/vfs/mnt/mcp/1-fixture/resources/test://absent").await;
+    let resource = get(&world, "/vfs/mnt/mcp/0-fixture/resources/test://absent").await;
     failed(&resource, StatusCode::NOT_FOUND, "NOT_FOUND");
-    let prompt = get(&world, "/vfs/mnt/mcp/1-fixture/prompts/absent").await;
+    let prompt = get(&world, "/vfs/mnt/mcp/0-fixture/prompts/absent").await;
     failed(&prompt, StatusCode::NOT_FOUND, "NOT_FOUND");
 }
 
@@ -106,7 +106,7 @@ async fn r_o8_what_cannot_be_done_reaches_no_server() {
     for body in ["", "[]", "no JSON", r#"{"a":1}{"b":2}"#] {
         failed(&post(&world, ECHO, body).await, bad, "INVALID");
     }
-    failed(&post(&world, "/vfs/mnt/mcp/1-fixture/tools", "{}").await, bad, "INVALID");
+    failed(&post(&world, "/vfs/mnt/mcp/0-fixture/tools", "{}").await, bad, "INVALID");
     failed(&post(&world, "/vfs/mnt/mcp", "{}").await, bad, "IS_DIRECTORY");
     get(&world, &format!("{ECHO}?op=remove"))
         .await
@@ -123,12 +123,12 @@ async fn r_o8_what_cannot_be_done_reaches_no_server() {
 async fn d5_only_a_runs_own_files_are_there() {
     let world = World::with_fixture().await;
     for path in [
-        "/vfs/mnt/mcp/2-fixture/tools",
-        "/vfs/mnt/mcp/1-other",
-        "/vfs/mnt/mcp/1-fixture/other",
+        "/vfs/mnt/mcp/1-fixture/tools",
+        "/vfs/mnt/mcp/0-other",
+        "/vfs/mnt/mcp/0-fixture/other",
         "/vfs/etc/passwd",
         "/vfs/mnt/mcp/../../etc/passwd",
-        "/vfs/mnt/mcp/1-fixture/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+        "/vfs/mnt/mcp/0-fixture/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
     ] {
         failed(&get(&world, path).await, StatusCode::NOT_FOUND, "NOT_FOUND");
     }
@@ -146,7 +146,7 @@ async fn d5_only_a_runs_own_files_are_there() {
 #[tokio::test]
 async fn r_o11_who_goes_away_gives_the_call_up() {
     let world = World::with_fixture().await;
-    let path = "/vfs/mnt/mcp/1-fixture/tools/sleep";
+    let path = "/vfs/mnt/mcp/0-fixture/tools/sleep";
     let counts = || world.fixture.as_ref().unwrap().fixture.counts();
     for done in 1..=3 {
         let waiting = world.post(path, r#"{"ms":60000}"#).open();

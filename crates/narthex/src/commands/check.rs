@@ -1,5 +1,6 @@
 //! `narthex check mcp`: what would keep servers from working, found before they are started.
 
+mod agents;
 mod entries;
 mod files;
 mod host;
@@ -46,6 +47,7 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     checks.extend(host::programs(&files));
     checks.extend(files::all(&files, &context.settings).await);
     checks.extend(entries::all(&files));
+    checks.extend(agents::all(&context.settings).await);
     show(&checks, &context)
 }
 

@@ -17,6 +17,7 @@ use crate::{
     table,
 };
 
+const COLUMNS: [&str; 7] = ["name", "kind", "state", "why", "digest", "first seen", "last seen"];
 /// How much of a digest people are shown.
 const DIGEST_SHOWN: usize = 12;
 
@@ -60,8 +61,7 @@ async fn list(
         true => "No definition waits for somebody to look at it.",
         false => "Nobody has listed anything of this server yet.",
     };
-    let header = ["name", "kind", "state", "why", "digest", "first seen"];
-    let code = table::list(&items, &header, row, none, context)?;
+    let code = table::list(&items, &COLUMNS, row, none, context)?;
     if !context.format.is_json() && !context.format.is_quiet() {
         let mut waiting = items.iter().filter(|item| item["state"] == "quarantined");
         waiting.try_for_each(|item| output::line(&format!("\n{}", told(item))))?;
@@ -78,6 +78,7 @@ fn row(item: &Value) -> Vec<String> {
         text("reason"),
         digest(item),
         text("first_seen"),
+        text("last_seen"),
     ]
 }
 
@@ -213,6 +214,16 @@ mod tests {
         undecided(&mut items, verb, is_by_digest);
         let text = |item: &Value| format!("{} {}", item["name"], item["state"]).replace('"', "");
         items.iter().map(text).collect()
+    }
+
+    /// S23: people see since when a definition is known, and when it was listed last.
+    #[test]
+    fn s23_a_row_says_when_a_definition_was_seen() {
+        let item = json!({ "name": "echo", "kind": "tool", "state": "rejected", "reason": null,
+            "digest": "0123456789abcdef", "first_seen": "then", "last_seen": "now" });
+        let row = row(&item);
+        assert_eq!(row.len(), COLUMNS.len());
+        assert_eq!(row[4..], ["0123456789ab", "then", "now"]);
     }
 
     /// S23: what was rejected can be accepted after all; of a name that has something waiting only

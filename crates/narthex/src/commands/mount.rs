@@ -67,10 +67,6 @@ mod linux {
         if background::is_second() {
             background::leave()?;
         }
-        let pid = args.pid.map(|pid| {
-            let pid = Pid::new(pid);
-            pid.ok_or_else(|| Failure::usage("--pid 0 is no run's number; they begin with 1"))
-        });
         let client = DaemonClient::of_run(&context.settings)?;
         let daemon = Daemon::new(&client.state.url, client.token());
         let daemon = daemon.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
@@ -78,7 +74,7 @@ mod linux {
         let mut stops = stop_signal()?;
         let options = MountingOptions {
             folder: args.folder,
-            pid: pid.transpose()?,
+            pid: args.pid.map(Pid::new),
             watcher: Some(std::env::current_exe()?.into_os_string()),
             limits: Limits::default(),
         };

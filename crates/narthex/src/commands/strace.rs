@@ -160,10 +160,10 @@ impl Following<'_> {
         let is_local = |run: &&Value| run["is_local"] == true;
         let has_pid =
             |run: &&Value| run["pid"].as_u64().is_some_and(|pid| pid.to_string() == *wanted);
-        let mut found = runs.iter().find(has_pid);
-        if found.is_none() && matches!(wanted.as_str(), "local" | "1") {
-            found = runs.iter().find(is_local);
-        }
+        let found = match wanted.as_str() {
+            "local" => runs.iter().find(is_local),
+            _ => runs.iter().find(has_pid),
+        };
         let found = found.and_then(|run| run["run_id"].as_str()).map(str::to_owned);
         found.ok_or_else(|| {
             let text = format!("no run `{}` goes on; {}", shortened(wanted), those(&runs));

@@ -1,13 +1,15 @@
 //! `narthex top`: how busy the runs are that go on, through the daemon.
 
 use std::{
+    cell::RefCell,
     io::{IsTerminal as _, stdin, stdout},
+    pin::pin,
     process::ExitCode,
 };
 
 use http::Method;
 use narthex_cli::TopArgs;
-use narthex_terminal::{Screen, leave_is_typed};
+use narthex_terminal::{Screen, Sign, Signs, leave_is_typed};
 use narthex_trace::{HEADER, Sort, Top};
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -27,27 +29,56 @@ pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<ExitCode, F
     client.api_get(workspace_path(&args.place.workspace, "/runs?limit=1")).await?;
     let is_seen = stdout().is_terminal() && stdin().is_terminal();
     let is_screen = is_seen && !args.once && !context.format.is_json();
+    // From before the terminal is taken: whatever comes then gives it back.
+    let mut signs = if is_screen { Some(Signs::new()?) } else { None };
     let screen = if is_screen { Some(Screen::open()?) } else { None };
-    let leaving = async {
+    let last = RefCell::default();
+    let showing = Showing { args, context, screen: screen.as_ref(), last };
+    let mut shown = pin!(showing.show());
+    let mut left = pin!(async {
         match &screen {
             Some(_) => leave_is_typed().await,
             None => std::future::pending().await,
         }
-    };
-    let showing = Showing { args, context, screen: screen.as_ref() };
-    tokio::select! {
-        biased;
-        interrupted = ctrl_c() => interrupted?,
-        () = leaving => {}
-        shown = Box::pin(showing.show()) => shown?,
+    });
+    loop {
+        tokio::select! {
+            biased;
+            interrupted = ctrl_c() => {
+                interrupted?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            sign = next(&mut signs) => match sign {
+                Sign::Leave => return Ok(ExitCode::SUCCESS),
+                Sign::Resized => showing.draw()?,
+                Sign::Suspend => showing.suspend()?,
+            },
+            () = &mut left => return Ok(ExitCode::SUCCESS),
+            shown = &mut shown => return shown.map(|()| ExitCode::SUCCESS),
+        }
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+async fn next(signs: &mut Option<Signs>) -> Sign {
+    match signs {
+        Some(signs) => signs.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is on the screen.
+enum Shown {
+    Top(Top),
+    /// Why there is none.
+    Words(&'static str),
 }
 
 struct Showing<'a> {
     args: &'a TopArgs,
     context: &'a Context,
     screen: Option<&'a Screen>,
+    /// What was drawn last.
+    last: RefCell<Option<Shown>>,
 }
 
 impl Showing<'_> {
@@ -61,7 +92,7 @@ impl Showing<'_> {
                 Err(failure) if is_away(&failure) && !self.args.once => {
                     let text = "the daemon has gone; waiting until it is back";
                     match self.screen {
-                        Some(screen) => screen.draw(text, "")?,
+                        Some(_) => self.show_anew(Shown::Words(text))?,
                         None if was_away || self.context.format.is_quiet() => {}
                         None => output::notice(text),
                     }
@@ -102,15 +133,38 @@ impl Showing<'_> {
         if self.context.format.is_quiet() {
             return top.runs.iter().try_for_each(|run| output::line(&run.pid.to_string()));
         }
-        let rows = table::render(&HEADER, &top.rows());
-        let summary = top.summary();
-        match self.screen {
-            Some(screen) => {
-                let keys = format!("narthex top: {summary}    by {}, q leaves", self.args.sort);
-                Ok(screen.draw(&keys, &rows)?)
-            }
-            None if self.args.once => output::line(&format!("{summary}\n\n{rows}")),
-            None => output::line(&format!("{summary}\n\n{rows}\n\n ")),
+        if self.screen.is_some() {
+            return self.show_anew(Shown::Top(top));
         }
+        let (summary, rows) = (top.summary(), table::render(&HEADER, &top.rows()));
+        match self.args.once {
+            true => output::line(&format!("{summary}\n\n{rows}")),
+            false => output::line(&format!("{summary}\n\n{rows}\n\n ")),
+        }
+    }
+
+    fn show_anew(&self, shown: Shown) -> Result<(), Failure> {
+        *self.last.borrow_mut() = Some(shown);
+        self.draw()
+    }
+
+    /// Draws what is there, for the size that the terminal has now.
+    fn draw(&self) -> Result<(), Failure> {
+        let (Some(screen), Some(last)) = (self.screen, &*self.last.borrow()) else { return Ok(()) };
+        match last {
+            Shown::Words(words) => screen.draw(&[(*words).to_owned()], "")?,
+            Shown::Top(top) => {
+                let heading = top.heading(&self.args.sort, screen.columns());
+                screen.draw(&heading, &table::render(&HEADER, &top.rows()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn suspend(&self) -> Result<(), Failure> {
+        if let Some(screen) = self.screen {
+            screen.suspend()?;
+        }
+        self.draw()
     }
 }

@@ -1,7 +1,7 @@
 //! `apply`, `export` and `import`: objects of the catalog between files and the daemon, several at
 //! once and all or none.
 
-use std::{path::Path, process::ExitCode};
+use std::{fmt, path::Path, process::ExitCode, rc::Rc};
 
 use http::Method;
 use narthex_cli::{ApplyArgs, ExportArgs, ImportArgs, WorkspaceArgs};
@@ -23,9 +23,24 @@ use crate::{
 /// What is to be stored, and where each object of it came from.
 #[derive(Default)]
 struct Bundle {
-    servers: Vec<(String, Value)>,
-    capabilities: Vec<(String, Value)>,
-    agents: Vec<(String, Value)>,
+    servers: Vec<Given>,
+    capabilities: Vec<Given>,
+    agents: Vec<Given>,
+}
+
+/// An object, and the document that it is, or is a part of.
+struct Given {
+    value: Value,
+    from: Rc<Document>,
+    /// Whether its places are those of the document.
+    is_whole: bool,
+}
+
+/// A place in a file.
+struct Written {
+    source: Option<String>,
+    field: String,
+    line: Option<u64>,
 }
 
 pub(crate) async fn apply(
@@ -33,13 +48,22 @@ pub(crate) async fn apply(
     args: &ApplyArgs,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
+    if args.prune && kind != CatalogKind::Agent {
+        let text = "--prune is about servers inside of agents; leave it out";
+        return Err(Failure::usage(text));
+    }
     let mut bundle = Bundle::default();
     for document in narthex_documents::read(&args.file)? {
         bundle.add(kind, document)?;
     }
-    let asked = Asked { place: &args.place, is_dry: args.dry_run, context };
+    let asked = Asked { place: &args.place, is_dry: args.dry_run, is_pruned: args.prune, context };
     let stored = asked.send(&bundle.document()).await;
-    asked.tell(&stored.map_err(|failure| bundle.with_sources(failure))?)
+    let mut stored = stored.map_err(|failure| bundle.with_sources(failure))?;
+    for warning in stored["warnings"].as_array_mut().into_iter().flatten() {
+        let written = bundle.written(text(warning, "field"));
+        written.note(warning);
+    }
+    asked.tell(&stored)
 }
 
 /// Prints the merged view of the agent that a file holds.
@@ -52,11 +76,11 @@ pub(crate) async fn preview(
     for document in narthex_documents::read(file)? {
         bundle.add(CatalogKind::Agent, document)?;
     }
-    let [(_, agent)] = bundle.agents.as_slice() else {
+    let [Given { value: agent, .. }] = bundle.agents.as_slice() else {
         let text = "a preview is of one agent; give a file with one";
         return Err(Failure::new(ErrorKind::Invalid, text));
     };
-    if agent.get("mcp").is_some() {
+    if agent["mcp"].get("servers").is_some() {
         output::notice(
             "warning: servers inside of the agent are not in the catalog before `apply`",
         );
@@ -64,7 +88,8 @@ pub(crate) async fn preview(
     let client = DaemonClient::operator(&context.settings)?;
     let request = ApiRequest::new(Method::POST, workspace_path(&place.workspace, "/preview"));
     let asked = client.api(request.entry(&agent.to_string()));
-    show(&waiting("asking the daemon", context, asked).await?, context)
+    let merged = waiting("asking the daemon", context, asked).await;
+    show(&merged.map_err(|failure| bundle.with_sources(failure))?, context)
 }
 
 pub(crate) async fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, Failure> {
@@ -73,7 +98,7 @@ pub(crate) async fn import(args: &ImportArgs, context: &Context) -> Result<ExitC
         let text = "this is more than one document; `narthex export` prints one";
         return Err(Failure::new(ErrorKind::Invalid, text));
     };
-    let asked = Asked { place: &args.place, is_dry: args.dry_run, context };
+    let asked = Asked { place: &args.place, is_dry: args.dry_run, is_pruned: false, context };
     asked.tell(&asked.send(&document.value).await?)
 }
 
@@ -97,35 +122,37 @@ pub(crate) async fn export(args: &ExportArgs, context: &Context) -> Result<ExitC
 
 impl Bundle {
     fn add(&mut self, kind: CatalogKind, document: Document) -> Result<(), Failure> {
-        let Document { source, value } = document;
+        let from = Rc::new(document);
+        let (source, value) = (&from.source, &from.value);
+        let whole = || Given { value: value.clone(), from: from.clone(), is_whole: true };
         match kind {
             CatalogKind::Server => {
                 let pasted =
-                    narthex_documents::take_out(&value).map_err(|error| at(&source, &error))?;
+                    narthex_documents::take_out(value).map_err(|error| at(source, &error))?;
                 let Some(pasted) = pasted else {
-                    self.servers.push((source, value));
+                    self.servers.push(whole());
                     return Ok(());
                 };
                 for notice in pasted.notices {
                     output::notice(&harmless(&format!("{source}: {notice}")));
                 }
-                let servers = pasted.servers.into_iter();
-                self.servers.extend(servers.map(|server| (source.clone(), server)));
+                let part = |value| Given { value, from: from.clone(), is_whole: false };
+                self.servers.extend(pasted.servers.into_iter().map(part));
             }
-            CatalogKind::Capability => self.capabilities.push((source, value)),
+            CatalogKind::Capability => self.capabilities.push(whole()),
             // The daemon takes it apart, if it has servers inside.
-            CatalogKind::Agent => self.agents.push((source, value)),
+            CatalogKind::Agent => self.agents.push(whole()),
         }
         Ok(())
     }
 
-    fn groups(&self) -> [(&'static str, &[(String, Value)]); 3] {
+    fn groups(&self) -> [(&'static str, &[Given]); 3] {
         [("servers", &self.servers), ("capabilities", &self.capabilities), ("agents", &self.agents)]
     }
 
     fn document(&self) -> Value {
-        let group = |(name, objects): (&str, &[(String, Value)])| {
-            (name.to_owned(), objects.iter().map(|(_, value)| value.clone()).collect())
+        let group = |(name, objects): (&str, &[Given])| {
+            (name.to_owned(), objects.iter().map(|given| given.value.clone()).collect())
         };
         Value::Object(self.groups().into_iter().map(group).collect::<Map<_, Value>>())
     }
@@ -136,28 +163,56 @@ impl Bundle {
         let Some(errors) = errors else { return failure };
         let mut lines = Vec::new();
         for error in errors {
-            let (source, field) = self.source(text(error, "field"));
-            let at = match (&source, field.as_str()) {
-                (Some(source), "") => format!("{source}: "),
-                (Some(source), field) => format!("{source}: `{field}`: "),
-                (None, field) => format!("`{field}`: "),
-            };
-            lines.push(format!("{at}{}; {}", text(error, "message"), text(error, "remedy")));
-            error["field"] = json!(field);
-            error["source"] = json!(source);
+            let written = self.written(text(error, "field"));
+            let told = format!("{}; {}", text(error, "message"), text(error, "remedy"));
+            lines.push(format!("{written}{told}"));
+            written.note(error);
         }
         failure.message = format!("nothing was stored:\n{}", lines.join("\n"));
         failure
     }
 
-    /// The file of a place such as `agents[0].mcpServers`, and the place there.
-    fn source(&self, field: &str) -> (Option<String>, String) {
+    /// The file of a place such as `agents[0].mcpServers`, and the place and the line there.
+    fn written(&self, field: &str) -> Written {
         let found = self.groups().into_iter().find_map(|(name, objects)| {
             let (index, rest) = field.strip_prefix(name)?.strip_prefix('[')?.split_once(']')?;
-            let (source, _) = objects.get(index.parse::<usize>().ok()?)?;
-            Some((source.clone(), rest.strip_prefix('.').unwrap_or(rest).to_owned()))
+            let given = objects.get(index.parse::<usize>().ok()?)?;
+            Some((given, rest.strip_prefix('.').unwrap_or(rest)))
         });
-        found.map_or_else(|| (None, field.to_owned()), |(source, field)| (Some(source), field))
+        // What is asked for alone is sent without a group.
+        let alone = || match (self.agents.as_slice(), field.split(['.', '[']).next()) {
+            (_, Some("servers" | "capabilities" | "agents" | "secrets")) => None,
+            ([only], _) if self.servers.is_empty() => Some((only, field)),
+            _ => None,
+        };
+        let Some((given, field)) = found.or_else(alone) else {
+            return Written { source: None, field: field.to_owned(), line: None };
+        };
+        let line = given.from.line(field).filter(|_| given.is_whole);
+        Written { source: Some(given.from.source.clone()), field: field.to_owned(), line }
+    }
+}
+
+impl Written {
+    /// Tells it in a fault or a warning, for programs.
+    fn note(&self, told: &mut Value) {
+        told["field"] = json!(self.field);
+        told["source"] = json!(self.source);
+        told["line"] = json!(self.line);
+    }
+}
+
+/// As it stands in front of what is told of it, for people.
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(source) = &self.source {
+            write!(f, "{source}: ")?;
+        }
+        match (self.field.as_str(), self.line) {
+            ("", _) => Ok(()),
+            (field, None) => write!(f, "`{field}`: "),
+            (field, Some(line)) => write!(f, "`{field}` (line {line}): "),
+        }
     }
 }
 
@@ -165,13 +220,14 @@ impl Bundle {
 struct Asked<'a> {
     place: &'a WorkspaceArgs,
     is_dry: bool,
+    is_pruned: bool,
     context: &'a Context,
 }
 
 impl Asked<'_> {
     async fn send(&self, document: &Value) -> Result<Value, Failure> {
         let client = DaemonClient::operator(&self.context.settings)?;
-        let query = if self.is_dry { "?dry_run=true" } else { "" };
+        let query = format!("?dry_run={}&prune={}", self.is_dry, self.is_pruned);
         let path = workspace_path(&self.place.workspace, &format!("/import{query}"));
         let request = ApiRequest::new(Method::POST, path).entry(&document.to_string());
         waiting("storing", self.context, client.api(request)).await
@@ -190,6 +246,7 @@ impl Asked<'_> {
             let (kind, id) = (text(change, "kind"), text(change, "id"));
             let what = match (text(change, "change"), self.is_dry) {
                 ("unchanged", _) => "unchanged",
+                ("deleted", _) => "deleted",
                 ("created", false) => "created",
                 ("created", true) => "would create",
                 (_, false) => "updated",

@@ -198,6 +198,48 @@ fn r_m4_a_run_of_a_manifest_has_its_servers() {
     refused.failed(1, &["mcp.servers.files", "NOT_SET"]);
 }
 
+/// R-M4: each fault and each warning has its file, its place and its line, for people and for
+/// programs; what is taken out of a manifest is told of, and deleted where that is asked for.
+#[test]
+fn r_m4_faults_have_lines_and_what_is_taken_out_is_pruned() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    place.pipe(&["secrets", "set", "KEY"], "canary-12").succeeded();
+    let shared = r#"{"id": "shared", "url": "https://shared.test/mcp"}"#;
+    place.pipe(&["servers", "apply", "-f", "-"], shared).succeeded();
+    let lines = "name: helper\nmcp:\n  servers:\n    files:\n      command: npx\n      \
+                 timeout: soon\n      env:\n        K: ${NOT_SET}\n  names:\n    \
+                 - shared\n    - none\n";
+    place.write("lines.yaml", lines);
+    let refused = place.run(["agents", "apply", "-f", "lines.yaml"]);
+    let at = |place: &str, line| format!("lines.yaml: `mcp.{place}` (line {line}): ");
+    let places = [at("servers.files.timeout", 6), at("servers.files.env.K", 8), at("names[1]", 11)];
+    refused.failed(1, &places.each_ref().map(String::as_str));
+    let told = place.run(["agents", "apply", "-f", "lines.yaml", "--json"]).json();
+    let error = &told["error"]["details"]["errors"][0];
+    assert_eq!((&error["source"], &error["line"]), (&json!("lines.yaml"), &json!(6)), "{told}");
+    place.write(
+        "lines.yaml",
+        &lines.replace("soon", "0s").replace("NOT_SET", "KEY").replace("    - none\n", ""),
+    );
+    let applied = place.run(["agents", "apply", "-f", "lines.yaml"]).succeeded();
+    let warning = format!("warning: {}zero or less", at("servers.files.timeout", 6));
+    assert!(applied.stderr.contains(&warning), "{}", applied.stderr);
+    assert!(!applied.stderr.contains("agents[0]"), "{}", applied.stderr);
+    // What is taken out is told of, and deleted where that is asked for.
+    place.write("lines.yaml", "name: helper\nmcp: {}\n");
+    let dry = ["agents", "apply", "-f", "lines.yaml", "--prune", "--dry-run"];
+    let dry = place.run(dry).succeeded();
+    assert!(dry.stderr.contains("`servers.helper-files`: "), "{}", dry.stderr);
+    let pruned = place.run(["agents", "apply", "-f", "lines.yaml", "--prune"]).succeeded();
+    let wanted = "updated the agent helper\ndeleted the server helper-files\n";
+    assert_eq!(pruned.stdout, wanted, "{}", pruned.stderr);
+    place.run(["servers", "apply", "-f", "lines.yaml", "--prune"]).failed(2, &["--prune"]);
+    place.run(["agents", "apply", "-f", "nope.yaml"]).failed(1, &["not_found", "correct the name"]);
+    place.write("agent.toml", "name = 'a'");
+    place.run(["agents", "apply", "-f", "agent.toml"]).failed(1, &["JSON or YAML"]);
+}
+
 /// X-M36, X-M44: a server is attached, listed without its literals, and taken out again.
 #[test]
 fn x_m36_servers_are_attached_and_detached() {

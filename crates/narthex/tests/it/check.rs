@@ -74,6 +74,39 @@ fn r_m33_every_finding_has_its_code_and_level() {
     assert!(!place.path("data").exists(), "a look makes nothing");
 }
 
+/// R-M33, R-F5, R-M8: with a daemon, its agents are looked at: their servers, what keeps these from
+/// working, and which of them have none on purpose.
+#[test]
+fn r_m33_agents_of_the_catalog_are_looked_at() {
+    let place = Place::with(&json!({}));
+    programs(&place, &["node", "npx"]);
+    let look = || check(&place, &["--json"]).succeeded().json()["data"].take();
+    let down = look();
+    let agents = found(&down, "AGENTS");
+    assert!(agents[0]["message"].as_str().unwrap().contains("no daemon runs"), "{down}");
+    let _daemon = place.up();
+    let helper = "name: helper\nmcp:\n  servers:\n    lost: {command: no-such-program}\n    \
+                  npx: {command: npx}\n---\nname: quiet\nmcp: {}\n---\nname: plain\n";
+    let applied = place.pipe(&["agents", "apply", "-f", "-"], helper).succeeded();
+    assert!(applied.stderr.contains("standard input (2): `mcp` (line 8): "), "{}", applied.stderr);
+    let seen = look();
+    let agents = found(&seen, "AGENTS");
+    assert_eq!(agents[0]["message"], "2 agents say something of servers", "{seen}");
+    let detail = "helper: lost, npx; quiet: none, as its `mcp: {}` says";
+    assert_eq!(agents[0]["detail"], detail, "{seen}");
+    let agent = found(&seen, "AGENT");
+    assert_eq!(agent.len(), 1, "{seen}");
+    let told = agent[0]["message"].as_str().unwrap();
+    assert!(told.contains("`lost`") && told.contains("is not in PATH"), "{told}");
+    // The mark is kept, and stays where it is applied once more.
+    let kept = place.run(["agents", "get", "quiet"]).succeeded();
+    assert_eq!(kept.json(), json!({ "name": "quiet", "active": true, "mcp": {} }));
+    let again = place.pipe(&["agents", "apply", "-f", "-"], &kept.stdout).succeeded();
+    assert_eq!(again.stdout, "unchanged the agent quiet\n");
+    let merged = place.run(["agents", "get", "quiet", "--merged"]).succeeded().json();
+    assert_eq!(merged["mcp"], json!({}), "{merged}");
+}
+
 /// R-M33: a look makes nothing of a store either, also of one that somebody has just begun.
 #[test]
 fn r_m33_a_look_leaves_the_store_alone() {

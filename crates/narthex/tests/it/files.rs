@@ -3,6 +3,7 @@
 mod background;
 mod documented;
 mod ending;
+mod manifest;
 mod unprivileged;
 
 use std::{
@@ -105,22 +106,22 @@ fn commands_have_the_files_of_the_daemons_own_run() {
     let place = place();
     let _daemon = place.up();
     let done = place.run(["vfs", "ls"]).succeeded();
-    assert_eq!(done.stdout, "1-demo/\n1-narthex/\n");
-    let done = place.run(["vfs", "ls", "1-demo/tools", "--json"]).succeeded().json();
+    assert_eq!(done.stdout, "0-demo/\n0-narthex/\n");
+    let done = place.run(["vfs", "ls", "0-demo/tools", "--json"]).succeeded().json();
     let entries = done["data"]["entries"].as_array().unwrap();
     assert!(entries.iter().any(|entry| entry["name"] == "echo.md"), "{done}");
-    let done = place.run(["vfs", "cat", "1-demo/tools/echo.md"]).succeeded();
+    let done = place.run(["vfs", "cat", "0-demo/tools/echo.md"]).succeeded();
     assert!(done.stdout.starts_with("# echo\n"), "{done:?}");
-    let call = ["vfs", "call", "/mnt/mcp/1-demo/tools/echo", "message=42"];
+    let call = ["vfs", "call", "/mnt/mcp/0-demo/tools/echo", "message=42"];
     let done = place.run(call).succeeded().json();
     assert_eq!(done["content"][0]["text"], "42", "the schema says that it is a text");
-    let write = ["vfs", "write", "1-demo/tools/echo", "--json"];
+    let write = ["vfs", "write", "0-demo/tools/echo", "--json"];
     let done = place.pipe(&write, r#"{"message":"x"}"#).succeeded().json();
     assert_eq!(done["data"]["content"][0]["text"], "x");
-    let done = place.run(["vfs", "stat", "1-demo/tools/echo"]).succeeded();
+    let done = place.run(["vfs", "stat", "0-demo/tools/echo"]).succeeded();
     assert_eq!(
         done.stdout,
-        "/tools/echo of /mnt/mcp/1-demo is a file that can be written and read\n"
+        "/tools/echo of /mnt/mcp/0-demo is a file that can be written and read\n"
     );
 }
 
@@ -128,7 +129,7 @@ fn commands_have_the_files_of_the_daemons_own_run() {
 fn a_failure_has_its_code_operation_and_path() {
     let place = place();
     let _daemon = place.up();
-    let path = "/mnt/mcp/1-demo/tools/echo";
+    let path = "/mnt/mcp/0-demo/tools/echo";
     let told = format!("[INVALID] Read: {path} (");
     place.run(["vfs", "cat", path]).failed(1, &[&told, "write the arguments first"]);
     place.run(["vfs", "ls", "2-demo"]).failed(1, &["[NOT_FOUND]", "/mnt/mcp/2-demo"]);
@@ -146,7 +147,7 @@ fn a_folder_is_free_when_its_process_is_told_to_end() {
     let _daemon = place.up();
     for signal in ["INT", "TERM", "HUP"] {
         let mut mount = Mount::new(&place, None);
-        let said = shell(&place, "cat mcp/1-demo/ctl/status").succeeded();
+        let said = shell(&place, "cat mcp/0-demo/ctl/status").succeeded();
         assert!(said.stdout.contains(r#""state":"ready""#), "{said:?}");
         mount.signal(signal);
         mount.ends(Some(0));
@@ -170,7 +171,7 @@ fn s29_a_folder_is_free_when_its_process_or_the_daemon_is_killed() {
     // The same folder can be used again, and a call that is open is answered.
     let mut mount = Mount::new(&place, None);
     let script =
-        r#"exec 3<>mcp/1-demo/tools/sleep; echo '{"ms":600000}' >&3; echo written; cat <&3"#;
+        r#"exec 3<>mcp/0-demo/tools/sleep; echo '{"ms":600000}' >&3; echo written; cat <&3"#;
     let mut reader = Command::new("bash");
     reader.args(["-c", script]).current_dir(place.path(""));
     let mut reader = reader.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -203,15 +204,15 @@ fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
     mount.ends(None);
     assert!(is_mounted(&mount.folder));
     let again = Mount::new(&place, None);
-    assert!(shell(&place, "ls mcp/1-demo").succeeded().stdout.contains("tools"));
+    assert!(shell(&place, "ls mcp/0-demo").succeeded().stdout.contains("tools"));
     let told = ["[ALREADY_MOUNTED] Mount: ", "end that `narthex mount`", "fusermount3 -u "];
     place.run(["mount", "mcp"]).failed(1, &told);
     drop(again);
     place.write("mcp/mine", "");
     place.run(["mount", "mcp"]).failed(1, &["is not empty"]);
     place.run(["mount", "absent"]).failed(1, &["absent", "is no folder"]);
-    place.run(["mount", "mcp", "--pid", "0"]).failed(2, &["--pid"]);
-    place.run(["mount", "mcp", "--pid", "7"]).failed(1, &["that of run 1", "not of run 7"]);
+    place.run(["mount", "mcp", "--pid", "no"]).failed(2, &["--pid"]);
+    place.run(["mount", "mcp", "--pid", "7"]).failed(1, &["that of run 0", "not of run 7"]);
 }
 
 /// R-M25, R-M22: a run has its own number, and its files are gone with it.

@@ -89,6 +89,7 @@ fn r_c1_list_shows_a_row_for_each_server() {
     let mount = &data["mounts"][0];
     assert_eq!((&mount["name"], &mount["status"]), (&json!("fixture"), &json!("ready")));
     assert_eq!((&mount["transport"], &mount["provenance"]), (&json!("stdio"), &json!("workspace")));
+    assert_eq!(mount["path"], "/mnt/mcp/0-fixture");
     let done = place.run(["mcp", "list", "--quiet"]).succeeded();
     assert_eq!(done.stdout, "fixture\nmissing\nshell\n");
 }
@@ -207,7 +208,7 @@ fn r_m32_logs_show_what_a_server_wrote() {
     assert_eq!(down["lines"], json!([]));
     assert_eq!(place.run(["mcp", "logs", "shell", "--quiet"]).succeeded().stdout, "");
     let _daemon = place.up();
-    for name in ["shell", "7-shell"] {
+    for name in ["shell", "0-shell"] {
         let done = place.run(["mcp", "logs", name]).succeeded();
         let expected = "[stderr] is awake\n[stderr] an escape \u{fffd}[2K\n";
         assert_eq!(done.stdout, expected);
@@ -218,7 +219,8 @@ fn r_m32_logs_show_what_a_server_wrote() {
     }
     let done = place.run(["mcp", "logs", "missing"]).succeeded();
     assert_eq!(done.stdout, "missing has written nothing to stderr.\n");
-    for name in ["nobody", "7-nobody"] {
+    // A run of another number is another run.
+    for name in ["nobody", "0-nobody", "7-shell"] {
         let done = place.run(["mcp", "logs", name]);
         done.failed(1, &["not_found", "available: fixture, missing, shell"]);
     }

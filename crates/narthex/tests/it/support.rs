@@ -113,6 +113,11 @@ impl Place {
     /// Runs a line of the shell on a terminal of its own, and types once a prompt is there. Gives
     /// all that was shown.
     pub(crate) fn on_terminal(&self, line: &str, prompt: &str, typed: &str) -> String {
+        self.at_terminal(line, &[(prompt, typed)])
+    }
+
+    /// The same with several prompts, each answered when it is shown.
+    pub(crate) fn at_terminal(&self, line: &str, steps: &[(&str, &str)]) -> String {
         let alike = self.command([""; 0]);
         let mut script = Command::new("script");
         script.args(["-qec", line, "/dev/null"]).current_dir(self.path(""));
@@ -121,13 +126,15 @@ impl Place {
         let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut shown = Vec::new();
         let mut byte = [0];
-        while !shown.ends_with(prompt.as_bytes()) {
-            output.read_exact(&mut byte).unwrap_or_else(|error| {
-                panic!("{error}: {}", String::from_utf8_lossy(&shown));
-            });
-            shown.push(byte[0]);
+        for (prompt, typed) in steps {
+            while !shown.ends_with(prompt.as_bytes()) {
+                output.read_exact(&mut byte).unwrap_or_else(|error| {
+                    panic!("{error}: {}", String::from_utf8_lossy(&shown));
+                });
+                shown.push(byte[0]);
+            }
+            input.write_all(typed.as_bytes()).unwrap();
         }
-        input.write_all(typed.as_bytes()).unwrap();
         output.read_to_end(&mut shown).unwrap();
         child.wait().unwrap();
         String::from_utf8(shown).unwrap()

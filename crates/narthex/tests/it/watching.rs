@@ -63,8 +63,8 @@ async fn r_m35_what_calls_carry_is_told_at_no_door() {
     let (one, all) = (call("t", arguments.clone()), call("mcp__raw__t", arguments.clone()));
     let read = json!({ "uri": "file:///a" });
     let size = arguments.to_string().len();
-    let tool = ("Write", "/mnt/mcp/1-raw/tools/t", json!(size));
-    let file = ("Read", "/mnt/mcp/1-raw/resources/file:///a", Value::Null);
+    let tool = ("Write", "/mnt/mcp/0-raw/tools/t", json!(size));
+    let file = ("Read", "/mnt/mcp/0-raw/resources/file:///a", Value::Null);
     let mut transparent = world.client("/mcp/raw");
     let mut aggregated = world.client("/mcp");
     let mut session = world.legacy("/mcp/raw", json!({})).await;
@@ -80,7 +80,7 @@ async fn r_m35_what_calls_carry_is_told_at_no_door() {
     }
     answers.push(aggregated.modern(&modern(2, "tools/call", all.clone())).await.json());
     answers.push(sessions.post(&[], legacy(2, "tools/call", all).to_string()).await.json());
-    let tool = ("Write", "/mnt/mcp/1-raw/tools/t", json!(size));
+    let tool = ("Write", "/mnt/mcp/0-raw/tools/t", json!(size));
     expected.extend([tool.clone(), tool]);
     for (answer, (operation, path, size)) in answers.iter().zip(expected) {
         assert!(answer.to_string().contains(CANARY), "{answer}");
@@ -93,7 +93,7 @@ async fn r_m35_what_calls_carry_is_told_at_no_door() {
     // What the gateway refuses itself, with the name that was asked for.
     transparent.modern(&modern(3, "tools/call", call("none", arguments))).await;
     let (line, text) = told(&mut stream).await;
-    assert_eq!(line["path"], "/mnt/mcp/1-raw/tools/none", "{text}");
+    assert_eq!(line["path"], "/mnt/mcp/0-raw/tools/none", "{text}");
     assert!(line["error"].is_string() && !text.contains("canary"), "{text}");
     world.app.drain().await;
     assert_eq!(stream.next().await, None, "a daemon that ends keeps nobody");
@@ -146,7 +146,7 @@ fn r_m35_strace_goes_on_over_a_restart() {
     };
     assert_eq!(
         (&line["path"], &line["size"]),
-        (&json!("/mnt/mcp/1-fixture/tools/echo"), &json!(19))
+        (&json!("/mnt/mcp/0-fixture/tools/echo"), &json!(19))
     );
     assert!(!line.to_string().contains("hello"), "{line}");
     daemon.signal("KILL");
@@ -225,4 +225,30 @@ fn top_leaves_the_terminal_as_it_was() {
     assert!(shown.starts_with("\u{1b}[?1049h\u{1b}[?25l\u{1b}[H"), "{shown:?}");
     assert!(shown.trim_end().ends_with("\u{1b}[?25h\u{1b}[?1049l"), "{shown:?}");
     assert!(shown.contains("by calls, q leaves"), "{shown:?}");
+    let narrow = format!("stty cols 40; {PROGRAM} top");
+    let shown = place.on_terminal(&narrow, "by calls, q leaves", "q");
+    assert!(shown.contains("0 open\u{1b}[K\r"), "{shown:?}");
+    assert!(shown.contains("\nby calls, q leaves\u{1b}[K"), "{shown:?}");
+}
+
+/// Ctrl-C gives the terminal back; Ctrl-Z does so until the program goes on, which then
+/// takes it again.
+#[test]
+fn top_gives_the_terminal_back_whatever_ends_or_stops_it() {
+    let place = Place::new();
+    let _daemon = place.up();
+    let (enter, leave) = ("\u{1b}[?1049h\u{1b}[?25l", "\u{1b}[?25h\u{1b}[?1049l");
+    let ended = place.at_terminal(&format!("exec {PROGRAM} top"), &[("1 ready", "\u{3}")]);
+    assert!(ended.trim_end().ends_with(leave), "{ended:?}");
+    let script = format!("set -m\n{PROGRAM} top\nstty -a | tr ' ' '\\n'\necho looked\nfg\n");
+    place.write("stops.sh", &script);
+    let steps = [("1 ready", "\u{1a}"), ("\nlooked", ""), ("1 ready", "q")];
+    let shown = place.at_terminal("bash stops.sh", &steps);
+    let parts: Vec<_> = shown.split(enter).collect();
+    assert_eq!(parts.len(), 3, "{shown:?}");
+    assert!(parts[1].contains(leave), "{shown:?}");
+    for mode in ["echo", "icanon"] {
+        assert!(parts[1].lines().any(|line| line.trim() == mode), "{mode}: {shown:?}");
+    }
+    assert!(parts[2].contains(leave), "{shown:?}");
 }

@@ -134,7 +134,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/workspaces/{workspace}/export", "workspace_export", "Tells the whole catalog")
         .gives("Export"),
     post("/api/workspaces/{workspace}/import", "workspace_import", "Stores what an export has")
-        .asks(&["dry_run"])
+        .asks(&["dry_run", "prune"])
         .takes("ImportDocument")
         .refuses(&[429])
         .gives("Imported"),

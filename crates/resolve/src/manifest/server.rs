@@ -1,9 +1,13 @@
 //! One server inside a manifest: what it says in the words of the catalog.
 
-use narthex_model::{SecretName, json::shortened};
+use narthex_model::{
+    SecretReference,
+    json::shortened,
+    written::{duration, is_variable_name},
+};
 use serde_json::{Map, Value, json};
 
-use super::Reading;
+use super::{Reading, places::Places};
 
 /// What a server inside an agent may say (R-M4, R-E21, R-D4).
 const KEYS: [&str; 15] = [
@@ -31,16 +35,28 @@ const TRANSPORTS: [(&str, &str); 5] = [
     ("streamable_http", "http"),
     ("sse", "sse"),
 ];
+/// Limits of a server, and what they are called in the catalog.
+const LIMITS: [(&str, &str); 2] =
+    [("max_output_tokens", "maxOutputTokens"), ("max_output_bytes", "maxOutputBytes")];
+/// Times of a server, and what they are called in the catalog.
+const TIMES: [(&str, &str); 3] = [
+    ("timeout", "timeoutMs"),
+    ("request_timeout", "timeoutMs"),
+    ("mount_timeout", "mountTimeoutMs"),
+];
+/// The keys of the transport: the first counts before the second (R-E24).
+const TRANSPORT_KEYS: [&str; 2] = ["transport_type", "type"];
 /// What stands before a token in the header that has it (RFC 6750 §2.1).
 const BEARER: &str = "Bearer ";
 
 impl Reading {
-    /// A server of the catalog, and whether a run begins without it.
+    /// A server of the catalog, and whether a run begins without it. The words of the catalog are
+    /// noted with those that stand there instead.
     pub(super) fn server(
         &mut self,
         (id, alias): (&str, &str),
         entry: &Value,
-        at: &str,
+        (at, places): (&str, &mut Places),
     ) -> Option<(Value, bool)> {
         let fields = self.object(entry, at)?;
         self.only(fields, at, &KEYS);
@@ -48,24 +64,19 @@ impl Reading {
         made.insert("id".to_owned(), id.into());
         made.insert("name".to_owned(), alias.into());
         let transport = self.transport(fields, at);
+        spelt(fields, at, places);
         made.insert("type".to_owned(), transport.into());
         let (needed, other) =
             if transport == "stdio" { ("command", "url") } else { ("url", "command") };
-        let is_said = |key: &str| fields.get(key).is_some_and(|value| !value.is_null());
-        if !is_said(needed) {
+        if !is_said(fields, needed) {
             let message = format!("a server by {transport} needs `{needed}`");
             self.fault(&format!("{at}.{needed}"), message, "add it");
         }
-        if is_said(other) {
+        if is_said(fields, other) {
             let message = format!("a server by {transport} has no `{other}`");
             self.fault(&format!("{at}.{other}"), message, "remove it, or change `transport_type`");
         }
-        for key in ["max_output_tokens", "max_output_bytes", "disabled"] {
-            let named = match key {
-                "max_output_tokens" => "maxOutputTokens",
-                "max_output_bytes" => "maxOutputBytes",
-                other => other,
-            };
+        for (key, named) in LIMITS.into_iter().chain([("disabled", "disabled")]) {
             made.extend(fields.get(key).map(|value| (named.to_owned(), value.clone())));
         }
         self.times(fields, at, &mut made);
@@ -91,19 +102,16 @@ impl Reading {
 
     /// `transport_type` counts before `type` (R-E24).
     fn transport(&mut self, fields: &Map<String, Value>, at: &str) -> &'static str {
-        let key = ["transport_type", "type"]
-            .into_iter()
-            .find(|key| fields.get(*key).is_some_and(|value| !value.is_null()));
-        let Some(key) = key else {
-            return if fields.contains_key("url") { "http" } else { "stdio" };
-        };
+        let likely = if is_said(fields, "url") { "http" } else { "stdio" };
+        let key = TRANSPORT_KEYS.into_iter().find(|key| is_said(fields, key));
+        let Some(key) = key else { return likely };
         let word = fields[key].as_str().unwrap_or_default();
         let known = TRANSPORTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));
         known.map_or_else(
             || {
                 let remedy = "write `stdio`, `http` or `sse`";
                 self.fault(&format!("{at}.{key}"), "this is no known transport", remedy);
-                "stdio"
+                likely
             },
             |(_, transport)| *transport,
         )
@@ -111,16 +119,11 @@ impl Reading {
 
     /// `timeout` and `request_timeout` are one thing, the limit of a call (R-D4).
     fn times(&mut self, fields: &Map<String, Value>, at: &str, made: &mut Map<String, Value>) {
-        let is_said = |key: &str| fields.get(key).is_some_and(|value| !value.is_null());
-        if is_said("timeout") && is_said("request_timeout") {
+        if is_said(fields, "timeout") && is_said(fields, "request_timeout") {
             let remedy = "keep one: both are the limit of a call";
             self.fault(&format!("{at}.timeout"), "`request_timeout` is there as well", remedy);
         }
-        for (key, named) in [
-            ("timeout", "timeoutMs"),
-            ("request_timeout", "timeoutMs"),
-            ("mount_timeout", "mountTimeoutMs"),
-        ] {
+        for (key, named) in TIMES {
             let Some(value) = fields.get(key).filter(|value| !value.is_null()) else { continue };
             let at = format!("{at}.{key}");
             match duration_ms(value) {
@@ -172,7 +175,7 @@ impl Reading {
             let named = given.iter().find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
             let (name, value) = named?;
             let token = value.as_str()?.strip_prefix(BEARER)?;
-            is_secret(token).then(|| (name.clone(), token.to_owned()))
+            SecretReference::parse(token).is_ok().then(|| (name.clone(), token.to_owned()))
         });
         if let Some((name, token)) = &token {
             let at = format!("{at}.headers.{}", shortened(name));
@@ -221,7 +224,7 @@ impl Reading {
                 return None;
             }
         };
-        if is_secret(&written) {
+        if SecretReference::parse(&written).is_ok() {
             if may_be_secret {
                 self.notice(at, format!("`{written}` is read as the secret of that name"));
                 return Some(written);
@@ -231,7 +234,7 @@ impl Reading {
             self.fault(at, format!("`{written}` would show a secret here"), remedy);
             return None;
         }
-        if let Some(name) = written.strip_prefix("env:").filter(|name| is_name(name)) {
+        if let Some(name) = written.strip_prefix("env:").filter(|name| is_variable_name(name)) {
             let read = format!("${{env.{name}}}");
             self.notice(at, format!("`{written}` is read as `{read}`, a variable of the daemon"));
             return Some(read);
@@ -270,9 +273,9 @@ fn rewritten(text: &str) -> Result<String, String> {
         let inner = after.split_once('}').filter(|_| !is_text);
         match inner {
             Some((name, behind)) => {
-                match name.strip_prefix("env:").filter(|name| is_name(name)) {
+                match name.strip_prefix("env:").filter(|name| is_variable_name(name)) {
                     Some(name) => out.push_str(&format!("${{env.{name}}}")),
-                    None if is_name(name) => return Err(name.to_owned()),
+                    None if is_variable_name(name) => return Err(name.to_owned()),
                     // What the catalog fills in itself, or refuses.
                     None => out.push_str(&format!("${{{name}}}")),
                 }
@@ -288,16 +291,32 @@ fn rewritten(text: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// Whether a text is `${NAME}` and nothing else.
-fn is_secret(text: &str) -> bool {
-    let inside = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-    inside.is_some_and(|name| SecretName::new(name).is_ok())
+/// Whether a key is there and has a value.
+fn is_said(fields: &Map<String, Value>, key: &str) -> bool {
+    fields.get(key).is_some_and(|value| !value.is_null())
 }
 
-fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && !text.starts_with(|c: char| c.is_ascii_digit())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+/// Notes what the catalog calls otherwise than it stands there.
+fn spelt(fields: &Map<String, Value>, at: &str, places: &mut Places) {
+    // These are made, and not written.
+    places.add("id", at.to_owned());
+    places.add("name", at.to_owned());
+    for (key, named) in LIMITS.into_iter().chain(TIMES) {
+        if is_said(fields, key) {
+            places.add(named, format!("{at}.{key}"));
+        }
+    }
+    let transport = TRANSPORT_KEYS.into_iter().find(|key| is_said(fields, key));
+    places.add("type", transport.map_or_else(|| at.to_owned(), |key| format!("{at}.{key}")));
+    let values = if is_said(fields, "headers") { "headers" } else { "env" };
+    places.add("default_config", format!("{at}.{values}"));
+    places.add("verbatim_headers", format!("{at}.headers"));
+    let mut names =
+        fields.get("headers").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let token = names.find(|name| name.eq_ignore_ascii_case("authorization"));
+    let token = token.map_or_else(String::new, |name| format!(".{}", shortened(name)));
+    // Of all that authentication has, only the token can be written.
+    places.add_whole("auth", format!("{at}.headers{token}"));
 }
 
 /// Milliseconds of a time: seconds, or a text with its unit. `None` for zero and less (R-E23).
@@ -313,17 +332,7 @@ fn duration_ms(value: &Value) -> Result<Option<u64>, ()> {
                 Some(rest) => (true, rest),
                 None => (false, text.trim()),
             };
-            let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or(())?;
-            let (number, unit) = text.split_at(digits);
-            let unit_ms = match unit {
-                "ms" => 1,
-                "s" => 1000,
-                "m" => 60_000,
-                "h" => 3_600_000,
-                _ => return Err(()),
-            };
-            let ms = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms));
-            let ms = ms.ok_or(())?;
+            let ms = u64::try_from(duration(text).ok_or(())?.as_millis()).map_err(drop)?;
             if is_less { 0 } else { ms }
         }
         _ => return Err(()),

@@ -6,6 +6,17 @@ fn with(server: Value) -> Value {
     json!({ "name": "a", "mcp": { "servers": { "s": server } } })
 }
 
+/// What is made of an agent without a fault.
+fn whole(agent: Value) -> TakenApart {
+    let taken = take_apart(agent);
+    assert_eq!(taken.faults, []);
+    taken
+}
+
+fn wrong(agent: Value) -> Vec<ManifestFault> {
+    take_apart(agent).faults
+}
+
 fn fields(faults: &[ManifestFault]) -> Vec<&str> {
     faults.iter().map(|fault| fault.field.as_str()).collect()
 }
@@ -18,7 +29,7 @@ fn r_m4_servers_inside_an_agent_are_taken_out() {
         "timeout": "15s", "mount_timeout": 7, "max_output_tokens": 2048,
         "env": { "TOKEN": "${TOKEN}", "URL": "https://${env:HOST}/${params.p}?a=${",
                  "USER": "env:LOGNAME", "PORT": 80 } } } } });
-    let TakenApart { agent, servers, notices } = take_apart(agent).unwrap();
+    let TakenApart { agent, servers, notices, .. } = whole(agent);
     let attached =
         json!({ "name": "helper", "mcpServers": { "github": { "ref": "helper-github" } } });
     assert_eq!(agent, attached);
@@ -27,7 +38,8 @@ fn r_m4_servers_inside_an_agent_are_taken_out() {
         "mountTimeoutMs": 7000, "maxOutputTokens": 2048,
         "default_config": { "TOKEN": "${TOKEN}", "PORT": "80", "USER": "${env.LOGNAME}",
             "URL": "https://${env.HOST}/${params.p}?a=$${" } });
-    assert_eq!(servers, [("mcp.servers.github".to_owned(), server)]);
+    let [github] = servers.as_slice() else { panic!("{servers:?}") };
+    assert_eq!((&*github.at, &github.server), ("mcp.servers.github", &server));
     let told = fields(&notices);
     assert_eq!(told.len(), 4, "{notices:?}");
     assert!(told.contains(&"mcp.servers.github.env.TOKEN"), "{told:?}");
@@ -39,25 +51,27 @@ fn r_e21_a_server_that_is_called_is_taken_out() {
     let agent = with(json!({ "type": "http", "url": "https://${env:HOST}/mcp", "optional": true,
         "request_timeout": "2m", "max_output_bytes": 1024,
         "headers": { "Authorization": "Bearer ${TOKEN}", "x-team": "blue" } }));
-    let TakenApart { agent, servers, .. } = take_apart(agent).unwrap();
+    let TakenApart { agent, servers, .. } = whole(agent);
     assert_eq!(agent["mcpServers"], json!({ "s": { "ref": "a-s", "optional": true } }));
     let server = json!({ "id": "a-s", "name": "s", "type": "http",
         "url": "https://${env.HOST}/mcp", "timeoutMs": 120_000, "maxOutputBytes": 1024,
         "auth": { "mode": "apiKey", "key": "${TOKEN}", "headerName": "Authorization",
                   "valuePrefix": "Bearer " },
         "verbatim_headers": true, "default_config": { "x-team": "blue" } });
-    assert_eq!(servers[0].1, server);
+    assert_eq!(servers[0].server, server);
 }
 
 /// R-M8: `mcp: {}` is a mark that there are none.
 #[test]
 fn r_m8_no_servers_are_no_fault() {
     for mcp in [json!({}), json!(null), json!([]), json!({ "servers": {} })] {
-        let apart = take_apart(json!({ "name": "a", "mcp": mcp })).unwrap();
-        assert_eq!((apart.agent, apart.servers.len()), (json!({ "name": "a" }), 0));
+        let apart = whole(json!({ "name": "a", "mcp": mcp }));
+        let marked = json!({ "name": "a", "mcp": {} });
+        assert_eq!((&apart.agent, apart.servers.len()), (&marked, 0));
+        assert_eq!(take_apart(marked.clone()).agent, marked, "it is kept");
         assert_eq!(apart.notices.len(), 1);
     }
-    assert!(take_apart(json!({ "name": "a" })).unwrap().notices.is_empty());
+    assert!(whole(json!({ "name": "a" })).notices.is_empty());
 }
 
 /// R-E22, R-D2: names attach servers of the catalog, beside what is attached otherwise; what
@@ -66,16 +80,16 @@ fn r_m8_no_servers_are_no_fault() {
 fn r_d2_names_and_servers_go_together() {
     let agent = json!({ "name": "a", "mcp": ["github", "docs"],
         "mcpServers": { "library": { "ref": "docs" } } });
-    let apart = take_apart(agent).unwrap();
+    let apart = whole(agent);
     let attached = json!({ "github": { "ref": "github" }, "docs": { "ref": "docs" },
         "library": { "ref": "docs" } });
     assert_eq!(apart.agent, json!({ "name": "a", "mcpServers": attached }));
     assert!(apart.servers.is_empty() && apart.notices.is_empty());
-    let list = take_apart(json!({ "name": "a", "mcp": { "servers": ["docs"] } })).unwrap();
+    let list = whole(json!({ "name": "a", "mcp": { "servers": ["docs"] } }));
     assert_eq!(list.agent["mcpServers"], json!({ "docs": { "ref": "docs" } }));
     let both = json!({ "name": "a", "mcp": { "servers": { "github": { "command": "x" } },
         "names": ["docs", "github"] } });
-    let apart = take_apart(both).unwrap();
+    let apart = whole(both);
     let attached = json!({ "github": { "ref": "a-github" }, "docs": { "ref": "docs" } });
     assert_eq!(apart.agent["mcpServers"], attached);
     assert_eq!(fields(&apart.notices), ["mcp.names[1]"]);
@@ -84,7 +98,7 @@ fn r_d2_names_and_servers_go_together() {
 /// What other programs call skills are capabilities.
 #[test]
 fn r_m4_skills_are_capabilities() {
-    let apart = take_apart(json!({ "name": "a", "skills": ["code-analysis"] })).unwrap();
+    let apart = whole(json!({ "name": "a", "skills": ["code-analysis"] }));
     assert_eq!(apart.agent, json!({ "name": "a", "capabilities": ["code-analysis"] }));
     assert_eq!(fields(&apart.notices), ["skills"]);
 }
@@ -94,7 +108,7 @@ fn r_m4_skills_are_capabilities() {
 fn a_1_a_secret_is_a_whole_value() {
     let faulty = with(json!({ "command": "x", "args": ["${TOKEN}"],
         "env": { "A": "Bearer ${TOKEN}", "B": "$${TOKEN}" } }));
-    let faults = take_apart(faulty).unwrap_err();
+    let faults = wrong(faulty);
     assert_eq!(fields(&faults), ["mcp.servers.s.args[0]", "mcp.servers.s.env.A"]);
     assert!(faults[1].remedy.contains("${env:TOKEN}"), "{faults:?}");
 }
@@ -103,17 +117,17 @@ fn a_1_a_secret_is_a_whole_value() {
 #[test]
 fn r_e23_a_time_that_is_none_names_its_server() {
     for (text, ms) in [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1h", 3_600_000)] {
-        let apart = take_apart(with(json!({ "command": "x", "timeout": text }))).unwrap();
-        assert_eq!(apart.servers[0].1["timeoutMs"], json!(ms), "{text}");
+        let apart = whole(with(json!({ "command": "x", "timeout": text })));
+        assert_eq!(apart.servers[0].server["timeoutMs"], json!(ms), "{text}");
     }
     for nothing in [json!("0s"), json!("-5s"), json!(0), json!(-3)] {
-        let apart = take_apart(with(json!({ "command": "x", "timeout": nothing }))).unwrap();
-        assert_eq!(apart.servers[0].1["timeoutMs"], Value::Null);
+        let apart = whole(with(json!({ "command": "x", "timeout": nothing })));
+        assert_eq!(apart.servers[0].server["timeoutMs"], Value::Null);
         assert_eq!(fields(&apart.notices), ["mcp.servers.s.timeout"]);
     }
-    for wrong in [json!("soon"), json!("5"), json!("5 s"), json!("s"), json!(1.5), json!(true)] {
-        let faults = take_apart(with(json!({ "command": "x", "mount_timeout": wrong })));
-        assert_eq!(fields(&faults.unwrap_err()), ["mcp.servers.s.mount_timeout"]);
+    for time in [json!("soon"), json!("5"), json!("5 s"), json!("s"), json!(1.5), json!(true)] {
+        let faults = wrong(with(json!({ "command": "x", "mount_timeout": time })));
+        assert_eq!(fields(&faults), ["mcp.servers.s.mount_timeout"]);
     }
 }
 
@@ -150,12 +164,78 @@ fn r_m4_what_cannot_be_used_is_named() {
         ),
         (json!({ "name": "a", "skills": [], "capabilities": [] }), vec!["skills"]),
     ] {
-        let faults = take_apart(agent).unwrap_err();
+        let faults = wrong(agent);
         assert_eq!(fields(&faults), places, "{faults:?}");
         assert!(faults.iter().all(|fault| !fault.remedy.is_empty()), "{faults:?}");
     }
     let mut both = with(json!({ "command": "x" }));
     both["mcpServers"] = json!({ "s": { "ref": "t" } });
-    let faults = take_apart(both).unwrap_err();
+    let faults = wrong(both);
     assert_eq!(fields(&faults), ["mcp.servers.s"]);
+}
+
+/// R-M4: what is made of a manifest in words of the catalog is told in those of the manifest, also
+/// where it has faults.
+#[test]
+fn r_m4_places_are_those_that_were_written() {
+    let helper = json!({ "name": "helper", "skills": ["papers"], "mcp": {
+        "names": ["docs"],
+        "servers": {
+            "git": { "command": "git", "request_timeout": "soon", "max_output_tokens": -1,
+                     "env": { "KEY": "${KEY}" } },
+            "web": { "url": "https://web.test", "type": "http", "timeout": "9s",
+                     "headers": { "authorization": "Bearer ${TOKEN}" } } } } });
+    let own = json!([{ "id": "own" }]);
+    let document = json!({ "servers": own, "agents": [{ "name": "plain" }, helper] });
+    let made = ManifestDocument::of_workspace(document).unwrap();
+    let at = "agents[1].mcp.servers";
+    assert_eq!(fields(&made.faults), [format!("{at}.git.request_timeout")]);
+    assert_eq!(made.plain["servers"][1]["maxOutputTokens"], -1, "{:?}", made.plain);
+    assert_eq!(made.inside["helper-git"], "helper");
+    for (place, written) in [
+        ("servers[1].maxOutputTokens", format!("{at}.git.max_output_tokens")),
+        ("servers[1].timeoutMs", format!("{at}.git.request_timeout")),
+        ("servers[1].default_config.KEY", format!("{at}.git.env.KEY")),
+        ("servers.helper-git.default_config.KEY", format!("{at}.git.env.KEY")),
+        ("servers[1].id", format!("{at}.git")),
+        ("servers[1].type", format!("{at}.git")),
+        ("servers[2].type", format!("{at}.web.type")),
+        ("servers[2].timeoutMs", format!("{at}.web.timeout")),
+        ("servers[2].url", format!("{at}.web.url")),
+        ("servers[2].auth.key", format!("{at}.web.headers.authorization")),
+        ("agents[1].mcpServers.docs.ref", "agents[1].mcp.names[0]".to_owned()),
+        ("agents[1].mcpServers.git.ref", format!("{at}.git")),
+        ("agents[1].capabilities[0]", "agents[1].skills[0]".to_owned()),
+    ] {
+        assert_eq!(made.written(place), Some(written), "{place}");
+    }
+    for same in ["servers[0].url", "agents[0].capabilities[0]", "agents[1].name", "secrets[0]"] {
+        assert_eq!(made.written(same), None, "{same}");
+    }
+    let alone = json!({ "name": "a", "mcp": ["docs"] });
+    let alone = ManifestDocument::of_agent(alone).unwrap();
+    assert_eq!(alone.written("mcpServers.docs.ref").as_deref(), Some("mcp[0]"));
+    let plain = json!({ "agents": [{ "name": "a" }] });
+    assert!(ManifestDocument::of_workspace(plain).is_none());
+}
+
+/// R-M4: a name that cannot be used is one fault, not one more for each of its servers.
+#[test]
+fn r_m4_a_name_that_cannot_be_used_is_one_fault() {
+    let mut agent = with(json!({ "command": "x" }));
+    agent["name"] = json!("no good");
+    let taken = whole(agent);
+    assert_eq!(taken.servers[0].server["id"], "unnamed-s");
+}
+
+/// R-M4: a server that an agent attaches no more under its own name is left behind, others are not.
+#[test]
+fn r_m4_what_is_taken_out_is_left_behind() {
+    let agent = |servers: Value| json!({ "name": "a", "mcpServers": servers });
+    let before = agent(json!({ "git": { "ref": "a-git" }, "docs": { "ref": "docs" },
+        "web": { "ref": "a-web" }, "x": { "ref": "a-y" } }));
+    assert_eq!(left_behind(&before, &before), [""; 0]);
+    let renamed = agent(json!({ "www": { "ref": "a-web" } }));
+    assert_eq!(left_behind(&before, &renamed), ["a-git"]);
+    assert_eq!(left_behind(&before, &json!({ "name": "a" })), ["a-git", "a-web"]);
 }

@@ -8,7 +8,12 @@ use crate::{carrier::Carrier, origin::Origin, template::ConfigValue};
 pub(super) fn preview(plan: &Plan<'_>) -> Value {
     let servers: Map<String, Value> =
         plan.servers.iter().map(|(alias, planned)| (alias.to_string(), server(planned))).collect();
-    json!({ "agent": plan.agent.name, "mcpServers": servers, "errors": plan.faults })
+    let mut shown =
+        json!({ "agent": plan.agent.name, "mcpServers": servers, "errors": plan.faults });
+    if let Some(mark) = plan.agent.no_servers {
+        shown["mcp"] = json!(mark);
+    }
+    shown
 }
 
 fn server(planned: &PlannedServer<'_>) -> Value {

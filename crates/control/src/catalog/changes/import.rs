@@ -155,7 +155,7 @@ fn prepare(
     (may_write_servers, of_agents): (bool, BTreeMap<String, String>),
 ) -> Result<(Vec<Ready>, CatalogImported), CatalogError> {
     let document = merge_patch::parse(text).map_err(CatalogError::Refused)?;
-    let (given, secrets) = read(document)?;
+    let (given, secrets, mut errors) = read(document)?;
     let has_servers = given.iter().any(|one| one.definition.kind() == CatalogKind::Server);
     if has_servers && !may_write_servers {
         return Err(CatalogError::ServersDenied);
@@ -171,7 +171,8 @@ fn prepare(
     for one in &given {
         new.put(one.definition.clone());
     }
-    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    // What cannot be read may be what others need: of those is told what is wrong in any case.
+    let (mut warnings, is_read) = (Vec::new(), errors.is_empty());
     let servers = given.iter().filter(|one| one.definition.kind() == CatalogKind::Server);
     errors.extend(
         servers.filter_map(|one| taken(one, &old, stored, of_agents.get(one.definition.id())?)),
@@ -185,13 +186,14 @@ fn prepare(
             Err(faults) => errors.extend(
                 faults
                     .into_iter()
+                    .filter(|fault| is_read || fault.code.is_of_itself())
                     .map(|fault| FieldError { field: inside(&one.place, &fault.field), ..fault }),
             ),
         }
     }
     match new.broken_since(&old, given.iter().map(|one| &one.definition)) {
         Ok(broken) => warnings.extend(broken),
-        Err(refused) => errors.extend(refused),
+        Err(refused) => errors.extend(refused.into_iter().filter(|_| is_read)),
     }
     if !errors.is_empty() {
         return Err(CatalogError::Refused(errors));
@@ -249,8 +251,11 @@ fn inside(place: &str, field: &str) -> String {
     }
 }
 
-/// The objects of the document, in an order in which references hold, and its secrets.
-fn read(document: Value) -> Result<(Vec<Given>, BTreeSet<SecretName>), CatalogError> {
+/// The objects that can be read, in an order in which references hold, secrets, and what is wrong.
+type Read = (Vec<Given>, BTreeSet<SecretName>, Vec<FieldError>);
+
+/// Reads what there is in the document.
+fn read(document: Value) -> Result<Read, CatalogError> {
     let Value::Object(mut members) = document else {
         let fault = FieldError::invalid("", "this is no document of a workspace", SHAPE);
         return Err(CatalogError::Refused(vec![fault]));
@@ -306,7 +311,7 @@ fn read(document: Value) -> Result<(Vec<Given>, BTreeSet<SecretName>), CatalogEr
         let name = narthex_model::json::shortened(unknown);
         errors.push(FieldError::invalid(&name, "this is not known here", SHAPE));
     }
-    if errors.is_empty() { Ok((given, secrets)) } else { Err(CatalogError::Refused(errors)) }
+    Ok((given, secrets, errors))
 }
 
 const SHAPE: &str = "write `servers`, `capabilities` and `agents`, each a list of objects";

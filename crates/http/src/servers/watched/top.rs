@@ -159,7 +159,7 @@ impl Top {
         let row = run.row.as_ref();
         json!({
             "run_id": run.id().map(RunId::to_text),
-            "pid": row.map_or(1, |row| row.pid.get()),
+            "pid": row.map_or(0, |row| row.pid.get()),
             "is_local": row.is_none(),
             "agent_name": row.map(|row| &row.agent).filter(|name| !name.is_empty()),
             "session_id": row.map(|row| row.session.to_text()),

@@ -231,6 +231,123 @@ async fn r_m4_manifests_are_taken_apart() {
     assert_eq!(stored["definition"]["mcpServers"], attached, "{stored}");
 }
 
+/// R-M4: everything that is wrong is told at once, whoever finds it, and in the words of the
+/// manifest.
+#[tokio::test]
+async fn r_m4_all_faults_of_a_manifest_are_told_at_once() {
+    let place = Place::new().await;
+    let import =
+        async |document: &Value| place.post("/api/workspaces/default/import", document).await;
+    let git = json!({ "command": "git", "timeout": "soon", "max_output_tokens": -1,
+                      "env": { "KEY": "${NOT_SET}" } });
+    let web = json!({ "url": "no url", "request_timeout": "9s",
+                      "headers": { "Authorization": "Bearer ${NO_TOKEN}" } });
+    let agent = json!({ "name": "helper", "skills": ["absent"], "agent_type": "robot",
+        "mcp": { "servers": { "git": git, "web": web }, "names": ["missing"] } });
+    let mut fields: Vec<_> = faults(&import(&json!({ "agents": [agent] })).await);
+    fields.sort_unstable();
+    let at = |place: &str, code: &str| of(&format!("agents[0].{place}"), code);
+    let wanted = [
+        at("agent_type", "value_invalid"),
+        at("mcp.servers.git.max_output_tokens", "type_wrong"),
+        at("mcp.servers.git.timeout", "value_invalid"),
+        at("mcp.servers.web.url", "value_invalid"),
+    ];
+    assert_eq!(fields, wanted, "what cannot be read");
+    // What can be read is held against the catalog beside what cannot.
+    let good = json!({ "command": "git", "timeout": "soon", "env": { "KEY": "${NOT_SET}" } });
+    let agent = json!({ "name": "helper", "skills": ["absent"],
+        "mcp": { "servers": { "git": good }, "names": ["missing"] } });
+    let mut fields: Vec<_> = faults(&import(&json!({ "agents": [agent] })).await);
+    fields.sort_unstable();
+    let wanted = [
+        at("mcp.names[0]", "mcp_ref_resolution_failed"),
+        at("mcp.servers.git.env.KEY", "secret_not_set"),
+        at("mcp.servers.git.timeout", "value_invalid"),
+        at("skills[0]", "capability_missing"),
+    ];
+    assert_eq!(fields, wanted);
+    // A preview speaks the same words.
+    let agent = json!({ "name": "helper", "skills": ["no good"], "mcp": ["docs", 1] });
+    let refused = place.post("/api/workspaces/default/preview", &agent).await;
+    let wanted = [of("mcp[1]", "value_invalid"), of("skills[0]", "value_invalid")];
+    assert_eq!(faults(&refused), wanted);
+}
+
+/// R-M4: a server that a manifest has no more is told of, or deleted where that was asked for and
+/// nothing else uses it.
+#[tokio::test]
+async fn r_m4_a_server_that_is_taken_out_is_told_of() {
+    let place = Place::new().await;
+    let import = async |query: &str, document: &Value| {
+        place.post(&format!("/api/workspaces/default/import{query}"), document).await.succeeded()
+    };
+    let manifest = |names: &[&str]| {
+        let server =
+            |name: &&str| (name.to_string(), json!({ "url": format!("https://{name}.test/mcp") }));
+        let servers: serde_json::Map<_, _> = names.iter().map(server).collect();
+        json!({ "agents": [{ "name": "helper", "mcp": { "servers": servers } }] })
+    };
+    let ids = async || -> Vec<String> {
+        let all = place.get(SERVERS).await["items"].as_array().unwrap().clone();
+        all.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    };
+    import("", &manifest(&["git", "web", "mail"])).await;
+    let told = |answer: &Value, id: &str| {
+        let field = format!("servers.{id}");
+        let warnings = answer["warnings"].as_array().unwrap().clone();
+        let found = warnings.iter().find(|one| one["field"] == field.as_str());
+        found.map(|one| one["message"].as_str().unwrap().to_owned())
+    };
+    let answer = import("?dry_run=true&prune=true", &manifest(&["web", "mail"])).await;
+    assert!(told(&answer, "helper-git").unwrap().contains("would be deleted"), "{answer}");
+    let answer = import("", &manifest(&["web", "mail"])).await;
+    let message = told(&answer, "helper-git").unwrap();
+    assert!(message.contains("`narthex servers delete helper-git`"), "{message}");
+    assert_eq!(ids().await, ["helper-git", "helper-mail", "helper-web"]);
+    // Another uses one of them.
+    let other = json!({ "name": "other", "mcpServers": { "m": { "ref": "helper-mail" } } });
+    import("", &json!({ "agents": [other] })).await;
+    let answer = import("?prune=true", &manifest(&["new"])).await;
+    let deleted = json!({ "kind": "server", "id": "helper-web", "change": "deleted",
+                          "before": null, "after": null });
+    assert!(answer["changes"].as_array().unwrap().contains(&deleted), "{answer}");
+    let message = told(&answer, "helper-mail").unwrap();
+    assert!(message.contains("in use") && message.contains("agents.other"), "{message}");
+    assert_eq!(ids().await, ["helper-git", "helper-mail", "helper-new"]);
+    // Nor is one that the same document has.
+    let mut document = manifest(&["git"]);
+    document["servers"] = json!([{ "id": "helper-new", "url": "https://new.test/mcp" }]);
+    let answer = import("?prune=true", &document).await;
+    assert_eq!(told(&answer, "helper-new"), None, "{answer}");
+    assert!(ids().await.contains(&"helper-new".to_owned()));
+    // One that is gone, or that the agent attaches by another name, is not told of.
+    let answer = import("", &json!({ "agents": [{ "name": "other" }] })).await;
+    assert_eq!(answer["warnings"], json!([]), "{answer}");
+    let refused = place.post("/api/workspaces/default/import?prune=maybe", &json!({})).await;
+    assert_eq!(faults(&refused), [of("prune", "value_invalid")]);
+}
+
+/// R-M8: the mark of an agent that it has no servers is kept, and shown; with servers it is none.
+#[tokio::test]
+async fn r_m8_the_mark_that_there_are_none_is_kept() {
+    let place = Place::new().await;
+    let agents = "/api/workspaces/default/agents";
+    let stored = place.post(agents, &json!({ "name": "a", "mcp": {} })).await.succeeded();
+    assert_eq!(stored["definition"], json!({ "name": "a", "active": true, "mcp": {} }));
+    let merged = place.get(&format!("{agents}/a?view=merged")).await;
+    assert_eq!((&merged["mcp"], &merged["mcpServers"]), (&json!({}), &json!({})));
+    let inside = json!({ "name": "b", "mcp": { "servers": {} } });
+    let refused = place.post(agents, &inside).await;
+    assert_eq!(faults(&refused), [of("mcp", "value_invalid")]);
+    assert!(refused.text().contains("narthex agents apply"), "{}", refused.text());
+    let docs = json!({ "id": "docs", "url": "https://docs.test/mcp" });
+    place.post(SERVERS, &docs).await.succeeded();
+    let attached = json!({ "name": "a", "mcp": {}, "mcpServers": { "d": { "ref": "docs" } } });
+    let stored = place.put(&format!("{agents}/a"), &attached).await.succeeded();
+    assert_eq!(stored["definition"]["mcp"], Value::Null, "{stored}");
+}
+
 /// R-M4: a server inside a manifest does not take the place of one that its agent does not attach:
 /// neither of a plain one, nor of one that was made of another agent's.
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, process::ExitCode, time::SystemTime};
 
-use narthex_model::Timestamp;
+use narthex_model::{ErrorKind, Timestamp};
 use serde_json::{Value, json};
 
 use super::text;
@@ -10,17 +10,23 @@ use crate::{
     Failure,
     cli::Context,
     commands::source,
-    daemon_client::DaemonClient,
+    daemon_client::{DaemonClient, workspace_path},
     output::{self, harmless},
     table,
 };
+
+/// The workspace of the daemon's own run.
+const HOME: &str = "default";
 
 const COLUMNS: [&str; 6] = ["name", "transport", "status", "tools", "resources", "last check"];
 
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator_if_up(&context.settings)?;
     let rows = match &client {
-        Some(client) => client.api_all("/api/servers").await?,
+        Some(client) => {
+            let own = client.api_all("/api/servers").await?;
+            own.into_iter().chain(of_runs(client).await?).collect()
+        }
         None => Vec::new(),
     };
     if context.format.is_json() {
@@ -32,7 +38,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     }
     if context.format.is_quiet() {
         for row in rows.iter().filter(|row| row["is_overridden"] != true) {
-            output::line(&harmless(text(row, "name")))?;
+            output::line(&harmless(&shown_name(row)))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -43,8 +49,8 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     let cells: Vec<_> = rows.iter().map(|row| cells(row, now, context.is_ascii)).collect();
     output::line(&table::render(&COLUMNS, &cells))?;
     for row in rows.iter().filter(|row| row["error"].is_object()) {
-        let (name, error) = (text(row, "name"), text(&row["error"], "message"));
-        output::notice(&format!("{}: {}", harmless(name), harmless(error)));
+        let (name, error) = (shown_name(row), text(&row["error"], "message"));
+        output::notice(&format!("{}: {}", harmless(&name), harmless(error)));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -72,6 +78,43 @@ fn configured(context: &Context) -> BTreeSet<String> {
     loaded.flat_map(|loaded| &loaded.entries).map(|entry| entry.name().to_owned()).collect()
 }
 
+/// The servers that runs have for themselves; none for whoever may not see runs.
+async fn of_runs(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
+    let runs = client.api_all(&workspace_path(HOME, "/runs?status=running")).await;
+    let hidden = [ErrorKind::Denied, ErrorKind::NotFound, ErrorKind::Conflict];
+    match runs {
+        Err(failure) if hidden.iter().any(|kind| kind.as_str() == failure.kind.as_str()) => {
+            Ok(Vec::new())
+        }
+        runs => Ok(runs?.iter().flat_map(rows_of_run).collect()),
+    }
+}
+
+/// The servers that a run has for itself, as rows (R-C1).
+fn rows_of_run(run: &Value) -> Vec<Value> {
+    let servers = run["servers"].as_array().into_iter().flatten();
+    let row = |server: &Value| {
+        let mut row = server.clone();
+        if let Some(members) = row.as_object_mut()
+            && let Some(alias) = members.remove("alias")
+        {
+            members.insert("name".to_owned(), alias);
+            for member in ["pid", "run_id", "agent_name"] {
+                members.insert(member.to_owned(), run[member].clone());
+            }
+        }
+        row
+    };
+    servers.map(row).collect()
+}
+
+/// What people call a row: that of a run by the name of its mount, `<pid>-<name>`, as `logs` takes
+/// it.
+fn shown_name(row: &Value) -> String {
+    let name = text(row, "name");
+    row["pid"].as_u64().map_or_else(|| name.to_owned(), |pid| format!("{pid}-{name}"))
+}
+
 /// A row in JSON: as the daemon tells it, with its state under the word of the table.
 fn mount(row: &Value) -> Value {
     let mut mount = row.clone();
@@ -97,7 +140,7 @@ fn cells(row: &Value, now: SystemTime, is_ascii: bool) -> Vec<String> {
     };
     let check = Timestamp::read(text(row, "last_check"));
     vec![
-        harmless(text(row, "name")),
+        harmless(&shown_name(row)),
         or_none(text(row, "transport")),
         status.to_owned(),
         count("tools"),
@@ -142,6 +185,21 @@ mod tests {
             assert_eq!(age(now - Duration::from_secs(seconds), now), expected);
         }
         assert_eq!(age(now + Duration::from_secs(9), now), "0s ago");
+    }
+
+    /// R-C1: a row of a run has its path, and is called as its mount is.
+    #[test]
+    fn r_c1_rows_of_runs_have_their_mounts_names() {
+        let path = "/mnt/mcp/3-git";
+        let run = json!({ "run_id": "run_1", "pid": 3, "agent_name": "helper",
+            "servers": [{ "alias": "git", "path": path, "state": "ready" }] });
+        let rows = rows_of_run(&run);
+        let [row] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((&row["name"], &row["path"]), (&json!("git"), &json!(path)));
+        assert_eq!((&row["run_id"], &row["agent_name"]), (&json!("run_1"), &json!("helper")));
+        assert_eq!(shown_name(row), "3-git");
+        assert_eq!(mount(row)["status"], "ready");
+        assert_eq!(shown_name(&json!({ "name": "git" })), "git");
     }
 
     /// R-F1: counts are shown, and nothing is shown as a dash.

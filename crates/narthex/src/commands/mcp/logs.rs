@@ -4,14 +4,13 @@ use std::process::ExitCode;
 
 use http::Method;
 use narthex_cli::LogsArgs;
-use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use super::{text, with_names};
 use crate::{
     Failure,
     cli::Context,
-    daemon_client::{DaemonClient, EventReader, server_path},
+    daemon_client::{DaemonClient, server_path},
     output::{self, harmless},
 };
 
@@ -29,13 +28,7 @@ pub(super) async fn run(args: &LogsArgs, context: &Context) -> Result<ExitCode, 
 }
 
 async fn last(name: &str, client: &DaemonClient, context: &Context) -> Result<(), Failure> {
-    let mut asked = client.api_get(server_path(name, "/logs")).await;
-    if let (Err(failure), Some(name)) = (&asked, server_of_mount(name))
-        && is_not_found(failure)
-    {
-        asked = client.api_get(server_path(name, "/logs")).await;
-    }
-    let logs = match asked {
+    let logs = match client.api_get(server_path(name, "/logs")).await {
         Ok(logs) => logs,
         Err(failure) => return Err(with_names(failure, client).await),
     };
@@ -64,7 +57,7 @@ fn show_line(line: &str, context: &Context) -> Result<(), Failure> {
 }
 
 async fn follow(name: &str, client: &DaemonClient, context: &Context) -> Result<(), Failure> {
-    let mut events = match open(name, client).await {
+    let mut events = match client.api_events(Method::GET, server_path(name, "/logs")).await {
         Ok(events) => events,
         Err(failure) => return Err(with_names(failure, client).await),
     };
@@ -80,43 +73,7 @@ async fn follow(name: &str, client: &DaemonClient, context: &Context) -> Result<
         }
     }
     if !context.format.is_quiet() {
-        output::notice("the server is gone, or the daemon was stopped");
+        output::notice("the server is gone, its run has ended, or the daemon was stopped");
     }
     Ok(())
-}
-
-async fn open(name: &str, client: &DaemonClient) -> Result<EventReader, Failure> {
-    let opened = client.api_events(Method::GET, server_path(name, "/logs")).await;
-    match (opened, server_of_mount(name)) {
-        (Err(failure), Some(name)) if is_not_found(&failure) => {
-            client.api_events(Method::GET, server_path(name, "/logs")).await
-        }
-        (opened, _) => opened,
-    }
-}
-
-fn is_not_found(failure: &Failure) -> bool {
-    failure.kind.as_str() == ErrorKind::NotFound.as_str()
-}
-
-/// The server of a mount's name, which is `<pid>-<server>` (R-C2).
-fn server_of_mount(name: &str) -> Option<&str> {
-    let (pid, server) = name.split_once('-')?;
-    let is_pid = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
-    (is_pid && !server.is_empty()).then_some(server)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// R-C2, R-D10: the name of a mount names its server; it is cut at the first dash.
-    #[test]
-    fn r_c2_a_mount_names_its_server() {
-        assert_eq!(server_of_mount("7-files"), Some("files"));
-        assert_eq!(server_of_mount("7-my-files"), Some("my-files"));
-        for other in ["files", "my-files", "7", "7-", "-files", "7a-files", ""] {
-            assert_eq!(server_of_mount(other), None, "{other}");
-        }
-    }
 }

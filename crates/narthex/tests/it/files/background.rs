@@ -22,8 +22,8 @@ fn a_mount_goes_on_in_the_background() {
     let told = place.run(["mount", "mcp", "--detach", "--json"]).succeeded().json();
     assert!(is_mounted(&folder), "{told}");
     let process = told["data"]["process"].as_u64().unwrap().to_string();
-    assert_eq!(told["data"]["servers"][0], "1-demo", "{told}");
-    assert!(shell(&place, "ls mcp/1-demo").succeeded().stdout.contains("tools"));
+    assert_eq!(told["data"]["servers"][0], "0-demo", "{told}");
+    assert!(shell(&place, "ls mcp/0-demo").succeeded().stdout.contains("tools"));
     let session = Command::new("ps").args(["-o", "sid=", "-p", &process]).output().unwrap();
     assert_eq!(String::from_utf8(session.stdout).unwrap().trim(), process, "its own");
     let again = place.run(["mount", "mcp", "--detach"]);

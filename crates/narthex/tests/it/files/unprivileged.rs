@@ -166,10 +166,10 @@ fn s29_who_is_not_root_mounts_and_is_alone_with_it() {
     let _daemon = place.up();
     let theirs = Theirs::new(&place);
     let mount = theirs.mount();
-    let script = r#"echo '{"message":"hi"}' > mcp/1-demo/tools/echo; cat mcp/1-demo/tools/echo"#;
+    let script = r#"echo '{"message":"hi"}' > mcp/0-demo/tools/echo; cat mcp/0-demo/tools/echo"#;
     assert!(theirs.shell(script).succeeded().stdout.contains(r#""text":"hi""#));
     // Root is another user here, too.
-    let path = mount.folder.join("1-demo/tools/echo");
+    let path = mount.folder.join("0-demo/tools/echo");
     for refused in [fs::metadata(&path).map(drop), fs::read_dir(&mount.folder).map(drop)] {
         let error = refused.expect_err("it is not ours");
         assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
@@ -214,7 +214,7 @@ fn s29_who_is_not_root_leaves_no_dead_folder() {
     assert!(is_mounted(&mount.folder), "it is dead, and there");
     drop(mount);
     let first = theirs.mount();
-    assert!(theirs.shell("ls mcp/1-demo").succeeded().stdout.contains("tools"));
+    assert!(theirs.shell("ls mcp/0-demo").succeeded().stdout.contains("tools"));
     // They may free it themselves.
     theirs.shell("fusermount3 -u -z mcp").succeeded();
     first.ends(Some(0));

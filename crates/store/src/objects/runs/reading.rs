@@ -220,7 +220,7 @@ impl RunRows<'_> {
 pub(super) fn run(row: &Row) -> Result<RunRow, StatementError> {
     let driver = row.text("driver")?;
     let driver = (!driver.is_empty()).then(|| PrincipalId::new(&driver));
-    let pid = u64::try_from(row.integer("pid")?).ok().and_then(Pid::new);
+    let pid = u64::try_from(row.integer("pid")?).ok().and_then(Pid::counted);
     let parent = match row.text("parent")?.as_str() {
         "" => None,
         _ => Some(id(row, "parent", RunId::parse)?),

@@ -1,0 +1,60 @@
+//! How values are written by people: durations with their unit, names of variables.
+
+use std::time::Duration;
+
+/// Reads a duration that is written as a number and its unit, such as `500ms` or `30s`.
+///
+/// Units are `ms`, `s`, `m` and `h`, with nothing before them. `None` for any other text, and for
+/// more milliseconds than 64 bits have.
+#[must_use]
+pub fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit_ms).map(Duration::from_millis)
+}
+
+/// Whether a text is the name of a variable of an environment (POSIX.1-2024, 8.1).
+///
+/// That is letters of ASCII, digits and `_`, of which the first is no digit.
+#[must_use]
+pub fn is_variable_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_a_number_with_its_unit() {
+        for (text, ms) in
+            [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1h", 3_600_000), ("0s", 0)]
+        {
+            assert_eq!(duration(text), Some(Duration::from_millis(ms)), "{text}");
+        }
+        for wrong in
+            ["", "5", "s", "5 s", "-5s", "+5s", "1.5s", "5sec", "5S", "1d", "99999999999999999h"]
+        {
+            assert_eq!(duration(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_variable_has_a_name_that_shells_take() {
+        for name in ["HOME", "a", "_", "A1_b"] {
+            assert!(is_variable_name(name), "{name}");
+        }
+        for other in ["", "1A", "A-B", "A.B", "A B", "Ä", "A}"] {
+            assert!(!is_variable_name(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The agents of the catalog, if a daemon runs: which servers they have, what keeps these from
+//! working, and programs of theirs that are not installed.
+
+use std::{collections::HashMap, path::Path};
+
+use serde_json::Value;
+
+use super::{Check, host::find};
+use crate::{
+    Failure,
+    commands::catalog::text,
+    config::Settings,
+    daemon_client::{DaemonClient, segment, workspace_path},
+};
+
+/// The workspace that is looked at.
+const WORKSPACE: &str = "default";
+/// How many agents are looked at one by one.
+const AGENTS_MAX: usize = 200;
+
+pub(super) async fn all(settings: &Settings) -> Vec<Check> {
+    match look(settings).await {
+        Ok(Some(checks)) => checks,
+        Ok(None) => {
+            let text = "no daemon runs, so agents of a catalog are not looked at";
+            let check = Check::info("AGENTS", text);
+            vec![Check { hint: Some("`narthex up` starts one".to_owned()), ..check }]
+        }
+        Err(failure) => {
+            let hint = "mend what is told here, or stop the daemon";
+            let check = Check::warn("AGENTS", "agents of the catalog cannot be looked at", hint);
+            vec![check.detail(failure.message)]
+        }
+    }
+}
+
+/// `None` if no daemon runs.
+async fn look(settings: &Settings) -> Result<Option<Vec<Check>>, Failure> {
+    let Some(client) = DaemonClient::operator_if_up(settings)? else { return Ok(None) };
+    let agents = client.api_all(&workspace_path(WORKSPACE, "/agents")).await?;
+    let servers = client.api_all(&workspace_path(WORKSPACE, "/mcp-servers")).await?;
+    let command = |server: &Value| Some(server["definition"]["command"].as_str()?.to_owned());
+    let commands: HashMap<_, _> = servers
+        .iter()
+        // Programs of another machine are not to be found on this one.
+        .filter(|_| settings.daemon_url.is_none())
+        .filter_map(|server| Some((text(server, "id").to_owned(), command(server)?)))
+        .collect();
+    let (mut having, mut faults) = (Vec::new(), Vec::new());
+    for agent in agents.iter().take(AGENTS_MAX) {
+        let id = text(agent, "id");
+        if agent.get("errors").is_some() {
+            let text = format!("the agent `{id}` cannot be used as it is stored");
+            faults.push(Check::warn("AGENT", text, "store it anew"));
+            continue;
+        }
+        let path = workspace_path(WORKSPACE, &format!("/agents/{}?view=merged", segment(id)));
+        let merged = client.api_get(path).await?;
+        having.extend(servers_of(id, &merged));
+        faults.extend(faults_of(id, &merged));
+        faults.extend(not_installed(id, &merged, &commands));
+    }
+    let mut checks = vec![summary(agents.len(), &having)];
+    checks.extend(faults);
+    Ok(Some(checks))
+}
+
+fn summary(count: usize, having: &[String]) -> Check {
+    let most =
+        if count > AGENTS_MAX { format!(" of the first {AGENTS_MAX}") } else { String::new() };
+    let text = match having.len() {
+        1 => format!("1 agent{most} says something of servers"),
+        with => format!("{with} agents{most} say something of servers"),
+    };
+    let check = Check::info("AGENTS", text);
+    if having.is_empty() { check } else { check.detail(having.join("; ")) }
+}
+
+/// An agent with the names of its servers, or that it has none on purpose (R-M8).
+fn servers_of(id: &str, merged: &Value) -> Option<String> {
+    let servers = merged["mcpServers"].as_object().filter(|servers| !servers.is_empty());
+    match servers {
+        Some(servers) => {
+            let names: Vec<_> = servers.keys().map(String::as_str).collect();
+            Some(format!("{id}: {}", names.join(", ")))
+        }
+        None => merged.get("mcp").map(|_mark| format!("{id}: none, as its `mcp: {{}}` says")),
+    }
+}
+
+/// What keeps runs of it from beginning, such as a variable or a secret that is not set.
+fn faults_of(id: &str, merged: &Value) -> Vec<Check> {
+    let of = |value: &Value| value["errors"].as_array().cloned().unwrap_or_default();
+    let servers = merged["mcpServers"].as_object().into_iter().flat_map(|all| all.values());
+    let all = of(merged).into_iter().chain(servers.flat_map(of));
+    let mut checks: Vec<Check> = Vec::new();
+    for fault in all {
+        let told = format!("runs of the agent `{id}` are refused: {}", text(&fault, "message"));
+        let check = Check::warn("AGENT", told, text(&fault, "remedy"));
+        let check = check.detail(text(&fault, "path"));
+        if !checks.contains(&check) {
+            checks.push(check);
+        }
+    }
+    checks
+}
+
+fn not_installed(id: &str, merged: &Value, commands: &HashMap<String, String>) -> Vec<Check> {
+    let servers = merged["mcpServers"].as_object().into_iter().flatten();
+    let missing = servers.filter_map(|(alias, server)| {
+        let command = commands.get(text(server, "ref"))?;
+        let is_known = command.contains("${") || find(command, Path::new("")).is_some();
+        let place = if command.contains('/') { "there" } else { "in PATH" };
+        let told = format!(
+            "the agent `{id}` has the server `{alias}`, whose program {command} is not {place}"
+        );
+        let hint = "install it, or write the path of the program";
+        (!is_known).then(|| Check::warn("AGENT", told, hint))
+    });
+    missing.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// R-M8, R-M33: an agent with the mark is told of, one without servers and mark is not.
+    #[test]
+    fn r_m8_the_mark_that_there_are_none_is_shown() {
+        let shown = |merged: Value| servers_of("a", &merged);
+        let two = json!({ "mcpServers": { "git": {}, "web": {} } });
+        assert_eq!(shown(two).as_deref(), Some("a: git, web"));
+        let marked = json!({ "mcpServers": {}, "mcp": {} });
+        assert_eq!(shown(marked).as_deref(), Some("a: none, as its `mcp: {}` says"));
+        assert_eq!(shown(json!({ "mcpServers": {} })), None);
+    }
+}

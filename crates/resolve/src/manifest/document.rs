@@ -1,0 +1,117 @@
+//! A document of a workspace, or one agent, with manifests in it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{ManifestFault, TakenApart, is_manifest, places::Places, take_apart};
+
+/// What has no servers inside its agents any more, and where each thing stood.
+#[derive(Debug, Clone)]
+pub struct ManifestDocument {
+    /// As far as it can be used: what has a fault is left out.
+    pub plain: Value,
+    /// Everything that cannot be used, with its place in the whole.
+    pub faults: Vec<ManifestFault>,
+    /// What a person should know, with its place in the whole.
+    pub notices: Vec<ManifestFault>,
+    /// The servers that stood inside, by their ids, each with the name of its agent. Another server
+    /// may have that id: whoever stores them looks.
+    pub inside: BTreeMap<String, String>,
+    places: Places,
+}
+
+impl ManifestDocument {
+    /// Takes manifests apart among the `agents` of a document, whose `servers` have those that
+    /// stood inside as well then. `None` if there is none among them, or it is no such document.
+    #[must_use]
+    pub fn of_workspace(mut document: Value) -> Option<Self> {
+        let agents = document.get_mut("agents").and_then(Value::as_array_mut)?;
+        if !agents.iter().any(is_manifest) {
+            return None;
+        }
+        let agents: Vec<_> = agents.iter_mut().map(Value::take).map(take_apart).collect();
+        let servers = document.as_object_mut()?.entry("servers").or_insert_with(|| json!([]));
+        if servers.is_null() {
+            *servers = json!([]);
+        }
+        // What is no list is refused where it is read.
+        let own = servers.as_array().map(Vec::len);
+        let mut whole = Self::empty();
+        let (mut further, mut plain) = (Vec::new(), Vec::new());
+        for (index, taken) in agents.into_iter().enumerate() {
+            let next = own.unwrap_or_default() + further.len();
+            let servers = whole.add(&format!("agents[{index}]"), next, &taken);
+            further.extend(servers);
+            plain.push(taken.agent);
+        }
+        if let Some(servers) = document["servers"].as_array_mut() {
+            servers.extend(further);
+        }
+        document["agents"] = plain.into();
+        whole.plain = document;
+        Some(whole)
+    }
+
+    /// The same of one agent, without its servers. `None` if it is no manifest.
+    #[must_use]
+    pub fn of_agent(agent: Value) -> Option<Self> {
+        if !is_manifest(&agent) {
+            return None;
+        }
+        let TakenApart { agent, faults, notices, places, .. } = take_apart(agent);
+        Some(Self { plain: agent, faults, notices, inside: BTreeMap::new(), places })
+    }
+
+    /// Where something stands in what was written, by its place in what was made of it; `None` if
+    /// that is the same.
+    #[must_use]
+    pub fn written(&self, place: &str) -> Option<String> {
+        self.places.written(place)
+    }
+
+    fn empty() -> Self {
+        let (faults, notices) = (Vec::new(), Vec::new());
+        let (inside, places) = (BTreeMap::new(), Places::default());
+        Self { plain: Value::Null, faults, notices, inside, places }
+    }
+
+    /// Adds an agent at a place, and gives its servers, which come to stand from `next` on.
+    fn add(&mut self, at: &str, next: usize, taken: &TakenApart) -> Vec<Value> {
+        let below = |one: &ManifestFault| {
+            let field = format!("{at}.{}", one.field);
+            ManifestFault { field, ..one.clone() }
+        };
+        self.faults.extend(taken.faults.iter().map(below));
+        self.notices.extend(taken.notices.iter().map(below));
+        self.places.add_part(&[at.to_owned()], &taken.places.below(at));
+        let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+        for (index, inside) in taken.servers.iter().enumerate() {
+            let id = text(&inside.server["id"]);
+            let made = [format!("servers[{}]", next + index), format!("servers.{id}")];
+            for made in &made {
+                self.places.add(made.clone(), format!("{at}.{}", inside.at));
+            }
+            self.places.add_part(&made, &inside.places.below(at));
+            self.inside.insert(id, text(&taken.agent["name"]));
+        }
+        taken.servers.iter().map(|inside| inside.server.clone()).collect()
+    }
+}
+
+/// The servers that an agent attached as a manifest of it does, under the name `AGENT-ALIAS`, and
+/// does not any more: they stay in the catalog. Both are normal forms, `before` with its name.
+#[must_use]
+pub fn left_behind(before: &Value, after: &Value) -> Vec<String> {
+    let name = before["name"].as_str().unwrap_or_default();
+    let attached = |agent: &Value| -> Vec<(String, String)> {
+        let all = agent["mcpServers"].as_object().into_iter().flatten();
+        let one =
+            |(alias, of): (&String, &Value)| Some((alias.clone(), of["ref"].as_str()?.to_owned()));
+        all.filter_map(one).collect()
+    };
+    let now = attached(after);
+    let own = attached(before).into_iter().filter(|(alias, id)| *id == format!("{name}-{alias}"));
+    let gone = own.filter(|(_, id)| now.iter().all(|(_, kept)| kept != id));
+    gone.map(|(_, id)| id).collect()
+}
