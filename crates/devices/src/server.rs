@@ -182,7 +182,7 @@ impl ServerDevice {
     fn logs_now(&self) -> Result<Bytes, Failure> {
         if !self.run.is_plain() {
             let text = "what a server writes to standard error is for operators; ask one for \
-                        `narthex logs`";
+                        `narthex mcp logs`";
             return Err(Failure::new(Code::Permission, "denied", text));
         }
         let snapshot = self.gateway.snapshot(&self.run);

@@ -40,10 +40,10 @@ impl Default for MountOptions {
     }
 }
 
-/// How many threads are enough for the requests of one folder, and as many for the calls that come
-/// of them: a quarter of the processors, as the programs, the daemon and the servers need the
-/// others. One takes each request in some microseconds, and a thread that has to be woken for it
-/// costs more than that.
+/// How many threads are enough for the requests of one folder: a quarter of the processors.
+///
+/// As many are for the calls that come of them; programs, daemon and servers need the others. One
+/// takes each request in some microseconds, and waking another for it costs more than that.
 #[must_use]
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |all| all.get().div_ceil(4))

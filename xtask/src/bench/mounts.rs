@@ -95,7 +95,7 @@ impl Stage {
     }
 
     fn tools(&self, alias: &str) -> PathBuf {
-        self.folder.join(format!("1-{alias}")).join("tools")
+        self.folder.join(format!("0-{alias}")).join("tools")
     }
 
     /// The medians of a call over HTTP and of the same call as a file, in turns.

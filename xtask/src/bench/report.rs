@@ -247,8 +247,8 @@ fn write_mounts(out: &mut String, results: &Results) {
     let Some(cost) = &results.mounts else { return };
     section(out, "Servers as files");
     out.push_str(
-        "At a folder of Linux, beside the same call over HTTP: each reader has its own descriptor,\n\
-         or its own connection.\n\n",
+        "At a folder of Linux, and the same call over HTTP: each reader has a descriptor of its\n\
+         own, or a connection.\n\n",
     );
     let mut rows = vec![heading(&["what", "how much:"])];
     let mut row = |what: String, found: String| rows.push(vec![what, found]);
