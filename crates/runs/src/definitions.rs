@@ -9,6 +9,7 @@ mod beside;
 mod decide;
 mod judge;
 mod live;
+mod read;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,7 +25,6 @@ use narthex_screen::harmless;
 use narthex_store::{DefinitionHead, DefinitionsOf, StatementError};
 use narthex_upstream::{Inventory, Listed};
 
-pub(crate) use self::live::Decided;
 use self::{
     beside::Beside,
     judge::{Known, Seen},
@@ -34,6 +34,7 @@ pub use self::{
     judge::DefinitionReason,
     live::DefinitionSource,
 };
+pub(crate) use self::{live::Decided, read::ReadLists};
 use crate::{RunError, Runs, Shared};
 
 /// The most definitions of one server that are kept; of what comes later nobody has anything.
@@ -146,10 +147,7 @@ impl Runs {
         (inventory, told): (&Arc<Inventory>, Option<String>),
         beside: &Beside,
     ) -> Result<Vec<(Option<Listed>, String)>, RunError> {
-        let looked = inventory.clone();
-        let looking = move || Seen::all(&looked, told.as_deref());
-        let seen = tokio::task::spawn_blocking(looking).await;
-        let seen = Arc::new(seen.map_err(ControlError::Bug)?);
+        let seen = self.shared.read_lists.of(inventory, told).await?;
         let heads = self.heads(of).await?;
         let is_kept = |heads: &HashMap<String, DefinitionHead>, one: &Seen| {
             heads.contains_key(&one.digest) || !one.can_be_kept()

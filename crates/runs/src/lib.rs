@@ -83,8 +83,15 @@ pub use self::{
     watchdog::QUIET_MAX,
 };
 use self::{
-    claims::Claims, definitions::Decided, expiry::Expiries, kept::Kept, mounting::MountedRuns,
-    resuming::Resting, seen::Ending, shares::Copying, watchdog::Quiet,
+    claims::Claims,
+    definitions::{Decided, ReadLists},
+    expiry::Expiries,
+    kept::Kept,
+    mounting::MountedRuns,
+    resuming::Resting,
+    seen::Ending,
+    shares::Copying,
+    watchdog::Quiet,
 };
 
 /// The most runs at one time.
@@ -137,6 +144,8 @@ struct Shared {
     awaited: watch::Sender<()>,
     /// Held by whoever keeps new definitions of a server.
     looking: KeyedLock<String>,
+    /// What servers list, as it is looked at.
+    read_lists: ReadLists,
     /// When definitions of live servers were decided on, as far as that holds here.
     decided: Decided,
     /// Sessions that are to go on by themselves.
@@ -172,6 +181,7 @@ impl Runs {
             quiet: Quiet::default(),
             awaited: watch::Sender::new(()),
             looking: KeyedLock::default(),
+            read_lists: ReadLists::default(),
             decided: Decided::default(),
             resting: Resting::default(),
             spawning: KeyedLock::default(),

@@ -1,0 +1,102 @@
+//! Lists as they were read: most runs are given the same ones.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use narthex_control::ControlError;
+use narthex_upstream::Inventory;
+
+use super::judge::Seen;
+use crate::RunError;
+
+/// What was read of each list that somebody still has, by its address.
+#[derive(Debug, Default)]
+pub(crate) struct ReadLists(Mutex<HashMap<usize, Read>>);
+
+#[derive(Debug)]
+struct Read {
+    list: Weak<Inventory>,
+    /// What the server told models of itself beside it.
+    told: Option<String>,
+    seen: Arc<Vec<Seen>>,
+}
+
+impl ReadLists {
+    /// What a server lists, and tells models of itself.
+    ///
+    /// # Errors
+    /// When the thread that reads fails.
+    pub(super) async fn of(
+        &self,
+        list: &Arc<Inventory>,
+        told: Option<String>,
+    ) -> Result<Arc<Vec<Seen>>, RunError> {
+        let address = Arc::as_ptr(list).addr();
+        let is_it = |read: &&Read| read.is(list, told.as_deref());
+        let known = self.all().get(&address).filter(is_it).map(Read::seen);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let list = list.clone();
+        let reading = move || {
+            let seen = Arc::new(Seen::all(&list, told.as_deref()));
+            (Read { list: Arc::downgrade(&list), told, seen: seen.clone() }, seen)
+        };
+        let (read, seen) = tokio::task::spawn_blocking(reading).await.map_err(ControlError::Bug)?;
+        let mut all = self.all();
+        // The address of what is gone may be another's some day.
+        all.retain(|_, read| read.list.strong_count() > 0);
+        all.insert(address, read);
+        Ok(seen)
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<usize, Read>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Read {
+    fn is(&self, list: &Arc<Inventory>, told: Option<&str>) -> bool {
+        self.told.as_deref() == told
+            && self.list.upgrade().is_some_and(|own| Arc::ptr_eq(&own, list))
+    }
+
+    fn seen(&self) -> Arc<Vec<Seen>> {
+        self.seen.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use narthex_upstream::{InventoryEntry, Listed};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_list_is_read_once_and_forgotten_with_it() {
+        let list = |name: &str| {
+            let raw = Bytes::from(format!(r#"{{"name":"{name}"}}"#));
+            Arc::new(Inventory::new([(Listed::Tool, InventoryEntry::new(name, raw))]))
+        };
+        let lists = ReadLists::default();
+        let one = list("a");
+        let first = lists.of(&one, None).await.unwrap();
+        assert!(Arc::ptr_eq(&first, &lists.of(&one, None).await.unwrap()));
+        // What it tells of itself is a definition, too.
+        let told = lists.of(&one, Some("use me".to_owned())).await.unwrap();
+        assert_eq!((first.len(), told.len()), (1, 2));
+        let again = lists.of(&one, None).await.unwrap();
+        assert_eq!(again.len(), 1);
+        // The same content is another list.
+        let other = list("a");
+        assert!(!Arc::ptr_eq(&again, &lists.of(&other, None).await.unwrap()));
+        assert_eq!(lists.all().len(), 2);
+        drop((one, other));
+        let last = list("b");
+        assert_eq!(lists.of(&last, None).await.unwrap()[0].name, "b");
+        assert_eq!(lists.all().len(), 1);
+    }
+}
