@@ -8,7 +8,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use narthex_audit::{Audit, SpoolBatch, SpoolGrown, SpoolReader};
+use narthex_audit::{Audit, SpoolBatch, SpoolGrown, SpoolReader, line_hash};
 use narthex_model::Timestamp;
 use narthex_store::{AuditChain, AuditRow, StatementError, Store};
 use narthex_vault::{Vault, VaultError, Voucher};
@@ -121,6 +121,15 @@ impl Shipper {
                 continue;
             }
             if row.seq > chain.1.head_seq + 1 {
+                // By a greater number all that follow would pass for moved.
+                if !is_whole(line, &hash) {
+                    tracing::error!(
+                        writer = row.writer,
+                        seq = row.seq,
+                        "a line of the audit's files was changed and is passed over"
+                    );
+                    continue;
+                }
                 tracing::error!(writer = row.writer, seq = row.seq, "events of the audit are gone");
             }
             (chain.1.head_seq, chain.1.head_hash) = (row.seq, hash);
@@ -222,12 +231,17 @@ pub fn row_of(line: &str) -> Option<(AuditRow, String)> {
         actor: storable(parsed.actor.id),
         resource: storable(parsed.resource.id),
         run: storable(parsed.run),
-        workspace: parsed.workspace.into_owned(),
-        writer: parsed.writer.into_owned(),
+        workspace: storable(parsed.workspace),
+        writer: storable(parsed.writer),
         seq: parsed.seq,
         document: line.to_owned(),
     };
-    Some((row, parsed.hash.into_owned()))
+    Some((row, storable(parsed.hash)))
+}
+
+/// Whether a line is as it was written.
+fn is_whole(line: &str, hash: &str) -> bool {
+    line_hash(line).is_ok_and(|(made, _)| made == hash)
 }
 
 /// Clients say names with zero bytes, which no store takes: one would hold up all that follows.

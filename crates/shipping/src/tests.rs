@@ -102,6 +102,40 @@ async fn a_name_with_a_zero_byte_holds_up_nothing() {
     assert_eq!(all_of(&store).await, ["a\u{fffd}b", "1"]);
 }
 
+/// S32: a line whose number was made greater does not have those after it pass for moved.
+#[tokio::test]
+async fn s32_a_changed_number_hides_nothing_that_follows() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("audit");
+    let audit = Audit::open(&folder, &AuditSettings::default()).unwrap();
+    (0..4).for_each(|number| audit.note(event(number)).unwrap());
+    audit.close().await;
+    let mut changed = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let other = |line: &str| match line.contains(r#""id":"1","#) {
+            true => line.replace(r#""seq":"#, r#""seq":9"#),
+            false => line.to_owned(),
+        };
+        let lines: Vec<_> = text.lines().map(|line| other(line) + "\n").collect();
+        changed += usize::from(lines.concat() != text);
+        std::fs::write(&path, lines.concat()).unwrap();
+    }
+    assert_eq!(changed, 1, "one of the files has it");
+    let audit = Audit::open(&folder, &AuditSettings::default()).unwrap();
+    let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+    let mut shipper = Shipper::new(&audit, Some(&store), None).unwrap();
+    move_all(&mut shipper).await;
+    let mut moved = Vec::new();
+    for chain in store.audit().chains("default").await.unwrap() {
+        let rows = store.audit().of_chain(&chain, (0, u64::MAX >> 1), 100).await.unwrap();
+        let told = rows.into_iter().filter(|row| row.kind == "test.happened");
+        moved.extend(told.map(|row| row.resource));
+    }
+    assert_eq!(moved, ["0", "2", "3"]);
+}
+
 /// Two processes that move the same files move every event once.
 #[tokio::test]
 async fn several_movers_move_every_event_once() {
