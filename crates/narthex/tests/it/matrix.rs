@@ -46,6 +46,8 @@ enum Entry {
     CommandLine,
     /// A POST to the place of the tool.
     Rest,
+    /// A write to the tool's file, as mounted folders and `narthex vfs` make it.
+    File,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +57,7 @@ enum Era {
 }
 
 /// All ways in, with the eras that they can be spoken to in.
-const WAYS: [(Entry, &[Era]); 8] = [
+const WAYS: [(Entry, &[Era]); 9] = [
     (Entry::Aggregated, &[Era::Legacy, Era::Modern]),
     (Entry::Transparent, &[Era::Legacy, Era::Modern]),
     (Entry::Socket, &[Era::Legacy, Era::Modern]),
@@ -65,6 +67,7 @@ const WAYS: [(Entry, &[Era]); 8] = [
     // It chooses by itself.
     (Entry::CommandLine, &[Era::Modern]),
     (Entry::Rest, &[Era::Modern]),
+    (Entry::File, &[Era::Modern]),
 ];
 
 /// What is granted before the calls.
@@ -120,6 +123,8 @@ struct Run {
     session: String,
     token: String,
     sockets: String,
+    /// Where the files of its server are.
+    files: String,
     data: String,
 }
 
@@ -166,6 +171,7 @@ impl Gated {
             session: text(&begun["session_id"]),
             token: text(&begun["token"]),
             sockets: text(&begun["endpoints"]["sockets"]),
+            files: format!("/vfs/mnt/mcp/{}-fixture", begun["pid"]),
             data: format!("d{number}"),
         };
         let (data, own) = (self.place.path("data"), self.place.path(&run.data));
@@ -249,6 +255,31 @@ impl Gated {
                 let reply = client.whole("POST", &[], r#"{"message":"x"}"#).await;
                 assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
                 serde_json::from_slice(&reply.body).unwrap()
+            }
+            Entry::File => {
+                let path = format!("{}/tools/echo", run.files);
+                let client = Client::new(self.address, &path, &run.token);
+                let reply = client.whole("POST", &[], r#"{"message":"x"}"#).await;
+                let said: Value = serde_json::from_slice(&reply.body).unwrap();
+                if reply.status == StatusCode::OK {
+                    return said;
+                }
+                // A file has no results that are errors: it fails, with the same words.
+                assert_eq!(
+                    (reply.status, &said["code"]),
+                    (StatusCode::FORBIDDEN, &json!("PERMISSION"))
+                );
+                let failure = &said["failure"];
+                let text = format!(
+                    "{}: {}",
+                    failure["kind"].as_str().unwrap(),
+                    failure["message"].as_str().unwrap()
+                );
+                json!({
+                    "isError": true,
+                    "content": [{ "text": text }],
+                    "structuredContent": { "error": failure },
+                })
             }
         }
     }
