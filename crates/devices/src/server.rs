@@ -90,14 +90,25 @@ impl ServerDevice {
         #[derive(Deserialize)]
         struct Told {
             #[serde(rename = "structuredContent")]
-            structured: Structured,
+            structured: Option<Structured>,
+            #[serde(rename = "_meta")]
+            meta: Option<Meta>,
         }
         #[derive(Deserialize)]
         struct Structured {
             error: CallError,
         }
+        // As `meta_key::ERROR` says, where the tool has a schema of its own.
+        #[derive(Deserialize)]
+        struct Meta {
+            #[serde(rename = "narthex/error")]
+            error: CallError,
+        }
         let told: Option<Told> = serde_json::from_slice(result).ok();
-        let Some(error) = told.map(|told| told.structured.error) else {
+        let told = told.and_then(|Told { structured, meta }| {
+            structured.map(|told| told.error).or_else(|| meta.map(|told| told.error))
+        });
+        let Some(error) = told else {
             return self.of_call(kind, kind.as_str().to_owned());
         };
         let mut failure = self.of_call(kind, error.message);

@@ -295,6 +295,7 @@ pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
         | Refusal::Unsent(error)
         | Refusal::Forbidden(error, _)
         | Refusal::Own(error) => Outcome::Failed(error.kind),
+        Refusal::Shaped(refusal) => outcome_of_refusal(refusal),
         Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
         Refusal::Mismatch => Outcome::RpcError(rpc::code::HEADER_MISMATCH),
         Refusal::Kind(..) => Outcome::Denied,

@@ -96,7 +96,14 @@ impl Shared {
         };
         let attempt = Attempt { now: SystemTime::now, paid, site: &site };
         let decided = run.policy.authorize(request, target.rules, &run.authority, attempt);
-        decided.map_err(|denial| self.refusal_of(caller, denial))
+        decided.map_err(|denial| {
+            let tool = denial.tool().zip(target.inventory);
+            let tool = tool.and_then(|(name, all)| all.tool(name));
+            let is_shaped =
+                tool.is_some_and(|tool| Raw::new(&tool.raw).get("outputSchema").is_some());
+            let refusal = self.refusal_of(caller, denial);
+            if is_shaped { Refusal::Shaped(Box::new(refusal)) } else { refusal }
+        })
     }
 
     /// The same, and waits until the grants are used up that are for a single call.

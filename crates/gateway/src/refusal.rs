@@ -23,6 +23,9 @@ pub(crate) enum Refusal {
     Forbidden(CallError, Arc<str>),
     /// The same, where a tool of the built-in server says so itself: no check has refused it.
     Own(CallError),
+    /// The same, of a tool that says what its results look like: clients hold all that is structured
+    /// in a result against that, also in one that is an error.
+    Shaped(Box<Refusal>),
     /// The server found that headers and body of what we sent disagree, and did nothing.
     Mismatch,
     /// A protocol error.
@@ -67,6 +70,7 @@ impl Refusal {
         match self {
             Self::Call(error) => error.kind == CallErrorKind::ToolNotFound,
             Self::Rpc { code, .. } => *code == rpc::code::INVALID_PARAMS,
+            Self::Shaped(refusal) => refusal.is_absence(),
             Self::Unsent(_)
             | Self::Forbidden(..)
             | Self::Own(_)
@@ -87,6 +91,7 @@ impl Refusal {
                     | CallErrorKind::DefinitionChanged
                     | CallErrorKind::PermissionRequired
             ),
+            Self::Shaped(refusal) => refusal.is_unsent(),
             Self::Own(_) | Self::Mismatch | Self::Cancelled => false,
         }
     }
@@ -103,6 +108,7 @@ impl Refusal {
                 _ => None,
             },
             Self::Forbidden(..) => Some(rules),
+            Self::Shaped(refusal) => refusal.check(),
             Self::Unsent(_)
             | Self::Own(_)
             | Self::Mismatch
@@ -116,6 +122,7 @@ impl Refusal {
     pub(crate) fn rule(&self) -> Option<&Arc<str>> {
         match self {
             Self::Forbidden(_, rule) => Some(rule),
+            Self::Shaped(refusal) => refusal.rule(),
             Self::Call(_)
             | Self::Unsent(_)
             | Self::Own(_)
@@ -142,6 +149,7 @@ impl Refusal {
     fn call_kind(&self) -> Option<CallErrorKind> {
         match self {
             Self::Call(error) | Self::Unsent(error) | Self::Forbidden(error, _) => Some(error.kind),
+            Self::Shaped(refusal) => refusal.call_kind(),
             Self::Own(_) | Self::Mismatch | Self::Rpc { .. } | Self::Kind(..) | Self::Cancelled => {
                 None
             }
@@ -156,14 +164,19 @@ impl Refusal {
     }
 
     fn answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
-        match self {
+        let (refusal, is_shaped) = match self {
+            Self::Shaped(refusal) => (*refusal, true),
+            refusal => (refusal, false),
+        };
+        match refusal {
+            Self::Shaped(refusal) => refusal.answering(id, name, era),
             Self::Call(error)
             | Self::Unsent(error)
             | Self::Forbidden(error, _)
             | Self::Own(error)
                 if name == method::TOOLS_CALL =>
             {
-                let result = rpc::tool_error_result(&error, era == Era::Modern);
+                let result = rpc::tool_error_result(&error, era == Era::Modern, is_shaped);
                 Answering::ready(rpc::result_response(id, &Bytes::from(result)), 200)
             }
             Self::Call(error)

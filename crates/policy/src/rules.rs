@@ -84,6 +84,21 @@ pub enum Denial {
     },
 }
 
+impl Denial {
+    /// The tool that was to be called, by its server's own name, where it is one that is there.
+    #[must_use]
+    pub fn tool(&self) -> Option<&str> {
+        match self {
+            Self::Forbidden { item: Item::Tool(name), .. }
+            | Self::Ungranted { item: Item::Tool(name), .. } => Some(name),
+            Self::Forbidden { .. }
+            | Self::Ungranted { .. }
+            | Self::NotAttached(_)
+            | Self::Hidden(_) => None,
+        }
+    }
+}
+
 fn listed(scopes: &[ToolScope]) -> String {
     let names: Vec<_> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
     names.join(" and ")

@@ -114,6 +114,8 @@ pub mod meta_key {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// The id of the listen request that a modern notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// Why a call failed, in results that must not be structured otherwise than their tool says.
+    pub const ERROR: &str = "narthex/error";
     /// Asks for progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C trace context: the parent span.

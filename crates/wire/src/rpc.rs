@@ -188,13 +188,21 @@ pub fn tool_result(text: &str, structured: &Value, is_modern: bool) -> Vec<u8> {
 }
 
 /// The result of a `tools/call` that failed (D16): readable text, and the same for programs.
+///
+/// Where the tool says what its results look like (`is_shaped`), clients hold structured content
+/// against that: then the same stands as a text of JSON, and in `_meta` under
+/// [`meta_key::ERROR`](crate::meta_key::ERROR).
 #[must_use]
-pub fn tool_error_result(error: &CallError, is_modern: bool) -> Vec<u8> {
-    let mut result = json!({
-        "content": [{"type": "text", "text": error.message}],
-        "isError": true,
-        "structuredContent": {"error": error},
-    });
+pub fn tool_error_result(error: &CallError, is_modern: bool, is_shaped: bool) -> Vec<u8> {
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let mut result = json!({ "content": [text(&error.message)], "isError": true });
+    let told = json!({ "error": error });
+    if is_shaped {
+        result["content"] = json!([text(&error.message), text(&told.to_string())]);
+        result["_meta"] = json!({ meta_key::ERROR: error });
+    } else {
+        result["structuredContent"] = told;
+    }
     if is_modern {
         result["resultType"] = "complete".into();
     }
@@ -245,7 +253,7 @@ mod tests {
     fn d16_failed_calls_are_results() {
         let mut error = CallError::new(CallErrorKind::Timeout, "no answer in 5 s");
         let parsed = |error: &CallError, is_modern| -> Value {
-            serde_json::from_slice(&tool_error_result(error, is_modern)).unwrap()
+            serde_json::from_slice(&tool_error_result(error, is_modern, false)).unwrap()
         };
         let expected = json!({
             "content": [{"type": "text", "text": "no answer in 5 s"}],
@@ -257,6 +265,14 @@ mod tests {
         let modern = parsed(&error, true);
         assert_eq!(modern["resultType"], "complete");
         assert_eq!(modern["structuredContent"]["error"]["details"]["after_ms"], 5000);
+        // Clients hold what is structured against the tool's own schema.
+        let shaped: Value =
+            serde_json::from_slice(&tool_error_result(&error, false, true)).unwrap();
+        assert_eq!(shaped["structuredContent"], Value::Null);
+        assert_eq!(shaped["_meta"][meta_key::ERROR], json!(error));
+        let told: Value =
+            serde_json::from_str(shaped["content"][1]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(told, json!({ "error": error }));
     }
 
     /// Codes that we invent must not be ones that JSON-RPC or MCP keep for themselves.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use narthex_events::{EventKind, EventRow, Unread};
+use narthex_events::{EventKind, EventRow, Unread, Wanted};
 use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, SessionId, Timestamp};
 use serde::Deserialize;
@@ -38,6 +38,12 @@ const TAKEN_OVER: [&str; 10] = [
     "comment",
 ];
 
+/// What became of the session's requests for grants: messages, too, until they are acknowledged.
+const DECISIONS: [EventKind; 2] = [EventKind::PermissionGranted, EventKind::PermissionDenied];
+/// What of such an event stands in its message.
+const DECIDED: [&str; 7] =
+    ["grant_request_id", "status", "grant_type", "details", "scope", "reason", "expires_at"];
+
 pub(super) fn tools() -> Vec<Tool> {
     vec![read_messages()]
 }
@@ -46,8 +52,9 @@ fn read_messages() -> Tool {
     Tool {
         title: "Read your messages",
         description: "Gives the messages for this session that you have not acknowledged, the \
-                      oldest first: answers of people, words of the agent that started you and \
-                      of those that you have started. Acknowledge what you have read with the \
+                      oldest first: answers of people, also what became of a `request_grant`, \
+                      words of the agent that started you and of those that you have started. \
+                      Acknowledge what you have read with the \
                       `next_seq` of the answer in your next call, else it is told again. \
                       `wait_seconds` waits for the first message if there is none.",
         schema: object(
@@ -102,6 +109,29 @@ async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unr
         let heard = called.platform.control.session_heard(workspace, session).await;
         heard.map_err(|error| failed(&error))?;
     }
+    with_decisions(called, session, unread, limit).await
+}
+
+/// Messages with the decisions between them. Of what comes behind messages that are left none is
+/// given: acknowledging it would acknowledge those.
+async fn with_decisions(
+    called: &Called<'_>,
+    session: SessionId,
+    mut unread: Unread,
+    limit: u32,
+) -> Result<Unread, CallError> {
+    let wanted = Wanted { after: unread.acknowledged, limit: limit.into(), kinds: &DECISIONS };
+    let page = called.events()?.read(&called.run.workspace, session, wanted).await;
+    let decisions = page.map_err(|error| of_events(&error))?.events;
+    let given = u64::try_from(unread.messages.len()).unwrap_or(u64::MAX);
+    let is_all = unread.count <= given;
+    let last = unread.messages.last().map_or(0, |message| message.seq);
+    let decisions = decisions.into_iter().filter(|one| is_all || one.seq < last);
+    let before = unread.messages.len();
+    unread.messages.extend(decisions);
+    unread.count += u64::try_from(unread.messages.len() - before).unwrap_or_default();
+    unread.messages.sort_by_key(|message| message.seq);
+    unread.messages.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     Ok(unread)
 }
 
@@ -113,7 +143,7 @@ async fn wait(
     (mut unread, limit): (Unread, u32),
     until: Instant,
 ) -> Result<Unread, CallError> {
-    let kinds = vec![EventKind::UserMessage];
+    let kinds = [EventKind::UserMessage].into_iter().chain(DECISIONS).collect();
     let (workspace, session) = (&called.run.workspace, place.session());
     let mut follower = called.events()?.follow(workspace, session, unread.last, kinds);
     let closing = called.platform.control.closing();
@@ -153,17 +183,35 @@ fn shown(event: &EventRow) -> Value {
     let mut message = Map::new();
     message.insert("sequence".to_owned(), json!(event.seq));
     message.insert("timestamp".to_owned(), json!(Timestamp::new(event.at).to_string()));
-    message.insert("text".to_owned(), event.payload["text"].clone());
+    let is_decision = DECISIONS.iter().any(|kind| kind.as_str() == event.kind);
+    let text = match is_decision {
+        true => json!(decided(event)),
+        false => event.payload["text"].clone(),
+    };
+    message.insert("text".to_owned(), text);
     if let Some(id) = &event.message_id {
         message.insert("message_id".to_owned(), json!(id));
     }
-    for name in TAKEN_OVER {
+    let further: &[&str] = if is_decision { &DECIDED } else { &[] };
+    for name in TAKEN_OVER.iter().chain(further) {
         let value = &event.payload[name];
         if !value.is_null() {
-            message.insert(name.to_owned(), value.clone());
+            message.insert((*name).to_owned(), value.clone());
         }
     }
     Value::Object(message)
+}
+
+/// What became of a request, in words.
+fn decided(event: &EventRow) -> String {
+    let said = event.payload["reason"].as_str().filter(|reason| !reason.is_empty());
+    let said = said.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let is_granted = event.kind == EventKind::PermissionGranted.as_str();
+    match event.payload["status"].as_str() {
+        _ if is_granted => format!("granted{said}; make the call again that was refused for it"),
+        Some("expired") => "nobody has decided in time; ask again if you still need it".into(),
+        _ => format!("refused{said}; go on without it"),
+    }
 }
 
 /// The schema of the time from which on nobody is given a message.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use narthex_cli::CallArgs;
 use narthex_model::{CallError, CallErrorKind, ErrorKind};
-use narthex_wire::{Message, MessageKind, Raw};
+use narthex_wire::{Message, MessageKind, Raw, meta_key};
 use serde_json::Value;
 
 use super::{in_process, source};
@@ -77,7 +77,9 @@ fn show(
 
 /// The failure that a result tells of: by the gateway in its own shape, or by the server in any.
 fn tool_failure(result: &Value) -> Failure {
-    let of_gateway = result.get("structuredContent").and_then(|content| content.get("error"));
+    let structured = result.get("structuredContent").and_then(|content| content.get("error"));
+    let beside = || result.get("_meta").and_then(|meta| meta.get(meta_key::ERROR));
+    let of_gateway = structured.or_else(beside);
     let error = of_gateway.and_then(|error| serde_json::from_value(error.clone()).ok());
     Failure::call(
         error.unwrap_or_else(|| CallError::new(CallErrorKind::ServerError, describe(result))),

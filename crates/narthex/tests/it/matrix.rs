@@ -270,14 +270,9 @@ impl Gated {
                     (StatusCode::FORBIDDEN, &json!("PERMISSION"))
                 );
                 let failure = &said["failure"];
-                let text = format!(
-                    "{}: {}",
-                    failure["kind"].as_str().unwrap(),
-                    failure["message"].as_str().unwrap()
-                );
                 json!({
                     "isError": true,
-                    "content": [{ "text": text }],
+                    "content": [{ "text": failure["message"] }],
                     "structuredContent": { "error": failure },
                 })
             }

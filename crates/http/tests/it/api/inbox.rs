@@ -294,3 +294,53 @@ async fn x_e93_agents_say_how_long_a_message_counts() {
     assert_eq!(read["messages"][0]["from_session_id"], child.session, "{read}");
     assert_eq!(read["messages"][0]["needs_response"], false);
 }
+
+/// X-M56, X-E83: the decision about a request is a message with its number, until it is
+/// acknowledged, and also whoever waits hears of it.
+#[tokio::test]
+async fn x_m56_a_decision_is_a_message() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let run = Run::of(&api, "lead").await;
+    let ask = async |id: &str| {
+        let asked = run
+            .called(
+                "request_grant",
+                json!({ "request_id": id, "grant_type": "tool_scope", "scope": "once",
+                        "details": { "scope": format!("demo.{id}") }, "justification": "to write" }),
+            )
+            .await;
+        text(&asked, "grant_request_id")
+    };
+    let decide = async |id: &str, how: &str, body: Value| {
+        let path = format!("{HERE}/grant-requests/{id}/{how}");
+        api.send("POST", &path, body.to_string()).await.succeeded();
+    };
+    let first = ask("one").await;
+    let waiting = run.reads(json!({ "wait_seconds": 60 }));
+    let (read, ()) =
+        tokio::join!(waiting, decide(&first, "deny", json!({ "reason": "not today" })));
+    let message = &read["messages"][0];
+    assert_eq!(
+        (&message["request_id"], &message["status"], &message["reason"]),
+        (&json!("one"), &json!("denied"), &json!("not today")),
+        "{read}"
+    );
+    assert_eq!(message["text"], "refused: not today; go on without it");
+    run.hears(json!({ "text": "hello" })).await.succeeded();
+    let second = ask("two").await;
+    decide(&second, "approve", json!({})).await;
+    let read = run.reads(json!({})).await;
+    let ids: Vec<_> =
+        read["messages"].as_array().unwrap().iter().map(|m| &m["request_id"]).collect();
+    assert_eq!(ids, [&json!("one"), &Value::Null, &json!("two")], "{read}");
+    assert_eq!(read["messages"][2]["status"], "approved");
+    // What would acknowledge a message that was not given is not given.
+    let read = run.reads(json!({ "limit": 1 })).await;
+    assert_eq!(sequences(&read).len(), 1, "{read}");
+    run.hears(json!({ "text": "again" })).await.succeeded();
+    let all = run.reads(json!({})).await;
+    assert_eq!(sequences(&all).len(), 4, "{all}");
+    let read = run.reads(json!({ "acknowledge": all["next_seq"] })).await;
+    assert_eq!((sequences(&read), &read["left_count"]), (vec![], &json!(0)));
+}
