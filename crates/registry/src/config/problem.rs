@@ -35,6 +35,11 @@ pub(super) enum EntryProblem {
     BadDuration { found: String },
     #[error("unknown choice `{found}`; use `quarantine` or `warn`")]
     UnknownOnFlagged { found: String },
+    #[error(
+        "`{key}` is not known here; did you mean `{known}`? What restricts a server is not passed \
+         over"
+    )]
+    UnknownRestriction { key: String, known: String },
     #[error("the text holds a NUL character; remove it")]
     Nul,
     #[error(
@@ -86,6 +91,7 @@ impl EntryProblem {
             Self::WrongType { .. } => "type_wrong",
             Self::BadDuration { .. } => "duration_invalid",
             Self::UnknownOnFlagged { .. } => "on_flagged_unknown",
+            Self::UnknownRestriction { .. } => "restriction_unknown",
             Self::Nul => "text_invalid",
             Self::BadEnvName { .. } => "env_name_invalid",
             Self::BadHeaderName { .. } => "header_name_invalid",

@@ -199,6 +199,10 @@ impl<'a> Reader<'a> {
                     let known = meant.to_owned();
                     self.fault(at, ConfinementProblem::Key { key, known });
                 }
+                Some(meant) if RESTRICTIONS.contains(&meant) => {
+                    let (key, known) = (shortened(key), meant.to_owned());
+                    self.fault(at, EntryProblem::UnknownRestriction { key, known });
+                }
                 Some(meant) => {
                     let key = shortened(key);
                     self.warn(at, format!("`{key}` is not known here; did you mean `{meant}`?"));

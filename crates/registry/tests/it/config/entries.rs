@@ -204,6 +204,23 @@ fn e109_unknown_keys_of_an_entry_are_warnings_naming_the_nearest() {
     assert_warned(&warnings, &["`zzzz` is ignored"]);
 }
 
+/// D10, X-M53: what restricts a server is not passed over where it is misspelt.
+#[test]
+fn d10_a_misspelt_restriction_starts_nothing() {
+    for (key, meant) in [
+        ("toolScopes", "tool_scopes"),
+        ("toolscopes", "tool_scopes"),
+        ("resourceScopes", "resource_scopes"),
+        ("prompt_scope", "prompt_scopes"),
+        ("pinDefinition", "pinDefinitions"),
+        ("pin-definitions", "pin_definitions"),
+        ("onflagged", "onFlagged"),
+    ] {
+        let json = format!(r#"{{ "transport": "stdio", "command": "true", "{key}": {{}} }}"#);
+        assert_refused(&json, &[&format!("`{key}` is not known"), &format!("mean `{meant}`?")]);
+    }
+}
+
 /// C1, E16, E138: a secret in the file is advised against and never shown.
 #[test]
 fn c1_secrets_in_the_file_are_warned_of_and_never_printed() {
