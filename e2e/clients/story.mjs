@@ -19,10 +19,12 @@ await run('story', async (opts) => {
   const transport = { requestInit, fetch: user.fetch };
   await client.connect(new StreamableHTTPClientTransport(new URL(opts.url), transport));
   try {
+    // From here on it holds results against the schemas that tools say of them.
+    await client.listTools();
     const write = () => client.callTool({ name: opts.tool, arguments: opts.arguments });
     const refused = await write();
     tell('refused', refused);
-    const ask = refused.structuredContent.error.details.ask.calls[0];
+    const ask = refused._meta['narthex/error'].details.ask.calls[0];
     tell('asked', await client.callTool(ask));
     const shown = await user.page;
     const answered = await user.accepted;

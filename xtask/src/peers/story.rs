@@ -73,7 +73,9 @@ pub(super) fn is_told(
 /// The call has not reached the server.
 fn refused(agent: &Service, name: &str, note: &Path) -> Result<()> {
     let refused = step(agent, name)?;
-    let error = &refused["structuredContent"]["error"];
+    // The tool says what its results look like, and clients hold what is structured against that.
+    ensure!(refused.get("structuredContent").is_none(), "this has another form: {refused}");
+    let error = &refused["_meta"]["narthex/error"];
     ensure!(error["kind"] == "permission_required", "not {name}: {refused}");
     ensure!(error["details"]["scopes"] == json!(["files.write"]), "{refused}");
     let calls = error["details"]["ask"]["calls"].as_array().map_or(0, Vec::len);
