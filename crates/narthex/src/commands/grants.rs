@@ -51,7 +51,7 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
         GrantsCommand::Pending { watch: false, place } => {
             let path = workspace_path(&place.workspace, "/grant-requests");
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
-            let header = ["id", "run", "what", "how long", "why", "until"];
+            let header = ["id", "run", "who", "what", "how long", "why", "until"];
             table::list(&items, &header, request_row, "No run waits for a grant.", &context)
         }
         GrantsCommand::Approve { id, once, reason, place } => {
@@ -169,7 +169,17 @@ fn what(grant: &Value) -> String {
     let details = &grant["details"];
     let names = ["scope", "child_agent_id", "server", "tool", "arguments_digest"];
     let texts = names.iter().filter_map(|name| details[*name].as_str());
-    texts.map(harmless).collect::<Vec<_>>().join(" ")
+    let texts = texts.map(harmless).collect::<Vec<_>>().join(" ");
+    if grant["grant_type"] == "spawn" { format!("to start runs of {texts}") } else { texts }
+}
+
+/// Whose call waits: the agent's, and the user's that it acts for.
+fn asking(request: &Value) -> String {
+    let of = |member: &str| request[member].as_str().map(harmless);
+    match (of("agent_subject_id"), of("user_subject_id")) {
+        (Some(agent), Some(user)) => format!("{agent} for {user}"),
+        (one, other) => one.or(other).unwrap_or_default(),
+    }
 }
 
 fn row(grant: &Value) -> Vec<String> {
@@ -190,9 +200,28 @@ fn request_row(request: &Value) -> Vec<String> {
     vec![
         text("id"),
         text("run_id"),
+        asking(request),
         what(request),
         text("scope"),
         text("reason"),
         text("expires_at"),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_says_who_asks_and_what_for() {
+        let request = json!({ "id": "grq_1", "run_id": "run_1", "agent_subject_id": "lead",
+            "user_subject_id": "ada", "grant_type": "spawn", "scope": "once", "reason": "help",
+            "details": { "child_agent_id": "helper" }, "expires_at": "later" });
+        let row = request_row(&request);
+        let shown = ["grq_1", "run_1", "lead for ada", "to start runs of helper"];
+        assert_eq!(row[..4], shown);
+        let of_nobody = json!({ "user_subject_id": "ada", "grant_type": "tool_scope",
+            "details": { "scope": "x.y", "server": "s", "tool": "t" } });
+        assert_eq!((&*asking(&of_nobody), &*what(&of_nobody)), ("ada", "x.y s t"));
+    }
 }
