@@ -11,7 +11,11 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
-use crate::{CommandExecutor, LEASE, RETRY_AFTER, Work, failures::TRIES_MAX, program::Ended};
+use crate::{
+    CommandExecutor, LEASE, RENEWED, RETRY_AFTER, Work,
+    failures::{TRIES_MAX, pause},
+    program::Ended,
+};
 
 /// How often it looks, where nobody calls: runs of other daemons on the store may wait.
 const EVERY: Duration = Duration::from_secs(5);
@@ -124,7 +128,10 @@ impl Work {
         tracing::info!(run.id = %execution.row.id, attempt, "a run is carried out");
         let row = &execution.row;
         let failed = match self.carried(&execution, of, attempt).await {
-            Ended::Well => return self.runs.executed(row, Outcome::Completed).await,
+            Ended::Well => {
+                self.conclude(&execution, Outcome::Completed).await;
+                return Ok(());
+            }
             // It is somebody else's, or nobody's.
             Ended::Taken => return Ok(()),
             Ended::Closing if attempt < most => {
@@ -137,7 +144,61 @@ impl Work {
             }
             Ended::Badly(told) => told,
         };
-        self.runs.executed(row, Outcome::Failed(with_attempts(failed, attempt))).await
+        self.conclude(&execution, Outcome::Failed(with_attempts(failed, attempt))).await;
+        Ok(())
+    }
+
+    /// Ends the session of a run whose program has ended. Where that cannot be stored it is tried
+    /// again, with the claim held meanwhile: what came of the run is known here alone. When the
+    /// daemon stops it is tried for the last time.
+    async fn conclude(&self, execution: &Execution, outcome: Outcome) {
+        let (row, closing) = (&execution.row, self.control.closing());
+        let mut times = 0_u32;
+        loop {
+            let is_last = closing.is_cancelled();
+            let ended = self.runs.executed(row, outcome.clone()).await;
+            let Err(error) = ended else { return };
+            if is_last {
+                tracing::error!(
+                    run.id = %row.id,
+                    "what came of a run is lost, as the daemon stops and cannot store it: {error}"
+                );
+                return;
+            }
+            times = times.saturating_add(1);
+            tracing::warn!(
+                run.id = %row.id, times, "the end of a run is not stored yet: {error}"
+            );
+            tokio::select! {
+                () = tokio::time::sleep(pause(times, jitter()).min(RENEWED)) => {}
+                () = closing.cancelled() => {}
+            }
+            if !self.is_still_held(execution).await {
+                tracing::warn!(run.id = %row.id, "somebody else carries the run out by now");
+                return;
+            }
+        }
+    }
+
+    /// Holds the claim of a run for longer. `false` if somebody else has claimed it meanwhile; a
+    /// claim that is over and that nobody has followed is as good as one that is held.
+    async fn is_still_held(&self, execution: &Execution) -> bool {
+        let row = &execution.row;
+        match self.runs.keep_on(&row.workspace, row.id, &execution.claim, LEASE).await {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(run.id = %row.id, "a claim could not be renewed: {error}");
+                return true;
+            }
+        }
+        match self.runs.get(&row.workspace, &row.id.to_text()).await {
+            Ok(now) => now.row.is_none_or(|now| attempts(&now) == attempts(row)),
+            Err(error) => {
+                tracing::warn!(run.id = %row.id, "a run could not be read: {error}");
+                true
+            }
+        }
     }
 
     /// Waits before a run is begun again.

@@ -53,7 +53,7 @@ pub struct Execution {
 }
 
 /// How the carrying out of a run came to its end.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Outcome {
     /// Well.
     Completed,
@@ -117,10 +117,11 @@ impl Runs {
     }
 
     /// Fails the sessions of runs that wait for an executor which no daemon has for their
-    /// workspace, such as after its settings were changed.
+    /// workspace, such as after its settings were changed. One that cannot be ended now is logged,
+    /// and is found again by the next call.
     ///
     /// # Errors
-    /// When the store fails.
+    /// When the store cannot say which.
     pub async fn fail_unserved(&self) -> Result<(), RunError> {
         let rows = self.store()?.runs().unserved(UNSERVED).await.map_err(ControlError::Store)?;
         for row in rows {
@@ -133,7 +134,9 @@ impl Runs {
             );
             tracing::warn!(run.id = %row.id, "a run is carried out by nobody: {reason}");
             let told = json!({ "reason": reason, "attempts": waiting.attempts });
-            self.executed(&row, Outcome::Failed(told)).await?;
+            if let Err(error) = self.executed(&row, Outcome::Failed(told)).await {
+                tracing::warn!(run.id = %row.id, "a run could not be failed: {error}");
+            }
         }
         Ok(())
     }

@@ -4,10 +4,17 @@ use std::{
     cmp::Reverse,
     collections::BinaryHeap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use narthex_model::RunId;
+use narthex_control::{By, ControlError};
+use narthex_model::{RunEnd, RunId};
 use tokio::{sync::Notify, time::Instant};
+
+use crate::{RunError, Runs, seen::Ending};
+
+/// How long until the end of a run is tried again that could not be stored.
+const END_AGAIN: Duration = Duration::from_secs(60);
 
 /// When which run ends. One that has ended before may still be in it.
 #[derive(Debug, Default)]
@@ -58,9 +65,46 @@ impl Expiries {
     }
 }
 
+impl Runs {
+    /// Ends runs whose time is over, for as long as it is polled.
+    pub(crate) async fn end_in_time(&self) {
+        loop {
+            let id = self.shared.expiries.next().await;
+            if let Err(error) = self.expire(id).await {
+                tracing::warn!(run.id = %id, "a run could not be ended in time: {error}");
+                // Its time is over, whatever can be stored: its token opens nothing here any more.
+                self.end_view(id).await;
+                self.shared.expiries.add(Instant::now() + END_AGAIN, id);
+            }
+        }
+    }
+
+    async fn expire(&self, id: RunId) -> Result<(), RunError> {
+        let store = self.store()?;
+        let found = store.runs().find(id).await.map_err(ControlError::Store)?;
+        let Some(run) = found.filter(|run| run.ended.is_none()) else {
+            // Somebody else has ended it on the store alone.
+            self.end_view(id).await;
+            return Ok(());
+        };
+        let (workspace, session) = (&run.workspace, run.session);
+        let of = store.sessions().find(workspace, session).await.map_err(ControlError::Store)?;
+        let is_child = of.is_some_and(|of| of.parent.is_some() && of.ended_at.is_none());
+        let how = RunEnd::Expired;
+        // Nobody would ever go on with a child's session, whose time is its run's.
+        if is_child && !self.has_living_run(workspace, session, Some(id)).await? {
+            let ending = Ending { by: By::system(), how, first: None };
+            if self.end_session(workspace, session, ending).await? {
+                return Ok(());
+            }
+        }
+        self.end_stored(workspace, id, how, By::system(), None).await.map(drop)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::sync::Arc;
 
     use tokio_util::task::TaskTracker;
 

@@ -89,15 +89,12 @@ use self::{
     kept::Kept,
     mounting::MountedRuns,
     resuming::Resting,
-    seen::Ending,
     shares::Copying,
     watchdog::Quiet,
 };
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
-/// How long until the end of a run is tried again that could not be stored.
-const END_AGAIN: Duration = Duration::from_secs(60);
 /// How many runs are read at a time.
 const BATCH: u32 = 1000;
 
@@ -268,39 +265,6 @@ impl Runs {
             }
             with_sockets.extend(batch.iter().filter(|run| run.has_sockets).map(|run| run.id));
         }
-    }
-
-    /// Ends runs whose time is over, for as long as it is polled.
-    async fn end_in_time(&self) {
-        loop {
-            let id = self.shared.expiries.next().await;
-            if let Err(error) = self.expire(id).await {
-                tracing::warn!(run.id = %id, "a run could not be ended in time: {error}");
-                self.shared.expiries.add(Instant::now() + END_AGAIN, id);
-            }
-        }
-    }
-
-    async fn expire(&self, id: RunId) -> Result<(), RunError> {
-        let store = self.store()?;
-        let found = store.runs().find(id).await.map_err(ControlError::Store)?;
-        let Some(run) = found.filter(|run| run.ended.is_none()) else {
-            // Somebody else has ended it on the store alone.
-            self.end_view(id).await;
-            return Ok(());
-        };
-        let (workspace, session) = (&run.workspace, run.session);
-        let of = store.sessions().find(workspace, session).await.map_err(ControlError::Store)?;
-        let is_child = of.is_some_and(|of| of.parent.is_some() && of.ended_at.is_none());
-        let how = RunEnd::Expired;
-        // Nobody would ever go on with a child's session, whose time is its run's.
-        if is_child && !self.has_living_run(workspace, session, Some(id)).await? {
-            let ending = Ending { by: By::system(), how, first: None };
-            if self.end_session(workspace, session, ending).await? {
-                return Ok(());
-            }
-        }
-        self.end_stored(workspace, id, how, By::system(), None).await.map(drop)
     }
 
     /// Whether a run is the one of the process itself.

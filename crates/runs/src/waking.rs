@@ -74,7 +74,9 @@ impl Runs {
             let Some(last) = page.last() else { return Ok(()) };
             after = last.session.to_text();
             for row in &page {
-                self.beat_of(workspace, row, now).await?;
+                if let Err(error) = self.beat_of(workspace, row, now).await {
+                    tracing::warn!(session.id = %row.session, "it has no heartbeat now: {error}");
+                }
             }
         }
     }

@@ -111,18 +111,29 @@ impl Runs {
     }
 
     /// Looks at all children once, and at all orchestrators that have a heartbeat, as if it were
-    /// this time.
+    /// this time. What fails for one of them, or for a workspace, is logged, and keeps it from no
+    /// other.
     ///
     /// # Errors
-    /// When the store fails.
+    /// When the store cannot say which workspaces there are.
     pub async fn look_at_children(&self, now: SystemTime) -> Result<(), RunError> {
         let mut living = HashSet::new();
         let workspaces = self.store()?.workspaces().all().await.map_err(ControlError::Store)?;
+        let mut is_whole = true;
         for workspace in workspaces {
-            self.look_at_children_of(&workspace.id, now, &mut living).await?;
-            self.beat(&workspace.id, now).await?;
+            let id = workspace.id;
+            if let Err(error) = self.look_at_children_of(&id, now, &mut living).await {
+                is_whole = false;
+                tracing::warn!(workspace = %id, "its children cannot be looked after: {error}");
+            }
+            if let Err(error) = self.beat(&id, now).await {
+                tracing::warn!(workspace = %id, "its heartbeats cannot be looked for: {error}");
+            }
         }
-        self.shared.quiet.keep_only(&living);
+        // Of whom nothing could be read, nothing is forgotten.
+        if is_whole {
+            self.shared.quiet.keep_only(&living);
+        }
         Ok(())
     }
 
@@ -148,7 +159,10 @@ impl Runs {
             }
             living.extend(page.iter().map(key));
             for child in &page {
-                self.look_at_child(workspace, child, &limits, now).await?;
+                if let Err(error) = self.look_at_child(workspace, child, &limits, now).await {
+                    let session = child.session;
+                    tracing::warn!(session.id = %session, "a child is not looked after: {error}");
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ mod catalog;
 mod changes;
 mod children;
 mod definitions;
+mod ends;
 mod env_bindings;
 mod events;
 mod files;

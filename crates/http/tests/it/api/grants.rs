@@ -120,6 +120,26 @@ async fn x_m54_a_call_goes_through_while_its_grant_counts() {
     assert_eq!(unknown.json()["code"], "grant_not_found");
 }
 
+/// X-M62, X-M65: the event of a call names the grant by which it was allowed.
+#[tokio::test]
+async fn x_m62_x_m65_a_call_names_its_grant() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    let (token, run_id) = run(&api, json!({})).await;
+    let id = api.granted(json!({})).await;
+    assert!(api.may_echo(&token).await);
+    // It is written after the answer.
+    let call = loop {
+        let page = api.get("/api/workspaces/default/audit?limit=100").await;
+        let items = page["items"].as_array().unwrap().clone();
+        let is_call = |one: &Value| one["kind"] == "session.mcp.tool_called";
+        if let Some(call) = items.into_iter().find(is_call) {
+            break call;
+        }
+    };
+    assert_eq!((&call["granted_via"], &call["run"]), (&json!(id), &json!(run_id)), "{call}");
+}
+
 /// X-E75, D25: of a hundred calls at once on a grant for one, one reaches the server; after a
 /// restart the grant is still used up.
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, SystemTime},
 };
@@ -88,9 +88,22 @@ async fn o80_what_a_session_is_owed_outlives_a_failure() {
 
 /// Secrets that cannot be opened while the test says so.
 #[derive(Debug)]
-struct Failing {
+pub(super) struct Failing {
     secrets: SealedBackend,
-    fails: AtomicBool,
+    pub(super) fails: AtomicBool,
+    /// How often that was so.
+    pub(super) refused: AtomicUsize,
+}
+
+impl Failing {
+    /// Secrets in a store, with the key that is at this place.
+    pub(super) async fn over(store: &Store, place: &TempDir) -> Arc<Self> {
+        let rows = Arc::new(SecretRows::new(store.clone()));
+        let keys = Arc::new(KeyFile::new(place.path().join("master.key")));
+        let secrets = SealedBackend::start(rows, keys).await.unwrap();
+        let (fails, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Arc::new(Self { secrets, fails, refused })
+    }
 }
 
 impl Backend for Failing {
@@ -108,6 +121,7 @@ impl Backend for Failing {
         reference: &'a SecretReference,
     ) -> Doing<'a, Opened> {
         if self.fails.load(Ordering::SeqCst) {
+            self.refused.fetch_add(1, Ordering::SeqCst);
             let away = RowsError { kind: ErrorKind::Unavailable, source: "it is away".into() };
             return Box::pin(async { Err(away.into()) });
         }
@@ -190,10 +204,8 @@ async fn o80_an_end_fails_with_what_is_owed_for_it() {
     end(&api, &path).await;
     assert_eq!((api.get(&path).await["status"].clone(), owed().await), (json!("ended"), 0));
 
-    let rows = Arc::new(SecretRows::new(store.clone()));
-    let keys = Arc::new(KeyFile::new(place.path().join("master.key")));
-    let secrets = SealedBackend::start(rows, keys).await.unwrap();
-    let failing = Arc::new(Failing { secrets, fails: AtomicBool::new(true) });
+    let failing = Failing::over(&store, &place).await;
+    failing.fails.store(true, Ordering::SeqCst);
     let other = Api::with_vault(store.clone(), Vault::new(failing.clone())).await;
     let path = format!("{HERE}/sessions/{child}");
     let failed = other.ask("DELETE", &path).send().await;
