@@ -9,20 +9,22 @@ mod beside;
 mod decide;
 mod judge;
 mod live;
+mod named;
 mod read;
+mod waves;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
 use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_control::{By, ControlError};
 use narthex_gateway::{LookingAt, RunView};
-use narthex_model::{Alias, CatalogKind, RunId, WorkspaceId};
+use narthex_model::{Alias, CatalogKind, RunId, ServerId, WorkspaceId};
 use narthex_registry::{FirstLists, HeldNames, KeptLists, PinnedServer};
 use narthex_screen::harmless;
-use narthex_store::{DefinitionHead, DefinitionsOf, StatementError};
+use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf, StatementError};
 use narthex_upstream::{Inventory, Listed};
 
 use self::{
@@ -61,6 +63,14 @@ impl<'a> Of<'a> {
         Self { workspace, run, server, shows_flagged }
     }
 
+    /// Another server of the same catalog; one of a live configuration is its own.
+    fn beside(&self, server: &'a ServerId) -> DefinitionsOf<'a> {
+        match self.server {
+            DefinitionsOf::Catalog(workspace, _) => DefinitionsOf::Catalog(workspace, server),
+            DefinitionsOf::Live(..) => self.server,
+        }
+    }
+
     /// What the server is called.
     fn name(&self) -> &'a str {
         name_of(self.server)
@@ -95,6 +105,15 @@ pub(crate) struct LookedAt {
     pub(crate) warnings: Vec<String>,
 }
 
+/// What is found of the lists of a server.
+#[derive(Debug)]
+struct Looked {
+    /// What nobody has; of no list is what it tells models of itself.
+    held: Vec<(Option<Listed>, String)>,
+    /// The tools among these that a human does not want.
+    rejected: HashSet<String>,
+}
+
 impl Runs {
     /// Looks at what the servers of a run have listed first. What was held back of it before stays
     /// so.
@@ -111,15 +130,15 @@ impl Runs {
         let (mut own, mut silent) = (Vec::new(), Vec::new());
         for (alias, list) in &listed {
             let Some(server) = servers.get(alias) else { continue };
-            let tools = list.tools.iter();
-            own.extend(tools.map(|tool| (server.id.to_string(), tool.key.to_string())));
+            let told = first.told(alias).map(str::to_owned);
+            own.push((server.id.clone(), self.shared.read_lists.of(list, told).await?));
         }
         let beside = self.beside_catalog(workspace, own).await?;
         for (alias, inventory) in &listed {
             let Some(server) = servers.get(alias) else { continue };
             let of = Of::catalog(workspace, run, server);
             let told = first.told(alias).map(str::to_owned);
-            let names = self.look_at_one(of, (inventory, told), &beside).await?;
+            let names = self.look_at_one(of, (inventory, told), &beside).await?.held;
             if !names.is_empty() {
                 let (count, id) = (names.len(), &server.id);
                 warnings.push(format!(
@@ -146,7 +165,7 @@ impl Runs {
         of: Of<'_>,
         (inventory, told): (&Arc<Inventory>, Option<String>),
         beside: &Beside,
-    ) -> Result<Vec<(Option<Listed>, String)>, RunError> {
+    ) -> Result<Looked, RunError> {
         let seen = self.shared.read_lists.of(inventory, told).await?;
         let heads = self.heads(of).await?;
         let is_kept = |heads: &HashMap<String, DefinitionHead>, one: &Seen| {
@@ -165,7 +184,14 @@ impl Runs {
         };
         let heads = self.keep_doubted(of, &seen, heads, beside).await?;
         let is_held = |one: &&Seen| heads.get(&one.digest).is_none_or(|head| !head.state.is_seen());
-        Ok(seen.iter().filter(is_held).map(|one| (one.list, one.name.clone())).collect())
+        let held = seen.iter().filter(is_held).map(|one| (one.list, one.name.clone())).collect();
+        let is_rejected = |one: &&Seen| {
+            let head = heads.get(&one.digest);
+            one.list == Some(Listed::Tool)
+                && head.is_some_and(|head| head.state == DefinitionState::Rejected)
+        };
+        let rejected = seen.iter().filter(is_rejected).map(|one| one.name.clone()).collect();
+        Ok(Looked { held, rejected })
     }
 
     async fn heads(&self, of: Of<'_>) -> Result<HashMap<String, DefinitionHead>, RunError> {
@@ -202,13 +228,13 @@ impl Runs {
             let rows = self.shared.gateway.registry().snapshot();
             others.retain(|(server, _)| rows.get(server).is_some());
         }
-        others.extend(beside.tools().filter(|(other, _)| other != name).cloned());
+        others.extend(self.first_tools(of, beside).await?);
         if let Some(built_in) = self.shared.gateway.built_in_inventory() {
             let tools = built_in.tools.iter().map(|tool| tool.key.to_string());
             others.extend(tools.map(|tool| (Alias::built_in().to_string(), tool)));
         }
         let names = heads.values().map(|head| (head.kind.clone(), head.name.clone())).collect();
-        let known = Known { texts, unwanted, names, others };
+        let known = Known { texts, unwanted, names, others, beside: beside.later.clone() };
         let (all, id) = (seen.clone(), name.to_owned());
         let before = heads.len();
         let judged = tokio::task::spawn_blocking(move || {
@@ -240,7 +266,7 @@ impl Runs {
         let own = heads.iter().filter(is_own);
         let done = Told::new(own.map(|head| (&*head.name, !head.state.is_seen())));
         if new.iter().any(|one| one.kind == "tool") {
-            self.named(of);
+            self.named(of.server).await?;
         }
         // Otherwise somebody else was faster, and what was noted has not come to be.
         let noted = match done == intended {
@@ -289,7 +315,7 @@ impl Shared {
                 let of = Of::catalog(&run.workspace, run.id, &server);
                 let looked = async {
                     let beside = runs.beside_catalog(&run.workspace, Vec::new()).await?;
-                    runs.look_at_one(of, (&listed, None), &beside).await
+                    Ok::<_, RunError>(runs.look_at_one(of, (&listed, None), &beside).await?.held)
                 };
                 let names = match looked.await {
                     Ok(names) => names,

@@ -86,7 +86,7 @@ impl Names {
                 let (other, known) = &self.names[*index];
                 let resemblance = resemblance(name, known);
                 // Whoever is in disguise is taken for the other, and not the other way round.
-                let is_meant = resemblance == Resemblance::Confusable
+                let is_meant = matches!(resemblance, Resemblance::Confusable | Resemblance::Cut)
                     && is_in_disguise(known)
                     && !is_in_disguise(name);
                 if other != server && !is_meant {
@@ -131,14 +131,21 @@ fn resemblance(one: &str, other: &str) -> Resemblance {
         let letters = name.chars().filter(|c| !is_separator(*c)).flat_map(char::to_lowercase);
         letters.collect::<String>()
     };
-    let (one_plain, other_plain) = (plain(one), plain(other));
-    let is_cut = |name: &str| name.chars().nth(NAME_MAX).is_some();
+    // What clients cut a name to is compared with what is that long already.
+    let length = |name: &str| name.nfkc().take(NAME_MAX + 1).count();
+    let (one_length, other_length) = (length(one), length(other));
+    let is_cut =
+        one_length.min(other_length) >= NAME_MAX && one_length.max(other_length) > NAME_MAX;
+    let beginning = |name: &str| plain(&name.chars().take(NAME_MAX).collect::<String>());
     if one == other {
         Resemblance::Same
-    } else if one_plain == other_plain {
+    } else if plain(one) == plain(other) {
         Resemblance::Spelling
-    } else if is_cut(one) || is_cut(other) {
+    } else if is_cut {
         Resemblance::Cut
+    } else if beginning(one) == beginning(other) {
+        // Separators alone come between a short name and where the other one is cut.
+        Resemblance::Spelling
     } else {
         Resemblance::Confusable
     }
@@ -228,6 +235,9 @@ mod tests {
             ("read_forrn", Some(Confusable)),
             ("request_grаnt", Some(Confusable)),
             (&format!("{}_write", "x".repeat(NAME_MAX)), Some(Cut)),
+            (&format!("list_files{}x", "_".repeat(55)), Some(Spelling)),
+            (&format!("lіst_files{}x", "_".repeat(55)), Some(Confusable)),
+            (&"x".repeat(NAME_MAX), Some(Cut)),
             ("github_create_issue", Some(Prefixed)),
             ("github__create_issue", Some(Prefixed)),
             ("GitHub.createIssue", Some(Prefixed)),
@@ -263,6 +273,19 @@ mod tests {
         assert_eq!(names.look_alike("files", "send"), None);
         let found = names.look_alike("evil", "ѕend").unwrap();
         assert_eq!((found.server.as_str(), found.resemblance), ("mail", Resemblance::Confusable));
+        // Nor by its length: clients cut it to another name.
+        let long = format!("x{}", "y".repeat(NAME_MAX));
+        for (own, rival) in [
+            ("list_files", format!("lіst_files{}x", "_".repeat(55))),
+            ("list_files", format!("list_files{}x", "_".repeat(55))),
+            (&*long, format!("х{}z", "y".repeat(NAME_MAX))),
+        ] {
+            let found = Names::new([("evil", &*rival)]).look_alike("files", own);
+            let is_held = found.is_some_and(|found| found.resemblance > Resemblance::Spelling);
+            assert!(!is_held, "{own} for {rival}");
+        }
+        let found = Names::new([("files", &*long)]).look_alike("evil", &format!("{long}z"));
+        assert_eq!(found.unwrap().resemblance, Resemblance::Cut);
         let plain = [("evil", "lіst_files"), ("files", "1ist_files")];
         let found = Names::new(plain).look_alike("other", "list_files").unwrap();
         assert_eq!((found.server.as_str(), found.name.as_str()), ("files", "1ist_files"));

@@ -9,8 +9,13 @@ use crate::{
     EnvBindings, EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients,
     OpenError, Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags,
     ServiceTokens, SessionRows, Shares, StatementError, SuspendedRows, TrafficRows, TrustedFiles,
-    Webhooks, WorkspaceRulesRows, Workspaces, connect, database::Database,
-    objects::definitions::live_decided, open,
+    Webhooks, WorkspaceRulesRows, Workspaces, connect,
+    database::Database,
+    objects::definitions::{
+        numbers,
+        statements::{CATALOG_NAMED, LIVE_DECIDED},
+    },
+    open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -168,7 +173,16 @@ impl Store {
     /// # Errors
     /// When the statement fails.
     pub async fn live_decided(&self, place: &str) -> Result<BTreeMap<String, i64>, StatementError> {
-        live_decided(&self.database, place).await
+        numbers((&self.database, LIVE_DECIDED), place).await
+    }
+
+    /// A number that is another one whenever other tools of a workspace's catalog have names.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn catalog_named(&self, workspace: &WorkspaceId) -> Result<i64, StatementError> {
+        let number = numbers((&self.database, CATALOG_NAMED), workspace.as_str()).await?;
+        Ok(number.into_values().sum())
     }
 
     /// The MCP clients that are registered.

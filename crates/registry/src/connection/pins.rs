@@ -218,11 +218,15 @@ impl Connection {
         let held = self.look(shared, &before.listed, Some(&before.facts)).await?;
         let has_news = self.pins.has_news.swap(false, Ordering::AcqRel);
         let is_other = has_news || held != before.held;
+        // Whoever follows rows would look at all of them for it.
+        if !is_other {
+            return Ok(());
+        }
         let said = PinnedSaid {
             listed: before.listed.clone(),
             facts: before.facts.clone(),
             held,
-            decided: before.decided + u64::from(is_other),
+            decided: before.decided + 1,
         };
         let seen = self.seen_of(Arc::new(said));
         self.update(shared, |found| self.listed(found, seen));

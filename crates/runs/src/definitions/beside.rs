@@ -4,158 +4,118 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use narthex_control::ControlError;
 use narthex_model::{Alias, ServerId, WorkspaceId};
-use narthex_registry::Snapshot;
 use narthex_screen::{Names, harmless};
 use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf};
-use sha2::{Digest, Sha256};
-use tokio::sync::watch;
+use narthex_upstream::Listed;
 
 use super::{
-    NAME_TOLD, Of, Told,
-    judge::{self, Seen},
+    NAME_TOLD, NAMES_TOLD, Of, Told,
+    judge::{self, Doubted, Seen},
+    named::NamesDigest,
 };
 use crate::{RunError, Runs};
 
+/// How much of a digest is told: enough to mean one.
+const DIGEST_TOLD: usize = 12;
+
 /// A tool of another server, with that one's name.
-type Tool = (String, String);
+pub(super) type Tool = (String, String);
 
 /// What the definitions of a server are held against.
 #[derive(Debug)]
 pub(super) struct Beside {
-    /// Only when they are new.
-    first: Vec<Tool>,
-    /// Also when they were taken on trust before.
-    later: Vec<Tool>,
-    names: Arc<Names>,
-}
-
-/// What is known of names.
-#[derive(Debug, Default)]
-pub(super) struct Named {
-    /// Another number whenever the catalog of the workspace of the live configuration may have
-    /// tools of other names.
-    catalog: watch::Sender<u64>,
-    /// The last names of all live servers: most runs begin beside the same.
-    live: Mutex<Option<(NamesDigest, Arc<Names>)>>,
-}
-
-/// What a live server is looked at beside.
-pub(super) type NamesDigest = [u8; 32];
-
-/// These, to be asked what is like them, and that: there may be thousands.
-async fn named(tools: Vec<Tool>) -> Result<(Vec<Tool>, Arc<Names>), RunError> {
-    if tools.is_empty() {
-        return Ok((tools, Arc::default()));
-    }
-    let naming = move || {
-        let names = Names::new(tools.iter().map(|(server, name)| (&**server, &**name)));
-        (tools, Arc::new(names))
-    };
-    let named = tokio::task::spawn_blocking(naming).await;
-    Ok(named.map_err(ControlError::Bug)?)
-}
-
-impl Beside {
-    /// All of them.
-    pub(super) fn tools(&self) -> impl Iterator<Item = &Tool> {
-        self.first.iter().chain(&self.later)
-    }
-}
-
-impl Named {
-    pub(super) fn number(&self) -> u64 {
-        *self.catalog.borrow()
-    }
-
-    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.catalog.subscribe()
-    }
-
-    /// The names of all live servers, if they are these.
-    fn live(&self, of: &NamesDigest) -> Option<Arc<Names>> {
-        let last = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        last.as_ref().filter(|(known, _)| known == of).map(|(_, names)| names.clone())
-    }
-
-    fn note_live(&self, of: NamesDigest, names: &Arc<Names>) {
-        let mut last = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = Some((of, names.clone()));
-    }
-}
-
-/// All that live servers list, also what is held back of it, but for one of them.
-pub(super) fn live_tools(rows: &Snapshot, but: Option<&Alias>) -> Vec<Tool> {
-    let others = rows.servers.iter().filter(|row| but.is_none() || row.alias.as_ref() != but);
-    let tools = others.flat_map(|row| {
-        let listed = row.pinned.as_ref().map_or(&row.inventory, |said| said.listed());
-        listed.tools.iter().map(|tool| (row.name.clone(), tool.key.to_string()))
-    });
-    tools.collect()
-}
-
-/// What stands for these names, and for those of the catalog by its number.
-pub(super) fn digest(tools: &[Tool], catalog: u64) -> NamesDigest {
-    let mut hash = Sha256::new();
-    hash.update(catalog.to_be_bytes());
-    let mut tools: Vec<_> = tools.iter().collect();
-    tools.sort();
-    for text in tools.into_iter().flat_map(|(server, name)| [server, name]) {
-        hash.update(text.len().to_be_bytes());
-        hash.update(text);
-    }
-    hash.finalize().into()
+    /// What servers of the catalog list whose run this is: only for what is new.
+    pub(super) first: Vec<(ServerId, Arc<Vec<Seen>>)>,
+    /// Also for what was taken on trust before.
+    pub(super) later: Vec<Arc<Names>>,
 }
 
 impl Runs {
-    /// What a server of the catalog is looked at beside, where its run has these tools, too.
+    /// What a server of the catalog is looked at beside, where its run has these servers, too.
     pub(super) async fn beside_catalog(
         &self,
         workspace: &WorkspaceId,
-        first: Vec<Tool>,
+        first: Vec<(ServerId, Arc<Vec<Seen>>)>,
     ) -> Result<Beside, RunError> {
-        if !self.is_home(workspace) {
-            return Ok(Beside { first, later: Vec::new(), names: Arc::default() });
+        let mut later = Vec::new();
+        if self.is_home(workspace) {
+            let rows = || self.shared.gateway.registry().snapshot();
+            later.push(self.shared.decided.known.live(rows).await?.names);
         }
-        let later = live_tools(&self.shared.gateway.registry().snapshot(), None);
-        let (of, known) = (digest(&later, 0), &self.shared.decided.known);
-        if let Some(names) = known.live(&of) {
-            return Ok(Beside { first, later, names });
-        }
-        let (later, names) = named(later).await?;
-        known.note_live(of, &names);
-        Ok(Beside { first, later, names })
+        Ok(Beside { first, later })
     }
 
-    /// What a live server is looked at beside, of which others list these tools.
+    /// What a live server is looked at beside, and what stands for that.
     pub(super) async fn beside_live(
         &self,
         alias: &Alias,
-        mut later: Vec<Tool>,
-    ) -> Result<Beside, RunError> {
-        // One of the same name is most likely the same server.
-        if let Ok(own) = ServerId::new(alias.as_str()) {
-            let of = DefinitionsOf::Catalog(self.control().home(), &own);
-            let catalog = self.store()?.definitions(of).other_tools().await;
-            later.extend(catalog.map_err(ControlError::Store)?);
-        }
-        if let Some(built_in) = self.shared.gateway.built_in_inventory() {
-            let tools = built_in.tools.iter().map(|tool| tool.key.to_string());
-            later.extend(tools.map(|tool| (Alias::built_in().to_string(), tool)));
-        }
-        let (later, names) = named(later).await?;
-        Ok(Beside { first: Vec::new(), later, names })
+    ) -> Result<(Beside, NamesDigest), RunError> {
+        let known = &self.shared.decided.known;
+        let number = match known.number() {
+            Some(number) => number,
+            None => self.follow_catalog().await?,
+        };
+        let catalog = known.catalog(number, self.catalog_tools()).await?;
+        let live = known.live(|| self.shared.gateway.registry().snapshot()).await?;
+        let digest = live.standing.beside(alias.as_str(), number);
+        Ok((Beside { first: Vec::new(), later: vec![live.names, catalog] }, digest))
     }
 
-    /// Has live servers looked at beside what the catalog has of this server now.
-    pub(super) fn named(&self, of: Of<'_>) {
-        if matches!(of.server, DefinitionsOf::Catalog(workspace, _) if self.is_home(workspace)) {
-            self.shared.decided.known.catalog.send_modify(|number| *number += 1);
+    /// All tools of the catalog of the workspace of the live configuration, and what is built in.
+    async fn catalog_tools(&self) -> Result<Vec<Tool>, RunError> {
+        let Ok(built_in) = ServerId::new(Alias::built_in().as_str()) else {
+            return Ok(Vec::new());
+        };
+        let of = DefinitionsOf::Catalog(self.control().home(), &built_in);
+        let mut all = self.store()?.definitions(of).other_tools().await;
+        if let (Ok(all), Some(inventory)) = (&mut all, self.shared.gateway.built_in_inventory()) {
+            let tools = inventory.tools.iter().map(|tool| tool.key.to_string());
+            all.extend(tools.map(|tool| (built_in.to_string(), tool)));
         }
+        Ok(all.map_err(ControlError::Store)?)
+    }
+
+    /// Has live servers looked at beside what the catalog has by now, and gives its number.
+    pub(super) async fn follow_catalog(&self) -> Result<i64, RunError> {
+        let number = self.store()?.catalog_named(self.control().home()).await;
+        let number = number.map_err(ControlError::Store)?;
+        self.shared.decided.known.note_number(number);
+        Ok(number)
+    }
+
+    /// The same, once something has changed of this server.
+    pub(super) async fn named(&self, of: DefinitionsOf<'_>) -> Result<(), RunError> {
+        match of {
+            DefinitionsOf::Catalog(workspace, _) if self.is_home(workspace) => {
+                self.follow_catalog().await.map(drop)
+            }
+            DefinitionsOf::Catalog(..) | DefinitionsOf::Live(..) => Ok(()),
+        }
+    }
+
+    /// The tools that servers of a run have, but for one of them and for what was rejected.
+    pub(super) async fn first_tools(
+        &self,
+        of: Of<'_>,
+        beside: &Beside,
+    ) -> Result<Vec<Tool>, RunError> {
+        let mut tools = Vec::new();
+        for (server, all) in beside.first.iter().filter(|(server, _)| server.as_str() != of.name())
+        {
+            let heads = self.heads(Of { server: of.beside(server), ..of }).await?;
+            let has_name = |one: &&Seen| {
+                let state = heads.get(&one.digest).map(|head| head.state);
+                one.list == Some(Listed::Tool) && state != Some(DefinitionState::Rejected)
+            };
+            let own = all.iter().filter(has_name);
+            tools.extend(own.map(|one| (server.to_string(), one.name.clone())));
+        }
+        Ok(tools)
     }
 
     /// Holds back what was taken on trust and can be taken for a tool that is known by now, and
@@ -173,7 +133,7 @@ impl Runs {
         if trusted.is_empty() || beside.later.is_empty() {
             return Ok(heads);
         }
-        let (server, all, names) = (of.name().to_owned(), seen.clone(), beside.names.clone());
+        let (server, all, names) = (of.name().to_owned(), seen.clone(), beside.later.clone());
         let judging =
             move || judge::doubted(&server, &all, |one| trusted.contains(&one.digest), &names);
         let doubted = tokio::task::spawn_blocking(judging).await.map_err(ControlError::Bug)?;
@@ -182,13 +142,8 @@ impl Runs {
         }
         let told = Told::new(doubted.iter().map(|one| (&*one.name, true)));
         let noted = self.note_looked_at(of, &told).await?;
-        for one in &doubted {
-            tracing::warn!(
-                server.name = of.name(),
-                definition.name = harmless(&one.name, NAME_TOLD),
-                "a tool that was taken on trust is held back: its name can be taken for one of \
-                 another server that is known by now"
-            );
+        for one in doubted.iter().take(NAMES_TOLD) {
+            tell(of, one);
         }
         let whys: Vec<_> = doubted.into_iter().map(|one| (one.digest, one.why)).collect();
         let stored = self.store()?.definitions(of.server).doubt(&whys).await;
@@ -198,4 +153,22 @@ impl Runs {
         }
         self.heads(of).await
     }
+}
+
+/// Tells whoever reads the log whose name it is, and what a human can do.
+fn tell(of: Of<'_>, one: &Doubted) {
+    let (server, digest) = (of.name(), &one.digest[..DIGEST_TOLD.min(one.digest.len())]);
+    let source = match of.server {
+        DefinitionsOf::Catalog(..) => "--catalog",
+        DefinitionsOf::Live(..) => "--live",
+    };
+    tracing::warn!(
+        server.name = server,
+        definition.name = harmless(&one.name, NAME_TOLD),
+        like.server = harmless(&one.like_server, NAME_TOLD),
+        like.name = harmless(&one.like_name, NAME_TOLD),
+        "a tool that was taken on trust is held back: its name can be taken for one of another \
+         server that is known by now; if it is meant to be there, \
+         `narthex servers accept {server} {source} --digest {digest}`"
+    );
 }

@@ -1,11 +1,14 @@
 //! Definitions that a server lists, held against those that it had before. Pure.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use narthex_model::json::Node;
 use narthex_screen::{
-    Change, DEFINITION_MAX, Definition, Difference, Names, Resemblance, Unwanted, compare,
-    harmless, screen, screen_raw,
+    Change, DEFINITION_MAX, Definition, Difference, LookAlike, Names, Resemblance, Unwanted,
+    compare, harmless, screen, screen_raw,
 };
 use narthex_store::{KnownDefinition, NewDefinition};
 use narthex_upstream::{Inventory, InventoryEntry, Listed};
@@ -83,6 +86,8 @@ pub(super) struct Known {
     pub(super) names: HashSet<(String, String)>,
     /// The tools of other servers, each with its server.
     pub(super) others: Vec<(String, String)>,
+    /// Those of more, which are held against many.
+    pub(super) beside: Vec<Arc<Names>>,
 }
 
 impl Seen {
@@ -171,7 +176,8 @@ pub(super) fn judge(
     let changes = changes(all, known);
     let unwanted = unwanted(all, known);
     let names = known.others.iter().map(|(server, name)| (server.as_str(), name.as_str()));
-    let names = Names::new(names);
+    let mut all_names = vec![Arc::new(Names::new(names))];
+    all_names.extend(known.beside.iter().cloned());
     let judged = |seen: &Seen| {
         let change = changes.get(&(seen.kind, seen.name.as_str()));
         // Resources come and go, and many are described alike: one in the place of another is a new
@@ -186,7 +192,7 @@ pub(super) fn judge(
             Some(definition) => as_json(&screen(definition)),
             None => seen.findings.clone(),
         };
-        let like = look_alike(server, seen, &names);
+        let like = look_alike(server, seen, &all_names).map(|like| like.told());
         let reason = match change {
             Some(Change::Changed { .. }) => Some(DefinitionReason::Changed),
             Some(Change::Renamed { .. }) => Some(DefinitionReason::Renamed),
@@ -233,6 +239,9 @@ pub(super) struct Doubted {
     pub(super) digest: String,
     pub(super) name: String,
     pub(super) why: String,
+    /// What its name is like, and whose that is.
+    pub(super) like_server: String,
+    pub(super) like_name: String,
 }
 
 /// Those of a list that are trusted and can be taken for a tool of these others, which were not
@@ -241,7 +250,7 @@ pub(super) fn doubted(
     server: &str,
     all: &[Seen],
     is_trusted: impl Fn(&Seen) -> bool,
-    others: &Names,
+    others: &[Arc<Names>],
 ) -> Vec<Doubted> {
     let trusted = all.iter().filter(|seen| seen.list == Some(Listed::Tool) && is_trusted(seen));
     let doubted = trusted.filter_map(|seen| {
@@ -249,11 +258,12 @@ pub(super) fn doubted(
         let why = json!({
             "reason": DefinitionReason::LookAlike.as_str(),
             "renamed_from": null,
-            "like": like,
+            "like": like.told(),
             "findings": seen.definition.as_ref().map(|one| as_json(&screen(one))),
         });
         let (digest, name) = (seen.digest.clone(), seen.name.clone());
-        Some(Doubted { digest, name, why: why.to_string() })
+        let (like_server, like_name) = (like.it.server, like.it.name);
+        Some(Doubted { digest, name, why: why.to_string(), like_server, like_name })
     });
     doubted.collect()
 }
@@ -298,15 +308,32 @@ fn unwanted(all: &[Seen], known: &Known) -> BTreeMap<&'static str, Unwanted> {
 
 /// A tool of another server that this one can be taken for. Equal names are none: calls are routed
 /// by server; nor are names that other conventions would write so.
-fn look_alike(server: &str, seen: &Seen, names: &Names) -> Option<Value> {
-    let like = names.look_alike(server, &seen.name).filter(|_| seen.list == Some(Listed::Tool))?;
-    let how = match like.resemblance {
+fn look_alike(server: &str, seen: &Seen, names: &[Arc<Names>]) -> Option<Like> {
+    if seen.list != Some(Listed::Tool) {
+        return None;
+    }
+    let all = names.iter().filter_map(|names| names.look_alike(server, &seen.name));
+    let it = all.max_by_key(|like| like.resemblance)?;
+    let how = match it.resemblance {
         Resemblance::Same | Resemblance::Spelling => return None,
         Resemblance::Cut => "cut",
         Resemblance::Prefixed => "prefixed",
         Resemblance::Confusable => "confusable",
     };
-    Some(json!({ "server": like.server, "name": like.name, "how": how }))
+    Some(Like { it, how })
+}
+
+/// A tool of another server that one can be taken for.
+#[derive(Debug)]
+struct Like {
+    it: LookAlike,
+    how: &'static str,
+}
+
+impl Like {
+    fn told(&self) -> Value {
+        json!({ "server": self.it.server, "name": self.it.name, "how": self.how })
+    }
 }
 
 fn as_json(findings: &[narthex_screen::Finding]) -> Vec<Value> {

@@ -4,18 +4,19 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use narthex_control::{CatalogError, ControlError, POLL};
 use narthex_model::{Alias, CatalogKind, ServerId, WorkspaceId};
-use narthex_registry::{DefinitionPins, Held, HeldNames, LookError, Looking, Said};
+use narthex_registry::{DefinitionPins, Held, HeldNames, LookError, Looking, Said, ServerRow};
 use narthex_store::DefinitionsOf;
 use tokio::task::JoinSet;
 
 use super::{
-    Of,
-    beside::{Named, NamesDigest, digest, live_tools},
+    Looked, Of,
+    named::{Named, NamesDigest},
+    waves,
 };
 use crate::{RunError, Runs, Shared};
 
@@ -71,6 +72,14 @@ pub(crate) struct Decided {
     numbers: LookedAt<i64>,
     names: LookedAt<NamesDigest>,
     pub(super) known: Named,
+}
+
+/// A live server of which something is to be looked at beside these names.
+#[derive(Debug, Clone, PartialEq)]
+struct Behind {
+    place: String,
+    alias: Alias,
+    named: NamesDigest,
 }
 
 /// With what everything of each live server, by place and alias, was looked at.
@@ -147,11 +156,10 @@ impl Runs {
         let decided = self.decided_at(&place).await?;
         let (workspace, run) = (self.control().home(), self.shared.options.local);
         let of = Of { workspace, run, server, shows_flagged: said.shows_flagged };
-        let catalog = self.shared.decided.known.number();
-        let tools = live_tools(&self.shared.gateway.registry().snapshot(), Some(alias));
-        let named = digest(&tools, catalog);
-        let beside = self.beside_live(alias, tools).await?;
+        let (beside, named) = self.beside_live(alias).await?;
         let looked = self.look_at_one(of, (&said.listed, said.told.clone()), &beside).await?;
+        let Looked { held: looked, rejected } = looked;
+        self.shared.decided.known.rejects(alias.as_str(), &said.listed, rejected);
         let mut held = Held::default();
         for (list, name) in &looked {
             match list {
@@ -200,7 +208,7 @@ impl Runs {
 
     /// Lets what somebody has decided on hold for callers of a live server.
     pub(super) async fn decided_on(&self, server: &KeptServer) -> Result<(), RunError> {
-        let KeptServer::Live(place, alias) = server else { return Ok(()) };
+        let KeptServer::Live(place, alias) = server else { return self.named(server.of()).await };
         // Before it is looked at: what is decided elsewhere meanwhile is looked at again.
         let decided = self.decided_at(place).await?;
         let number = decided.get(alias.as_str()).copied().unwrap_or_default();
@@ -235,6 +243,10 @@ impl Runs {
         let snapshot = registry.snapshot();
         let pinned = snapshot.servers.iter().filter(|row| row.pinned.is_some());
         let pinned: Vec<_> = pinned.collect();
+        if !pinned.is_empty() {
+            // Other daemons list what is in the catalog, too.
+            self.follow_catalog().await?;
+        }
         let places: BTreeSet<_> = pinned.iter().map(|row| place(row.file.as_deref())).collect();
         let mut looking = JoinSet::new();
         for place_of in places {
@@ -274,49 +286,44 @@ impl Runs {
     /// Has what was taken on trust of live servers looked at again whenever other servers have
     /// names that it was not held against, for as long as it is polled.
     async fn follow_names(&self) {
-        let mut changes = self.shared.gateway.registry().changes();
-        let mut catalog = self.shared.decided.known.subscribe();
-        loop {
-            changes.borrow_and_update();
-            catalog.borrow_and_update();
-            self.follow_names_once().await;
-            let is_over = tokio::select! {
-                changed = changes.changed() => changed.is_err(),
-                changed = catalog.changed() => changed.is_err(),
-            };
-            if is_over {
-                return;
-            }
-        }
+        let registry = self.shared.gateway.registry();
+        let news = (registry.changes(), self.shared.decided.known.news());
+        let is_same =
+            |one: &Behind, other: &Behind| (&one.place, &one.alias) == (&other.place, &other.alias);
+        let look = |behind: Behind| {
+            let runs = self.clone();
+            async move { runs.look_beside(&behind).await }
+        };
+        waves::follow(news, || self.behind(), is_same, look).await;
     }
 
-    async fn follow_names_once(&self) {
-        let registry = self.shared.gateway.registry();
-        // Before the rows: what comes meanwhile is looked at again.
-        let catalog = self.shared.decided.known.number();
-        let rows = registry.snapshot();
-        let mut looking = JoinSet::new();
-        for row in rows.servers.iter().filter(|row| row.pinned.is_some() && !row.is_overridden) {
-            let Some(alias) = row.alias.clone() else { continue };
-            let named = digest(&live_tools(&rows, Some(&alias)), catalog);
-            let place = place(row.file.as_deref());
-            if self.shared.decided.names.holds(&place, alias.as_str(), &named) {
-                continue;
-            }
-            let runs = self.clone();
-            // Side by side: one that takes its time holds up no other.
-            looking.spawn(async move {
-                // What fails is tried again there.
-                let looked = runs.shared.gateway.registry().look_again(&alias).await;
-                looked.map(|()| runs.shared.decided.names.note(&place, alias.as_str(), named))
-            });
+    /// The servers of which something was not held against names that others have by now.
+    fn behind(&self) -> Vec<Behind> {
+        // Until it was read nothing was looked at beside it.
+        let Some(catalog) = self.shared.decided.known.number() else { return Vec::new() };
+        let rows = self.shared.gateway.registry().snapshot();
+        let is_meant = |row: &&Arc<ServerRow>| row.pinned.is_some() && !row.is_overridden;
+        if !rows.servers.iter().any(|row| is_meant(&row)) {
+            return Vec::new();
         }
-        while let Some(looked) = looking.join_next().await {
-            match looked {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!("names are not looked at yet: {error}"),
-                Err(error) => tracing::error!(%error, "names of servers were not looked at"),
-            }
+        let standing = self.shared.decided.known.standing(&rows);
+        let behind = rows.servers.iter().filter(is_meant).filter_map(|row| {
+            let (place, alias) = (place(row.file.as_deref()), row.alias.clone()?);
+            let named = standing.beside(alias.as_str(), catalog);
+            let names = &self.shared.decided.names;
+            let is_known = names.holds(&place, alias.as_str(), &named);
+            (!is_known).then_some(Behind { place, alias, named })
+        });
+        behind.collect()
+    }
+
+    /// Looks at everything of a server beside the names that others have by now.
+    async fn look_beside(&self, behind: &Behind) {
+        let Behind { place, alias, named } = behind;
+        match self.shared.gateway.registry().look_again(alias).await {
+            Ok(()) => self.shared.decided.names.note(place, alias.as_str(), *named),
+            // It is tried again there.
+            Err(error) => tracing::debug!("names are not looked at yet: {error}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What servers of the catalog, and those of live configurations whose entries ask for it, were
 //! seen to say of their tools, prompts, templates and resources, and of themselves.
 
-mod statements;
+pub(crate) mod statements;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,12 +10,12 @@ use std::{
 
 use narthex_model::{Alias, RunId, ServerId, WorkspaceId};
 
-use self::statements::{CATALOG, LIVE, LIVE_DECIDED, Statements};
+use self::statements::{CATALOG, LIVE, Statements};
 use super::{ms, now_ms, optional_time, time};
 use crate::{
     StatementError,
     database::{Database, Step},
-    statement::{Row, Value},
+    statement::{Row, Statement, Value},
 };
 
 /// After how long it is written down again that a definition is still there.
@@ -327,12 +327,11 @@ fn head(row: &Row) -> Result<DefinitionHead, StatementError> {
     })
 }
 
-/// A number of each live server of a place that is another one whenever somebody has decided on its
-/// definitions, whatever their clock says, or one of them waits for that.
-pub(crate) async fn live_decided(
-    database: &Database,
-    place: &str,
+/// A number of each server, or of all, as `statement` makes it of what is of this owner.
+pub(crate) async fn numbers(
+    (database, statement): (&Database, Statement),
+    owner: &str,
 ) -> Result<BTreeMap<String, i64>, StatementError> {
-    let rows = database.read(LIVE_DECIDED, &[Value::Text(place)]).await?;
-    rows.iter().map(|row| Ok((row.text("server")?, row.integer("decided")?))).collect()
+    let rows = database.read(statement, &[Value::Text(owner)]).await?;
+    rows.iter().map(|row| Ok((row.text("server")?, row.integer("number")?))).collect()
 }

@@ -108,7 +108,11 @@ async fn d10_definitions_are_decided_together_and_go_with_their_server() {
         let texts = definitions.texts().await.unwrap();
         let texts: Vec<_> = texts.iter().map(|one| one.text.as_str()).collect();
         assert_eq!(texts, ["text b", "text a"], "what was decided on last comes first");
+        let named = async || store.catalog_named(&here).await.unwrap();
+        let all_named = named().await;
+        assert_ne!(all_named, 0);
         assert!(definitions.decide(false, &["a", "c"], "ada").await.unwrap());
+        assert_ne!(named().await, all_named, "what was rejected has no name");
         assert_eq!(
             all(&here).await,
             told(&[("a", "rejected"), ("b", "accepted"), ("c", "rejected")])

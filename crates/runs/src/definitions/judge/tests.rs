@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 
-use super::*;
+use super::{super::named, *};
 
 fn tool(name: &str, description: &str) -> Value {
     json!({ "name": name, "description": description, "inputSchema": { "type": "object" } })
@@ -235,19 +235,25 @@ fn s23_of_resources_what_was_held_back_has_no_other_uri() {
     assert_eq!(reason(&unwanted, "a:2"), (json!("renamed"), json!("a:1")));
 }
 
-/// A server of a file: whether it is pinned, and the tools that it lists.
-type Listing = (&'static str, bool, Vec<&'static str>);
+/// A server of a file: whether it is pinned, the tools that it lists, and what of these a human
+/// has rejected.
+type Listing = (&'static str, bool, Vec<&'static str>, HashSet<String>);
 
 /// What is held back when servers list in this order: each is looked at with the names that are
 /// known by then, and the others again with its own.
 fn held_back(order: &[&Listing]) -> BTreeSet<(&'static str, &'static str)> {
     let mut held = BTreeSet::new();
     let mut there: Vec<&Listing> = Vec::new();
-    for listing @ (server, is_pinned, tools) in order.iter().copied() {
+    for listing @ (server, is_pinned, tools, rejected) in order.iter().copied() {
         there.push(listing);
         let others = |server: &str| {
             let others = there.iter().filter(|(other, ..)| *other != server);
-            let all = others.flat_map(|(other, _, tools)| tools.iter().map(|tool| (*other, *tool)));
+            let all = others.flat_map(|(other, _, tools, rejected)| {
+                let list =
+                    inventory(&tools.iter().map(|name| tool(name, READS)).collect::<Vec<_>>());
+                let named = named::tools(&list, rejected).map(str::to_owned);
+                named.map(|tool| ((*other).to_owned(), tool)).collect::<Vec<_>>()
+            });
             all.collect::<Vec<_>>()
         };
         let seen = |tools: &[&str]| {
@@ -255,17 +261,22 @@ fn held_back(order: &[&Listing]) -> BTreeSet<(&'static str, &'static str)> {
             Seen::all(&inventory(&tools), None)
         };
         if *is_pinned {
-            let known = known(&[], &others(server));
-            let judged = judge(server, &seen(tools), |_| false, &known, false);
+            let known = Known { others: others(server), ..Known::default() };
+            let is_known = |one: &Seen| rejected.contains(&one.name);
+            let judged = judge(server, &seen(tools), is_known, &known, false);
             let own = judged.iter().filter(|one| one.is_quarantined).map(|one| &*one.name);
             held.extend(
                 own.filter_map(|name| Some((*server, *tools.iter().find(|tool| **tool == name)?))),
             );
         }
-        for (server, _, tools) in there.iter().filter(|(_, is_pinned, _)| *is_pinned) {
-            let trusted = |one: &Seen| !held.iter().any(|it| *it == (*server, &*one.name));
-            let names = Names::new(others(server));
-            let doubted = doubted(server, &seen(tools), trusted, &names);
+        for (server, _, tools, rejected) in there.iter().filter(|(_, is_pinned, ..)| *is_pinned) {
+            let trusted = |one: &Seen| {
+                let is_held = held.iter().any(|it| *it == (*server, &*one.name));
+                !is_held && !rejected.contains(&one.name)
+            };
+            let others = others(server);
+            let names = Names::new(others.iter().map(|(other, name)| (&**other, &**name)));
+            let doubted = doubted(server, &seen(tools), trusted, &[Arc::new(names)]);
             let own = doubted.iter().filter_map(|one| tools.iter().find(|it| **it == one.name));
             let own: Vec<_> = own.map(|tool| (*server, *tool)).collect();
             held.extend(own);
@@ -303,11 +314,16 @@ fn s24_the_order_of_listing_is_no_matter() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) % sides
     };
-    let mut held_at_all = 0;
+    let (mut held_at_all, mut rejections) = (0, 0);
     for _ in 0..60 {
         let servers = ["docs", "mail", "files", "rival"].map(|server| {
-            let own = tools.into_iter().filter(|_| dice(3) == 0).collect();
-            (server, dice(3) > 0, own)
+            let own: Vec<_> = tools.into_iter().filter(|_| dice(3) == 0).collect();
+            let is_pinned = dice(3) > 0;
+            // Nobody decides on what is not pinned.
+            let rejected = own.iter().filter(|_| is_pinned && dice(4) == 0);
+            let rejected = rejected.map(|name| (*name).to_owned()).collect::<HashSet<_>>();
+            rejections += rejected.len();
+            (server, is_pinned, own, rejected)
         });
         let servers: Vec<&Listing> = servers.iter().collect();
         let first = held_back(&servers);
@@ -317,4 +333,20 @@ fn s24_the_order_of_listing_is_no_matter() {
         }
     }
     assert!(held_at_all > 60, "too little is like anything: {held_at_all}");
+    assert!(rejections > 60, "too little is rejected: {rejections}");
+}
+
+/// S24: what a human has rejected holds nobody back; names are looked for in all that there are.
+#[test]
+fn s24_a_rejected_name_holds_nobody_back() {
+    let rival = ("rival", false, vec!["greet", "wave"], HashSet::from(["greet".to_owned()]));
+    let docs = ("docs", true, vec!["rival_greet", "rival_wave"], HashSet::new());
+    let held = BTreeSet::from([("docs", "rival_wave")]);
+    assert_eq!(held_back(&[&docs, &rival]), held);
+    assert_eq!(held_back(&[&rival, &docs]), held);
+    let listed = inventory(&[tool("rival_wave", READS)]);
+    let beside = [("mail", "send"), ("rival", "wave")].map(|one| Arc::new(Names::new([one])));
+    let known = Known { beside: beside.to_vec(), ..Known::default() };
+    let judged = judge("docs", &Seen::all(&listed, None), |_| false, &known, false);
+    assert!(judged[0].is_quarantined, "{}", judged[0].why);
 }

@@ -129,11 +129,18 @@ pub(super) const CATALOG: Statements =
     statements!("definitions", "workspace", " WHERE workspace = $1 AND server = $2");
 pub(super) const LIVE: Statements =
     statements!("live_definitions", "place", " WHERE place = $1 AND server = $2");
-pub(super) const LIVE_DECIDED: Statement = Statement {
+/// Another number whenever somebody has decided on a definition, or one waits for that.
+pub(crate) const LIVE_DECIDED: Statement = Statement {
     name: "live_definitions.decided",
     sql: "SELECT server, CAST(SUM(decided_at * 2 + CASE state WHEN 'accepted' THEN 1 \
-          WHEN 'quarantined' THEN 3 ELSE 0 END) AS BIGINT) AS decided \
+          WHEN 'quarantined' THEN 3 ELSE 0 END) AS BIGINT) AS number \
           FROM live_definitions WHERE place = $1 GROUP BY server",
+};
+/// Another number whenever other tools have names.
+pub(crate) const CATALOG_NAMED: Statement = Statement {
+    name: "definitions.named",
+    sql: "SELECT '' AS server, CAST(COALESCE(SUM(first_seen), 0) AS BIGINT) AS number \
+          FROM definitions WHERE workspace = $1 AND kind = 'tool' AND state <> 'rejected'",
 };
 
 /// What is done with a table of definitions.

@@ -1,0 +1,285 @@
+//! Names of the tools that live servers list, for all that are held against them: each list is read
+//! once, and one number stands for the names of all, from which that of one server can be taken.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use narthex_control::ControlError;
+use narthex_registry::{ServerRow, Snapshot};
+use narthex_screen::Names;
+use narthex_upstream::Inventory;
+use sha2::{Digest, Sha256};
+use tokio::sync::{Mutex as AsyncMutex, watch};
+
+use crate::RunError;
+
+/// What stands for names, in whatever order they come: a sum of digests, one of each list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sum([u64; 4]);
+
+/// What a live server is looked at beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NamesDigest {
+    /// The names of all other live servers.
+    others: Sum,
+    /// Those of the catalog: the number that the store has of them.
+    catalog: i64,
+}
+
+/// What is known of names.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    /// Changes whenever there may be other names though no row has changed.
+    news: watch::Sender<()>,
+    lists: Mutex<Lists>,
+    /// How often somebody asked for the names of all live servers.
+    asked: AtomicU64,
+    live: AsyncMutex<LiveNames>,
+    catalog: AsyncMutex<Option<(i64, Arc<Names>)>>,
+    /// The last number of the catalog of the workspace of the live configuration, once it was read.
+    number: Mutex<Option<i64>>,
+}
+
+/// What each list that somebody still has comes to, by its address.
+#[derive(Debug, Default)]
+struct Lists {
+    all: HashMap<usize, OfList>,
+    /// How many were read.
+    read: u64,
+}
+
+#[derive(Debug)]
+struct OfList {
+    list: Weak<Inventory>,
+    server: String,
+    rejected: Arc<HashSet<String>>,
+    sum: Sum,
+}
+
+/// What the lists of all live servers come to at one moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Standing {
+    total: Sum,
+    of: HashMap<String, Sum>,
+}
+
+/// The names of all live servers at one moment: most are held against the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LiveNames {
+    /// Whoever asked before that many had may have these.
+    covers: u64,
+    pub(super) standing: Arc<Standing>,
+    pub(super) names: Arc<Names>,
+    /// How many were made.
+    made: u64,
+}
+
+impl Sum {
+    /// Of the tools of one list. One that has none is like one that is not there.
+    fn of<'a>(server: &str, tools: impl Iterator<Item = &'a str>) -> Self {
+        let mut tools: Vec<_> = tools.collect();
+        if tools.is_empty() {
+            return Self::default();
+        }
+        tools.sort_unstable();
+        tools.dedup();
+        let mut hash = Sha256::new();
+        for text in std::iter::once(server).chain(tools) {
+            hash.update(text.len().to_be_bytes());
+            hash.update(text);
+        }
+        let digest: [u8; 32] = hash.finalize().into();
+        let mut lanes = [0; 4];
+        for (lane, bytes) in lanes.iter_mut().zip(digest.chunks_exact(8)) {
+            *lane = bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte));
+        }
+        Self(lanes)
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at].wrapping_add(other.0[at])))
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at].wrapping_sub(other.0[at])))
+    }
+}
+
+impl Standing {
+    /// What a server is looked at beside, with this number of the catalog.
+    pub(super) fn beside(&self, server: &str, catalog: i64) -> NamesDigest {
+        let own = self.of.get(server).copied().unwrap_or_default();
+        NamesDigest { others: self.total.minus(own), catalog }
+    }
+}
+
+impl Lists {
+    /// What a list comes to; it is read where that is not known.
+    fn sum(&mut self, server: &str, list: &Arc<Inventory>) -> Sum {
+        if let Some(known) = self.known(server, list) {
+            return known.sum;
+        }
+        self.note(server, list, Arc::default())
+    }
+
+    /// No other list has the address of one that is gone, as long as this points to it.
+    fn known(&self, server: &str, list: &Arc<Inventory>) -> Option<&OfList> {
+        self.all.get(&Arc::as_ptr(list).addr()).filter(|known| known.server == server)
+    }
+
+    fn note(&mut self, server: &str, list: &Arc<Inventory>, rejected: Arc<HashSet<String>>) -> Sum {
+        self.read += 1;
+        let sum = Sum::of(server, tools(list, &rejected));
+        let weak = Arc::downgrade(list);
+        let of_list = OfList { list: weak, server: server.to_owned(), rejected, sum };
+        self.all.insert(Arc::as_ptr(list).addr(), of_list);
+        sum
+    }
+
+    fn rejected(&self, server: &str, list: &Arc<Inventory>) -> Arc<HashSet<String>> {
+        self.known(server, list).map(|known| known.rejected.clone()).unwrap_or_default()
+    }
+}
+
+impl Named {
+    /// Changes whenever there may be other names though no row has changed.
+    pub(super) fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
+    }
+
+    /// The last number of the catalog; `None` if it was never read.
+    pub(super) fn number(&self) -> Option<i64> {
+        *self.number.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the number of the catalog that was read.
+    pub(super) fn note_number(&self, number: i64) {
+        let before = self.number.lock().unwrap_or_else(PoisonError::into_inner).replace(number);
+        if before != Some(number) {
+            self.news.send_modify(|()| ());
+        }
+    }
+
+    /// Notes what of the tools of a list a human has rejected: that has no name. Who has looked at
+    /// names is told if that is something else than before.
+    pub(super) fn rejects(&self, server: &str, list: &Arc<Inventory>, rejected: HashSet<String>) {
+        let is_other = {
+            let mut lists = self.lists();
+            let is_other = *lists.rejected(server, list) != rejected;
+            if is_other {
+                lists.note(server, list, Arc::new(rejected));
+            }
+            is_other
+        };
+        if is_other {
+            self.news.send_modify(|()| ());
+        }
+    }
+
+    /// What all live servers list at this moment.
+    pub(super) fn standing(&self, rows: &Snapshot) -> Standing {
+        let mut lists = self.lists();
+        let mut standing = Standing::default();
+        for row in shown(rows) {
+            let sum = lists.sum(&row.name, listed(row));
+            if sum != Sum::default() {
+                standing.total = standing.total.plus(sum);
+                standing.of.insert(row.name.clone(), sum);
+            }
+        }
+        // What is gone is forgotten, some at a time.
+        if lists.all.len() > rows.servers.len() * 2 {
+            lists.all.retain(|_, list| list.list.strong_count() > 0);
+        }
+        standing
+    }
+
+    /// The names of all live servers, at a moment after this was asked. Whoever asks while others
+    /// are made shares the next ones.
+    pub(super) async fn live(
+        &self,
+        rows: impl Fn() -> Arc<Snapshot>,
+    ) -> Result<LiveNames, RunError> {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        let mut last = self.live.lock().await;
+        if last.covers > asked {
+            return Ok(last.clone());
+        }
+        let covers = self.asked.load(Ordering::Relaxed);
+        let rows = rows();
+        let standing = Arc::new(self.standing(&rows));
+        if standing.total == last.standing.total {
+            *last = LiveNames { covers, standing, ..last.clone() };
+            return Ok(last.clone());
+        }
+        let lists: Vec<_> = {
+            let known = self.lists();
+            let of = |row: &Arc<ServerRow>| {
+                let rejected = known.rejected(&row.name, listed(row));
+                (row.name.clone(), listed(row).clone(), rejected)
+            };
+            shown(&rows).map(of).collect()
+        };
+        drop(rows);
+        let naming = move || {
+            let all = lists.iter().flat_map(|(server, list, rejected)| {
+                tools(list, rejected).map(|tool| (server.as_str(), tool))
+            });
+            Arc::new(Names::new(all))
+        };
+        let names = tokio::task::spawn_blocking(naming).await.map_err(ControlError::Bug)?;
+        *last = LiveNames { covers, standing, names, made: last.made + 1 };
+        Ok(last.clone())
+    }
+
+    /// The names of the catalog of this number, which are read where they are not known.
+    pub(super) async fn catalog(
+        &self,
+        number: i64,
+        read: impl Future<Output = Result<Vec<(String, String)>, RunError>>,
+    ) -> Result<Arc<Names>, RunError> {
+        let mut last = self.catalog.lock().await;
+        if let Some((known, names)) = last.as_ref()
+            && *known == number
+        {
+            return Ok(names.clone());
+        }
+        let tools = read.await?;
+        let naming =
+            move || Arc::new(Names::new(tools.iter().map(|(server, name)| (&**server, &**name))));
+        let names = tokio::task::spawn_blocking(naming).await.map_err(ControlError::Bug)?;
+        *last = Some((number, names.clone()));
+        Ok(names)
+    }
+
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The rows whose entries count.
+fn shown(rows: &Snapshot) -> impl Iterator<Item = &Arc<ServerRow>> {
+    rows.servers.iter().filter(|row| !row.is_overridden)
+}
+
+/// All that a server lists, also what is held back of it.
+fn listed(row: &ServerRow) -> &Arc<Inventory> {
+    row.pinned.as_ref().map_or(&row.inventory, |said| said.listed())
+}
+
+/// The tools of a list that have a name: what waits for a human has one, what was rejected has
+/// none.
+pub(super) fn tools<'a>(
+    list: &'a Inventory,
+    rejected: &'a HashSet<String>,
+) -> impl Iterator<Item = &'a str> {
+    list.tools.iter().map(|tool| &*tool.key).filter(|tool| !rejected.contains(*tool))
+}
+
+#[cfg(test)]
+mod tests;

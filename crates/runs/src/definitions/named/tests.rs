@@ -1,0 +1,164 @@
+//! How often lists are read, and names made, for many servers.
+
+use bytes::Bytes;
+use narthex_model::{Alias, CallError, CallErrorKind};
+use narthex_upstream::{InventoryEntry, Listed};
+
+use super::*;
+
+const SERVERS: usize = 200;
+
+fn row(server: &str, list: &Arc<Inventory>) -> Arc<ServerRow> {
+    let error = CallError::new(CallErrorKind::TransportError, "not there".to_owned());
+    let row = ServerRow::failed(Alias::new(server).unwrap(), error);
+    Arc::new(row.seen_as(list.clone(), true))
+}
+
+fn list(tools: &[&str]) -> Arc<Inventory> {
+    let entry = |name: &&str| {
+        let raw = Bytes::from(format!(r#"{{"name":"{name}"}}"#));
+        (Listed::Tool, InventoryEntry::new(name, raw))
+    };
+    Arc::new(Inventory::new(tools.iter().map(entry)))
+}
+
+fn snapshot(rows: &[Arc<ServerRow>]) -> Arc<Snapshot> {
+    Arc::new(Snapshot::joined(1, rows.to_vec(), &[]))
+}
+
+fn many() -> Vec<Arc<ServerRow>> {
+    let of = |at: usize| row(&format!("s{at}"), &list(&[&format!("read_{at}"), "greet"]));
+    (0..SERVERS).map(of).collect()
+}
+
+fn rejected(names: &[&str]) -> HashSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// S24: each list is read once for all servers, and again only when it is another one; all that are
+/// looked at have the same names, which are made once.
+#[tokio::test]
+async fn s24_lists_are_read_once_for_all_servers() {
+    let named = Named::default();
+    let mut rows = many();
+    let before = named.standing(&snapshot(&rows));
+    for at in 0..SERVERS {
+        let now = named.standing(&snapshot(&rows));
+        let server = format!("s{at}");
+        assert_eq!(now.beside(&server, 0), before.beside(&server, 0));
+    }
+    assert_eq!(named.lists().read, SERVERS as u64);
+    let shown = snapshot(&rows);
+    for _ in 0..SERVERS {
+        let live = named.live(|| shown.clone()).await.unwrap();
+        assert_eq!(live.made, 1);
+        assert!(live.names.look_alike("other", "s7_read_7").is_some());
+    }
+
+    rows[3] = row("s3", &list(&["write"]));
+    let shown = snapshot(&rows);
+    let after = named.standing(&shown);
+    assert_eq!(named.lists().read, SERVERS as u64 + 1);
+    // What it lists is nothing new for itself.
+    assert_eq!(after.beside("s3", 0), before.beside("s3", 0));
+    assert_ne!(after.beside("s4", 0), before.beside("s4", 0));
+    assert_ne!(after.beside("s3", 1), after.beside("s3", 0));
+    for _ in 0..SERVERS {
+        let live = named.live(|| shown.clone()).await.unwrap();
+        assert_eq!(live.made, 2);
+        assert!(live.names.look_alike("other", "s3_write").is_some());
+    }
+    assert_eq!(named.lists().read, SERVERS as u64 + 1);
+}
+
+/// S24: servers that start at the same time, while rows change all the time, share the names that
+/// are made; nobody has older ones than there were when it asked.
+#[tokio::test]
+async fn s24_who_starts_together_shares_the_names() {
+    let named = Arc::new(Named::default());
+    let moments = Arc::new(AtomicU64::new(0));
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..SERVERS {
+        let (named, moments) = (named.clone(), moments.clone());
+        asking.spawn(async move {
+            let before = moments.load(Ordering::Relaxed);
+            let rows = || {
+                let moment = moments.fetch_add(1, Ordering::Relaxed);
+                snapshot(&[row("docs", &list(&[&format!("at_{moment}")]))])
+            };
+            let live = named.live(rows).await.unwrap();
+            assert!(live.made > before, "{} of before {before}", live.made);
+        });
+    }
+    while let Some(asked) = asking.join_next().await {
+        asked.unwrap();
+    }
+    assert_eq!(moments.load(Ordering::Relaxed), 2);
+}
+
+/// S24: names are one whatever order they come in, and names of two servers are not those of
+/// another two.
+#[test]
+fn s24_the_order_of_names_is_no_matter() {
+    let named = Named::default();
+    let [docs, mail] = [row("docs", &list(&["a", "b"])), row("mail", &list(&["c"]))];
+    let one = named.standing(&snapshot(&[docs.clone(), mail.clone()]));
+    assert_eq!(named.standing(&snapshot(&[mail.clone(), docs])).total, one.total);
+    let turned = row("docs", &list(&["b", "a", "b"]));
+    assert_eq!(named.standing(&snapshot(&[turned, mail])).total, one.total);
+    let others = [row("docs", &list(&["a", "c"])), row("mail", &list(&["b"]))];
+    assert_ne!(named.standing(&snapshot(&others)).total, one.total);
+    let nothing = named.standing(&snapshot(&[row("docs", &list(&[]))]));
+    assert_eq!(nothing.total, Sum::default());
+}
+
+/// S24: what a human has rejected has no name; that it has none is news for the others, once.
+#[tokio::test]
+async fn s24_what_was_rejected_has_no_name() {
+    let named = Named::default();
+    let own = list(&["docs_greet", "wave"]);
+    let rows = snapshot(&[row("rival", &own), row("docs", &list(&["greet"]))]);
+    let mut news = named.news();
+    news.borrow_and_update();
+    let before = named.standing(&rows);
+    let live = named.live(|| rows.clone()).await.unwrap();
+    assert!(live.names.look_alike("other", "rival_wave").is_some());
+    named.rejects("rival", &own, rejected(&[]));
+    assert!(!news.has_changed().unwrap(), "nothing was rejected");
+    named.rejects("rival", &own, rejected(&["wave"]));
+    assert!(news.has_changed().unwrap());
+    news.borrow_and_update();
+    named.rejects("rival", &own, rejected(&["wave"]));
+    assert!(!news.has_changed().unwrap(), "that was known");
+    let after = named.standing(&rows);
+    assert_ne!(after.beside("docs", 0), before.beside("docs", 0));
+    assert_eq!(after.beside("rival", 0), before.beside("rival", 0));
+    let live = named.live(|| rows.clone()).await.unwrap();
+    assert_eq!(live.names.look_alike("other", "rival_wave"), None);
+    assert!(live.names.look_alike("other", "rival_docs_greet").is_some());
+    // Minds may be changed.
+    named.rejects("rival", &own, rejected(&[]));
+    assert_eq!(named.standing(&rows).beside("docs", 0), before.beside("docs", 0));
+    assert!(news.has_changed().unwrap());
+}
+
+/// S24: the names of the catalog are read once for each number of it.
+#[tokio::test]
+async fn s24_the_catalog_is_read_once_for_each_number() {
+    let named = Named::default();
+    let reads = AtomicU64::new(0);
+    let mut news = named.news();
+    for (number, count) in [(1, 1), (1, 1), (2, 2)] {
+        let read = async {
+            reads.fetch_add(1, Ordering::Relaxed);
+            Ok(vec![("mail".to_owned(), "send".to_owned())])
+        };
+        let names = named.catalog(number, read).await.unwrap();
+        assert!(names.look_alike("docs", "mail_send").is_some());
+        assert_eq!(reads.load(Ordering::Relaxed), count);
+        let is_other = named.number() != Some(number);
+        news.borrow_and_update();
+        named.note_number(number);
+        assert_eq!(news.has_changed().unwrap(), is_other);
+    }
+}

@@ -1,0 +1,232 @@
+//! Looks at everything that is behind, some at a time, as often as there is news, and not too
+//! often.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    task::{Id, JoinError, JoinSet},
+    time::{Instant, sleep_until},
+};
+
+/// From one wave to the next at least: what comes meanwhile is looked at together.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How many looks are under way at most.
+const AT_ONCE: usize = 8;
+
+/// Looks under way, and those that are to come.
+#[derive(Debug)]
+struct Waves<T> {
+    looks: JoinSet<()>,
+    /// What those under way look at.
+    busy: HashMap<Id, T>,
+    waiting: VecDeque<T>,
+    /// Something may be behind that is not looked at as it is now.
+    is_due: bool,
+}
+
+/// Looks at all that is `behind`, at first and whenever one of both has changed, as long as both
+/// are there. One that takes its time holds up others only if seven more do. What is behind is to
+/// be another one where what it is to be looked at with has changed: nothing is looked at twice at
+/// a time, and `is_same` says whether two are the same thing with or without that.
+pub(super) async fn follow<A, B, T, F>(
+    (mut one, mut other): (watch::Receiver<A>, watch::Receiver<B>),
+    mut behind: impl FnMut() -> Vec<T>,
+    is_same: impl Fn(&T, &T) -> bool,
+    look: impl Fn(T) -> F,
+) where
+    T: Clone + PartialEq,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (looks, busy, waiting) = (JoinSet::new(), HashMap::new(), VecDeque::new());
+    let mut waves = Waves { looks, busy, waiting, is_due: true };
+    let mut next = Instant::now();
+    loop {
+        waves.fill(&look);
+        let changed = tokio::select! {
+            Some(ended) = waves.looks.join_next_with_id() => {
+                waves.ended(ended);
+                continue;
+            }
+            () = sleep_until(next), if waves.is_due => {
+                next = Instant::now() + PAUSE;
+                // Before it is asked: what changes meanwhile is another wave.
+                one.borrow_and_update();
+                other.borrow_and_update();
+                waves.begin(behind(), &is_same);
+                continue;
+            }
+            changed = one.changed(), if !waves.is_due => changed,
+            changed = other.changed(), if !waves.is_due => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+        waves.is_due = true;
+    }
+}
+
+impl<T: Clone + PartialEq> Waves<T> {
+    /// Begins as many looks as there is room for.
+    fn fill<F: Future<Output = ()> + Send + 'static>(&mut self, look: impl Fn(T) -> F) {
+        while self.looks.len() < AT_ONCE {
+            let Some(one) = self.waiting.pop_front() else { return };
+            let id = self.looks.spawn(look(one.clone())).id();
+            self.busy.insert(id, one);
+        }
+    }
+
+    /// Has all of these looked at, but for what is being looked at just so.
+    fn begin(&mut self, behind: Vec<T>, is_same: impl Fn(&T, &T) -> bool) {
+        self.is_due = false;
+        self.waiting.clear();
+        for one in behind {
+            match self.busy.values().find(|busy| is_same(busy, &one)) {
+                // It is looked at again after that, with whatever there is then.
+                Some(busy) => self.is_due |= *busy != one,
+                None => self.waiting.push_back(one),
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(error) => {
+                tracing::error!(%error, "names of a server were not looked at");
+                error.id()
+            }
+        };
+        self.busy.remove(&id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    type Look = (usize, u64);
+
+    /// The server that is looked at only when it may go on.
+    const SLOW: usize = 0;
+
+    /// Servers, of which each was looked at with a number.
+    struct World {
+        numbers: Mutex<Vec<u64>>,
+        news: watch::Sender<u64>,
+        rows: watch::Sender<()>,
+        passes: Mutex<u64>,
+        under_way: Mutex<Vec<Look>>,
+        most: Mutex<usize>,
+        goes_on: Semaphore,
+    }
+
+    impl World {
+        fn new(count: usize) -> Arc<Self> {
+            let numbers = Mutex::new(vec![0; count]);
+            let (news, goes_on) = (watch::Sender::new(1), Semaphore::new(0));
+            let (passes, under_way, most) = Default::default();
+            let rows = watch::Sender::new(());
+            Arc::new(Self { numbers, news, rows, passes, under_way, most, goes_on })
+        }
+
+        async fn follow(self: Arc<Self>) {
+            let (news, rows) = (self.news.subscribe(), self.rows.subscribe());
+            let behind = || {
+                *self.passes.lock().unwrap() += 1;
+                let now = *self.news.borrow();
+                let numbers = self.numbers.lock().unwrap();
+                let behind = numbers.iter().enumerate().filter(|(_, number)| **number != now);
+                behind.map(|(server, _)| (server, now)).collect()
+            };
+            let look = |(server, number): Look| {
+                let world = self.clone();
+                async move {
+                    let count = {
+                        let mut under_way = world.under_way.lock().unwrap();
+                        assert!(under_way.iter().all(|(other, _)| *other != server));
+                        under_way.push((server, number));
+                        under_way.len()
+                    };
+                    let most = *world.most.lock().unwrap();
+                    *world.most.lock().unwrap() = most.max(count);
+                    if server == SLOW {
+                        world.goes_on.acquire().await.unwrap().forget();
+                    }
+                    tokio::task::yield_now().await;
+                    world.numbers.lock().unwrap()[server] = number;
+                    world.under_way.lock().unwrap().retain(|(other, _)| *other != server);
+                    // What it finds is a change of a row, too.
+                    world.rows.send_modify(|()| ());
+                }
+            };
+            follow((rows, news), behind, |one, other| one.0 == other.0, look).await;
+        }
+
+        fn behind(&self) -> usize {
+            let now = *self.news.borrow();
+            self.numbers.lock().unwrap().iter().filter(|number| **number != now).count()
+        }
+
+        /// Lets time pass until nothing is under way.
+        async fn rests(&self) {
+            for _ in 0..100 {
+                tokio::time::advance(Duration::from_millis(100)).await;
+                for _ in 0..1000 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    /// S24: few looks are under way at once, changes that they make themselves begin a wave of
+    /// nothing for all of them together, and many changes are one wave.
+    #[tokio::test(start_paused = true)]
+    async fn s24_waves_are_bounded() {
+        let world = World::new(500);
+        let following = tokio::spawn(world.clone().follow());
+        world.goes_on.add_permits(100_000);
+        world.rests().await;
+        assert_eq!((world.behind(), *world.most.lock().unwrap()), (0, AT_ONCE));
+        let passes = *world.passes.lock().unwrap();
+        assert!(passes <= 3, "{passes} for one wave of 500 looks");
+        for _ in 0..50 {
+            world.news.send_modify(|number| *number += 1);
+            tokio::task::yield_now().await;
+        }
+        world.rests().await;
+        assert_eq!(world.behind(), 0);
+        let more = *world.passes.lock().unwrap() - passes;
+        assert!(more <= 5, "{more} for 50 changes at once");
+        following.abort();
+    }
+
+    /// S24: a look that takes its time holds up no other, also none with names that come later, and
+    /// is made again with these when it has ended.
+    #[tokio::test(start_paused = true)]
+    async fn s24_a_slow_look_holds_up_no_other() {
+        let world = World::new(3);
+        let following = tokio::spawn(world.clone().follow());
+        world.rests().await;
+        assert_eq!(world.behind(), 1);
+        world.news.send_modify(|number| *number += 1);
+        world.rests().await;
+        assert_eq!(world.behind(), 1, "what came later was not looked at");
+        let passes = *world.passes.lock().unwrap();
+        world.goes_on.add_permits(1);
+        world.rests().await;
+        assert_eq!(*world.under_way.lock().unwrap(), [(SLOW, 2)]);
+        world.goes_on.add_permits(1);
+        world.rests().await;
+        assert_eq!(world.behind(), 0);
+        assert!(*world.passes.lock().unwrap() <= passes + 3, "it goes on for ever");
+        following.abort();
+    }
+}
