@@ -7,6 +7,7 @@
 pub mod postgres;
 pub mod sqlite;
 pub mod statement;
+pub mod times;
 
 use std::time::Duration;
 

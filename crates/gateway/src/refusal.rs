@@ -23,8 +23,8 @@ pub(crate) enum Refusal {
     Forbidden(CallError, Arc<str>),
     /// The same, where a tool of the built-in server says so itself: no check has refused it.
     Own(CallError),
-    /// The same, of a tool that says what its results look like: clients hold all that is structured
-    /// in a result against that, also in one that is an error.
+    /// The same, of a tool that says what its results look like: clients hold all that is
+    /// structured in a result against that, also in one that is an error.
     Shaped(Box<Refusal>),
     /// The server found that headers and body of what we sent disagree, and did nothing.
     Mismatch,
@@ -176,7 +176,7 @@ impl Refusal {
             | Self::Own(error)
                 if name == method::TOOLS_CALL =>
             {
-                let result = rpc::tool_error_result(&error, era == Era::Modern, is_shaped);
+                let result = rpc::tool_error_result(&error, era, is_shaped);
                 Answering::ready(rpc::result_response(id, &Bytes::from(result)), 200)
             }
             Self::Call(error)

@@ -30,41 +30,13 @@ pub(crate) mod traffic;
 pub(crate) mod trusted_files;
 pub(crate) mod workspaces;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use narthex_model::WorkspaceId;
 
-use crate::{StatementError, statement::Row};
-
-/// Now, as it is stored: milliseconds since 1970.
-fn now_ms() -> i64 {
-    ms(SystemTime::now())
-}
-
-/// A time as it is stored.
-fn time(row: &Row, column: &'static str) -> Result<SystemTime, StatementError> {
-    let since = u64::try_from(row.integer(column)?).map_err(|_negative| row.damaged())?;
-    Ok(UNIX_EPOCH + Duration::from_millis(since))
-}
-
-/// The same, where there may be none.
-fn maybe_time(row: &Row, column: &'static str) -> Result<Option<SystemTime>, StatementError> {
-    row.has(column)?.then(|| time(row, column)).transpose()
-}
-
-/// A time that comes in, as it is stored.
-fn ms(time: SystemTime) -> i64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// A time that may not have come.
-fn optional_time(row: &Row, column: &'static str) -> Result<Option<SystemTime>, StatementError> {
-    match row.integer(column)? {
-        0 => Ok(None),
-        _ => time(row, column).map(Some),
-    }
-}
+use crate::{
+    StatementError,
+    database::times::{maybe_time, ms, now_ms, optional_time, time},
+    statement::Row,
+};
 
 /// An id of some kind.
 fn id<T>(

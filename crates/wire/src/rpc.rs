@@ -4,7 +4,7 @@ use bytes::Bytes;
 use narthex_model::{CallError, ErrorKind};
 use serde_json::{Value, json};
 
-use crate::{Payload, PayloadBuilder, Raw, Revision, json::encode_string, meta_key};
+use crate::{Era, Payload, PayloadBuilder, Raw, Revision, json::encode_string, meta_key};
 
 /// Error codes of JSON-RPC, of MCP and of the gateway.
 ///
@@ -193,7 +193,7 @@ pub fn tool_result(text: &str, structured: &Value, is_modern: bool) -> Vec<u8> {
 /// against that: then the same stands as a text of JSON, and in `_meta` under
 /// [`meta_key::ERROR`](crate::meta_key::ERROR).
 #[must_use]
-pub fn tool_error_result(error: &CallError, is_modern: bool, is_shaped: bool) -> Vec<u8> {
+pub fn tool_error_result(error: &CallError, era: Era, is_shaped: bool) -> Vec<u8> {
     let text = |text: &str| json!({ "type": "text", "text": text });
     let mut result = json!({ "content": [text(&error.message)], "isError": true });
     let told = json!({ "error": error });
@@ -203,7 +203,7 @@ pub fn tool_error_result(error: &CallError, is_modern: bool, is_shaped: bool) ->
     } else {
         result["structuredContent"] = told;
     }
-    if is_modern {
+    if era == Era::Modern {
         result["resultType"] = "complete".into();
     }
     result.to_string().into_bytes()
@@ -252,22 +252,22 @@ mod tests {
     #[test]
     fn d16_failed_calls_are_results() {
         let mut error = CallError::new(CallErrorKind::Timeout, "no answer in 5 s");
-        let parsed = |error: &CallError, is_modern| -> Value {
-            serde_json::from_slice(&tool_error_result(error, is_modern, false)).unwrap()
+        let parsed = |error: &CallError, era| -> Value {
+            serde_json::from_slice(&tool_error_result(error, era, false)).unwrap()
         };
         let expected = json!({
             "content": [{"type": "text", "text": "no answer in 5 s"}],
             "isError": true,
             "structuredContent": {"error": {"kind": "timeout", "message": "no answer in 5 s"}},
         });
-        assert_eq!(parsed(&error, false), expected);
+        assert_eq!(parsed(&error, Era::Legacy), expected);
         error.details = Some(json!({"after_ms": 5000}));
-        let modern = parsed(&error, true);
+        let modern = parsed(&error, Era::Modern);
         assert_eq!(modern["resultType"], "complete");
         assert_eq!(modern["structuredContent"]["error"]["details"]["after_ms"], 5000);
         // Clients hold what is structured against the tool's own schema.
         let shaped: Value =
-            serde_json::from_slice(&tool_error_result(&error, false, true)).unwrap();
+            serde_json::from_slice(&tool_error_result(&error, Era::Legacy, true)).unwrap();
         assert_eq!(shaped["structuredContent"], Value::Null);
         assert_eq!(shaped["_meta"][meta_key::ERROR], json!(error));
         let told: Value =

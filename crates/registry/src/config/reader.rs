@@ -34,6 +34,18 @@ pub(super) struct Reader<'a> {
     filled_in: Vec<Secret>,
 }
 
+/// Keys that say what callers must not do. One that is misspelt is a fault: passed over, it would
+/// leave a server open.
+const RESTRICTIONS: [&str; 7] = [
+    "tool_scopes",
+    "resource_scopes",
+    "prompt_scopes",
+    "pinDefinitions",
+    "pin_definitions",
+    "onFlagged",
+    "on_flagged",
+];
+
 impl<'a> Reader<'a> {
     pub(super) fn new(context: &'a LoadContext<'a>, dialect: Dialect) -> Self {
         Self {

@@ -303,13 +303,9 @@ async fn x_m56_a_decision_is_a_message() {
     let (api, _) = daemon(&place).await;
     let run = Run::of(&api, "lead").await;
     let ask = async |id: &str| {
-        let asked = run
-            .called(
-                "request_grant",
-                json!({ "request_id": id, "grant_type": "tool_scope", "scope": "once",
-                        "details": { "scope": format!("demo.{id}") }, "justification": "to write" }),
-            )
-            .await;
+        let wanted = json!({ "request_id": id, "grant_type": "tool_scope", "scope": "once",
+            "details": { "scope": format!("demo.{id}") }, "justification": "to write" });
+        let asked = run.called("request_grant", wanted).await;
         text(&asked, "grant_request_id")
     };
     let decide = async |id: &str, how: &str, body: Value| {
