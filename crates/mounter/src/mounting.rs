@@ -110,10 +110,8 @@ impl Mounting {
             Servers { daemon, namespace, process: process.clone(), mounted: HashMap::new() };
         servers.be(&root);
         let folder = resolved(&folder).await?;
-        let mut watcher = watcher
-            .map(|program| Watcher::start(program))
-            .transpose()
-            .map_err(MountingError::Watcher)?;
+        let mut watcher =
+            watcher.map(Watcher::start).transpose().map_err(MountingError::Watcher)?;
         let options = MountOptions { write_bytes: limits.write_bytes, ..MountOptions::default() };
         let (path, runtime) = (folder.clone(), Handle::current());
         let mounting = move || Mounted::new(process, &path, &options, runtime);
