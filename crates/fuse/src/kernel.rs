@@ -3,32 +3,29 @@
 //! a run's token may be.
 
 use std::{
-    ffi::{CString, OsStr, OsString},
+    ffi::{CString, OsStr},
     io::{self, IoSliceMut, Read},
     mem::MaybeUninit,
     os::{
         fd::{AsFd, AsRawFd, OwnedFd},
-        unix::{
-            ffi::{OsStrExt, OsStringExt},
-            net::UnixStream,
-        },
+        unix::{ffi::OsStrExt, net::UnixStream},
     },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
 use rustix::{
-    fs::{Mode, OFlags, open, stat},
+    fs::{Mode, OFlags, fstat, open},
     io::Errno,
     mount::{MountFlags, UnmountFlags, mount, unmount},
     net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
     process::{getgid, getuid},
 };
 
+use crate::mountinfo::{Mount, NAME, mount_id, mounts, ours};
+
 /// What the kernel asks through.
 const DEVICE: &str = "/dev/fuse";
-/// What our mounts are called.
-const NAME: &str = "narthex";
 /// Programs that mount for whoever is not root.
 const HELPERS: [&str; 2] = ["fusermount3", "fusermount"];
 /// What such a program gets: only our own user gets in, and modes of files count.
@@ -40,29 +37,34 @@ const ANSWERS_BY: (&str, &str) = ("_FUSE_COMMFD", "0");
 /// The most that is kept of what such a program complains of.
 const COMPLAINT_MAX: u64 = 4096;
 
-/// Mounts a folder; gives what the kernel asks through.
+/// Mounts at a folder; gives what the kernel asks through, and the device, by which [`free`] finds
+/// the mount again.
 ///
 /// # Errors
 /// `PermissionDenied` or `NotFound` when the system has no FUSE for us; else as the system says.
-pub(crate) fn mount_at(path: &Path) -> io::Result<OwnedFd> {
-    match by_ourselves(path) {
-        Err(Errno::PERM | Errno::ACCESS) => with_helper(|program| by_helper(program, path)),
-        mounted => Ok(mounted?),
-    }
+pub(crate) fn mount_at(folder: &Folder) -> io::Result<(OwnedFd, String)> {
+    let asked_by = match by_ourselves(folder) {
+        Err(Errno::PERM | Errno::ACCESS) => {
+            let path = folder.path()?;
+            with_helper(|program| by_helper(program, &path))?
+        }
+        mounted => mounted?,
+    };
+    Ok((asked_by, folder.device_above()?))
 }
 
-fn by_ourselves(path: &Path) -> Result<OwnedFd, Errno> {
+fn by_ourselves(folder: &Folder) -> Result<OwnedFd, Errno> {
     let device = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let options = format!(
         "fd={},rootmode={:o},user_id={},group_id={},default_permissions",
         device.as_raw_fd(),
-        stat(path)?.st_mode,
+        fstat(&folder.descriptor)?.st_mode,
         getuid().as_raw(),
         getgid().as_raw(),
     );
     let options = CString::new(options).map_err(|_never| Errno::INVAL)?;
     let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NOATIME;
-    mount(NAME, path, "fuse", flags, options.as_c_str())?;
+    mount(NAME, folder.link(), "fuse", flags, options.as_c_str())?;
     Ok(device)
 }
 
@@ -133,90 +135,97 @@ fn ended(program: &str, mut child: Child) -> io::Result<()> {
     }))
 }
 
-/// Takes a mount out of sight, whoever uses it; nothing is done where there is none.
+/// Takes a file system of ours away wherever it is mounted now, whoever uses it, and nothing else.
+///
+/// It is found by its device: a folder above it may have been renamed, and another mount may be
+/// where it was. Nothing is done where it is gone.
 ///
 /// # Errors
-/// When the system does not let it go, and no `fusermount3` does.
-pub fn detach(path: &Path) -> io::Result<()> {
-    match unmount(path, UnmountFlags::DETACH) {
-        Ok(()) => Ok(()),
-        // It is gone: the kernel, or somebody else, was faster.
-        Err(Errno::INVAL | Errno::NOENT) => Ok(()),
-        Err(Errno::PERM | Errno::ACCESS) => {
-            let helped = with_helper(|program| {
-                let mut command = helper(program);
-                ended(program, command.args(["-u", "-z", "--"]).arg(path).spawn()?)
-            });
-            match helped {
-                Err(_not_there) if !is_mounted_at(path)? => Ok(()),
-                helped => helped,
+/// When something else is mounted over it, which stays, as it does itself; when the system does not
+/// let it go, and no `fusermount3` does.
+pub fn free(device: &str) -> io::Result<()> {
+    let mut freed = Ok(());
+    for mount in ours(mounts()?, device) {
+        match take_away(&mount) {
+            // It is gone: the kernel, or somebody else, was faster.
+            Err(_) if !ours(mounts()?, device).any(|one| one.id == mount.id) => {}
+            Err(error) => {
+                let text = format!("`{}` stays mounted: {error}", mount.point.display());
+                freed = Err(io::Error::new(error.kind(), text));
             }
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether a file system of ours is mounted at a folder, also where it lets us not in.
-///
-/// # Errors
-/// When the kernel does not say what is mounted, or there is no such folder.
-pub(crate) fn is_mounted_at(path: &Path) -> io::Result<bool> {
-    device_at(path).map(|device| device.is_some())
-}
-
-/// The device of what of ours is mounted at a folder, as mounts are told apart: `0:57`.
-pub(crate) fn device_at(path: &Path) -> io::Result<Option<String>> {
-    let whole = whole(path)?;
-    let mounts = fs_err::read("/proc/self/mountinfo")?;
-    // The last one is on top.
-    Ok(ours(&mounts).filter(|(_, point)| *point == whole).last().map(|(device, _)| device))
-}
-
-/// A path without links. Its last name is looked at only where we may.
-fn whole(path: &Path) -> io::Result<PathBuf> {
-    if let Ok(whole) = path.canonicalize() {
-        return Ok(whole);
-    }
-    let path = std::path::absolute(path)?;
-    Ok(match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => parent.canonicalize()?.join(name),
-        _ => path,
-    })
-}
-
-/// The devices of our mounts, and where they are. A line is `ID PARENT MAJOR:MINOR ROOT POINT
-/// OPTIONS … - TYPE SOURCE …`.
-fn ours(mountinfo: &[u8]) -> impl Iterator<Item = (String, PathBuf)> {
-    let lines = mountinfo.split(|byte| *byte == b'\n');
-    lines.filter_map(|line| {
-        let words: Vec<_> = line.split(|byte| *byte == b' ').collect();
-        let kind = words.iter().position(|word| *word == b"-")?;
-        let (kind, source) = (*words.get(kind + 1)?, *words.get(kind + 2)?);
-        let is_ours = kind.starts_with(b"fuse") && source == NAME.as_bytes();
-        let (device, point) = (*words.get(2)?, *words.get(4).filter(|_| is_ours)?);
-        Some((String::from_utf8_lossy(device).into_owned(), unescaped(point)))
-    })
-}
-
-/// Blanks and other such characters are `\` and three octal digits there.
-fn unescaped(word: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let Some((byte, after)) = rest.split_first() {
-        let code = after.get(..3).filter(|_| *byte == b'\\');
-        let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
-            Some(code) => {
-                bytes.push(code);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(*byte);
-                rest = after;
-            }
+            Ok(()) => {}
         }
     }
-    OsString::from_vec(bytes).into()
+    freed
+}
+
+/// Takes away what is seen at a point, if it is this very mount. The folder is held meanwhile: no
+/// link, and nobody who renames it, leads to another one.
+fn take_away(mount: &Mount) -> io::Result<()> {
+    let folder = Folder::itself(&mount.point)?;
+    if mount_id(&folder.descriptor)? != mount.id {
+        return Err(io::Error::other("something else is mounted over it"));
+    }
+    match unmount(folder.link(), UnmountFlags::DETACH) {
+        Err(Errno::PERM | Errno::ACCESS) => with_helper(|program| {
+            // It takes away what its caller has mounted alone, and follows no link either.
+            let mut command = helper(program);
+            ended(program, command.args(["-u", "-z", "--"]).arg(&mount.point).spawn()?)
+        }),
+        done => Ok(done?),
+    }
+}
+
+/// A folder that is held, whatever becomes of its path. Nothing is asked of its file system.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    descriptor: OwnedFd,
+}
+
+impl Folder {
+    /// The folder that a path leads to.
+    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        Self::open(path, OFlags::empty())
+    }
+
+    /// The folder that a path names, which is no link to one.
+    pub(crate) fn itself(path: &Path) -> io::Result<Self> {
+        Self::open(path, OFlags::NOFOLLOW)
+    }
+
+    fn open(path: &Path, flags: OFlags) -> io::Result<Self> {
+        let flags = flags | OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self { descriptor: open(path, flags, Mode::empty())? })
+    }
+
+    /// What means this folder to whoever takes a path, in this process.
+    pub(crate) fn link(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()))
+    }
+
+    /// Its whole path, without links, as it is now.
+    pub(crate) fn path(&self) -> io::Result<PathBuf> {
+        fs_err::read_link(self.link())
+    }
+
+    /// What of ours is mounted at it and seen there.
+    ///
+    /// # Errors
+    /// When the kernel does not say what is mounted.
+    pub(crate) fn ours(&self) -> io::Result<Option<Mount>> {
+        let (id, path) = (mount_id(&self.descriptor)?, self.path()?);
+        let is_it = |mount: &Mount| mount.is_ours && mount.id == id && mount.point == path;
+        Ok(mounts()?.into_iter().find(is_it))
+    }
+
+    /// The device of what was mounted at it after it was opened.
+    fn device_above(&self) -> io::Result<String> {
+        let (id, path) = (mount_id(&self.descriptor)?, self.path()?);
+        let is_it = |mount: &Mount| mount.is_ours && mount.parent == id && mount.point == path;
+        let mount = mounts()?.into_iter().find(is_it);
+        let text = "what was mounted is not there; was another mount, or a rename, in the way?";
+        mount.map(|mount| mount.device).ok_or_else(|| io::Error::other(text))
+    }
 }
 
 /// A path as it is typed in a shell.
@@ -232,18 +241,6 @@ pub(crate) fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn our_mounts_are_found_by_source_and_type() {
-        let info = b"22 1 0:20 / /proc rw - proc proc rw\n\
-            40 1 0:57 / /tmp/a\\040b rw,nosuid shared:1 - fuse.narthex narthex rw,user_id=0\n\
-            41 1 0:58 / /tmp/b rw,nosuid - fuse narthex rw,user_id=0\n\
-            42 1 0:59 / /tmp/c rw,nosuid - fuse.sshfs other rw,user_id=0\n";
-        let found: Vec<_> = ours(info).collect();
-        let wanted = [("0:57".to_owned(), "/tmp/a b".into()), ("0:58".to_owned(), "/tmp/b".into())];
-        assert_eq!(found, wanted);
-        assert_eq!(unescaped(br"/a\134\011b\9"), Path::new("/a\\\tb\\9"));
-    }
 
     #[test]
     fn a_path_that_is_shown_can_be_typed() {

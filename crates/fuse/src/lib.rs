@@ -13,9 +13,11 @@ mod handle;
 mod kept;
 mod kernel;
 mod lists;
+mod mountinfo;
 mod mounting;
 mod running;
 mod tree;
 
-pub use kernel::detach;
-pub use mounting::{MountError, MountOptions, Mounted, check_free, clean_up, threads};
+pub use kernel::free;
+pub use mountinfo::is_mounted;
+pub use mounting::{MountError, MountOptions, Mounted, check_free, clean_up, resolved, threads};

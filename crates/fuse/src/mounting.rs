@@ -17,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     filesystem::Files,
-    kernel::{self, detach, quoted},
+    kernel::{self, Folder, free, quoted},
     lists::Lists,
     running::Shared,
 };
@@ -101,6 +101,32 @@ pub enum MountError {
         #[source]
         cause: io::Error,
     },
+    /// A mount of another program is there, which answers nobody any more.
+    #[error(
+        "a dead mount of another program is at `{}`; free it with `umount {}`, without root with \
+         `fusermount3 -u {}`, or name another folder",
+        .path.display(),
+        quoted(.path),
+        quoted(.path)
+    )]
+    Foreign {
+        /// Where.
+        path: PathBuf,
+    },
+    /// What we have mounted cannot be taken away.
+    #[error(
+        "the files that were mounted at `{}` cannot be taken away, and are dead; once nothing else \
+         is mounted over them, free their folder with `umount -l`, without root with \
+         `fusermount3 -u -z`",
+        .path.display()
+    )]
+    Stays {
+        /// Where they were mounted; the cause says where they are.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
     /// Anything else.
     #[error("`{}` cannot be mounted", .path.display())]
     Mount {
@@ -118,13 +144,13 @@ pub struct Mounted {
     session: Option<BackgroundSession>,
     shared: Arc<Shared>,
     path: PathBuf,
-    /// What is mounted: another one may be there some day.
-    device: Option<String>,
+    /// What is mounted: another one may be there some day, and it may be elsewhere.
+    device: String,
 }
 
 impl Mounted {
-    /// Mounts what a process may open at a folder, which has to be empty. Only our own user gets
-    /// in, as the kernel sees to.
+    /// Mounts what a process may open at a folder, which has to be empty, and no link to one. Only
+    /// our own user gets in, as the kernel sees to.
     ///
     /// A dead mount there, of somebody who was killed, is taken away first.
     ///
@@ -137,8 +163,11 @@ impl Mounted {
         runtime: Runtime,
     ) -> Result<Self, MountError> {
         clean_up(path)?;
-        check_free(path)?;
-        check_folder(path)?;
+        let unfit = |cause| MountError::Folder { path: path.to_owned(), cause };
+        // What is looked at is what is mounted at, whatever becomes of the path meanwhile.
+        let folder = Folder::itself(path).map_err(unfit)?;
+        check_not_ours(&folder, path)?;
+        check_empty(&folder, path)?;
         if let Err(cause) = fs_err::metadata("/dev/fuse") {
             return Err(MountError::NoFuse { cause });
         }
@@ -160,16 +189,15 @@ impl Mounted {
             }
             _ => MountError::Mount { path: path.to_owned(), cause },
         };
-        let device = kernel::mount_at(path).map_err(failed)?;
+        let (asked_by, device) = kernel::mount_at(&folder).map_err(failed)?;
         let files = Files::new(shared.clone());
-        let session = Session::from_fd(files, device, SessionACL::Owner, config);
+        let session = Session::from_fd(files, asked_by, SessionACL::Owner, config);
         match session.and_then(Session::spawn) {
             Ok(session) => {
-                let device = kernel::device_at(path).map_err(failed)?;
                 Ok(Self { session: Some(session), shared, path: path.to_owned(), device })
             }
             Err(cause) => {
-                if let Err(error) = detach(path) {
+                if let Err(error) = free(&device) {
                     tracing::warn!(%error, "a folder stays mounted");
                 }
                 Err(failed(cause))
@@ -183,11 +211,17 @@ impl Mounted {
         self.session.as_ref().is_none_or(|session| session.guard.is_finished())
     }
 
-    /// Ends what is under way and takes the folder away. What programs have open of it is dead.
-    /// Blocks for a moment.
+    /// What is mounted, as [`free`] and [`crate::is_mounted`] know it: `0:57`.
+    #[must_use]
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// Ends what is under way and takes the mount away, wherever it is by now. What programs have
+    /// open of it is dead. Blocks for a moment.
     ///
     /// # Errors
-    /// When the system does not let it go.
+    /// When the system does not let it go, or something else is mounted over it.
     pub fn unmount(mut self) -> Result<(), MountError> {
         self.end()
     }
@@ -197,21 +231,13 @@ impl Mounted {
         // Whoever waits is answered first: nobody can be killed who waits for us.
         self.shared.stopping.cancel();
         self.shared.tasks.close();
-        self.free(&session)
-            .map_err(|cause| MountError::Mount { path: self.path.clone(), cause })?;
+        // Once the kernel has ended the session, the device may be that of another mount.
+        if !session.guard.is_finished() {
+            let stays = |cause| MountError::Stays { path: self.path.clone(), cause };
+            free(&self.device).map_err(stays)?;
+        }
         end_session(session);
         Ok(())
-    }
-
-    /// Takes the mount away, also where somebody has its working folder in it. If somebody has done
-    /// so before, what is there now is not ours: its device is another one, or the kernel has ended
-    /// the session.
-    fn free(&self, session: &BackgroundSession) -> io::Result<()> {
-        let is_there = kernel::device_at(&self.path)? == self.device;
-        match is_there && !session.guard.is_finished() {
-            true => detach(&self.path),
-            false => Ok(()),
-        }
     }
 }
 
@@ -241,13 +267,22 @@ impl Drop for Mounted {
     }
 }
 
-fn check_folder(path: &Path) -> Result<(), MountError> {
-    let folder = |cause| MountError::Folder { path: path.to_owned(), cause };
-    let mut entries = fs_err::read_dir(path).map_err(folder)?;
+fn check_empty(folder: &Folder, path: &Path) -> Result<(), MountError> {
+    let unfit = |cause| MountError::Folder { path: path.to_owned(), cause };
+    // Without `fs_err`, whose errors would name the link and not the folder.
+    let mut entries = std::fs::read_dir(folder.link()).map_err(unfit)?;
     match entries.next() {
         None => Ok(()),
         Some(Ok(_)) => Err(MountError::NotEmpty { path: path.to_owned() }),
-        Some(Err(cause)) => Err(folder(cause)),
+        Some(Err(cause)) => Err(unfit(cause)),
+    }
+}
+
+fn check_not_ours(folder: &Folder, path: &Path) -> Result<(), MountError> {
+    match folder.ours() {
+        Ok(None) => Ok(()),
+        Ok(Some(_)) => Err(MountError::AlreadyMounted { path: path.to_owned() }),
+        Err(cause) => Err(MountError::Folder { path: path.to_owned(), cause }),
     }
 }
 
@@ -256,17 +291,27 @@ fn check_folder(path: &Path) -> Result<(), MountError> {
 /// # Errors
 /// When something is ([`MountError::AlreadyMounted`]), or there is no such folder.
 pub fn check_free(path: &Path) -> Result<(), MountError> {
-    match kernel::is_mounted_at(path) {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(MountError::AlreadyMounted { path: path.to_owned() }),
-        Err(cause) => Err(MountError::Folder { path: path.to_owned(), cause }),
-    }
+    check_not_ours(&folder_at(path)?, path)
 }
 
-/// Takes away a mount whose process is gone; whatever else is there stays. `true` if there was one.
+/// The whole path of a folder, without links. Nothing is asked of what is mounted there.
 ///
 /// # Errors
-/// When it cannot be taken away.
+/// When there is no such folder.
+pub fn resolved(path: &Path) -> Result<PathBuf, MountError> {
+    let resolved = folder_at(path)?.path();
+    resolved.map_err(|cause| MountError::Folder { path: path.to_owned(), cause })
+}
+
+fn folder_at(path: &Path) -> Result<Folder, MountError> {
+    Folder::at(path).map_err(|cause| MountError::Folder { path: path.to_owned(), cause })
+}
+
+/// Takes away a mount of ours whose process is gone; whatever else is there stays. `true` if there
+/// was one.
+///
+/// # Errors
+/// When it cannot be taken away, or is another program's.
 pub fn clean_up(path: &Path) -> Result<bool, MountError> {
     // The kernel says so of what nobody answers for any more; not of what it remembers for a
     // moment, such as what the folder is. Without `fs_err`, whose errors hide the number.
@@ -277,8 +322,13 @@ pub fn clean_up(path: &Path) -> Result<bool, MountError> {
             dead.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
         }
     };
-    if is_dead {
-        detach(path).map_err(|cause| MountError::Stale { path: path.to_owned(), cause })?;
+    if !is_dead {
+        return Ok(false);
     }
-    Ok(is_dead)
+    let ours = folder_at(path)?.ours();
+    let ours = ours.map_err(|cause| MountError::Folder { path: path.to_owned(), cause })?;
+    // Also a folder below the mount of somebody else.
+    let Some(mount) = ours else { return Err(MountError::Foreign { path: path.to_owned() }) };
+    let stale = |cause| MountError::Stale { path: path.to_owned(), cause };
+    free(&mount.device).map_err(stale).map(|()| true)
 }

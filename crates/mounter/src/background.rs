@@ -1,8 +1,8 @@
 //! Goes on in the background: the program is started once more, in a session of its own, and says
 //! over a socket when it has come so far.
 //!
-//! The socket is its standard input, so that it inherits nothing else. Nothing of whoever started
-//! the first process is held then: not its terminal, and not its pipes.
+//! The socket is its standard input, and it inherits nothing else. Nothing of whoever started the
+//! first process is held then: not its terminal, its pipes, its locks or its working folder.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -15,6 +15,8 @@ use std::{
     },
     process::{Command, Stdio},
 };
+
+use crate::descriptors;
 
 /// The first argument by which the program knows that it is the second process.
 const ARGUMENT: &str = "__in_background";
@@ -58,6 +60,7 @@ pub fn is_second() -> bool {
 /// # Errors
 /// When it cannot be started.
 pub fn begin(program: &OsStr, log: File) -> io::Result<Begun> {
+    descriptors::keep()?;
     let (ours, its) = UnixStream::pair()?;
     let mut command = Command::new(program);
     command.arg(ARGUMENT).args(std::env::args_os().skip(1));
@@ -83,6 +86,16 @@ pub fn begin(program: &OsStr, log: File) -> io::Result<Begun> {
 /// When the system does not let it go.
 pub fn leave() -> io::Result<()> {
     rustix::process::setsid()?;
+    Ok(())
+}
+
+/// Has the second process leave the folder that the first one was started in, which may be on what
+/// somebody wants to unmount. To be called once all files were read whose paths may be relative.
+///
+/// # Errors
+/// When the system does not let it go.
+pub fn leave_folder() -> io::Result<()> {
+    rustix::process::chdir("/")?;
     Ok(())
 }
 

@@ -10,7 +10,6 @@ use crate::{
     Daemon,
     daemon::{GONE, OVER, Root},
     device::RemoteDevice,
-    mountinfo,
 };
 
 /// How often the daemon is asked what the run has.
@@ -82,7 +81,7 @@ impl Servers {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            match mountinfo::is_mounted(device) {
+            match narthex_fuse::is_mounted(device) {
                 Ok(true) => {}
                 Ok(false) => return Ended::Folder,
                 Err(error) => tracing::debug!(%error, "what is mounted cannot be read"),

@@ -8,9 +8,9 @@
 
 pub mod background;
 mod daemon;
+mod descriptors;
 mod device;
 mod following;
-mod mountinfo;
 mod mounting;
 mod watcher;
 

@@ -12,7 +12,7 @@ use narthex_model::{ErrorKind, Pid};
 use narthex_mount::{Failure, Limits, Namespace};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
-use crate::{Daemon, Ended, following::Servers, mountinfo, watcher::Watcher};
+use crate::{Daemon, Ended, following::Servers, watcher::Watcher};
 
 /// How a run's files are mounted.
 #[derive(Debug)]
@@ -65,11 +65,16 @@ impl MountingError {
             Self::Daemon(_) | Self::Watcher(_) => ErrorKind::Unavailable,
             Self::OtherRun { .. } => ErrorKind::Denied,
             Self::Mount(MountError::Folder { .. }) => ErrorKind::NotFound,
-            Self::Mount(MountError::NotEmpty { .. } | MountError::AlreadyMounted { .. }) => {
-                ErrorKind::Conflict
-            }
             Self::Mount(
-                MountError::NoFuse { .. } | MountError::Stale { .. } | MountError::Mount { .. },
+                MountError::NotEmpty { .. }
+                | MountError::AlreadyMounted { .. }
+                | MountError::Foreign { .. },
+            ) => ErrorKind::Conflict,
+            Self::Mount(
+                MountError::NoFuse { .. }
+                | MountError::Stale { .. }
+                | MountError::Stays { .. }
+                | MountError::Mount { .. },
             ) => ErrorKind::Unavailable,
         }
     }
@@ -82,7 +87,6 @@ pub struct Mounting {
     mounted: Mounted,
     servers: Servers,
     watcher: Option<Watcher>,
-    device: String,
     pid: Pid,
     folder: PathBuf,
 }
@@ -106,23 +110,16 @@ impl Mounting {
             Servers { daemon, namespace, process: process.clone(), mounted: HashMap::new() };
         servers.be(&root);
         let folder = resolved(&folder).await?;
-        let mut watcher = watcher
-            .map(|program| Watcher::start(program, &folder))
-            .transpose()
-            .map_err(MountingError::Watcher)?;
+        let mut watcher =
+            watcher.map(Watcher::start).transpose().map_err(MountingError::Watcher)?;
         let options = MountOptions { write_bytes: limits.write_bytes, ..MountOptions::default() };
         let (path, runtime) = (folder.clone(), Handle::current());
-        let mounting = move || {
-            let mounted = Mounted::new(process, &path, &options, runtime)?;
-            let device = mountinfo::device(&path);
-            let device = device.map_err(|cause| MountError::Mount { path, cause })?;
-            Ok::<_, MountError>((mounted, device))
-        };
-        let (mounted, device) = blocking(mounting).await??;
+        let mounting = move || Mounted::new(process, &path, &options, runtime);
+        let mounted = blocking(mounting).await??;
         if let Some(watcher) = &mut watcher {
-            watcher.watch_over(&device).map_err(MountingError::Watcher)?;
+            watcher.watch_over(mounted.device()).map_err(MountingError::Watcher)?;
         }
-        Ok(Self { mounted, servers, watcher, device, pid, folder })
+        Ok(Self { mounted, servers, watcher, pid, folder })
     }
 
     /// The number of the run.
@@ -147,7 +144,7 @@ impl Mounting {
 
     /// Keeps it as the run has it, until something ends it. The folder stays mounted.
     pub async fn ended(&mut self) -> Ended {
-        self.servers.follow(&self.device, self.pid).await
+        self.servers.follow(self.mounted.device(), self.pid).await
     }
 
     /// Answers whoever waits, and frees the folder.
@@ -179,8 +176,7 @@ async fn resolved(folder: &Path) -> Result<PathBuf, MountingError> {
         narthex_fuse::clean_up(&folder)?;
         // Before anything else is asked of it: it may be somebody's who lets us not in.
         narthex_fuse::check_free(&folder)?;
-        let resolved = fs_err::canonicalize(&folder);
-        resolved.map_err(|cause| MountError::Folder { path: folder, cause })
+        narthex_fuse::resolved(&folder)
     };
     Ok(blocking(resolving).await??)
 }

@@ -8,11 +8,10 @@ use std::{
     ffi::OsString,
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::process::CommandExt,
-    path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitCode, Stdio},
 };
 
-use crate::mountinfo;
+use crate::descriptors;
 
 /// The first argument by which the program knows that it is to watch.
 const ARGUMENT: &str = "__watch_mount";
@@ -25,24 +24,23 @@ pub fn run_if_asked() -> Option<ExitCode> {
     if arguments.next()? != ARGUMENT {
         return None;
     }
-    let folder = PathBuf::from(arguments.next()?);
     // Nobody is there to be told why.
-    Some(watch(&folder, io::stdin().lock()).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
+    Some(watch(io::stdin().lock()).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
 }
 
-/// Waits for the end of `told`, and frees the folder unless somebody has said that it is free. Only
-/// that very mount is taken away: another one may be there by then.
-fn watch(folder: &Path, told: impl Read) -> io::Result<()> {
+/// Waits for the end of `told`, and takes the mount away, wherever it is by then, unless somebody
+/// has said that this is done. What else is there by then stays.
+fn watch(told: impl Read) -> io::Result<()> {
     let mut told = BufReader::new(told);
     let mut device = String::new();
     told.read_line(&mut device)?;
     let mut end = Vec::new();
     told.read_to_end(&mut end)?;
     let device = device.trim();
-    if !end.is_empty() || device.is_empty() || !mountinfo::is_mounted(device)? {
-        return Ok(());
+    match end.is_empty() {
+        true => narthex_fuse::free(device),
+        false => Ok(()),
     }
-    narthex_fuse::detach(folder)
 }
 
 /// The second process, as the first one has it.
@@ -54,13 +52,13 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// Starts it. To be called before anything is mounted, so that it holds nothing of that.
-    pub(crate) fn start(program: OsString, folder: &Path) -> io::Result<Self> {
+    pub(crate) fn start(program: OsString) -> io::Result<Self> {
+        descriptors::keep()?;
         let mut child = Command::new(program)
             // The run's token may be in it, which is no business of the second process.
             .env_clear()
             .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .arg(ARGUMENT)
-            .arg(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

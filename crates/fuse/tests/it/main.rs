@@ -7,6 +7,7 @@
 )]
 
 mod device;
+mod places;
 mod programs;
 mod safety;
 mod world;

@@ -70,10 +70,16 @@ mod linux {
         let client = DaemonClient::of_run(&context.settings)?;
         let daemon = Daemon::new(&client.state.url, client.token());
         let daemon = daemon.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
+        let mut folder = args.folder;
+        if background::is_second() {
+            // The last path that may be relative.
+            folder = std::path::absolute(&folder)?;
+            background::leave_folder()?;
+        }
         // From before anything is mounted: a signal must find somebody who unmounts.
         let mut stops = stop_signal()?;
         let options = MountingOptions {
-            folder: args.folder,
+            folder,
             pid: args.pid.map(Pid::new),
             watcher: Some(std::env::current_exe()?.into_os_string()),
             limits: Limits::default(),

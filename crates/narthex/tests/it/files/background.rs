@@ -1,11 +1,15 @@
 //! `narthex mount --detach`.
 
-use std::process::{Command, Stdio};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use fs_err as fs;
 use serde_json::Value;
 
 use super::{has_fuse, is_mounted, of_run, place, run_of, shell, until_unmounted};
+use crate::support::{Done, descendants};
 
 /// The command ends once it is mounted, and holds nothing of its caller then; the process that it
 /// names frees the folder.
@@ -66,4 +70,64 @@ fn a_mount_in_the_background_has_a_log() {
     assert!(said.is_some());
     tail.kill().unwrap();
     tail.wait().unwrap();
+}
+
+/// Neither it nor whoever watches over it holds anything of its caller: no lock, and no folder.
+#[test]
+fn a_mount_in_the_background_holds_nothing_of_its_caller() {
+    if !has_fuse() {
+        return;
+    }
+    let place = place();
+    let _daemon = place.up();
+    let folder = place.path("mcp");
+    fs::create_dir(&folder).unwrap();
+    // The lock is held by a descriptor that its programs inherit.
+    let mut locked = place.command([""; 0]);
+    let program = locked.get_program().to_owned();
+    let mut detaching = Command::new("bash");
+    let script = r#"exec 9>lock; flock 9; "$0" mount mcp --detach --log said.log --json"#;
+    detaching.args(["-c", script]).arg(program).current_dir(place.path(""));
+    for (name, value) in locked.stdin(Stdio::null()).get_envs() {
+        match value {
+            Some(value) => detaching.env(name, value),
+            None => detaching.env_remove(name),
+        };
+    }
+    let told = Done::from(detaching.output().unwrap()).succeeded().json();
+    let process = u32::try_from(told["data"]["process"].as_u64().unwrap()).unwrap();
+    let all = descendants(process);
+    assert_eq!(all.len(), 2, "the process and its watcher: {all:?}");
+    shell(&place, "flock -n lock true").succeeded();
+    for process in all {
+        let at = fs::read_link(format!("/proc/{process}/cwd")).unwrap();
+        assert_eq!(at, Path::new("/"), "{process}");
+    }
+    assert!(is_mounted(&folder));
+    assert_eq!(place.mode("said.log"), 0o600, "where the caller was");
+    assert!(Command::new("kill").arg(process.to_string()).status().unwrap().success());
+    until_unmounted(&folder);
+}
+
+/// A process that is killed leaves its mount to its watcher, which takes away that very one.
+#[test]
+fn what_is_mounted_where_a_killed_mount_was_is_left_alone() {
+    if !has_fuse() {
+        return;
+    }
+    let place = place();
+    let _daemon = place.up();
+    fs::create_dir_all(place.path("w1/mcp")).unwrap();
+    let told = place.run(["mount", "w1/mcp", "--detach", "--json"]).succeeded().json();
+    let process = told["data"]["process"].as_u64().unwrap();
+    shell(&place, "mv w1 w2; mkdir -p w1/mcp").succeeded();
+    let other = shell(&place, "mount -t tmpfs other w1/mcp");
+    assert!(is_mounted(&place.path("w2/mcp")));
+    assert!(Command::new("kill").args(["-9", &process.to_string()]).status().unwrap().success());
+    until_unmounted(&place.path("w2/mcp"));
+    // Who is not root cannot mount another one; then it was only found where it is.
+    if other.code == Some(0) {
+        assert!(is_mounted(&place.path("w1/mcp")));
+        shell(&place, "umount w1/mcp").succeeded();
+    }
 }
