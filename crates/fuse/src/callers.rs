@@ -88,11 +88,16 @@ impl Stat {
         })
     }
 
-    /// Whether a signal has ended it, and the kernel now closes what it had open.
-    fn is_killed(&self) -> bool {
+    /// Whether it ends, and the kernel closes what it had open.
+    fn is_exiting(&self) -> bool {
         /// `PF_EXITING` of the kernel.
         const EXITING: u32 = 0x4;
-        self.flags & EXITING != 0 && self.exit_code & 0x7f != 0
+        self.flags & EXITING != 0
+    }
+
+    /// Whether a signal has ended it, and the kernel now closes what it had open.
+    fn is_killed(&self) -> bool {
+        self.is_exiting() && self.exit_code & 0x7f != 0
     }
 }
 
@@ -125,6 +130,13 @@ pub(crate) fn is_interrupted(thread: u32) -> bool {
     let pending = mask("SigPnd:") | mask("ShdPnd:");
     let is_pending = pending & !mask("SigBlk:") & ENDING != 0;
     is_pending || Stat::of(thread).is_some_and(|stat| stat.is_killed())
+}
+
+/// Whether a thread ends, by itself or by a signal: what it waits for tells nobody anything, and
+/// the kernel has it act on no signal any more, nor says that one was sent. Of one that cannot be
+/// seen from here nothing is known.
+pub(crate) fn is_exiting(thread: u32) -> bool {
+    thread != 0 && Stat::of(thread).is_some_and(|stat| stat.is_exiting())
 }
 
 /// What processes left for others of their tree, each under who left it.
@@ -232,7 +244,8 @@ mod tests {
         };
         let running = stat(0x40_0000, 0);
         assert_eq!((running.parent, running.session, running.began), (1, 3, 99));
-        assert!(!running.is_killed());
+        assert!(!running.is_killed() && !running.is_exiting());
+        assert!(stat(0x4, 0).is_exiting());
         assert!(!stat(0x4, 0).is_killed(), "it has ended by itself");
         assert!(!stat(0x4, 1 << 8).is_killed(), "with a status");
         assert!(stat(0x4, 9).is_killed());

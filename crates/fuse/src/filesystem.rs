@@ -21,10 +21,11 @@ use narthex_mount::{MountName, Node, Place};
 use crate::{
     callers::lineage,
     errno::{busy, cancelled, errno_for, errno_of, too_large},
-    handle::{Flushing, Handle, Mode, PendingFlush, PendingRead, Reading, Refused},
+    handle::{Flushing, Handle, Mode, Reading, Refused},
     lists::{BELIEVED_FOR, Listed},
     running::{Shared, may_wait, mode},
     tree::{Inode, Tree, child, child_path, kind, number},
+    waiting::{PendingFlush, PendingRead},
 };
 
 /// The attribute that says the last failure at a file's mount, as JSON.
@@ -258,7 +259,7 @@ impl Filesystem for Files {
         }
         match handle.flush(PendingFlush { thread: req.pid(), reply }) {
             Flushing::Taken => {}
-            Flushing::Call(request) => self.shared.call_for_close(&handle, request, req.pid()),
+            Flushing::Call(flush, request) => self.shared.call_for_close(&handle, request, flush),
             Flushing::Incomplete(PendingFlush { thread, reply }, request) => {
                 self.shared.refuse(&handle, request, lineage(thread), Some(reply));
             }
@@ -494,7 +495,11 @@ impl Files {
         };
         if near > 0 {
             let lineage: Vec<_> = lineage(read.thread).into_iter().take(near).collect();
-            if let Some(outcome) = self.shared.kept.find(&handle.inode.path, &lineage) {
+            if let Some(call) = self.shared.kept.find(&handle.inode.path, &lineage) {
+                let Some(outcome) = call.outcome() else {
+                    handle.wait(read, may_wait);
+                    return self.shared.follow(handle, call);
+                };
                 handle.end(&outcome);
                 return handle.answer(read, &outcome);
             }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use fuser::{Errno, PollNotifier, ReplyData, ReplyEmpty};
+use fuser::{Errno, PollNotifier};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     errno::{errno_for, too_large},
     kept::Outcome,
     tree::Inode,
+    waiting::{PendingFlush, PendingRead, Waiting},
 };
 
 /// An open file.
@@ -55,41 +56,13 @@ struct State {
     left_by: Option<Vec<Caller>>,
 }
 
-/// Who waits for the call that is under way.
-#[derive(Debug, Default)]
-struct Waiting {
-    /// Whether anybody has waited so far: then it is given up once nobody does.
-    is_asked: bool,
-    reads: Vec<PendingRead>,
-    flushes: Vec<PendingFlush>,
-    polls: Vec<PollNotifier>,
-}
-
-/// A read that is answered once there is a result.
-#[derive(Debug)]
-pub(crate) struct PendingRead {
-    /// Who waits for it.
-    pub(crate) thread: u32,
-    pub(crate) offset: u64,
-    pub(crate) size: usize,
-    pub(crate) reply: ReplyData,
-}
-
-/// A closing that is answered once there is a result.
-#[derive(Debug)]
-pub(crate) struct PendingFlush {
-    /// Who waits for it.
-    pub(crate) thread: u32,
-    pub(crate) reply: ReplyEmpty,
-}
-
 /// What has to be done when a descriptor is closed.
 #[derive(Debug)]
 pub(crate) enum Flushing {
     /// It is answered, now or later.
     Taken,
-    /// These bytes are to be made a call of.
-    Call(Bytes),
+    /// These bytes are to be made a call of; the closing waits for it.
+    Call(PendingFlush, Bytes),
     /// These bytes are no whole request. They stay, as another descriptor may bring the rest.
     Incomplete(PendingFlush, Bytes),
     /// Who wrote was interrupted before the end: nothing is to be called.
@@ -196,8 +169,14 @@ impl Handle {
         self.state().running.get_or_insert_default().read(read, may_wait);
     }
 
+    /// Has a closing wait for what is under way.
+    pub(crate) fn wait_to_close(&self, flush: PendingFlush) {
+        self.state().running.get_or_insert_default().flush(flush);
+    }
+
     /// Answers a closing, or says what has to be done first. Also a descriptor that another process
-    /// has inherited is closed so: only what is whole is made a call of.
+    /// has inherited is closed so: only what is whole is made a call of. Who closes by ending is
+    /// answered at once: it cannot be told anything, nor be killed before.
     pub(crate) fn flush(&self, flush: PendingFlush) -> Flushing {
         let mut state = self.state();
         if let Some(waiting) = &mut state.running {
@@ -214,8 +193,8 @@ impl Handle {
         let is_interrupted = is_interrupted(flush.thread);
         if !is_interrupted && !is_incomplete(&state.request) {
             state.is_unsent = false;
-            state.running.insert(Waiting::default()).flush(flush);
-            return Flushing::Call(Bytes::copy_from_slice(&state.request));
+            state.running = Some(Waiting::default());
+            return Flushing::Call(flush, Bytes::copy_from_slice(&state.request));
         }
         if process_of(flush.thread) != self.opener {
             // The rest comes from whoever has it open, too.
@@ -240,17 +219,10 @@ impl Handle {
         Some((Bytes::from(mem::take(&mut state.request)), by))
     }
 
-    /// Answers whoever waits and was interrupted. `true` if there were such, and nobody is left.
-    pub(crate) fn is_given_up(&self) -> bool {
-        let mut state = self.state();
-        let Some(waiting) = &mut state.running else { return false };
-        for read in waiting.reads.extract_if(.., |read| is_interrupted(read.thread)) {
-            read.reply.error(Errno::EINTR);
-        }
-        for flush in waiting.flushes.extract_if(.., |flush| is_interrupted(flush.thread)) {
-            flush.reply.error(Errno::EINTR);
-        }
-        waiting.is_asked && waiting.reads.is_empty() && waiting.flushes.is_empty()
+    /// Answers whoever waits and was interrupted. Says whether anybody is left; `None` if nobody
+    /// has waited so far.
+    pub(crate) fn is_waited_for(&self) -> Option<bool> {
+        self.state().running.as_mut()?.is_waited_for()
     }
 
     /// What is to be made a call of before anybody reads, if anything is.
@@ -322,22 +294,6 @@ impl Handle {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiting {
-    /// Queues a read, unless its caller wants no waiting.
-    fn read(&mut self, read: PendingRead, may_wait: bool) {
-        if !may_wait {
-            return read.reply.error(Errno::EAGAIN);
-        }
-        self.is_asked = true;
-        self.reads.push(read);
-    }
-
-    fn flush(&mut self, flush: PendingFlush) {
-        self.is_asked = true;
-        self.flushes.push(flush);
     }
 }
 

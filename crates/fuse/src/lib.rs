@@ -16,6 +16,7 @@ mod lists;
 mod mounting;
 mod running;
 mod tree;
+mod waiting;
 
 pub use kernel::detach;
 pub use mounting::{MountError, MountOptions, Mounted, check_free, clean_up, threads};
