@@ -20,10 +20,10 @@ use narthex_mount::{MountName, Node, Place};
 
 use crate::{
     callers::lineage,
-    errno::{busy, cancelled, errno_for, errno_of, too_large},
+    errno::{busy, cancelled, errno_for, errno_of, too_large, unread},
     handle::{Flushing, Handle, Mode, Reading, Refused},
     lists::{BELIEVED_FOR, Listed},
-    running::{Shared, may_wait, mode},
+    running::{Shared, appends, may_wait, mode},
     tree::{Inode, Tree, child, child_path, kind, number},
     waiting::{PendingFlush, PendingRead},
 };
@@ -209,12 +209,13 @@ impl Filesystem for Files {
         offset: u64,
         data: &[u8],
         _write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
         let Ok(length) = u32::try_from(data.len()) else { return reply.error(Errno::EFBIG) };
+        let offset = (!appends(flags)).then_some(offset);
         match handle.write(offset, data, self.shared.write_bytes) {
             Ok(()) => reply.written(length),
             Err(refused) => {
@@ -293,10 +294,13 @@ impl Filesystem for Files {
         reply: ReplyEmpty,
     ) {
         let handle = lock(&self.handles).remove(&fh.0);
-        if let Some(handle) = handle
-            && let Some((request, lineage)) = handle.unfinished()
-        {
-            self.shared.refuse(&handle, request, lineage, None);
+        if let Some(handle) = handle {
+            if handle.is_unread() {
+                self.shared.process.note(&handle.inode.path, unread());
+            }
+            if let Some((request, lineage)) = handle.unfinished() {
+                self.shared.refuse(&handle, request, lineage, None);
+            }
         }
         reply.ok();
     }

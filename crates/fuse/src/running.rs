@@ -70,9 +70,9 @@ impl Shared {
         self.spawn(async move {
             let is_fetch = request.is_none();
             let outcome = shared.call(&handle, request, &Call::begun(&handle)).await;
-            handle.end(&outcome);
-            if is_fetch {
-                handle.forget_failure();
+            match is_fetch {
+                true => handle.end_fetch(&outcome),
+                false => handle.end(&outcome),
             }
         });
     }
@@ -190,6 +190,11 @@ async fn given_up(call: &Call) {
 
 fn failure(error: VfsError) -> Failure {
     *error.failure
+}
+
+/// Whether what is written goes to the end, wherever the kernel thinks that is.
+pub(crate) fn appends(OpenFlags(flags): OpenFlags) -> bool {
+    flags.cast_unsigned() & rustix::fs::OFlags::APPEND.bits() != 0
 }
 
 /// What a file is opened for, if it can be.

@@ -11,7 +11,8 @@ pub(crate) struct Waiting {
     is_asked: bool,
     pub(crate) reads: Vec<PendingRead>,
     pub(crate) flushes: Vec<PendingFlush>,
-    pub(crate) polls: Vec<PollNotifier>,
+    /// Who polls: of one open file the kernel tells all of them by one.
+    pub(crate) poll: Option<PollNotifier>,
 }
 
 /// A read that is answered once there is a result.
