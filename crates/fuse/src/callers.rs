@@ -37,17 +37,30 @@ pub(crate) fn lineage(thread: u32) -> Vec<Caller> {
     if thread == 0 {
         return vec![UNSEEN];
     }
-    let mut lineage = Vec::new();
-    let mut next = process_of(thread);
-    while let Some(pid) = next.filter(|pid| *pid != 0) {
-        let Some(stat) = Stat::of(pid) else { break };
-        lineage.push(Caller { pid, began: stat.began });
-        // A shell that is the first process, as in containers, has its children in its session.
-        let is_child = stat.parent != INIT || stat.session == INIT;
-        if lineage.len() >= GENERATIONS || !is_child {
+    process_of(thread).map_or_else(Vec::new, |pid| lineage_of(pid, Stat::of))
+}
+
+/// A process and those above it.
+fn lineage_of(process: u32, stat_of: impl Fn(u32) -> Option<Stat>) -> Vec<Caller> {
+    let mut lineage: Vec<Caller> = Vec::new();
+    let mut child: Option<Stat> = None;
+    let mut next = process;
+    while lineage.len() < GENERATIONS
+        && let Some(stat) = stat_of(next)
+    {
+        // A manager of the user takes in who has lost its parent, as the first process does.
+        let is_taken_in = child.is_some_and(|child| stat.takes_in(&child));
+        if is_taken_in {
             break;
         }
-        next = Some(stat.parent);
+        lineage.push(Caller { pid: next, began: stat.began });
+        // A shell that is the first process, as in containers, has its children in its session.
+        let is_child = stat.parent != INIT || stat.session == INIT;
+        if !is_child || stat.parent == 0 {
+            break;
+        }
+        next = stat.parent;
+        child = Some(stat);
     }
     lineage
 }
@@ -88,11 +101,22 @@ impl Stat {
         })
     }
 
-    /// Whether a signal has ended it, and the kernel now closes what it had open.
-    fn is_killed(&self) -> bool {
+    /// Whether it may be the parent of a process only since that has lost its own: it is a child of
+    /// the first process, in a session of its own, and the process is in another one.
+    fn takes_in(&self, child: &Self) -> bool {
+        self.parent == INIT && self.session != INIT && self.session != child.session
+    }
+
+    /// Whether it ends, and the kernel closes what it had open.
+    fn is_exiting(&self) -> bool {
         /// `PF_EXITING` of the kernel.
         const EXITING: u32 = 0x4;
-        self.flags & EXITING != 0 && self.exit_code & 0x7f != 0
+        self.flags & EXITING != 0
+    }
+
+    /// Whether a signal has ended it, and the kernel now closes what it had open.
+    fn is_killed(&self) -> bool {
+        self.is_exiting() && self.exit_code & 0x7f != 0
     }
 }
 
@@ -125,6 +149,13 @@ pub(crate) fn is_interrupted(thread: u32) -> bool {
     let pending = mask("SigPnd:") | mask("ShdPnd:");
     let is_pending = pending & !mask("SigBlk:") & ENDING != 0;
     is_pending || Stat::of(thread).is_some_and(|stat| stat.is_killed())
+}
+
+/// Whether a thread ends, by itself or by a signal: what it waits for tells nobody anything, and
+/// the kernel has it act on no signal any more, nor says that one was sent. Of one that cannot be
+/// seen from here nothing is known.
+pub(crate) fn is_exiting(thread: u32) -> bool {
+    thread != 0 && Stat::of(thread).is_some_and(|stat| stat.is_exiting())
 }
 
 /// What processes left for others of their tree, each under who left it.
@@ -202,6 +233,34 @@ mod tests {
     }
 
     #[test]
+    fn processes_that_a_manager_has_taken_in_are_no_relatives() {
+        let lineage = |process| {
+            let stat =
+                |parent, session| Some(Stat { parent, session, flags: 0, began: 7, exit_code: 0 });
+            let lineage = lineage_of(process, |pid| match pid {
+                1 => stat(0, 1),
+                // A manager of the user, and two that it has taken in, one with a child.
+                5 => stat(1, 5),
+                6 | 7 => stat(5, pid),
+                8 => stat(6, 6),
+                // A daemon of the first process, with children in its session.
+                20 => stat(1, 20),
+                21 => stat(20, 20),
+                // In a container: an agent, and what it has started in a session of its own.
+                30 => stat(1, 1),
+                31 => stat(30, 31),
+                _ => None,
+            });
+            lineage.into_iter().map(|caller| caller.pid).collect::<Vec<_>>()
+        };
+        assert_eq!(lineage(8), [8, 6], "its shell, and no further");
+        assert_eq!(lineage(7), [7]);
+        assert_eq!(lineage(21), [21, 20]);
+        assert_eq!(lineage(31), [31, 30, 1]);
+        assert!(lineage(99).is_empty());
+    }
+
+    #[test]
     fn a_program_whose_name_is_no_text_is_seen_all_the_same() {
         use std::{
             ffi::OsStr,
@@ -232,7 +291,8 @@ mod tests {
         };
         let running = stat(0x40_0000, 0);
         assert_eq!((running.parent, running.session, running.began), (1, 3, 99));
-        assert!(!running.is_killed());
+        assert!(!running.is_killed() && !running.is_exiting());
+        assert!(stat(0x4, 0).is_exiting());
         assert!(!stat(0x4, 0).is_killed(), "it has ended by itself");
         assert!(!stat(0x4, 1 << 8).is_killed(), "with a status");
         assert!(stat(0x4, 9).is_killed());

@@ -56,6 +56,13 @@ pub(crate) fn busy() -> Failure {
     Failure::new(Code::ResourceExhausted, "busy", text)
 }
 
+/// Arguments whose call nobody has asked for.
+pub(crate) fn unread() -> Failure {
+    let text = "it was written, and never read: no call was made; read from the same descriptor, \
+                or open the file to write alone";
+    Failure::invalid(text)
+}
+
 /// A name that is in no list of a server.
 pub(crate) fn absent(name: &str) -> Failure {
     let text = format!("there is no `{name}` for this run; list the directory for what there is");

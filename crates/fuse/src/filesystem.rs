@@ -20,11 +20,12 @@ use narthex_mount::{MountName, Node, Place};
 
 use crate::{
     callers::lineage,
-    errno::{busy, cancelled, errno_for, errno_of, too_large},
-    handle::{Flushing, Handle, Mode, PendingFlush, PendingRead, Reading, Refused},
+    errno::{busy, cancelled, errno_for, errno_of, too_large, unread},
+    handle::{Flushing, Handle, Mode, Reading, Refused},
     lists::{BELIEVED_FOR, Listed},
-    running::{Shared, may_wait, mode},
+    running::{Shared, appends, may_wait, mode},
     tree::{Inode, Tree, child, child_path, kind, number},
+    waiting::{PendingFlush, PendingRead},
 };
 
 /// The attribute that says the last failure at a file's mount, as JSON.
@@ -208,12 +209,13 @@ impl Filesystem for Files {
         offset: u64,
         data: &[u8],
         _write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
         let Ok(length) = u32::try_from(data.len()) else { return reply.error(Errno::EFBIG) };
+        let offset = (!appends(flags)).then_some(offset);
         match handle.write(offset, data, self.shared.write_bytes) {
             Ok(()) => reply.written(length),
             Err(refused) => {
@@ -258,7 +260,7 @@ impl Filesystem for Files {
         }
         match handle.flush(PendingFlush { thread: req.pid(), reply }) {
             Flushing::Taken => {}
-            Flushing::Call(request) => self.shared.call_for_close(&handle, request, req.pid()),
+            Flushing::Call(flush, request) => self.shared.call_for_close(&handle, request, flush),
             Flushing::Incomplete(PendingFlush { thread, reply }, request) => {
                 self.shared.refuse(&handle, request, lineage(thread), Some(reply));
             }
@@ -292,10 +294,13 @@ impl Filesystem for Files {
         reply: ReplyEmpty,
     ) {
         let handle = lock(&self.handles).remove(&fh.0);
-        if let Some(handle) = handle
-            && let Some((request, lineage)) = handle.unfinished()
-        {
-            self.shared.refuse(&handle, request, lineage, None);
+        if let Some(handle) = handle {
+            if handle.is_unread() {
+                self.shared.process.note(&handle.inode.path, unread());
+            }
+            if let Some((request, lineage)) = handle.unfinished() {
+                self.shared.refuse(&handle, request, lineage, None);
+            }
         }
         reply.ok();
     }
@@ -494,7 +499,11 @@ impl Files {
         };
         if near > 0 {
             let lineage: Vec<_> = lineage(read.thread).into_iter().take(near).collect();
-            if let Some(outcome) = self.shared.kept.find(&handle.inode.path, &lineage) {
+            if let Some(call) = self.shared.kept.find(&handle.inode.path, &lineage) {
+                let Some(outcome) = call.outcome() else {
+                    handle.wait(read, may_wait);
+                    return self.shared.follow(handle, call);
+                };
                 handle.end(&outcome);
                 return handle.answer(read, &outcome);
             }

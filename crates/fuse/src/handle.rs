@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use fuser::{Errno, PollNotifier, ReplyData, ReplyEmpty};
+use fuser::{Errno, PollNotifier};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     errno::{errno_for, too_large},
     kept::Outcome,
     tree::Inode,
+    waiting::{PendingFlush, PendingRead, Waiting},
 };
 
 /// An open file.
@@ -48,6 +49,8 @@ struct State {
     /// Whether more was written than a request may have: what comes behind it is dropped with it.
     is_too_large: bool,
     outcome: Option<Outcome>,
+    /// Whether the outcome is forgotten once a read was answered with it.
+    is_told_once: bool,
     /// Where the result begins; not known before it is read.
     read_at: Option<u64>,
     running: Option<Waiting>,
@@ -55,41 +58,13 @@ struct State {
     left_by: Option<Vec<Caller>>,
 }
 
-/// Who waits for the call that is under way.
-#[derive(Debug, Default)]
-struct Waiting {
-    /// Whether anybody has waited so far: then it is given up once nobody does.
-    is_asked: bool,
-    reads: Vec<PendingRead>,
-    flushes: Vec<PendingFlush>,
-    polls: Vec<PollNotifier>,
-}
-
-/// A read that is answered once there is a result.
-#[derive(Debug)]
-pub(crate) struct PendingRead {
-    /// Who waits for it.
-    pub(crate) thread: u32,
-    pub(crate) offset: u64,
-    pub(crate) size: usize,
-    pub(crate) reply: ReplyData,
-}
-
-/// A closing that is answered once there is a result.
-#[derive(Debug)]
-pub(crate) struct PendingFlush {
-    /// Who waits for it.
-    pub(crate) thread: u32,
-    pub(crate) reply: ReplyEmpty,
-}
-
 /// What has to be done when a descriptor is closed.
 #[derive(Debug)]
 pub(crate) enum Flushing {
     /// It is answered, now or later.
     Taken,
-    /// These bytes are to be made a call of.
-    Call(Bytes),
+    /// These bytes are to be made a call of; the closing waits for it.
+    Call(PendingFlush, Bytes),
     /// These bytes are no whole request. They stay, as another descriptor may bring the rest.
     Incomplete(PendingFlush, Bytes),
     /// Who wrote was interrupted before the end: nothing is to be called.
@@ -123,15 +98,32 @@ impl Handle {
         Self { inode, mode, opener, state: Mutex::default() }
     }
 
-    /// Takes what is written.
-    pub(crate) fn write(&self, offset: u64, data: &[u8], most: usize) -> Result<(), Refused> {
+    /// Takes what is written: at an offset, or at the end (`None`).
+    pub(crate) fn write(
+        &self,
+        offset: Option<u64>,
+        data: &[u8],
+        most: usize,
+    ) -> Result<(), Refused> {
         let mut state = self.state();
+        // The end of a line behind a request is no request, and leaves its result.
+        let is_called = state.running.is_some() || state.outcome.is_some();
+        if is_called && !state.is_too_large && is_blank(data) {
+            // Who reads on the same descriptor is moved by it, and misses nothing of the result.
+            let moved = state.read_at.zip(offset).filter(|(at, offset)| offset >= at);
+            if let Some((at, _)) = moved {
+                state.read_at = Some(at + data.len() as u64);
+            }
+            return Ok(());
+        }
         if state.running.is_some() {
             return Err(Refused::Busy);
         }
-        if state.is_too_large && offset > state.request_at {
+        if state.is_too_large && offset.is_none_or(|offset| offset > state.request_at) {
             return Err(Refused::TooLarge);
         }
+        let offset = offset.unwrap_or(state.request_at + state.request.len() as u64);
+        state.is_told_once = false;
         if state.outcome.take().is_some() || state.request.is_empty() {
             state.request.clear();
             state.request_at = offset;
@@ -179,11 +171,14 @@ impl Handle {
         }
         if let Some(outcome) = state.outcome.clone() {
             answer(&mut state.read_at, &outcome, read);
+            if mem::take(&mut state.is_told_once) {
+                state.outcome = None;
+            }
             return Reading::Taken;
         }
         // Whoever is sent a signal just now is found as one who waits: a call that nobody waits for
         // is given up.
-        if !mem::take(&mut state.is_unsent) {
+        if !state.take_unsent() {
             state.running = Some(Waiting::default());
             return Reading::Nothing(read);
         }
@@ -196,15 +191,22 @@ impl Handle {
         self.state().running.get_or_insert_default().read(read, may_wait);
     }
 
+    /// Has a closing wait for what is under way.
+    pub(crate) fn wait_to_close(&self, flush: PendingFlush) {
+        self.state().running.get_or_insert_default().flush(flush);
+    }
+
     /// Answers a closing, or says what has to be done first. Also a descriptor that another process
-    /// has inherited is closed so: only what is whole is made a call of.
+    /// has inherited is closed so: only what is whole is made a call of. Who closes by ending is
+    /// answered at once: it cannot be told anything, nor be killed before.
     pub(crate) fn flush(&self, flush: PendingFlush) -> Flushing {
         let mut state = self.state();
         if let Some(waiting) = &mut state.running {
             waiting.flush(flush);
             return Flushing::Taken;
         }
-        if !state.is_unsent {
+        if !state.is_unsent || is_blank(&state.request) {
+            state.is_unsent = false;
             match state.is_too_large {
                 true => flush.reply.error(Errno::EFBIG),
                 false => flush.reply.ok(),
@@ -214,8 +216,8 @@ impl Handle {
         let is_interrupted = is_interrupted(flush.thread);
         if !is_interrupted && !is_incomplete(&state.request) {
             state.is_unsent = false;
-            state.running.insert(Waiting::default()).flush(flush);
-            return Flushing::Call(Bytes::copy_from_slice(&state.request));
+            state.running = Some(Waiting::default());
+            return Flushing::Call(flush, Bytes::copy_from_slice(&state.request));
         }
         if process_of(flush.thread) != self.opener {
             // The rest comes from whoever has it open, too.
@@ -240,23 +242,21 @@ impl Handle {
         Some((Bytes::from(mem::take(&mut state.request)), by))
     }
 
-    /// Answers whoever waits and was interrupted. `true` if there were such, and nobody is left.
-    pub(crate) fn is_given_up(&self) -> bool {
-        let mut state = self.state();
-        let Some(waiting) = &mut state.running else { return false };
-        for read in waiting.reads.extract_if(.., |read| is_interrupted(read.thread)) {
-            read.reply.error(Errno::EINTR);
-        }
-        for flush in waiting.flushes.extract_if(.., |flush| is_interrupted(flush.thread)) {
-            flush.reply.error(Errno::EINTR);
-        }
-        waiting.is_asked && waiting.reads.is_empty() && waiting.flushes.is_empty()
+    /// Answers whoever waits and was interrupted. Says whether anybody is left; `None` if nobody
+    /// has waited so far.
+    pub(crate) fn is_waited_for(&self) -> Option<bool> {
+        self.state().running.as_mut()?.is_waited_for()
+    }
+
+    /// Whether what was written to be read was never read, so that no call was made of it.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.mode == Mode::Both && self.state().take_unsent()
     }
 
     /// What is to be made a call of before anybody reads, if anything is.
     pub(crate) fn unsent(&self) -> Option<Bytes> {
         let mut state = self.state();
-        if state.running.is_some() || !mem::take(&mut state.is_unsent) {
+        if state.running.is_some() || !state.take_unsent() {
             return None;
         }
         state.running = Some(Waiting::default());
@@ -265,9 +265,21 @@ impl Handle {
 
     /// The call has ended so.
     pub(crate) fn end(&self, outcome: &Outcome) {
+        self.end_with(outcome, false);
+    }
+
+    /// The fetch has ended so. If it has failed, it is tried again by the next read after the one
+    /// that was told so (R-O9).
+    pub(crate) fn end_fetch(&self, outcome: &Outcome) {
+        self.end_with(outcome, outcome.is_err());
+    }
+
+    fn end_with(&self, outcome: &Outcome, is_told_once: bool) {
         let mut state = self.state();
         let waiting = state.running.take().unwrap_or_default();
-        state.outcome = Some(outcome.clone());
+        let is_told = is_told_once && !waiting.reads.is_empty();
+        state.outcome = (!is_told).then(|| outcome.clone());
+        state.is_told_once = is_told_once && !is_told;
         state.read_at = None;
         for read in waiting.reads {
             answer(&mut state.read_at, outcome, read);
@@ -279,19 +291,11 @@ impl Handle {
                 Err(failure) => flush.reply.error(errno_for(failure)),
             }
         }
-        for poll in waiting.polls {
+        if let Some(poll) = waiting.poll {
             // Whoever polled has closed it: nobody is to be told.
             if let Err(error) = poll.notify() {
                 tracing::debug!(%error, "nobody polls any more");
             }
-        }
-    }
-
-    /// The fetch has failed, and is tried again by the next read (R-O9).
-    pub(crate) fn forget_failure(&self) {
-        let mut state = self.state();
-        if matches!(state.outcome, Some(Err(_))) {
-            state.outcome = None;
         }
     }
 
@@ -306,7 +310,7 @@ impl Handle {
         let mut state = self.state();
         match &mut state.running {
             Some(waiting) => {
-                waiting.polls.push(poll);
+                waiting.poll = Some(poll);
                 false
             }
             None => !state.is_unsent,
@@ -325,20 +329,16 @@ impl Handle {
     }
 }
 
-impl Waiting {
-    /// Queues a read, unless its caller wants no waiting.
-    fn read(&mut self, read: PendingRead, may_wait: bool) {
-        if !may_wait {
-            return read.reply.error(Errno::EAGAIN);
-        }
-        self.is_asked = true;
-        self.reads.push(read);
+impl State {
+    /// Whether there is a request that was not made a call of. From here on it was.
+    fn take_unsent(&mut self) -> bool {
+        mem::take(&mut self.is_unsent) && !is_blank(&self.request)
     }
+}
 
-    fn flush(&mut self, flush: PendingFlush) {
-        self.is_asked = true;
-        self.flushes.push(flush);
-    }
+/// Whether something is JSON's white space alone, and so no request.
+fn is_blank(request: &[u8]) -> bool {
+    request.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
 }
 
 /// Whether a request lacks its end. What can be none with any end is not.

@@ -1,5 +1,5 @@
-//! Results that nobody has read on the descriptor that they were asked for on: `echo … > tools/x;
-//! cat tools/x`.
+//! Results, also those to come, that nobody has read on the descriptor that they were asked for on:
+//! `echo … > tools/x; cat tools/x`.
 //!
 //! A result is kept for the tree of processes that it was written in, until something else is
 //! written there, for ten minutes at most, and only so many bytes of all.
@@ -12,9 +12,13 @@ use std::{
 
 use bytes::Bytes;
 use narthex_mount::Failure;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
-use crate::callers::{ByTree, Caller};
+use crate::{
+    callers::{ByTree, Caller},
+    errno::cancelled,
+    handle::Handle,
+};
 
 /// How long a result is kept.
 const KEPT_FOR: Duration = Duration::from_secs(10 * 60);
@@ -27,6 +31,81 @@ const MOST: usize = 4096;
 
 /// What came of a call.
 pub(crate) type Outcome = Result<Bytes, Failure>;
+
+/// A call, and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// What came of it, and when.
+    ended: watch::Sender<Option<(Outcome, Instant)>>,
+    /// The files at which it is waited for.
+    at: Mutex<Vec<Arc<Handle>>>,
+}
+
+impl Call {
+    /// One that begins now, for whoever waits at a file.
+    pub(crate) fn begun(handle: &Arc<Handle>) -> Arc<Self> {
+        let at = Mutex::new(vec![handle.clone()]);
+        Arc::new(Self { ended: watch::Sender::new(None), at })
+    }
+
+    /// One that is over.
+    fn over(outcome: Outcome) -> Arc<Self> {
+        let ended = watch::Sender::new(Some((outcome, Instant::now())));
+        Arc::new(Self { ended, at: Mutex::default() })
+    }
+
+    /// From here on it is waited for at this file, too.
+    pub(crate) fn join(&self, handle: &Arc<Handle>) {
+        self.at().push(handle.clone());
+    }
+
+    /// Answers whoever waits and was interrupted. `true` if there were such, and nobody is left at
+    /// any of the files.
+    pub(crate) fn is_given_up(&self) -> bool {
+        let at = self.at().clone();
+        let waited_for: Vec<bool> = at.iter().filter_map(|handle| handle.is_waited_for()).collect();
+        !waited_for.is_empty() && !waited_for.contains(&true)
+    }
+
+    /// It has ended so.
+    pub(crate) fn end(&self, outcome: &Outcome) {
+        self.ended.send_replace(Some((outcome.clone(), Instant::now())));
+        self.at().clear();
+    }
+
+    /// What came of it, if it has ended.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        self.ended.borrow().as_ref().map(|(outcome, _)| outcome.clone())
+    }
+
+    /// Resolves with what came of it.
+    pub(crate) async fn wait(&self) -> Outcome {
+        let mut ended = self.ended.subscribe();
+        loop {
+            if let Some((outcome, _)) = ended.borrow_and_update().as_ref() {
+                return outcome.clone();
+            }
+            if ended.changed().await.is_err() {
+                return Err(cancelled());
+            }
+        }
+    }
+
+    /// How many bytes its result has; `None` while it is under way.
+    fn bytes(&self) -> Option<usize> {
+        let ended = self.ended.borrow();
+        ended.as_ref().map(|(outcome, _)| outcome.as_ref().map_or(0, Bytes::len))
+    }
+
+    /// Whether its result is to be kept: from its end on for so long.
+    fn is_fresh(&self) -> bool {
+        self.ended.borrow().as_ref().is_none_or(|(_, since)| since.elapsed() < KEPT_FOR)
+    }
+
+    fn at(&self) -> MutexGuard<'_, Vec<Arc<Handle>>> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Results by file.
 #[derive(Debug, Default)]
@@ -42,30 +121,39 @@ struct Files {
 
 #[derive(Debug)]
 struct One {
-    outcome: Outcome,
+    call: Arc<Call>,
     at: u64,
-    since: Instant,
 }
 
 impl Kept {
     /// Keeps a result for whoever of its tree reads the file next.
     pub(crate) fn keep(&self, file: &Arc<str>, lineage: &[Caller], outcome: Outcome) {
+        self.keep_call(file, lineage, Call::over(outcome));
+    }
+
+    /// Keeps a call that is under way: whoever of its tree reads the file next waits for it.
+    pub(crate) fn keep_call(&self, file: &Arc<str>, lineage: &[Caller], call: Arc<Call>) {
         if lineage.is_empty() {
             return;
         }
         let mut files = self.files();
         files.next += 1;
         let at = files.next;
-        let one = One { outcome, at, since: Instant::now() };
-        files.by_file.entry(file.clone()).or_default().leave(lineage, at, one);
+        files.by_file.entry(file.clone()).or_default().leave(lineage, at, One { call, at });
         files.tidy();
     }
 
-    /// What was kept for the caller's tree.
-    pub(crate) fn find(&self, file: &str, lineage: &[Caller]) -> Option<Outcome> {
+    /// Ends a call that may be kept.
+    pub(crate) fn end(&self, call: &Call, outcome: &Outcome) {
+        call.end(outcome);
+        self.files().tidy();
+    }
+
+    /// The call that was kept for the caller's tree.
+    pub(crate) fn find(&self, file: &str, lineage: &[Caller]) -> Option<Arc<Call>> {
         let files = self.files();
         let one = files.by_file.get(file)?.nearest(lineage)?;
-        (one.since.elapsed() < KEPT_FOR).then(|| one.outcome.clone())
+        one.call.is_fresh().then(|| one.call.clone())
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
@@ -74,21 +162,22 @@ impl Kept {
 }
 
 impl Files {
-    /// Forgets what is old, and of the rest the first until it fits.
+    /// Forgets what is old, and of the rest the first until it fits. What is under way stays.
     fn tidy(&mut self) {
         loop {
             let (mut bytes, mut count, mut oldest) = (0, 0, u64::MAX);
             for results in self.by_file.values() {
                 results.each(|one| {
-                    bytes += one.outcome.as_ref().map_or(0, Bytes::len);
-                    count += 1;
-                    oldest = oldest.min(one.at);
+                    if let Some(length) = one.call.bytes() {
+                        bytes += length;
+                        count += 1;
+                        oldest = oldest.min(one.at);
+                    }
                 });
             }
             let is_full = bytes > BYTES_MOST || count > MOST;
             for results in self.by_file.values_mut() {
-                results
-                    .retain(|one| one.since.elapsed() < KEPT_FOR && !(is_full && one.at == oldest));
+                results.retain(|one| one.call.is_fresh() && !(is_full && one.at == oldest));
             }
             self.by_file.retain(|_, results| !results.is_empty());
             if !is_full {

@@ -17,6 +17,7 @@ mod mountinfo;
 mod mounting;
 mod running;
 mod tree;
+mod waiting;
 
 pub use kernel::free;
 pub use mountinfo::is_mounted;

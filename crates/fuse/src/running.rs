@@ -12,8 +12,9 @@ use crate::{
     callers::{Caller, is_interrupted, lineage},
     errno::{absent, cancelled, errno_for, unmounted},
     handle::{Handle, Mode},
-    kept::{Kept, Outcome},
+    kept::{Call, Kept, Outcome},
     lists::{Listed, Lists},
+    waiting::PendingFlush,
 };
 
 /// How often a caller that waits is looked at: it cannot say by itself that it was interrupted,
@@ -68,27 +69,45 @@ impl Shared {
         let (shared, handle) = (self.clone(), handle.clone());
         self.spawn(async move {
             let is_fetch = request.is_none();
-            let outcome = shared.call(&handle, request).await;
-            handle.end(&outcome);
-            if is_fetch {
-                handle.forget_failure();
+            let outcome = shared.call(&handle, request, &Call::begun(&handle)).await;
+            match is_fetch {
+                true => handle.end_fetch(&outcome),
+                false => handle.end(&outcome),
             }
         });
     }
 
-    /// Calls what was written, since it is about to be closed by a thread: whoever reads the file
-    /// next finds what came of it.
+    /// Has those who wait at a handle have what comes of a call of others.
+    pub(crate) fn follow(self: &Arc<Self>, handle: &Arc<Handle>, call: Arc<Call>) {
+        call.join(handle);
+        let (shared, handle) = (self.clone(), handle.clone());
+        self.spawn(async move {
+            let outcome = tokio::select! {
+                biased;
+                () = shared.stopping.cancelled() => Err(unmounted()),
+                outcome = call.wait() => outcome,
+            };
+            handle.end(&outcome);
+        });
+    }
+
+    /// Calls what was written, since it is about to be closed: whoever reads the file
+    /// next waits for it, and finds what came of it.
     pub(crate) fn call_for_close(
         self: &Arc<Self>,
         handle: &Arc<Handle>,
         request: Bytes,
-        thread: u32,
+        flush: PendingFlush,
     ) {
         let (shared, handle) = (self.clone(), handle.clone());
-        let lineage = lineage(thread);
+        // Who closes by ending is answered at once: it has to be found before, and by whom it is
+        // read next.
+        let call = Call::begun(&handle);
+        self.kept.keep_call(&handle.inode.path, &lineage(flush.thread), call.clone());
+        handle.wait_to_close(flush);
         self.spawn(async move {
-            let outcome = shared.call(&handle, Some(request)).await;
-            shared.kept.keep(&handle.inode.path, &lineage, outcome.clone());
+            let outcome = shared.call(&handle, Some(request), &call).await;
+            shared.kept.end(&call, &outcome);
             handle.end(&outcome);
         });
     }
@@ -103,7 +122,7 @@ impl Shared {
     ) {
         let (shared, handle) = (self.clone(), handle.clone());
         self.spawn(async move {
-            let outcome = shared.call(&handle, Some(request)).await;
+            let outcome = shared.call(&handle, Some(request), &Call::begun(&handle)).await;
             let failed = outcome.as_ref().err().map(errno_for);
             shared.kept.keep(&handle.inode.path, &lineage, outcome);
             match (reply, failed) {
@@ -120,7 +139,7 @@ impl Shared {
     }
 
     /// One call or fetch as the namespace does it: open, write, read, close.
-    async fn call(&self, handle: &Handle, request: Option<Bytes>) -> Outcome {
+    async fn call(&self, handle: &Handle, request: Option<Bytes>, call: &Call) -> Outcome {
         let path = &handle.inode.path;
         let fd = self.process.open(path).map_err(failure)?;
         let doing = async {
@@ -133,7 +152,7 @@ impl Shared {
             biased;
             () = self.stopping.cancelled() => Err(unmounted()),
             done = doing => done.map_err(failure),
-            () = given_up(handle) => Err(cancelled()),
+            () = given_up(call) => Err(cancelled()),
         };
         // What was unmounted meanwhile has closed it by itself.
         if let Err(error) = self.process.close(fd) {
@@ -159,11 +178,11 @@ async fn interrupt(thread: u32) {
     }
 }
 
-/// Answers those who wait at a handle and are interrupted, each; resolves once nobody is left.
-async fn given_up(handle: &Handle) {
+/// Answers those who wait for a call and are interrupted, each; resolves once nobody is left.
+async fn given_up(call: &Call) {
     loop {
         sleep(LOOKED_AT).await;
-        if handle.is_given_up() {
+        if call.is_given_up() {
             return;
         }
     }
@@ -171,6 +190,11 @@ async fn given_up(handle: &Handle) {
 
 fn failure(error: VfsError) -> Failure {
     *error.failure
+}
+
+/// Whether what is written goes to the end, wherever the kernel thinks that is.
+pub(crate) fn appends(OpenFlags(flags): OpenFlags) -> bool {
+    flags.cast_unsigned() & rustix::fs::OFlags::APPEND.bits() != 0
 }
 
 /// What a file is opened for, if it can be.

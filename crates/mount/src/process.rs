@@ -263,7 +263,9 @@ impl Process {
             Node::Control => Ok(CONTROL_FILES.iter().map(|name| Entry::file(name)).collect()),
             Node::List(kind) => {
                 let list = self.fetching(mount, node.clone(), path)?;
-                let names = tools::names(*kind, &list.file.read(0).await?)?;
+                let read = list.file.read(0).await;
+                let names = read.and_then(|read| tools::names(*kind, &read));
+                let names = names.inspect_err(|failure| self.met(&list.file, failure))?;
                 Ok(names.iter().flat_map(|name| entries(*kind, name)).collect())
             }
             _ => Err(Failure::invalid("it is a file: only directories have entries")),
@@ -337,8 +339,13 @@ impl Process {
     }
 
     fn failed(&self, operation: Operation, file: &File, failure: Failure) -> VfsError {
-        self.state().failures.insert(file.mount.name.clone(), failure.clone());
+        self.met(file, &failure);
         VfsError::new(operation, file.path.clone(), failure)
+    }
+
+    /// Keeps a failure as the last one at its mount.
+    fn met(&self, file: &File, failure: &Failure) {
+        self.state().failures.insert(file.mount.name.clone(), failure.clone());
     }
 
     /// Closes everything; nothing is opened any more.

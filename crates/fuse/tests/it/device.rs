@@ -15,6 +15,8 @@ use tokio::sync::{Notify, Semaphore};
 #[derive(Debug)]
 pub(crate) struct Fake {
     pub(crate) asked: AtomicUsize,
+    /// How many resources were asked for.
+    pub(crate) fetched: AtomicUsize,
     pub(crate) began: Notify,
     pub(crate) given_up: Notify,
     pub(crate) go: Semaphore,
@@ -29,6 +31,7 @@ impl Fake {
     pub(crate) fn with_tools(tools: Vec<String>) -> Arc<Self> {
         Arc::new(Self {
             asked: AtomicUsize::new(0),
+            fetched: AtomicUsize::new(0),
             began: Notify::new(),
             given_up: Notify::new(),
             go: Semaphore::new(0),
@@ -91,6 +94,7 @@ impl Device for Fake {
     }
 
     fn read<'a>(&'a self, uri: &'a str) -> Answer<'a> {
+        self.fetched.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             match uri {
                 "file:///notes.txt" => Ok(Bytes::from_static(b"notes")),

@@ -190,3 +190,66 @@ except OSError as error: print(errno.errorcode[error.errno])
     assert!(error.contains(r#""kind":"busy""#) && error.contains("read its result"), "{error}");
     world.fake.go.add_permits(1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn white_space_behind_a_request_leaves_its_result() {
+    let Some(world) = World::new() else { return };
+    let script = r#"{ /bin/printf '{"n":1}'; echo; } > tools/echo; cat tools/echo"#;
+    assert_eq!(world.bash(script).await, r#"{"n":1}"#);
+    let script = r#"exec 3<>tools/echo; printf '{"n":2}' >&3; head -c 1 <&3; echo >&3; cat <&3
+        { printf ' \n'; /bin/printf '{"n":3}'; } > tools/echo; cat tools/echo
+        echo > tools/echo; echo >> tools/echo; cat tools/echo"#;
+    let wanted = "{\"n\":2} \n{\"n\":3} \n{\"n\":3}";
+    assert_eq!(world.bash(script).await, wanted, "what is blank alone is no request");
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 3, "each request is one call");
+    assert_eq!(world.bash("cat ctl/error").await, "null\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_appended_goes_to_the_end_also_after_its_size_was_asked_for() {
+    let Some(world) = World::new() else { return };
+    let script = r#"exec 3>>tools/echo; printf '{"n":' >&3; stat -L -c %s /dev/fd/3
+        stat -c %s tools/echo; printf '1}' >&3; exec 3>&-; cat tools/echo"#;
+    assert_eq!(world.bash(script).await, "0\n0\n{\"n\":1}");
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_and_never_read_is_told_as_the_last_failure() {
+    let Some(world) = World::new() else { return };
+    world.bash("exec 3<>tools/echo; echo '{}' >&3; cat <&3; exec 3>&-").await;
+    world.bash("exec 3<>tools/echo; echo >&3; exec 3>&-; cat ctl/error").await;
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1);
+    // The kernel closes behind the program's back.
+    let told = async {
+        loop {
+            world.bash("exec 3<>tools/echo; echo '{}' >&3; exec 3>&-").await;
+            let error = world.bash("cat ctl/error").await;
+            if error != "null\n" {
+                return error;
+            }
+        }
+    };
+    let error = world.within(told).await;
+    assert!(error.contains("INVALID") && error.contains("never read: no call was made"), "{error}");
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1, "nothing was called");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_wants_no_waiting_is_told_once_that_a_fetch_has_failed() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import errno, os, select
+f = os.open('resources/x:nothing', os.O_RDONLY | os.O_NONBLOCK)
+poll = select.poll(); poll.register(f, select.POLLIN)
+for _ in range(2):
+    try: os.read(f, 1); print('read')
+    except BlockingIOError: print('not yet')
+    for _ in range(100): poll.poll(0)
+    poll.poll(60000)
+    try: os.read(f, 1); print('read')
+    except OSError as error: print(errno.errorcode[error.errno])
+";
+    assert_eq!(world.python(script).await, "not yet\nENOENT\nnot yet\nENOENT\n");
+    assert_eq!(world.fake.fetched.load(Ordering::SeqCst), 2, "a failure is told before the next");
+}

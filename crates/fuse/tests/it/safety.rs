@@ -137,6 +137,82 @@ sys.stdin.readline()
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 0);
 }
 
+/// Writes by a program that closes by ending, and does not wait for it.
+const PRINT: &str = r#"python3 -c 'print("{}")' > tools/slow"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_who_closes_by_ending_ends_at_once_and_its_tree_reads_the_result() {
+    let Some(world) = World::new() else { return };
+    for ends in [PRINT, "echo '{}' > tools/slow & wait"] {
+        // The server answers nothing before all of that is over.
+        let script = format!("{ends}; echo ended; exec cat tools/slow");
+        let mut command = world.command("bash", &["-c", &script]);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let said = world.within(lines.next_line()).await.expect("it can be read");
+        assert_eq!(said.as_deref(), Some("ended"), "{ends}");
+        world.within(world.fake.began.notified()).await;
+        world.fake.go.add_permits(1);
+        let said = world.within(lines.next_line()).await.expect("it can be read");
+        assert_eq!(said.as_deref(), Some("at last"), "{ends}");
+        assert!(world.within(child.wait()).await.expect("it ran").success(), "{ends}");
+    }
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 2, "each write is one call");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_who_reads_what_an_ended_program_has_asked_gives_it_up() {
+    let Some(world) = World::new() else { return };
+    let script = format!(
+        "{PRINT}
+exec python3 -c \"
+import errno, os, signal
+f = os.open('tools/slow', os.O_RDONLY | os.O_NONBLOCK)
+try: os.read(f, 100)
+except BlockingIOError: print('waits', flush=True)
+os.set_blocking(f, True)
+signal.signal(signal.SIGINT, lambda *_: None)
+print('reads', flush=True)
+try: print(os.read(f, 100))
+except OSError as error: print(errno.errorcode[error.errno])
+\""
+    );
+    let mut command = world.command("bash", &["-c", &script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    for wanted in ["waits", "reads"] {
+        let said = world.within(lines.next_line()).await.expect("it can be read");
+        assert_eq!(said.as_deref(), Some(wanted));
+    }
+    let interrupting = async {
+        loop {
+            signal(&child, rustix::process::Signal::INT);
+            tokio::task::yield_now().await;
+        }
+    };
+    let interrupted = async {
+        tokio::select! {
+            () = world.fake.given_up.notified() => {}
+            () = interrupting => {}
+        }
+    };
+    world.within(interrupted).await;
+    let said = world.within(lines.next_line()).await.expect("it can be read");
+    assert_eq!(said.as_deref(), Some("ECANCELED"));
+    assert!(world.within(child.wait()).await.expect("it ran").success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_unmounting_ends_what_an_ended_program_has_asked() {
+    let Some(mut world) = World::new() else { return };
+    world.bash(PRINT).await;
+    world.within(world.fake.began.notified()).await;
+    let mounted = world.mounted.take().expect("it is mounted");
+    let unmounting = tokio::task::spawn_blocking(move || mounted.unmount());
+    world.within(unmounting).await.expect("it ran").expect("it is unmounted");
+    world.within(world.fake.given_up.notified()).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn s29_who_waits_for_a_list_can_be_killed_and_is_answered_by_unmounting() {
     let Some(mut world) = World::of(Fake::with_tools(Vec::new())) else { return };

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_mount::{Code, Done, Limits, Namespace, Observer, Operation};
+use narthex_model::CallErrorKind;
+use narthex_mount::{Code, Done, Failure, Limits, Namespace, Observer, Operation};
 
 use crate::device::{Fake, Mood, TOOLS, name, one, pid, refused};
 
@@ -165,6 +166,10 @@ async fn the_last_failure_can_be_read_whole() {
     let error: serde_json::Value = serde_json::from_slice(&read).expect("it is JSON");
     assert_eq!(error["kind"], "permission_required");
     assert_eq!(error["code"], "PERMISSION");
+    let gone = Failure::of_call(CallErrorKind::ServerDisabled, "it is gone");
+    fake.set(Mood::Fails(gone.clone()));
+    process.list("/mnt/mcp/1-files/tools").await.expect_err("it is gone");
+    assert_eq!(process.last_failure(&name(1, "files")), Some(gone), "lists fail, too");
     process.also(name(9, "files"), name(1, "files"));
     assert!(process.last_failure(&name(9, "files")).is_some(), "by an old path as well");
     assert!(process.last_failure(&name(8, "files")).is_none());

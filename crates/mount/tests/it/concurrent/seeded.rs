@@ -418,7 +418,12 @@ impl World {
             Err(_) => "failed",
         });
         match flight.of {
-            Of::List(opened) => self.check_list(&opened, result, whole, look, &seen),
+            Of::List(opened) => {
+                if let Err(code) = &result {
+                    self.failures.insert((opened.process, opened.name), *code);
+                }
+                self.check_list(&opened, result, whole, look, &seen);
+            }
             Of::File(file, doing) => {
                 let opened = &self.files[file].opened;
                 if let Err(code) = &result {
