@@ -173,8 +173,8 @@ pub struct ApplyArgs {
     /// Say what would change, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Delete servers that an earlier manifest of an agent had inside, that it has no more, and
-    /// that nothing else uses
+    /// Delete servers that earlier manifests of an agent made, that it does not attach any more,
+    /// and that nothing else uses
     #[arg(long)]
     pub prune: bool,
     #[command(flatten)]

@@ -21,7 +21,8 @@ pub use self::parts::AgentParts;
 pub use self::{
     changes::{
         CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
-        CatalogImport, CatalogImportChange, CatalogImported, CatalogValid, Precondition,
+        CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft, CatalogValid,
+        Precondition,
     },
     error::{CatalogError, FieldCode, FieldError, FieldWarning},
 };

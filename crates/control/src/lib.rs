@@ -32,7 +32,8 @@ pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
     AgentParts, CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange,
     CatalogConnection, CatalogError, CatalogImport, CatalogImportChange, CatalogImported,
-    CatalogObject, CatalogValid, CatalogWritten, FieldCode, FieldError, FieldWarning, Precondition,
+    CatalogLeft, CatalogObject, CatalogValid, CatalogWritten, FieldCode, FieldError, FieldWarning,
+    Precondition,
 };
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
@@ -47,9 +48,7 @@ pub use narthex_live::KeyedLock;
 pub use narthex_live::{POLL, STALE, Speaker};
 pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
 pub use narthex_model::{AgentEnv, Page};
-pub use narthex_resolve::{
-    LookUp, ManifestDocument, ManifestFault, Variables, VariablesError, left_behind,
-};
+pub use narthex_resolve::{LookUp, ManifestDocument, ManifestFault, Variables, VariablesError};
 pub use narthex_rules::{RuleFault, RuleFaults, RuleSet, SCHEMA as POLICY_SCHEMA};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,

@@ -53,7 +53,7 @@ pub use claim::ClaimRequest;
 pub use cost::CostRequest;
 pub use fault::{Fault, FaultCode, Faults, Warning};
 pub use fill::RunInputs;
-pub use manifest::{ManifestDocument, ManifestFault, left_behind};
+pub use manifest::{ManifestDocument, ManifestFault};
 pub use origin::Origin;
 pub use params::ParamsSchema;
 pub use plan::{Catalog, Plan, SecretRequirement, check_capability, check_server, users_of};
@@ -64,8 +64,8 @@ pub use resolved::{
 pub use run::{RunKind, RunRequest};
 pub use schema::{ConfigSchema, KeyKind, KeySchema, ValueType};
 pub use server::{
-    AuthClient, AuthText, CommandShape, EntryAuth, HttpShape, Isolation, NameRules, OnFlagged,
-    ScopeKey, ServerEntry, ServerSettings, Shape, StdioShape,
+    AuthClient, AuthText, CommandShape, EntryAuth, HttpShape, Isolation, MadeBy, NameRules,
+    OnFlagged, ScopeKey, ServerEntry, ServerSettings, Shape, StdioShape,
 };
 pub use surroundings::{EnvValue, Surroundings};
 pub use variables::{LookUp, Variables, VariablesError};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use narthex_model::{AgentName, Alias, json::shortened};
 use serde_json::{Map, Value, json};
 
-pub use self::document::{ManifestDocument, left_behind};
+pub use self::document::ManifestDocument;
 use self::places::Places;
 
 /// An agent, and what stood inside it.
@@ -21,8 +21,8 @@ use self::places::Places;
 struct TakenApart {
     /// The agent, which attaches them, as far as it can be used.
     agent: Value,
-    /// Servers of the catalog, named after the agent, as `AGENT-ALIAS`. Another server may have
-    /// that name: whoever stores them looks.
+    /// Servers of the catalog, named after the agent, as `AGENT-ALIAS`, which is their `made_by`.
+    /// Another server may have that name: whoever stores them looks.
     servers: Vec<Inside>,
     /// Everything that cannot be used.
     faults: Vec<ManifestFault>,
@@ -169,7 +169,8 @@ impl Reading {
             let id = format!("{agent}-{alias}");
             let mut places = Places::default();
             let made = self.server((&id, alias), entry, (&at, &mut places));
-            let Some((server, is_optional)) = made else { continue };
+            let Some((mut server, is_optional)) = made else { continue };
+            server["made_by"] = json!({ "agent": agent });
             let mut attachment = json!({ "ref": id });
             if is_optional {
                 attachment["optional"] = true.into();

@@ -2,6 +2,8 @@
 
 pub(crate) mod auth;
 mod confinement;
+mod made_by;
+mod scopes;
 pub(crate) mod settings;
 mod shape;
 pub(crate) mod url;
@@ -9,13 +11,16 @@ pub(crate) mod url;
 use std::collections::BTreeMap;
 
 use narthex_model::{
-    Gates, ServerId, ToolScope, ToolScopes, is_secret_name,
+    Gates, ServerId, ToolScopes, is_secret_name,
     json::{Node, Place},
 };
 use serde::Serialize;
 
 pub use auth::{AuthClient, AuthText, EntryAuth};
 pub(crate) use confinement::ProgramConfinement;
+pub use made_by::MadeBy;
+use scopes::SCOPES;
+pub use scopes::ScopeKey;
 pub use settings::{Isolation, NameRules, OnFlagged, ServerSettings};
 pub use shape::{CommandShape, HttpShape, Shape, StdioShape};
 
@@ -24,7 +29,7 @@ use crate::{
     fault::{FaultCode, Faults},
     layer::{self, Layer, Objection, objection},
     reader::{Object, Parsed, Reader, nearest, parse},
-    schema::{ConfigSchema, KeySchema, ValueType, word},
+    schema::{ConfigSchema, KeySchema},
     template::{ConfigValue, Source, Tree},
 };
 
@@ -72,25 +77,15 @@ pub struct ServerEntry {
     /// Whether config keys are headers' names as they are, whatever they look like (C9).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verbatim_headers: bool,
+    /// Whose manifest has made it, and may overwrite it. `None`: a person has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<MadeBy>,
     /// Limits, and what callers may see.
     #[serde(flatten)]
     pub settings: ServerSettings,
 }
 
-/// What is expected of one key of a run's scope.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ScopeKey {
-    /// What values it takes.
-    #[serde(rename = "type")]
-    pub value_type: ValueType,
-    /// What it is for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// Whether a run that uses the server needs it.
-    pub required: bool,
-}
-
-const KEYS: [&str; 35] = [
+const KEYS: [&str; 36] = [
     "id",
     "name",
     "display_name",
@@ -115,6 +110,7 @@ const KEYS: [&str; 35] = [
     "prompt_scopes",
     "scope_schema",
     "verbatim_headers",
+    "made_by",
     "timeoutMs",
     "mountTimeoutMs",
     "maxOutputTokens",
@@ -150,9 +146,10 @@ fn read(reader: &mut Reader, object: &Object<'_>, id: Option<&ServerId>) -> Opti
     let config_schema = config_schema(reader, object, manifest.as_ref());
     let default_config = default_config(reader, object);
     let [tool_scopes, resource_scopes, prompt_scopes] =
-        SCOPES.map(|key| scopes(reader, manifest.as_ref().unwrap_or(object), key));
-    let scope_schema = scope_schema(reader, object);
+        SCOPES.map(|key| scopes::required(reader, manifest.as_ref().unwrap_or(object), key));
+    let scope_schema = scopes::schema(reader, object);
     let verbatim_headers = reader.flag(object, "verbatim_headers").unwrap_or(false);
+    let made_by = made_by::read(reader, object);
     let settings = settings::read(reader, object);
     let (id, name) = names?;
     let (shape, auth) = (shape?, auth?);
@@ -169,6 +166,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, id: Option<&ServerId>) -> Opti
         prompt_scopes,
         scope_schema,
         verbatim_headers,
+        made_by,
         settings,
     };
     entry.check(reader, object);
@@ -243,45 +241,6 @@ fn default_config(reader: &mut Reader, object: &Object<'_>) -> Layer {
                 reader.fault(&at, FaultCode::FieldsExclude, message, "keep one");
             }
         }
-    }
-    found
-}
-
-/// What requires tool scopes.
-const SCOPES: [&str; 3] = ["tool_scopes", "resource_scopes", "prompt_scopes"];
-
-/// Tool scopes by name, each as a text or a list, of which all are required (D14, X-D1).
-fn scopes(reader: &mut Reader, object: &Object<'_>, key: &str) -> BTreeMap<String, ToolScopes> {
-    let Some(tools) = reader.object(object, key) else { return BTreeMap::new() };
-    let mut found = BTreeMap::new();
-    for (tool, node, at) in tools.entries() {
-        let nodes: Vec<(Place, &Node)> = match node {
-            Node::List(nodes) => {
-                nodes.iter().enumerate().map(|(i, node)| (at.index(i), node)).collect()
-            }
-            _ => vec![(at, node)],
-        };
-        let scope = |(at, node): &(Place, &Node)| {
-            let text = reader.as_text(node, at)?;
-            reader.name(at, text, ToolScope::new)
-        };
-        found.insert(tool.clone(), nodes.iter().filter_map(scope).collect());
-    }
-    found
-}
-
-fn scope_schema(reader: &mut Reader, object: &Object<'_>) -> BTreeMap<String, ScopeKey> {
-    let Some(keys) = reader.object(object, "scope_schema") else { return BTreeMap::new() };
-    let mut found = BTreeMap::new();
-    for (key, node, at) in keys.entries() {
-        let Some(object) = reader.as_object(node, &at) else { continue };
-        reader.only(&object, &["type", "description", "required"]);
-        let scope_key = ScopeKey {
-            value_type: word(reader, &object, "type", &ValueType::ALL).unwrap_or(ValueType::String),
-            description: reader.owned(&object, "description"),
-            required: reader.flag(&object, "required").unwrap_or(false),
-        };
-        found.insert(key.clone(), scope_key);
     }
     found
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub use self::attachments::{
     CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogConnection,
 };
-pub use self::import::{CatalogImport, CatalogImportChange, CatalogImported};
+pub use self::import::{CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft};
 use super::{
     CatalogWritten,
     checks::{Definition, Stored},

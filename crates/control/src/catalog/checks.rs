@@ -258,6 +258,14 @@ impl Workspace {
         self.catalog.servers.get(id)?.config_schema.as_ref()
     }
 
+    /// The servers that manifests of an agent have made.
+    pub(super) fn made_by(&self, agent: &str) -> impl Iterator<Item = &ServerEntry> {
+        let is_its = move |entry: &&ServerEntry| {
+            entry.made_by.as_ref().is_some_and(|by| by.agent.as_str() == agent)
+        };
+        self.catalog.servers.values().filter(is_its)
+    }
+
     /// What is wrong with an agent's servers, or what is unwise.
     pub(super) fn agent_faults(&self, agent: &Agent) -> Result<Vec<Warning>, Faults> {
         self.asked(|world| Plan::new(&self.catalog, agent, world).check())

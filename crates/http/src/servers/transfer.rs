@@ -5,9 +5,8 @@ use std::{collections::BTreeMap, fmt};
 use bytes::Bytes;
 use http_body::Body;
 use narthex_control::{
-    CatalogChange, CatalogError, CatalogImport, CatalogImportChange, CatalogImported, Control,
-    ControlError, FieldError, FieldWarning, ManifestDocument, ManifestFault, Precondition,
-    left_behind,
+    CatalogChange, CatalogError, CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft,
+    Control, ControlError, FieldError, FieldWarning, ManifestDocument, ManifestFault, Precondition,
 };
 use narthex_model::{CatalogKind, Role, json::Node};
 use serde_json::{Value, json};
@@ -40,18 +39,26 @@ impl Asked<'_> {
         let (text, inside) = (apart.text.clone().into_bytes(), apart.inside());
         // Everything that is wrong is told at once.
         let is_check = is_dry || apart.has_faults();
+        let (of, deleter) = (workspace.clone(), by.clone());
         let import = CatalogImport { workspace, by, may_write_servers, is_dry: is_check, inside };
         let control = self.control()?;
         let imported = apart.told(control.catalog_import(import, text).await)?;
-        let CatalogImported { changes, warnings } = imported;
+        let CatalogImported { changes, warnings, left } = imported;
         let mut warnings: Vec<_> = apart.warnings(warnings).collect();
         let mut shown: Vec<_> = changes.iter().map(change).collect();
-        let is_given =
-            |id: &str| changes.iter().any(|one| one.kind == CatalogKind::Server && one.id == id);
-        let out = changes.iter().flat_map(taken_out).filter(|(_, id)| !is_given(id));
-        for (agent, id) in out {
-            let left = Left { agent, id: &id, is_dry, is_pruned };
-            match self.left(control, left).await? {
+        for left in left {
+            // The import is done: what goes wrong from here on is told, and refuses nothing.
+            let done = match is_pruned && !is_dry && left.users.is_empty() {
+                true => {
+                    let precondition = Precondition::Tags(vec![left.tag.clone()]);
+                    let (workspace, by) = (of.clone(), deleter.clone());
+                    let kind = CatalogKind::Server;
+                    pruned(control, CatalogChange { workspace, kind, precondition, by }, &left)
+                        .await
+                }
+                false => stays(&left, is_pruned).map(Err),
+            };
+            match done {
                 Some(Ok(deleted)) => shown.push(deleted),
                 Some(Err(warning)) => warnings.push(warning),
                 None => {}
@@ -59,68 +66,51 @@ impl Asked<'_> {
         }
         Ok(ok(&json!({ "dry_run": is_dry, "changes": shown, "warnings": warnings })))
     }
+}
 
-    /// What becomes of a server that an agent has no more: it is deleted, where that was asked for
-    /// and nothing else uses it, or a person is told of it. `None` if there is none.
-    async fn left(
-        &self,
-        control: &Control,
-        Left { agent, id, is_dry, is_pruned }: Left<'_>,
-    ) -> Result<Option<Result<Value, FieldWarning>>, Problem> {
-        let (workspace, by, kind) = (self.workspace()?, self.by(), CatalogKind::Server);
-        let is_unknown = |error: &ControlError| {
-            matches!(error, ControlError::Catalog(CatalogError::Unknown { .. }))
-        };
-        let told = |message: String| {
-            let field = format!("servers.{id}");
-            Ok(Some(Err(FieldWarning { field, message })))
-        };
-        match control.catalog_get(&workspace, kind, id).await {
-            Err(error) if is_unknown(&error) => return Ok(None),
-            found => drop(found?),
-        }
-        if !is_pruned || is_dry {
-            let then = match is_pruned {
-                true => "it would be deleted, if nothing else uses it".to_owned(),
-                false => format!(
-                    "`narthex servers delete {id}` removes it, as `--prune` would have at once"
-                ),
-            };
-            return told(format!("the agent `{agent}` had it inside, and has it no more; {then}"));
-        }
-        let change = CatalogChange { workspace, kind, precondition: Precondition::None, by };
-        match control.catalog_delete(change, id, false).await {
-            Ok(()) => {
-                let kind = kind.to_string();
-                Ok(Some(Ok(json!({ "kind": kind, "id": id, "change": "deleted",
-                                   "before": null, "after": null }))))
-            }
-            Err(error) if is_unknown(&error) => Ok(None),
-            Err(ControlError::Catalog(error @ CatalogError::InUse { .. })) => {
-                told(format!("the agent `{agent}` has it no more, and it stays: {error}"))
-            }
-            Err(error) => Err(error.into()),
+/// Deletes a server that an agent has no more, or tells why it is still there. `None` if somebody
+/// else has deleted it meanwhile.
+async fn pruned(
+    control: &Control,
+    change: CatalogChange,
+    left: &CatalogLeft,
+) -> Option<Result<Value, FieldWarning>> {
+    let kind = change.kind.to_string();
+    match control.catalog_delete(change, &left.id, false).await {
+        Ok(()) => Some(Ok(json!({ "kind": kind, "id": left.id, "change": "deleted",
+                                  "before": null, "after": null }))),
+        Err(ControlError::Catalog(CatalogError::Unknown { .. })) => None,
+        // As any other refusal: what lies below is for the log.
+        Err(error) => {
+            let error = Problem::from(error);
+            Some(Err(told(left, &format!("all else is stored, and it stays: {}", error.detail()))))
         }
     }
 }
 
-/// A server that an agent has no more.
-#[derive(Clone, Copy)]
-struct Left<'a> {
-    agent: &'a str,
-    id: &'a str,
-    is_dry: bool,
-    is_pruned: bool,
+/// What becomes of a server that is not deleted now. `None` if nobody need know: others use it, and
+/// nobody asked to delete it.
+fn stays(left: &CatalogLeft, is_pruned: bool) -> Option<FieldWarning> {
+    let CatalogLeft { id, users, .. } = left;
+    let places: Vec<_> = users.iter().map(|user| format!("`{}`", user.field)).collect();
+    match (is_pruned, users.is_empty()) {
+        (true, true) => Some(told(left, "it would be deleted, since nothing uses it")),
+        (true, false) => {
+            Some(told(left, &format!("it stays, since it is in use: {}", places.join(", "))))
+        }
+        (false, true) => Some(told(
+            left,
+            &format!("`narthex servers delete {id}` removes it, as `--prune` would have at once"),
+        )),
+        (false, false) => None,
+    }
 }
 
-/// The servers that an import has taken out of an agent which had them as a manifest does, with its
-/// name.
-fn taken_out(change: &CatalogImportChange) -> Vec<(&str, String)> {
-    let left = match (&change.kind, &change.before) {
-        (CatalogKind::Agent, Some(before)) => left_behind(before, &change.after),
-        _ => Vec::new(),
-    };
-    left.into_iter().map(|id| (change.id.as_str(), id)).collect()
+fn told(CatalogLeft { agent, id, .. }: &CatalogLeft, what: &str) -> FieldWarning {
+    let field = format!("servers.{id}");
+    let message =
+        format!("a manifest of the agent `{agent}` made it, and that does not attach it; {what}");
+    FieldWarning { field, message }
 }
 
 /// What was sent, without servers inside of agents.

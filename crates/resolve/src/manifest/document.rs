@@ -15,8 +15,8 @@ pub struct ManifestDocument {
     pub faults: Vec<ManifestFault>,
     /// What a person should know, with its place in the whole.
     pub notices: Vec<ManifestFault>,
-    /// The servers that stood inside, by their ids, each with the name of its agent. Another server
-    /// may have that id: whoever stores them looks.
+    /// The servers that stood inside, by their ids, each with the name of its agent, as in its
+    /// `made_by`. Another server may have that id: whoever stores them looks.
     pub inside: BTreeMap<String, String>,
     places: Places,
 }
@@ -97,21 +97,4 @@ impl ManifestDocument {
         }
         taken.servers.iter().map(|inside| inside.server.clone()).collect()
     }
-}
-
-/// The servers that an agent attached as a manifest of it does, under the name `AGENT-ALIAS`, and
-/// does not any more: they stay in the catalog. Both are normal forms, `before` with its name.
-#[must_use]
-pub fn left_behind(before: &Value, after: &Value) -> Vec<String> {
-    let name = before["name"].as_str().unwrap_or_default();
-    let attached = |agent: &Value| -> Vec<(String, String)> {
-        let all = agent["mcpServers"].as_object().into_iter().flatten();
-        let one =
-            |(alias, of): (&String, &Value)| Some((alias.clone(), of["ref"].as_str()?.to_owned()));
-        all.filter_map(one).collect()
-    };
-    let now = attached(after);
-    let own = attached(before).into_iter().filter(|(alias, id)| *id == format!("{name}-{alias}"));
-    let gone = own.filter(|(_, id)| now.iter().all(|(_, kept)| kept != id));
-    gone.map(|(_, id)| id).collect()
 }

@@ -37,7 +37,8 @@ fn r_m4_servers_inside_an_agent_are_taken_out() {
         "command": "npx", "args": ["-y", "x", "${env.HOME}/x"], "timeoutMs": 15000,
         "mountTimeoutMs": 7000, "maxOutputTokens": 2048,
         "default_config": { "TOKEN": "${TOKEN}", "PORT": "80", "USER": "${env.LOGNAME}",
-            "URL": "https://${env.HOST}/${params.p}?a=$${" } });
+            "URL": "https://${env.HOST}/${params.p}?a=$${" },
+        "made_by": { "agent": "helper" } });
     let [github] = servers.as_slice() else { panic!("{servers:?}") };
     assert_eq!((&*github.at, &github.server), ("mcp.servers.github", &server));
     let told = fields(&notices);
@@ -57,7 +58,8 @@ fn r_e21_a_server_that_is_called_is_taken_out() {
         "url": "https://${env.HOST}/mcp", "timeoutMs": 120_000, "maxOutputBytes": 1024,
         "auth": { "mode": "apiKey", "key": "${TOKEN}", "headerName": "Authorization",
                   "valuePrefix": "Bearer " },
-        "verbatim_headers": true, "default_config": { "x-team": "blue" } });
+        "verbatim_headers": true, "default_config": { "x-team": "blue" },
+        "made_by": { "agent": "a" } });
     assert_eq!(servers[0].server, server);
 }
 
@@ -228,14 +230,22 @@ fn r_m4_a_name_that_cannot_be_used_is_one_fault() {
     assert_eq!(taken.servers[0].server["id"], "unnamed-s");
 }
 
-/// R-M4: a server that an agent attaches no more under its own name is left behind, others are not.
+/// R-M4: each server says whose manifest has made it, and no manifest says it itself.
 #[test]
-fn r_m4_what_is_taken_out_is_left_behind() {
-    let agent = |servers: Value| json!({ "name": "a", "mcpServers": servers });
-    let before = agent(json!({ "git": { "ref": "a-git" }, "docs": { "ref": "docs" },
-        "web": { "ref": "a-web" }, "x": { "ref": "a-y" } }));
-    assert_eq!(left_behind(&before, &before), [""; 0]);
-    let renamed = agent(json!({ "www": { "ref": "a-web" } }));
-    assert_eq!(left_behind(&before, &renamed), ["a-git"]);
-    assert_eq!(left_behind(&before, &json!({ "name": "a" })), ["a-git", "a-web"]);
+fn r_m4_a_server_says_whose_manifest_made_it() {
+    let inside = |agent: &str| {
+        json!({ "name": agent, "mcp": { "servers": {
+        "git": { "command": "git" }, "web": { "url": "https://web.test" } } } })
+    };
+    let document = json!({ "servers": [{ "id": "own" }], "agents": [inside("a"), inside("b")] });
+    let made = ManifestDocument::of_workspace(document).unwrap();
+    assert_eq!(made.faults, []);
+    let servers = made.plain["servers"].as_array().unwrap().iter();
+    let servers: Vec<_> = servers
+        .map(|one| (one["id"].as_str().unwrap(), one["made_by"]["agent"].as_str()))
+        .collect();
+    let (a, b) = (Some("a"), Some("b"));
+    assert_eq!(servers, [("own", None), ("a-git", a), ("a-web", a), ("b-git", b), ("b-web", b)]);
+    let said = with(json!({ "command": "x", "made_by": { "agent": "b" } }));
+    assert_eq!(fields(&wrong(said)), ["mcp.servers.s.made_by"]);
 }

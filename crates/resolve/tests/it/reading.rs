@@ -291,3 +291,25 @@ fn x_e116_confinement_is_read_strictly() {
         assert_eq!(json!(parsed)["confinement"], fine);
     }
 }
+
+/// R-M4: the mark of a manifest is read strictly, and kept as it is.
+#[test]
+fn r_m4_who_has_made_a_server_is_read_strictly() {
+    let entry = |made_by: Value| json!({ "id": "s", "command": "sh", "made_by": made_by });
+    for (wrong, at) in [
+        (json!("helper"), "made_by"),
+        (json!({}), "made_by.agent"),
+        (json!({ "agent": 1 }), "made_by.agent"),
+        (json!({ "agent": "../x" }), "made_by.agent"),
+        (json!({ "agent": "helper", "by": "x" }), "made_by.by"),
+    ] {
+        let faults = ServerEntry::parse(&text(&entry(wrong)), None).unwrap_err();
+        assert_eq!(places(&faults), [at], "{faults}");
+    }
+    let fine = json!({ "agent": "helper" });
+    let parsed = ServerEntry::parse(&text(&entry(fine.clone())), None).unwrap().value;
+    assert_eq!(json!(parsed)["made_by"], fine);
+    let plain = json!({ "id": "s", "command": "sh" });
+    let parsed = ServerEntry::parse(&text(&plain), None).unwrap().value;
+    assert_eq!((parsed.made_by.as_ref(), json!(parsed).get("made_by")), (None, None));
+}

@@ -60,7 +60,7 @@ impl Runs {
             Some(number) => number,
             None => self.follow_catalog().await?,
         };
-        let catalog = known.catalog(number, self.catalog_tools()).await?;
+        let catalog = Box::pin(known.catalog(number, self.catalog_tools())).await?;
         let live = known.live(|| self.shared.gateway.registry().snapshot()).await?;
         let digest = live.standing.beside(alias.as_str(), number);
         Ok((Beside { first: Vec::new(), later: vec![live.names, catalog] }, digest))

@@ -138,7 +138,7 @@ impl DefinitionPins for Shared {
             let ends = || LookError("the daemon ends".to_owned());
             let runs = Runs { shared: self.this.upgrade().ok_or_else(ends)? };
             let said = said.clone();
-            let looking = async move { runs.look_at_live(&said).await };
+            let looking = async move { Box::pin(runs.look_at_live(&said)).await };
             // To its end, also if the server goes meanwhile: what is noted is then done.
             match self.control.spawn(looking).await {
                 Ok(looked) => looked.map_err(|error| LookError(error.to_string())),
@@ -156,7 +156,7 @@ impl Runs {
         let decided = self.decided_at(&place).await?;
         let (workspace, run) = (self.control().home(), self.shared.options.local);
         let of = Of { workspace, run, server, shows_flagged: said.shows_flagged };
-        let (beside, named) = self.beside_live(alias).await?;
+        let (beside, named) = Box::pin(self.beside_live(alias)).await?;
         let looked = self.look_at_one(of, (&said.listed, said.told.clone()), &beside).await?;
         let Looked { held: looked, rejected } = looked;
         self.shared.decided.known.rejects(alias.as_str(), &said.listed, rejected);

@@ -8,7 +8,7 @@ use narthex_model::{CatalogKind, SecretName, WorkspaceId};
 use narthex_store::{CatalogRow, CatalogStep};
 use serde_json::{Map, Value, json};
 
-use super::{CatalogChange, Precondition, changed, merge_patch};
+use super::{CatalogChange, Precondition, changed, merge_patch, tag};
 use crate::{
     By, Control, ControlError,
     catalog::{
@@ -29,7 +29,8 @@ pub struct CatalogImport {
     pub may_write_servers: bool,
     /// Whether it is only checked.
     pub is_dry: bool,
-    /// The servers that stood inside an agent, with its name: they overwrite none but its own.
+    /// The servers that stood inside an agent, with its name: they overwrite none but those that a
+    /// manifest of it has made.
     pub inside: BTreeMap<String, String>,
 }
 
@@ -40,6 +41,21 @@ pub struct CatalogImported {
     pub changes: Vec<CatalogImportChange>,
     /// What a person should know: of these objects, and of others that they leave broken.
     pub warnings: Vec<FieldWarning>,
+    /// What manifests of its agents had made, and these do not attach. They are stored as before.
+    pub left: Vec<CatalogLeft>,
+}
+
+/// A server that a manifest of an agent had made, and that the agent does not attach.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogLeft {
+    /// The agent.
+    pub agent: String,
+    /// The server's id.
+    pub id: String,
+    /// As it was stored: see [`Precondition::Tags`].
+    pub tag: String,
+    /// Every place that refers to it nevertheless.
+    pub users: Vec<FieldError>,
 }
 
 /// What becomes of one object.
@@ -204,8 +220,8 @@ fn prepare(
             message: format!("the secret `{name}` is not set; `narthex secrets set {name}`"),
         }
     }));
-    let mut ready = Vec::new();
-    let mut changes = Vec::new();
+    let (mut ready, mut changes) = (Vec::new(), Vec::new());
+    let left = left(&given, &new, stored);
     for Given { definition, .. } in given {
         let (kind, id) = (definition.kind(), definition.id().to_owned());
         let before = stored.find(kind, &id).cloned();
@@ -219,22 +235,42 @@ fn prepare(
         });
         ready.push(Ready { kind, id, document, before });
     }
-    Ok((ready, CatalogImported { changes, warnings }))
+    Ok((ready, CatalogImported { changes, warnings, left }))
 }
 
-/// What is wrong with a server that stood inside an agent and would take the place of another's.
+/// What is wrong with a server that stood inside an agent and would take the place of one that no
+/// manifest of the agent has made.
 fn taken(one: &Given, old: &Workspace, stored: &Stored, agent: &str) -> Option<FieldError> {
-    let row = stored.find(one.definition.kind(), one.definition.id())?;
-    let attaches = |found: Definition| match found {
-        Definition::Agent(of) => of.servers.values().any(|used| used.reference.as_str() == row.id),
-        _ => false,
-    };
-    let is_its_own = old.definition(CatalogKind::Agent, agent).is_some_and(attaches);
-    let id = &row.id;
-    let text = format!("the catalog has a server `{id}`, which the stored agent does not attach");
-    let remedy = "rename the server here, attach the one of the catalog by `names`, or delete that";
-    let is_taken = !is_its_own && row.document != one.definition.document();
-    is_taken.then(|| FieldError::invalid(&one.place, text, remedy))
+    let id = &stored.find(one.definition.kind(), one.definition.id())?.id;
+    if old.made_by(agent).any(|made| made.id.as_str() == id) {
+        return None;
+    }
+    let text = format!("the catalog has a server `{id}`, which no manifest of this agent has made");
+    let remedy = format!(
+        "rename the server here, attach the other by `names`, or `narthex servers delete {id}`"
+    );
+    Some(FieldError::invalid(&one.place, text, remedy))
+}
+
+/// What manifests of these agents had made that they do not attach, and that is not given anew.
+fn left(given: &[Given], new: &Workspace, stored: &Stored) -> Vec<CatalogLeft> {
+    let mut found = Vec::new();
+    let kind = CatalogKind::Server;
+    for one in given {
+        let Definition::Agent(agent) = &one.definition else { continue };
+        for made in new.made_by(agent.name.as_str()) {
+            let id = made.id.to_string();
+            let is_given =
+                given.iter().any(|one| one.definition.kind() == kind && one.definition.id() == id);
+            if is_given || agent.servers.values().any(|used| used.reference == made.id) {
+                continue;
+            }
+            let Some(row) = stored.find(kind, &id) else { continue };
+            let (agent, tag) = (agent.name.to_string(), tag(row));
+            found.push(CatalogLeft { agent, tag, users: new.users_named(kind, &id), id });
+        }
+    }
+    found
 }
 
 /// A place of the document, and below it one of the object that stands there.

@@ -301,27 +301,32 @@ async fn r_m4_a_server_that_is_taken_out_is_told_of() {
     };
     let answer = import("?dry_run=true&prune=true", &manifest(&["web", "mail"])).await;
     assert!(told(&answer, "helper-git").unwrap().contains("would be deleted"), "{answer}");
-    let answer = import("", &manifest(&["web", "mail"])).await;
-    let message = told(&answer, "helper-git").unwrap();
-    assert!(message.contains("`narthex servers delete helper-git`"), "{message}");
-    assert_eq!(ids().await, ["helper-git", "helper-mail", "helper-web"]);
+    // As often as it is stored so, and not only when it is taken out.
+    for _ in 0..2 {
+        let answer = import("", &manifest(&["web", "mail"])).await;
+        let message = told(&answer, "helper-git").unwrap();
+        assert!(message.contains("`narthex servers delete helper-git`"), "{message}");
+        assert_eq!(ids().await, ["helper-git", "helper-mail", "helper-web"]);
+    }
     // Another uses one of them.
     let other = json!({ "name": "other", "mcpServers": { "m": { "ref": "helper-mail" } } });
     import("", &json!({ "agents": [other] })).await;
     let answer = import("?prune=true", &manifest(&["new"])).await;
-    let deleted = json!({ "kind": "server", "id": "helper-web", "change": "deleted",
-                          "before": null, "after": null });
-    assert!(answer["changes"].as_array().unwrap().contains(&deleted), "{answer}");
+    for id in ["helper-git", "helper-web"] {
+        let deleted = json!({ "kind": "server", "id": id, "change": "deleted",
+                              "before": null, "after": null });
+        assert!(answer["changes"].as_array().unwrap().contains(&deleted), "{answer}");
+    }
     let message = told(&answer, "helper-mail").unwrap();
     assert!(message.contains("in use") && message.contains("agents.other"), "{message}");
-    assert_eq!(ids().await, ["helper-git", "helper-mail", "helper-new"]);
+    assert_eq!(ids().await, ["helper-mail", "helper-new"]);
     // Nor is one that the same document has.
     let mut document = manifest(&["git"]);
     document["servers"] = json!([{ "id": "helper-new", "url": "https://new.test/mcp" }]);
     let answer = import("?prune=true", &document).await;
     assert_eq!(told(&answer, "helper-new"), None, "{answer}");
     assert!(ids().await.contains(&"helper-new".to_owned()));
-    // One that is gone, or that the agent attaches by another name, is not told of.
+    // What is gone, or another agent's, is not told of.
     let answer = import("", &json!({ "agents": [{ "name": "other" }] })).await;
     assert_eq!(answer["warnings"], json!([]), "{answer}");
     let refused = place.post("/api/workspaces/default/import?prune=maybe", &json!({})).await;
@@ -348,8 +353,8 @@ async fn r_m8_the_mark_that_there_are_none_is_kept() {
     assert_eq!(stored["definition"]["mcp"], Value::Null, "{stored}");
 }
 
-/// R-M4: a server inside a manifest does not take the place of one that its agent does not attach:
-/// neither of a plain one, nor of one that was made of another agent's.
+/// R-M4: a server inside a manifest does not take the place of one that no manifest of its agent
+/// has made: neither of a plain one, nor of one that was made of another agent's.
 #[tokio::test]
 async fn r_m4_a_manifest_overwrites_no_server_of_others() {
     let place = Place::new().await;
@@ -366,10 +371,55 @@ async fn r_m4_a_manifest_overwrites_no_server_of_others() {
         let refused = import(&manifest(name, alias, "other")).await;
         let at = format!("agents[0].mcp.servers.{alias}");
         assert_eq!(faults(&refused), [of(&at, "value_invalid")]);
-        assert!(refused.text().contains("does not attach"), "{}", refused.text());
+        let text = refused.text();
+        assert!(text.contains("no manifest of this agent") && text.contains("rename"), "{text}");
     }
     // Its own it replaces.
     import(&manifest("a-b", "c", "two")).await.succeeded();
     let stored = place.get("/api/workspaces/default/mcp-servers/a-b-c").await;
     assert_eq!(stored["definition"]["url"], "https://two.test/mcp", "{stored}");
+}
+
+/// R-M4: what a person has made is neither deleted nor overwritten by a manifest, whatever its name
+/// is and whoever attaches it; who takes the mark of a manifest away has made the server.
+#[tokio::test]
+async fn r_m4_what_a_person_has_made_stays() {
+    let place = Place::new().await;
+    let import = async |query: &str, document: &Value| {
+        place.post(&format!("/api/workspaces/default/import{query}"), document).await
+    };
+    let server = async |id: &str| place.get(&format!("{SERVERS}/{id}")).await["definition"].clone();
+    let own = json!({ "id": "github-tools", "url": "https://own.test/mcp" });
+    import("", &json!({ "servers": [own] })).await.succeeded();
+    let attaching =
+        json!({ "name": "github", "mcpServers": { "tools": { "ref": "github-tools" } } });
+    import("", &json!({ "agents": [attaching] })).await.succeeded();
+    let inside = |alias: &str| {
+        let servers = json!({ alias: { "url": "https://inside.test/mcp" } });
+        json!({ "agents": [{ "name": "github", "mcp": { "servers": servers } }] })
+    };
+    let refused = import("", &inside("tools")).await;
+    assert_eq!(faults(&refused), [of("agents[0].mcp.servers.tools", "value_invalid")]);
+    let without = json!({ "agents": [{ "name": "github" }] });
+    for query in ["?prune=true&dry_run=true", "?prune=true"] {
+        let answer = import(query, &without).await.succeeded();
+        assert_eq!(answer["warnings"], json!([]), "{answer}");
+        assert_eq!(server("github-tools").await["url"], "https://own.test/mcp");
+    }
+
+    // A manifest's own has the mark, also in an export, until a person takes it away.
+    import("", &inside("mail")).await.succeeded();
+    let mut made = server("github-mail").await;
+    assert_eq!(made["made_by"], json!({ "agent": "github" }));
+    let exported = place.get("/api/workspaces/default/export").await;
+    let again = import("", &exported).await.succeeded();
+    let changes: Vec<_> = again["changes"].as_array().unwrap().iter().collect();
+    assert!(changes.iter().all(|one| one["change"] == "unchanged"), "{again}");
+    import("", &inside("mail")).await.succeeded();
+    made.as_object_mut().unwrap().remove("made_by");
+    import("", &json!({ "servers": [made] })).await.succeeded();
+    let refused = import("", &inside("mail")).await;
+    assert_eq!(faults(&refused), [of("agents[0].mcp.servers.mail", "value_invalid")]);
+    import("?prune=true", &without).await.succeeded();
+    assert_eq!(server("github-mail").await["url"], "https://inside.test/mcp");
 }

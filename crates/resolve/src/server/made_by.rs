@@ -1,0 +1,28 @@
+//! Whose manifest has made a server of the catalog.
+
+use narthex_model::AgentName;
+use serde::Serialize;
+
+use crate::reader::{Object, Reader};
+
+/// Who has made a server: an agent, by the manifest in which the server stood (R-M4).
+///
+/// A manifest overwrites and deletes only what bears the mark of its own agent. Whoever writes the
+/// server by hand keeps the mark or leaves it out; without it the server is theirs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MadeBy {
+    /// The agent, which need not be there any more.
+    pub agent: AgentName,
+}
+
+/// `{"agent": "NAME"}`, if it is there.
+pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> Option<MadeBy> {
+    let inner = reader.object(object, "made_by")?;
+    reader.only(&inner, &["agent"]);
+    if inner.get("agent").is_none() {
+        reader.missing(&inner, "agent", "the name of the agent, or leave `made_by` out");
+    }
+    let text = reader.text(&inner, "agent")?;
+    let agent = reader.name(&inner.at.key("agent"), text, AgentName::new)?;
+    Some(MadeBy { agent })
+}
