@@ -148,26 +148,28 @@ mod tests {
             };
             let look = |(server, number): Look| {
                 let world = self.clone();
-                async move {
-                    let count = {
-                        let mut under_way = world.under_way.lock().unwrap();
-                        assert!(under_way.iter().all(|(other, _)| *other != server));
-                        under_way.push((server, number));
-                        under_way.len()
-                    };
-                    let most = *world.most.lock().unwrap();
-                    *world.most.lock().unwrap() = most.max(count);
-                    if server == SLOW {
-                        world.goes_on.acquire().await.unwrap().forget();
-                    }
-                    tokio::task::yield_now().await;
-                    world.numbers.lock().unwrap()[server] = number;
-                    world.under_way.lock().unwrap().retain(|(other, _)| *other != server);
-                    // What it finds is a change of a row, too.
-                    world.rows.send_modify(|()| ());
-                }
+                async move { world.look(server, number).await }
             };
             follow((rows, news), behind, |one, other| one.0 == other.0, look).await;
+        }
+
+        async fn look(&self, server: usize, number: u64) {
+            let count = {
+                let mut under_way = self.under_way.lock().unwrap();
+                assert!(under_way.iter().all(|(other, _)| *other != server));
+                under_way.push((server, number));
+                under_way.len()
+            };
+            let most = *self.most.lock().unwrap();
+            *self.most.lock().unwrap() = most.max(count);
+            if server == SLOW {
+                self.goes_on.acquire().await.unwrap().forget();
+            }
+            tokio::task::yield_now().await;
+            self.numbers.lock().unwrap()[server] = number;
+            self.under_way.lock().unwrap().retain(|(other, _)| *other != server);
+            // What it finds is a change of a row, too.
+            self.rows.send_modify(|()| ());
         }
 
         fn behind(&self) -> usize {
@@ -191,7 +193,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn s24_waves_are_bounded() {
         let world = World::new(500);
-        let following = tokio::spawn(world.clone().follow());
+        let mut following = JoinSet::new();
+        following.spawn(world.clone().follow());
         world.goes_on.add_permits(100_000);
         world.rests().await;
         assert_eq!((world.behind(), *world.most.lock().unwrap()), (0, AT_ONCE));
@@ -205,7 +208,7 @@ mod tests {
         assert_eq!(world.behind(), 0);
         let more = *world.passes.lock().unwrap() - passes;
         assert!(more <= 5, "{more} for 50 changes at once");
-        following.abort();
+        following.abort_all();
     }
 
     /// S24: a look that takes its time holds up no other, also none with names that come later, and
@@ -213,7 +216,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn s24_a_slow_look_holds_up_no_other() {
         let world = World::new(3);
-        let following = tokio::spawn(world.clone().follow());
+        let mut following = JoinSet::new();
+        following.spawn(world.clone().follow());
         world.rests().await;
         assert_eq!(world.behind(), 1);
         world.news.send_modify(|number| *number += 1);
@@ -227,6 +231,6 @@ mod tests {
         world.rests().await;
         assert_eq!(world.behind(), 0);
         assert!(*world.passes.lock().unwrap() <= passes + 3, "it goes on for ever");
-        following.abort();
+        following.abort_all();
     }
 }
