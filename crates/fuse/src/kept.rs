@@ -168,11 +168,10 @@ impl Files {
             let (mut bytes, mut count, mut oldest) = (0, 0, u64::MAX);
             for results in self.by_file.values() {
                 results.each(|one| {
-                    if let Some(length) = one.call.bytes() {
-                        bytes += length;
-                        count += 1;
-                        oldest = oldest.min(one.at);
-                    }
+                    let Some(length) = one.call.bytes() else { return };
+                    bytes += length;
+                    count += 1;
+                    oldest = oldest.min(one.at);
                 });
             }
             let is_full = bytes > BYTES_MOST || count > MOST;
