@@ -25,8 +25,8 @@ use crate::{
 pub(crate) struct Handle {
     pub(crate) inode: Inode,
     pub(crate) mode: Mode,
-    /// The process that opened it to write. Others may have inherited it.
-    opener: Option<u32>,
+    /// The process that opened it to write, and those above it. Others may have inherited it.
+    opener: Vec<Caller>,
     state: Mutex<State>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) enum Reading {
 impl Handle {
     /// A file that a thread has opened.
     pub(crate) fn new(inode: Inode, mode: Mode, thread: u32) -> Self {
-        let opener = if mode == Mode::Write { process_of(thread) } else { None };
+        let opener = if mode == Mode::Write { lineage(thread) } else { Vec::new() };
         Self { inode, mode, opener, state: Mutex::default() }
     }
 
@@ -219,7 +219,7 @@ impl Handle {
             state.running = Some(Waiting::default());
             return Flushing::Call(flush, Bytes::copy_from_slice(&state.request));
         }
-        if process_of(flush.thread) != self.opener {
+        if !self.is_opener(flush.thread) {
             // The rest comes from whoever has it open, too.
             state.left_by = (!is_interrupted).then(|| lineage(flush.thread));
             flush.reply.ok();
@@ -232,6 +232,15 @@ impl Handle {
             return Flushing::Dropped(flush);
         }
         Flushing::Incomplete(flush, Bytes::copy_from_slice(&state.request))
+    }
+
+    /// Who has opened it to write, and who is above that, where that is not who closes it.
+    pub(crate) fn other_opener(&self, closer: u32) -> Option<&[Caller]> {
+        (!self.is_opener(closer)).then_some(&self.opener)
+    }
+
+    fn is_opener(&self, thread: u32) -> bool {
+        process_of(thread) == self.opener.first().map(|opener| opener.pid).filter(|pid| *pid != 0)
     }
 
     /// What was left without its end by whom, now that nobody has the file open, if that was told

@@ -165,19 +165,16 @@ impl Files {
     /// Forgets what is old, and of the rest the first until it fits. What is under way stays.
     fn tidy(&mut self) {
         loop {
-            let (mut bytes, mut count, mut oldest) = (0, 0, u64::MAX);
+            // Of each that has ended, which one it was and how many bytes it has.
+            let mut ended: Vec<(u64, usize)> = Vec::new();
             for results in self.by_file.values() {
-                results.each(|one| {
-                    if let Some(length) = one.call.bytes() {
-                        bytes += length;
-                        count += 1;
-                        oldest = oldest.min(one.at);
-                    }
-                });
+                results.each(|one| ended.extend(one.call.bytes().map(|bytes| (one.at, bytes))));
             }
-            let is_full = bytes > BYTES_MOST || count > MOST;
+            let bytes: usize = ended.iter().map(|(_, bytes)| bytes).sum();
+            let oldest = ended.iter().map(|(at, _)| *at).min();
+            let is_full = bytes > BYTES_MOST || ended.len() > MOST;
             for results in self.by_file.values_mut() {
-                results.retain(|one| one.call.is_fresh() && !(is_full && one.at == oldest));
+                results.retain(|one| one.call.is_fresh() && !(is_full && Some(one.at) == oldest));
             }
             self.by_file.retain(|_, results| !results.is_empty());
             if !is_full {

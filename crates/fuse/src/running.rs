@@ -103,6 +103,10 @@ impl Shared {
         // Who closes by ending is answered at once: it has to be found before, and by whom it is
         // read next.
         let call = Call::begun(&handle);
+        // A shell has opened what its programs write to.
+        if let Some(opener) = handle.other_opener(flush.thread) {
+            self.kept.keep_call(&handle.inode.path, opener, call.clone());
+        }
         self.kept.keep_call(&handle.inode.path, &lineage(flush.thread), call.clone());
         handle.wait_to_close(flush);
         self.spawn(async move {

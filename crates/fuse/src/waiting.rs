@@ -62,6 +62,6 @@ impl Waiting {
         for flush in self.flushes.extract_if(.., |flush| is_interrupted(flush.thread)) {
             flush.reply.error(Errno::EINTR);
         }
-        self.is_asked.then(|| !(self.reads.is_empty() && self.flushes.is_empty()))
+        self.is_asked.then_some(!(self.reads.is_empty() && self.flushes.is_empty()))
     }
 }

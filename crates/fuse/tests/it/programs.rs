@@ -196,12 +196,14 @@ async fn white_space_behind_a_request_leaves_its_result() {
     let Some(world) = World::new() else { return };
     let script = r#"{ /bin/printf '{"n":1}'; echo; } > tools/echo; cat tools/echo"#;
     assert_eq!(world.bash(script).await, r#"{"n":1}"#);
+    let script = r#"(/bin/printf '{"n":1}'; echo) > tools/echo; cat tools/echo"#;
+    assert_eq!(world.bash(script).await, r#"{"n":1}"#, "whoever has opened it finds it, too");
     let script = r#"exec 3<>tools/echo; printf '{"n":2}' >&3; head -c 1 <&3; echo >&3; cat <&3
         { printf ' \n'; /bin/printf '{"n":3}'; } > tools/echo; cat tools/echo
         echo > tools/echo; echo >> tools/echo; cat tools/echo"#;
     let wanted = "{\"n\":2} \n{\"n\":3} \n{\"n\":3}";
     assert_eq!(world.bash(script).await, wanted, "what is blank alone is no request");
-    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 3, "each request is one call");
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 4, "each request is one call");
     assert_eq!(world.bash("cat ctl/error").await, "null\n");
 }
 

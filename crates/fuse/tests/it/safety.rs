@@ -173,8 +173,8 @@ except BlockingIOError: print('waits', flush=True)
 os.set_blocking(f, True)
 signal.signal(signal.SIGINT, lambda *_: None)
 print('reads', flush=True)
-try: print(os.read(f, 100))
-except OSError as error: print(errno.errorcode[error.errno])
+try: print(os.read(f, 100), flush=True)
+except OSError as error: print(errno.errorcode[error.errno], flush=True)
 \""
     );
     let mut command = world.command("bash", &["-c", &script]);
@@ -199,7 +199,8 @@ except OSError as error: print(errno.errorcode[error.errno])
     world.within(interrupted).await;
     let said = world.within(lines.next_line()).await.expect("it can be read");
     assert_eq!(said.as_deref(), Some("ECANCELED"));
-    assert!(world.within(child.wait()).await.expect("it ran").success());
+    // The last of the signals may have met it at its end.
+    world.within(child.wait()).await.expect("it ran");
 }
 
 #[tokio::test(flavor = "multi_thread")]
