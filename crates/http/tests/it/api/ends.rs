@@ -13,7 +13,7 @@ use http::StatusCode;
 use narthex_events::EventKind;
 use narthex_executor::{CommandExecutor, ExecutorOptions, Executors};
 use narthex_model::{ExecutorName, RunId, SessionId, WorkspaceId};
-use narthex_store::Store;
+use narthex_store::{Awaited, NewRun, SessionRow, Store};
 use narthex_supervisor::BaseEnvironment;
 use narthex_vault::Vault;
 use serde_json::{Value, json};
@@ -32,55 +32,116 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Says that it has begun, and ends as it is told.
 const WORK: &str = r#"cat > prompt; echo yes > begun; read code < go; exit "$code""#;
 
-/// A daemon with the orchestrator `chief`, who may start `reader` and `hand`, which the executor
-/// `crew` carries out. What the session above is owed for an end needs its secrets.
-async fn daemon(place: &TempDir) -> (Api, Store, Arc<Failing>) {
-    let store = Store::open(&place.path().join("store.db")).await.unwrap();
-    let failing = Failing::over(&store, place).await;
-    let api = Api::with_vault(store.clone(), Vault::new(failing.clone())).await;
-    for (name, agent) in [
-        ("reader", json!({})),
-        ("hand", json!({ "executor": "crew" })),
-        ("lead", json!({ "spawnable_agents": ["reader"] })),
-        (
-            "chief",
-            json!({ "agent_type": "orchestrator", "executor": "crew",
-                    "spawnable_agents": ["reader", "hand"] }),
-        ),
-    ] {
-        api.send("PUT", &format!("{HERE}/agents/{name}"), agent.to_string()).await.succeeded();
-    }
-    (api, store, failing)
+/// What there is before the daemon that is tested: the orchestrator `chief` has begun one of an
+/// agent whose end cannot be stored while secrets do not open, as what its parent is owed for that
+/// is sealed by a key that nobody has asked for yet.
+struct Before {
+    store: Store,
+    failing: Arc<Failing>,
+    child: RunId,
+    session: SessionId,
 }
 
-/// A run of `chief` that somebody carries out; `None` if its time is over by then.
-async fn chief(api: &Api, expires_in: u64) -> Option<Run<'_>> {
-    let asked = json!({ "agent_name": "chief", "expires_in": expires_in }).to_string();
+impl Before {
+    async fn new(place: &TempDir, agent: &str, lasts: Duration) -> Self {
+        let store = Store::open(&place.path().join("store.db")).await.unwrap();
+        let failing = Failing::over(&store, place).await;
+        let vault = Vault::new(failing.clone());
+        let api = Api::with_vault(store.clone(), vault.clone()).await;
+        for (name, agent) in [
+            ("reader", json!({})),
+            ("hand", json!({ "executor": "crew" })),
+            ("lead", json!({ "spawnable_agents": ["reader"] })),
+            (
+                "chief",
+                json!({ "agent_type": "orchestrator", "executor": "crew",
+                        "spawnable_agents": ["reader", "hand"] }),
+            ),
+        ] {
+            api.send("PUT", &format!("{HERE}/agents/{name}"), agent.to_string()).await.succeeded();
+        }
+        let chief = chief(&api).await;
+        let begun = start(&chief, agent).await;
+        let run = RunId::parse(&text(&begun["session"], "run_id")).unwrap();
+        let (child, session) = twin(&store, &vault, run, lasts).await;
+        let asked = json!({ "child_session_id": begun["session"]["id"] });
+        chief.called("cancel_session", asked).await;
+        Self { store, failing, child, session }
+    }
+
+    /// A daemon over it.
+    async fn daemon(&self) -> Api {
+        Api::with_vault(self.store.clone(), Vault::new(self.failing.clone())).await
+    }
+
+    fn fails(&self, does: bool) {
+        self.failing.fails.store(does, Ordering::SeqCst);
+    }
+
+    fn refused(&self) -> usize {
+        self.failing.refused.load(Ordering::SeqCst)
+    }
+}
+
+/// A run of `chief` that somebody carries out.
+async fn chief(api: &Api) -> Run<'_> {
+    let asked = json!({ "agent_name": "chief", "expires_in": 36000 }).to_string();
     let made = api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded();
     let (crew, here) = (ExecutorName::new("crew").unwrap(), WorkspaceId::default());
-    let row = api.runs.awaiting(&crew, &[here].into(), 9).await.unwrap().pop()?;
-    let execution = api.runs.execute(row, "somebody", HOUR).await.ok()?;
+    let row = api.runs.awaiting(&crew, &[here].into(), 9).await.unwrap().pop().unwrap();
+    let execution = api.runs.execute(row, "somebody", HOUR).await.unwrap();
     let (token, session) = (execution.token.expose().to_owned(), text(&made, "session_id"));
-    Some(Run { api, token, session })
+    Run { api, token, session }
+}
+
+/// The same run once more, in a session whose parameters are sealed by a key that is not there.
+async fn twin(store: &Store, vault: &Vault, of: RunId, lasts: Duration) -> (RunId, SessionId) {
+    let here = WorkspaceId::default();
+    // It comes before all others.
+    let (run, session) = (RunId::new([0; 6]), SessionId::new([0; 6]));
+    let row = store.runs().find(of).await.unwrap().unwrap();
+    let opened = vault.open_document(&here, &format!("run {of}"), &row.sealed).await.unwrap();
+    let sealed = vault.seal_document(&here, &format!("run {run}"), &opened).await.unwrap();
+    let first = store.sessions().find(&here, row.session).await.unwrap().unwrap();
+    let twin = SessionRow { id: session, sealed: "9.AAAA".to_owned(), ..first };
+    let waiting = row.waiting.unwrap();
+    let new = NewRun {
+        id: run,
+        workspace: &here,
+        session,
+        agent: &row.agent,
+        parent: row.parent,
+        agent_env: &[],
+        token: &row.token,
+        sealed: &sealed,
+        created_by: "admin",
+        expires_at: SystemTime::now() + lasts,
+        has_sockets: false,
+        driver: None,
+        awaited: Some(Awaited { model: "", runtime: "", executor: waiting.executor.as_ref() }),
+        spawned: None,
+        is_owed: false,
+        suspended_at: None,
+    };
+    assert!(store.runs().create(new, Some(&twin)).await.unwrap().is_some());
+    (run, session)
 }
 
 /// Has somebody carry a child out; gives the run's token.
-async fn claimed(api: &Api, run: &str) -> Option<String> {
+async fn claimed(api: &Api, run: RunId) -> Option<String> {
     let path = format!("{HERE}/runs/{run}/claim");
     let claim = api.send("POST", &path, r#"{"lease_seconds": 36000}"#).await;
     claim.status.is_success().then(|| text(&claim.json()["run"], "token"))
 }
 
-async fn status(api: &Api, child: &Value) -> String {
-    let path = format!("{HERE}/runs/{}", text(&child["session"], "run_id"));
-    text(&api.get(&path).await, "status")
+async fn status(api: &Api, run: RunId) -> String {
+    text(&api.get(&format!("{HERE}/runs/{run}")).await, "status")
 }
 
 /// How a session ends.
-async fn end_of(api: &Api, session: &str) -> Value {
-    let (events, id) = (api.control.events().unwrap(), SessionId::parse(session).unwrap());
-    let kinds = vec![EventKind::SessionEnded];
-    let mut story = events.follow(&WorkspaceId::default(), id, 0, kinds);
+async fn end_of(api: &Api, session: SessionId) -> Value {
+    let (events, kinds) = (api.control.events().unwrap(), vec![EventKind::SessionEnded]);
+    let mut story = events.follow(&WorkspaceId::default(), session, 0, kinds);
     let ended = story.next().await.unwrap().expect("it has ended");
     ended[0].envelope()["payload"]["how"].clone()
 }
@@ -113,9 +174,8 @@ async fn executor_at(api: &Api, folder: &Path) {
 #[tokio::test]
 async fn x_e57_a_known_end_is_stored_as_soon_as_it_can_be() {
     let place = tempfile::tempdir().unwrap();
-    let (api, _, failing) = daemon(&place).await;
-    let chief = chief(&api, 36000).await.unwrap();
-    let child = start(&chief, "hand").await;
+    let before = Before::new(&place, "hand", HOUR).await;
+    let api = before.daemon().await;
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     for fifo in ["begun", "go"] {
@@ -123,110 +183,96 @@ async fn x_e57_a_known_end_is_stored_as_soon_as_it_can_be() {
     }
     executor_at(&api, folder.path()).await;
     assert_eq!(tokio::fs::read_to_string(path("begun")).await.unwrap(), "yes\n");
-    failing.fails.store(true, Ordering::SeqCst);
+    before.fails(true);
     tokio::fs::write(path("go"), "0\n").await.unwrap();
     // It is tried again.
-    while failing.refused.load(Ordering::SeqCst) < 2 {
+    while before.refused() < 2 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(status(&api, &child).await, "running");
-    failing.fails.store(false, Ordering::SeqCst);
-    let session = text(&child["session"], "id");
-    assert_eq!(end_of(&api, &session).await, "ended");
-    let events = api.get(&format!("{HERE}/sessions/{session}/events")).await;
+    assert_eq!(status(&api, before.child).await, "running");
+    before.fails(false);
+    assert_eq!(end_of(&api, before.session).await, "ended");
+    let events = api.get(&format!("{HERE}/sessions/{}/events", before.session)).await;
     let types: Vec<_> =
         events["items"].as_array().unwrap().iter().map(|one| &one["type"]).collect();
-    assert_eq!(types, ["session.created", "session.completed", "session.ended"]);
+    assert_eq!(types, ["session.completed", "session.ended"]);
 }
 
 /// X-E90: a child whose end fails keeps no other one from its own.
 #[tokio::test]
 async fn x_e90_an_end_that_fails_stops_no_other() {
     let place = tempfile::tempdir().unwrap();
-    let (api, _, failing) = daemon(&place).await;
-    let (chief, lead) = (chief(&api, 36000).await.unwrap(), Run::of(&api, "lead").await);
-    let fails = start(&chief, "reader").await;
-    // They are looked at in the order of their ids, which are made by chance.
-    let ends = loop {
-        let other = start(&lead, "reader").await;
-        if text(&other["session"], "run_id") > text(&fails["session"], "run_id") {
-            break other;
-        }
-        let session = text(&other["session"], "id");
-        lead.called("cancel_session", json!({ "child_session_id": session })).await;
-    };
-    for child in [&fails, &ends] {
-        claimed(&api, &text(&child["session"], "run_id")).await.unwrap();
+    let before = Before::new(&place, "reader", 10 * HOUR).await;
+    let api = before.daemon().await;
+    let lead = Run::of(&api, "lead").await;
+    let other = start(&lead, "reader").await;
+    let other = RunId::parse(&text(&other["session"], "run_id")).unwrap();
+    for run in [before.child, other] {
+        claimed(&api, run).await.unwrap();
     }
-    failing.fails.store(true, Ordering::SeqCst);
+    before.fails(true);
     api.runs.look_at_children(in_minutes(31)).await.unwrap();
-    assert!(failing.refused.load(Ordering::SeqCst) > 0);
-    assert_eq!(status(&api, &fails).await, "running");
-    assert_eq!(status(&api, &ends).await, "expired");
-    failing.fails.store(false, Ordering::SeqCst);
+    assert!(before.refused() > 0);
+    assert_eq!(status(&api, before.child).await, "running");
+    assert_eq!(status(&api, other).await, "expired");
+    before.fails(false);
     api.runs.look_at_children(in_minutes(31)).await.unwrap();
-    assert_eq!(status(&api, &fails).await, "expired");
+    assert_eq!(status(&api, before.child).await, "expired");
 }
 
 /// So does a run that nobody carries out any more.
 #[tokio::test]
 async fn a_run_that_cannot_be_failed_keeps_no_other_waiting() {
     let place = tempfile::tempdir().unwrap();
-    let (api, _, failing) = daemon(&place).await;
-    let chief = chief(&api, 36000).await.unwrap();
-    let fails = start(&chief, "hand").await;
+    let before = Before::new(&place, "hand", HOUR).await;
+    let api = before.daemon().await;
     let asked = json!({ "agent_name": "hand" }).to_string();
     let other = api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded();
-    let other = json!({ "session": other });
-    failing.fails.store(true, Ordering::SeqCst);
+    let other = RunId::parse(&text(&other, "run_id")).unwrap();
+    before.fails(true);
     api.runs.fail_unserved().await.unwrap();
-    assert!(failing.refused.load(Ordering::SeqCst) > 0);
-    assert_eq!(status(&api, &fails).await, "pending");
-    assert_eq!(status(&api, &other).await, "failed");
-    failing.fails.store(false, Ordering::SeqCst);
+    assert!(before.refused() > 0);
+    assert_eq!(status(&api, before.child).await, "pending");
+    assert_eq!(status(&api, other).await, "failed");
+    before.fails(false);
     api.runs.fail_unserved().await.unwrap();
-    assert_eq!(status(&api, &fails).await, "failed");
+    assert_eq!(status(&api, before.child).await, "failed");
 }
 
-/// A child's run of which a stream is open, for so long: its id, session and token.
-async fn listening(api: &Api, seconds: u64) -> Option<(RunId, String, String, Stream)> {
-    let chief = chief(api, seconds).await?;
-    let begun = chief.call("spawn_session", json!({ "child_agent_id": "reader" })).await;
-    let child = &begun["structuredContent"]["session"];
-    let (run, session) = (child["run_id"].as_str()?, child["id"].as_str()?.to_owned());
+/// A stream that a run has opened with its token; `None` if its time was over by then.
+async fn listening(api: &Api, run: RunId) -> Option<(String, Stream)> {
     let token = claimed(api, run).await?;
     let filter = json!({ "notifications": { "toolsListChanged": true } });
     let request = api.world.modern("/mcp", "subscriptions/listen", filter);
     let request = request.header("authorization", &format!("Bearer {token}"));
     let mut stream = Stream::of(request.open().await);
     stream.next().await?;
-    Some((RunId::parse(run)?, session, token, stream))
+    Some((token, stream))
 }
 
 /// The token of a run opens nothing once its time is over, also while that cannot be stored; it is
 /// stored as soon as it can be.
 #[tokio::test]
 async fn a_run_is_over_with_its_time_whatever_is_stored() {
-    let place = tempfile::tempdir().unwrap();
-    let (api, store, failing) = daemon(&place).await;
-    // A slow machine takes longer to begin the child.
-    for seconds in (4..).step_by(4) {
-        failing.fails.store(false, Ordering::SeqCst);
-        let Some((run, session, token, mut stream)) = listening(&api, seconds).await else {
-            continue;
-        };
-        failing.fails.store(true, Ordering::SeqCst);
+    // A slow machine takes longer to begin it.
+    for seconds in (3..).step_by(3) {
+        let place = tempfile::tempdir().unwrap();
+        let before = Before::new(&place, "reader", Duration::from_secs(seconds)).await;
+        let api = before.daemon().await;
+        let Some((token, mut stream)) = listening(&api, before.child).await else { continue };
+        before.fails(true);
         while stream.next().await.is_some() {}
-        if store.runs().find(run).await.unwrap().unwrap().ended.is_some() {
+        let row = before.store.runs().find(before.child).await.unwrap().unwrap();
+        if row.ended.is_some() {
             continue;
         }
         let request = api.world.modern("/mcp/narthex", "tools/list", json!({}));
         let request = request.header("authorization", &format!("Bearer {token}"));
         assert_eq!(request.send().await.status, StatusCode::UNAUTHORIZED);
-        assert!(failing.refused.load(Ordering::SeqCst) > 0);
-        let keys = place.path().join("master.key");
-        let other = Api::with_all(&json!({}), store.clone(), &keys).await;
-        assert_eq!(end_of(&other, &session).await, "expired");
+        assert!(before.refused() > 0);
+        before.fails(false);
+        let other = before.daemon().await;
+        assert_eq!(end_of(&other, before.session).await, "expired");
         return;
     }
 }
