@@ -1,6 +1,8 @@
 //! The words of the vault: names and versions of secrets, references to them, sealed values.
 
-use std::{borrow::Borrow, fmt, num::NonZeroU64, sync::Arc, time::SystemTime};
+use std::{
+    borrow::Borrow, collections::BTreeSet, fmt, num::NonZeroU64, sync::Arc, time::SystemTime,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,6 +31,33 @@ pub struct SecretName(Arc<str>);
 pub struct SecretNameError;
 
 impl SecretName {
+    /// The names in `[{"name": "KEY", "is_set": true}]`, as exports of a workspace have it, and the
+    /// places of what is none, such as `secrets[1]`. A value has no place there.
+    #[must_use]
+    pub fn listed(list: Option<&Value>) -> (BTreeSet<Self>, Vec<String>) {
+        let items = match list {
+            None | Some(Value::Null) => &[][..],
+            Some(Value::Array(items)) => items,
+            Some(_) => return (BTreeSet::new(), vec!["secrets[0]".to_owned()]),
+        };
+        let name = |item: &Value| {
+            let fields = item.as_object()?;
+            let is_known = fields.keys().all(|key| matches!(key.as_str(), "name" | "is_set"));
+            let is_flag = fields.get("is_set").is_none_or(Value::is_boolean);
+            Self::new(fields.get("name")?.as_str()?).ok().filter(|_| is_known && is_flag)
+        };
+        let (mut found, mut wrong) = (BTreeSet::new(), Vec::new());
+        for (index, item) in items.iter().enumerate() {
+            match name(item) {
+                Some(name) => {
+                    found.insert(name);
+                }
+                None => wrong.push(format!("secrets[{index}]")),
+            }
+        }
+        (found, wrong)
+    }
+
     /// Checks `text` against the rule for names.
     ///
     /// # Errors

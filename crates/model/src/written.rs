@@ -30,6 +30,21 @@ pub fn is_variable_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
+/// A place of the document, and below it one of the object that stands there.
+#[must_use]
+pub fn inside(place: &str, field: &str) -> String {
+    match field.chars().next() {
+        None => place.to_owned(),
+        Some('[') => format!("{place}{field}"),
+        Some(_)
+            if ["servers.", "capabilities.", "agents."].iter().any(|o| field.starts_with(o)) =>
+        {
+            field.to_owned() // Of another object.
+        }
+        Some(_) => format!("{place}.{field}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

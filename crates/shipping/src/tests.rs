@@ -111,16 +111,16 @@ async fn s32_a_changed_number_hides_nothing_that_follows() {
     (0..4).for_each(|number| audit.note(event(number)).unwrap());
     audit.close().await;
     let mut changed = 0;
-    for entry in std::fs::read_dir(&folder).unwrap() {
+    for entry in fs_err::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let Ok(text) = fs_err::read_to_string(&path) else { continue };
         let other = |line: &str| match line.contains(r#""id":"1","#) {
             true => line.replace(r#""seq":"#, r#""seq":9"#),
             false => line.to_owned(),
         };
         let lines: Vec<_> = text.lines().map(|line| other(line) + "\n").collect();
         changed += usize::from(lines.concat() != text);
-        std::fs::write(&path, lines.concat()).unwrap();
+        fs_err::write(&path, lines.concat()).unwrap();
     }
     assert_eq!(changed, 1, "one of the files has it");
     let audit = Audit::open(&folder, &AuditSettings::default()).unwrap();

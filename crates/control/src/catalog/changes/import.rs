@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::Noted;
-use narthex_model::{CatalogKind, SecretName, WorkspaceId};
+use narthex_model::{CatalogKind, SecretName, WorkspaceId, written::inside};
 use narthex_store::{CatalogRow, CatalogStep};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{CatalogChange, Precondition, changed, merge_patch, tag};
 use crate::{
@@ -273,20 +273,6 @@ fn left(given: &[Given], new: &Workspace, stored: &Stored) -> Vec<CatalogLeft> {
     found
 }
 
-/// A place of the document, and below it one of the object that stands there.
-fn inside(place: &str, field: &str) -> String {
-    match field.chars().next() {
-        None => place.to_owned(),
-        Some('[') => format!("{place}{field}"),
-        Some(_)
-            if ["servers.", "capabilities.", "agents."].iter().any(|o| field.starts_with(o)) =>
-        {
-            field.to_owned() // Of another object.
-        }
-        Some(_) => format!("{place}.{field}"),
-    }
-}
-
 /// The objects that can be read, in an order in which references hold, secrets, and what is wrong.
 type Read = (Vec<Given>, BTreeSet<SecretName>, Vec<FieldError>);
 
@@ -312,7 +298,16 @@ fn read(document: Value) -> Result<Read, CatalogError> {
         let remedy = "use the version of narthex that wrote it, or a later one";
         errors.push(FieldError::invalid("version", "this form is not known here", remedy));
     }
-    let secrets = secrets(members.remove("secrets"), &mut errors);
+    let (secrets, wrong) = SecretName::listed(members.get("secrets"));
+    members.remove("secrets");
+    errors.extend(wrong.into_iter().map(|place| {
+        let message = "this does not name a secret, and nothing else";
+        FieldError::invalid(
+            &place,
+            message,
+            "write `{\"name\": \"KEY\"}`; `narthex secrets set` sets it",
+        )
+    }));
     for (group, kind) in GROUPS {
         let items = match members.remove(group) {
             None | Some(Value::Null) => continue,
@@ -335,11 +330,11 @@ fn read(document: Value) -> Result<Read, CatalogError> {
                     }
                     given.push(Given { definition, place });
                 }
-                Err(faults) => errors.extend(
-                    faults
-                        .into_iter()
-                        .map(|fault| FieldError { field: inside(&place, &fault.field), ..fault }),
-                ),
+                Err(faults) => {
+                    let at =
+                        |one: FieldError| FieldError { field: inside(&place, &one.field), ..one };
+                    errors.extend(faults.into_iter().map(at));
+                }
             }
         }
     }
@@ -351,33 +346,3 @@ fn read(document: Value) -> Result<Read, CatalogError> {
 }
 
 const SHAPE: &str = "write `servers`, `capabilities` and `agents`, each a list of objects";
-
-/// `[{"name": "KEY", "is_set": true}]`, as an export has it: which secrets there have to be.
-fn secrets(member: Option<Value>, errors: &mut Vec<FieldError>) -> BTreeSet<SecretName> {
-    let items = match member {
-        None | Some(Value::Null) => return BTreeSet::new(),
-        Some(Value::Array(items)) => items,
-        Some(_) => Vec::from([Value::Null]),
-    };
-    let name = |item: &Value| -> Option<SecretName> {
-        let fields: &Map<String, Value> = item.as_object()?;
-        // A value has no place here, and would be passed over in silence.
-        let is_known = fields.keys().all(|key| matches!(key.as_str(), "name" | "is_set"));
-        let is_flag = fields.get("is_set").is_none_or(Value::is_boolean);
-        SecretName::new(fields.get("name")?.as_str()?).ok().filter(|_| is_known && is_flag)
-    };
-    let mut found = BTreeSet::new();
-    for (index, item) in items.iter().enumerate() {
-        match name(item) {
-            Some(name) => {
-                found.insert(name);
-            }
-            None => errors.push(FieldError::invalid(
-                &format!("secrets[{index}]"),
-                "this does not name a secret, and nothing else",
-                "write `{\"name\": \"KEY\"}`; values are set with `narthex secrets set`",
-            )),
-        }
-    }
-    found
-}
