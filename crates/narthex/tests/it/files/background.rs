@@ -96,7 +96,7 @@ fn a_mount_in_the_background_holds_nothing_of_its_caller() {
     }
     let told = Done::from(detaching.output().unwrap()).succeeded().json();
     let process = u32::try_from(told["data"]["process"].as_u64().unwrap()).unwrap();
-    let all = descendants(process);
+    let all = [vec![process], descendants(process)].concat();
     assert_eq!(all.len(), 2, "the process and its watcher: {all:?}");
     shell(&place, "flock -n lock true").succeeded();
     for process in all {

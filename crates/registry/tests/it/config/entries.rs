@@ -213,7 +213,7 @@ fn d10_a_misspelt_restriction_starts_nothing() {
         ("resourceScopes", "resource_scopes"),
         ("prompt_scope", "prompt_scopes"),
         ("pinDefinition", "pinDefinitions"),
-        ("pin-definitions", "pin_definitions"),
+        ("pin-definitions", "pinDefinitions"),
         ("onflagged", "onFlagged"),
     ] {
         let json = format!(r#"{{ "transport": "stdio", "command": "true", "{key}": {{}} }}"#);
