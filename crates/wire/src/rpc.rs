@@ -191,7 +191,7 @@ pub fn tool_result(text: &str, structured: &Value, is_modern: bool) -> Vec<u8> {
 ///
 /// Where the tool says what its results look like (`is_shaped`), clients hold structured content
 /// against that: then the same stands as a text of JSON, and in `_meta` under
-/// [`meta_key::ERROR`](crate::meta_key::ERROR).
+/// [`meta_key::ERROR`].
 #[must_use]
 pub fn tool_error_result(error: &CallError, era: Era, is_shaped: bool) -> Vec<u8> {
     let text = |text: &str| json!({ "type": "text", "text": text });
