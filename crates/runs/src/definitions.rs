@@ -6,6 +6,7 @@
 //! decided by rows of the store, so that restarts and other daemons change nothing.
 
 mod beside;
+mod by_list;
 mod decide;
 mod judge;
 mod live;

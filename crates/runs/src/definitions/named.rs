@@ -4,7 +4,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -16,6 +16,7 @@ use narthex_upstream::Inventory;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
+use super::by_list::ByList;
 use crate::RunError;
 
 /// What stands for names, in whatever order they come: a sum of digests, one of each list.
@@ -45,17 +46,16 @@ pub(super) struct Named {
     number: Mutex<Option<i64>>,
 }
 
-/// What each list that somebody still has comes to, by its address.
+/// What each list that somebody still has comes to.
 #[derive(Debug, Default)]
 struct Lists {
-    all: HashMap<usize, OfList>,
+    all: ByList<OfList>,
     /// How many were read.
     read: u64,
 }
 
 #[derive(Debug)]
 struct OfList {
-    list: Weak<Inventory>,
     server: String,
     rejected: Arc<HashSet<String>>,
     sum: Sum,
@@ -127,17 +127,14 @@ impl Lists {
         self.note(server, list, Arc::default())
     }
 
-    /// No other list has the address of one that is gone, as long as this points to it.
     fn known(&self, server: &str, list: &Arc<Inventory>) -> Option<&OfList> {
-        self.all.get(&Arc::as_ptr(list).addr()).filter(|known| known.server == server)
+        self.all.get(list).filter(|known| known.server == server)
     }
 
     fn note(&mut self, server: &str, list: &Arc<Inventory>, rejected: Arc<HashSet<String>>) -> Sum {
         self.read += 1;
         let sum = Sum::of(server, tools(list, &rejected));
-        let weak = Arc::downgrade(list);
-        let of_list = OfList { list: weak, server: server.to_owned(), rejected, sum };
-        self.all.insert(Arc::as_ptr(list).addr(), of_list);
+        self.all.insert(list, OfList { server: server.to_owned(), rejected, sum });
         sum
     }
 
@@ -194,7 +191,7 @@ impl Named {
         }
         // What is gone is forgotten, some at a time.
         if lists.all.len() > rows.servers.len() * 2 {
-            lists.all.retain(|_, list| list.list.strong_count() > 0);
+            lists.all.forget_gone();
         }
         standing
     }

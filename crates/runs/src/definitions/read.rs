@@ -1,23 +1,19 @@
 //! Lists as they were read: most runs are given the same ones.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use narthex_control::ControlError;
 use narthex_upstream::Inventory;
 
-use super::judge::Seen;
+use super::{by_list::ByList, judge::Seen};
 use crate::RunError;
 
-/// What was read of each list that somebody still has, by its address.
+/// What was read of each list that somebody still has.
 #[derive(Debug, Default)]
-pub(crate) struct ReadLists(Mutex<HashMap<usize, Read>>);
+pub(crate) struct ReadLists(Mutex<ByList<Read>>);
 
 #[derive(Debug)]
 struct Read {
-    list: Weak<Inventory>,
     /// What the server told models of itself beside it.
     told: Option<String>,
     seen: Arc<Vec<Seen>>,
@@ -33,36 +29,29 @@ impl ReadLists {
         list: &Arc<Inventory>,
         told: Option<String>,
     ) -> Result<Arc<Vec<Seen>>, RunError> {
-        let address = Arc::as_ptr(list).addr();
-        let is_it = |read: &&Read| read.is(list, told.as_deref());
-        let known = self.all().get(&address).filter(is_it).map(Read::seen);
+        let known = self.all().get(list).filter(|read| read.told == told).map(Read::seen);
         if let Some(known) = known {
             return Ok(known);
         }
-        let list = list.clone();
+        let own = list.clone();
         let reading = move || {
-            let seen = Arc::new(Seen::all(&list, told.as_deref()));
-            (Read { list: Arc::downgrade(&list), told, seen: seen.clone() }, seen)
+            let seen = Arc::new(Seen::all(&own, told.as_deref()));
+            Read { told, seen }
         };
-        let (read, seen) = tokio::task::spawn_blocking(reading).await.map_err(ControlError::Bug)?;
+        let read = tokio::task::spawn_blocking(reading).await.map_err(ControlError::Bug)?;
+        let seen = read.seen();
         let mut all = self.all();
-        // The address of what is gone may be another's some day.
-        all.retain(|_, read| read.list.strong_count() > 0);
-        all.insert(address, read);
+        all.forget_gone();
+        all.insert(list, read);
         Ok(seen)
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<usize, Read>> {
+    fn all(&self) -> MutexGuard<'_, ByList<Read>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Read {
-    fn is(&self, list: &Arc<Inventory>, told: Option<&str>) -> bool {
-        self.told.as_deref() == told
-            && self.list.upgrade().is_some_and(|own| Arc::ptr_eq(&own, list))
-    }
-
     fn seen(&self) -> Arc<Vec<Seen>> {
         self.seen.clone()
     }

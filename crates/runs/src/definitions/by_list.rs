@@ -1,0 +1,63 @@
+//! What is known of lists, as long as somebody has them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+};
+
+use narthex_upstream::Inventory;
+
+/// One value for each list, by its address: no other list has the address of one that is gone as
+/// long as it is pointed to from here.
+#[derive(Debug)]
+pub(super) struct ByList<T>(HashMap<usize, (Weak<Inventory>, T)>);
+
+impl<T> Default for ByList<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<T> ByList<T> {
+    pub(super) fn get(&self, list: &Arc<Inventory>) -> Option<&T> {
+        self.0.get(&Arc::as_ptr(list).addr()).map(|(_, value)| value)
+    }
+
+    pub(super) fn insert(&mut self, list: &Arc<Inventory>, value: T) {
+        self.0.insert(Arc::as_ptr(list).addr(), (Arc::downgrade(list), value));
+    }
+
+    /// Forgets the lists that nobody has.
+    pub(super) fn forget_gone(&mut self) {
+        self.0.retain(|_, (list, _)| list.strong_count() > 0);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_list_goes_with_it() {
+        let list = || Arc::new(Inventory::new([]));
+        let (one, other) = (list(), list());
+        let mut known = ByList::default();
+        known.insert(&one, 1);
+        // The same content is another list.
+        assert_eq!((known.get(&one), known.get(&other)), (Some(&1), None));
+        known.insert(&other, 2);
+        drop(one);
+        assert_eq!(known.len(), 2);
+        known.forget_gone();
+        assert_eq!((known.len(), known.get(&other)), (1, Some(&2)));
+        // The place of what is gone stays taken until it is forgotten.
+        drop(other);
+        for _ in 0..100 {
+            assert_eq!(known.get(&list()), None);
+        }
+    }
+}
