@@ -56,10 +56,16 @@ pub(crate) fn busy() -> Failure {
     Failure::new(Code::ResourceExhausted, "busy", text)
 }
 
-/// Arguments whose call nobody has asked for.
-pub(crate) fn unread() -> Failure {
-    let text = "it was written, and never read: no call was made; read from the same descriptor, \
-                or open the file to write alone";
+/// Arguments of which nobody has read what came of them, whether that was a call or not.
+pub(crate) fn unread(was_called: bool) -> Failure {
+    let what = match was_called {
+        true => "nobody has what came of the call, or it was given up",
+        false => "no call was made, since they are no whole JSON object",
+    };
+    let text = format!(
+        "the arguments were written, and never read: {what}; read from the same descriptor, or \
+         open the file to write alone"
+    );
     Failure::invalid(text)
 }
 

@@ -20,7 +20,7 @@ use narthex_mount::{MountName, Node, Place};
 
 use crate::{
     callers::lineage,
-    errno::{busy, cancelled, errno_for, errno_of, too_large, unread},
+    errno::{busy, cancelled, errno_for, errno_of, too_large},
     handle::{Flushing, Handle, Mode, Reading, Refused},
     lists::{BELIEVED_FOR, Listed},
     running::{Shared, appends, may_wait, mode},
@@ -217,7 +217,12 @@ impl Filesystem for Files {
         let Ok(length) = u32::try_from(data.len()) else { return reply.error(Errno::EFBIG) };
         let offset = (!appends(flags)).then_some(offset);
         match handle.write(offset, data, self.shared.write_bytes) {
-            Ok(()) => reply.written(length),
+            Ok(None) => reply.written(length),
+            // Before the answer: who reads then comes to a call that is under way.
+            Ok(request) => {
+                self.shared.call_for_read(&handle, request);
+                reply.written(length);
+            }
             Err(refused) => {
                 let failure = match refused {
                     Refused::TooLarge => too_large(self.shared.write_bytes),
@@ -295,8 +300,8 @@ impl Filesystem for Files {
     ) {
         let handle = lock(&self.handles).remove(&fh.0);
         if let Some(handle) = handle {
-            if handle.is_unread() {
-                self.shared.process.note(&handle.inode.path, unread());
+            if let Some(failure) = handle.release() {
+                self.shared.process.note(&handle.inode.path, failure);
             }
             if let Some((request, lineage)) = handle.unfinished() {
                 self.shared.refuse(&handle, request, lineage, None);
@@ -374,7 +379,7 @@ impl Filesystem for Files {
         if handle.mode == Mode::Both
             && let Some(request) = handle.unsent()
         {
-            self.shared.call_for_poll(&handle, request);
+            self.shared.call_for_read(&handle, Some(request));
         }
         let writable = PollEvents::POLLOUT | PollEvents::POLLWRNORM;
         let readable = PollEvents::POLLIN | PollEvents::POLLRDNORM;

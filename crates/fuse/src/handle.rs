@@ -10,14 +10,16 @@ use std::{
 
 use bytes::Bytes;
 use fuser::{Errno, PollNotifier};
+use narthex_mount::Failure;
 use serde_json::value::RawValue;
 
 use crate::{
     callers::{Caller, is_interrupted, lineage, process_of},
-    errno::{errno_for, too_large},
+    errno::{errno_for, too_large, unread},
     kept::Outcome,
     tree::Inode,
     waiting::{PendingFlush, PendingRead, Waiting},
+    whole::Object,
 };
 
 /// An open file.
@@ -44,8 +46,12 @@ struct State {
     request: Vec<u8>,
     /// Where the request begins.
     request_at: u64,
+    /// How far it has come.
+    object: Object,
     /// Whether the request has not been made a call of.
     is_unsent: bool,
+    /// Whether nobody has been answered with what came of it, or has waited for that.
+    is_unread: bool,
     /// Whether more was written than a request may have: what comes behind it is dropped with it.
     is_too_large: bool,
     outcome: Option<Outcome>,
@@ -54,6 +60,8 @@ struct State {
     /// Where the result begins; not known before it is read.
     read_at: Option<u64>,
     running: Option<Waiting>,
+    /// Whether nobody has it open any more.
+    is_released: bool,
     /// Who closed it last before the request was whole, and was not told so.
     left_by: Option<Vec<Caller>>,
 }
@@ -98,13 +106,14 @@ impl Handle {
         Self { inode, mode, opener, state: Mutex::default() }
     }
 
-    /// Takes what is written: at an offset, or at the end (`None`).
+    /// Takes what is written: at an offset, or at the end (`None`). Gives what is to be made a call
+    /// of at once: a whole object, on a descriptor that can be read.
     pub(crate) fn write(
         &self,
         offset: Option<u64>,
         data: &[u8],
         most: usize,
-    ) -> Result<(), Refused> {
+    ) -> Result<Option<Bytes>, Refused> {
         let mut state = self.state();
         // The end of a line behind a request is no request, and leaves its result.
         let is_called = state.running.is_some() || state.outcome.is_some();
@@ -114,7 +123,7 @@ impl Handle {
             if let Some((at, _)) = moved {
                 state.read_at = Some(at + data.len() as u64);
             }
-            return Ok(());
+            return Ok(None);
         }
         if state.running.is_some() {
             return Err(Refused::Busy);
@@ -147,10 +156,14 @@ impl Handle {
             state.outcome = Some(Err(too_large(most)));
             return Err(Refused::TooLarge);
         }
+        if at == 0 || at < state.request.len() {
+            state.object = Object::default();
+        }
         state.request.truncate(at);
         state.request.extend_from_slice(data);
         state.is_unsent = true;
-        Ok(())
+        state.is_unread = true;
+        Ok((self.mode == Mode::Both).then(|| state.whole()).flatten())
     }
 
     /// Forgets what was written, as opening with truncation does.
@@ -165,6 +178,7 @@ impl Handle {
     /// where the caller wants no waiting; then a call begins all the same.
     pub(crate) fn read(&self, read: PendingRead, may_wait: bool) -> Reading {
         let mut state = self.state();
+        state.is_unread = false;
         if let Some(waiting) = &mut state.running {
             waiting.read(read, may_wait);
             return Reading::Taken;
@@ -252,14 +266,22 @@ impl Handle {
     }
 
     /// Answers whoever waits and was interrupted. Says whether anybody is left; `None` if nobody
-    /// has waited so far.
+    /// has waited so far, and somebody may.
     pub(crate) fn is_waited_for(&self) -> Option<bool> {
-        self.state().running.as_mut()?.is_waited_for()
+        let mut state = self.state();
+        let is_released = state.is_released;
+        let is_waited_for = state.running.as_mut()?.is_waited_for();
+        is_waited_for.or(is_released.then_some(false))
     }
 
-    /// Whether what was written to be read was never read, so that no call was made of it.
-    pub(crate) fn is_unread(&self) -> bool {
-        self.mode == Mode::Both && self.state().take_unsent()
+    /// Nobody has it open any more: a call whose result could be read here alone is given up.
+    /// Gives what is to be told if what was written to be read was never read.
+    pub(crate) fn release(&self) -> Option<Failure> {
+        let mut state = self.state();
+        // What others have asked is theirs.
+        let is_own = self.mode == Mode::Both && !is_blank(&state.request);
+        state.is_released = is_own;
+        (is_own && state.is_unread).then(|| unread(!state.is_unsent))
     }
 
     /// What is to be made a call of before anybody reads, if anything is.
@@ -342,6 +364,16 @@ impl State {
     /// Whether there is a request that was not made a call of. From here on it was.
     fn take_unsent(&mut self) -> bool {
         mem::take(&mut self.is_unsent) && !is_blank(&self.request)
+    }
+
+    /// The request, if it is whole: from here on it is under way.
+    fn whole(&mut self) -> Option<Bytes> {
+        if !self.object.is_whole(&self.request) {
+            return None;
+        }
+        self.is_unsent = false;
+        self.running = Some(Waiting::default());
+        Some(Bytes::copy_from_slice(&self.request))
     }
 }
 

@@ -18,6 +18,7 @@ mod mounting;
 mod running;
 mod tree;
 mod waiting;
+mod whole;
 
 pub use kernel::free;
 pub use mountinfo::is_mounted;

@@ -137,11 +137,6 @@ impl Shared {
         });
     }
 
-    /// Calls what was written, without anybody who waits yet.
-    pub(crate) fn call_for_poll(self: &Arc<Self>, handle: &Arc<Handle>, request: Bytes) {
-        self.call_for_read(handle, Some(request));
-    }
-
     /// One call or fetch as the namespace does it: open, write, read, close.
     async fn call(&self, handle: &Handle, request: Option<Bytes>, call: &Call) -> Outcome {
         let path = &handle.inode.path;

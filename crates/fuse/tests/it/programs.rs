@@ -1,6 +1,8 @@
 //! What programs do with files, and what comes of it.
 
-use std::sync::atomic::Ordering;
+use std::{process::Stdio, sync::atomic::Ordering};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::world::World;
 
@@ -220,21 +222,60 @@ async fn what_is_appended_goes_to_the_end_also_after_its_size_was_asked_for() {
 async fn what_is_written_and_never_read_is_told_as_the_last_failure() {
     let Some(world) = World::new() else { return };
     world.bash("exec 3<>tools/echo; echo '{}' >&3; cat <&3; exec 3>&-").await;
-    world.bash("exec 3<>tools/echo; echo >&3; exec 3>&-; cat ctl/error").await;
+    world.bash("exec 3<>tools/echo; echo >&3; exec 3>&-").await;
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1);
     // The kernel closes behind the program's back.
-    let told = async {
+    let told = async |written: &str, told: &str| {
+        let script = format!("exec 3<>tools/echo; echo '{written}' >&3; exec 3>&-");
         loop {
-            world.bash("exec 3<>tools/echo; echo '{}' >&3; exec 3>&-").await;
+            world.bash(&script).await;
             let error = world.bash("cat ctl/error").await;
-            if error != "null\n" {
+            if error.contains(told) {
                 return error;
             }
+            assert!(error == "null\n" || error.contains("never read"), "{error}");
         }
     };
-    let error = world.within(told).await;
-    assert!(error.contains("INVALID") && error.contains("never read: no call was made"), "{error}");
+    let half = world.within(told(r#"{"n":"#, "no call was made")).await;
+    assert!(half.contains("INVALID") && half.contains("never read"), "{half}");
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1, "nothing was called");
+    let whole = world.within(told("{}", "nobody has what came of the call")).await;
+    assert!(whole.contains("INVALID") && whole.contains("never read"), "{whole}");
+    assert!(world.fake.asked.load(Ordering::SeqCst) > 1);
+}
+
+/// The call is under way before anybody reads: with the write that ends the object, whatever its
+/// pieces, and not before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_descriptor_that_is_read_calls_with_the_end_of_the_object() {
+    let Some(world) = World::new() else { return };
+    let script = r#"
+import os, sys
+f = os.open('tools/slow', os.O_RDWR)
+for piece in (b' {"a":', b'["}', b'"]', b'}'):
+    print('writes', flush=True)
+    sys.stdin.readline()
+    os.write(f, piece)
+sys.stdin.readline()
+print(os.read(f, 100))
+"#;
+    let mut command = world.command("python3", &["-c", script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let mut input = child.stdin.take().expect("it is piped");
+    for _ in 0..4 {
+        let said = world.within(lines.next_line()).await.expect("it can be read");
+        assert_eq!(said.as_deref(), Some("writes"));
+        assert_eq!(world.fake.asked.load(Ordering::SeqCst), 0, "it is not whole");
+        input.write_all(b"\n").await.expect("it reads");
+    }
+    world.within(world.fake.began.notified()).await;
+    world.fake.go.add_permits(1);
+    input.write_all(b"\n").await.expect("it reads");
+    let said = world.within(lines.next_line()).await.expect("it can be read");
+    assert_eq!(said.as_deref(), Some("b'at last\\n'"));
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,6 +17,7 @@ async fn slow(world: &World) -> tokio::process::Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("it starts");
     world.within(world.fake.began.notified()).await;
+    world.until_reads(&child).await;
     child
 }
 
@@ -99,6 +100,7 @@ print(os.pread(f, 100, 2))
     let mut child = command.spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     world.within(world.fake.began.notified()).await;
+    world.until_reads(&child).await;
     drop(child.stdin.take());
     let pid = world.within(lines.next_line()).await.expect("it can be read").expect("it says");
     let pid = rustix::process::Pid::from_raw(pid.parse().expect("a number")).expect("no 0");
@@ -351,11 +353,14 @@ poll = select.poll(); poll.register(f, select.POLLIN)
 print(bool(poll.poll(60000)), os.read(f, 100))
 ";
     let mut command = world.command("python3", &["-c", script]);
-    let child = command.stdout(Stdio::piped()).spawn().expect("it starts");
-    world.within(world.fake.began.notified()).await;
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let said = world.within(lines.next_line()).await.expect("it can be read");
+    assert_eq!(said.as_deref(), Some("not yet"));
     world.fake.go.add_permits(1);
-    let output = world.within(child.wait_with_output()).await.expect("it ran");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "not yet\nTrue b'at last\\n'\n");
+    let said = world.within(lines.next_line()).await.expect("it can be read");
+    assert_eq!(said.as_deref(), Some("True b'at last\\n'"));
+    world.within(child.wait()).await.expect("it ran");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -402,4 +407,21 @@ async fn what_was_mounted_in_its_place_is_left_alone() {
     let unmounting = tokio::task::spawn_blocking(move || first.unmount());
     world.within(unmounting).await.expect("it ran").expect("there is nothing to do");
     assert_eq!(world.bash("ls").await, "ctl\nprompts\nresources\ntools\n");
+}
+
+/// Nobody can read any more what comes of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_closed_before_it_was_read_gives_its_call_up() {
+    let Some(world) = World::new() else { return };
+    world.bash("exec 3<>tools/slow; echo '{}' >&3; exec 3>&-").await;
+    world.within(world.fake.given_up.notified()).await;
+    // Who has only looked whether there is a result gives nothing up that others have asked.
+    let script = format!("{PRINT}; true 3<>tools/slow; exec cat tools/slow");
+    let mut command = world.command("bash", &["-c", &script]);
+    let cat = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    world.until_reads(&cat).await;
+    world.fake.go.add_permits(1);
+    let output = world.within(cat.wait_with_output()).await.expect("it ran");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "at last\n");
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 2);
 }

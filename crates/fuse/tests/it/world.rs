@@ -6,7 +6,11 @@ use narthex_fuse::{MountError, MountOptions, Mounted};
 use narthex_model::{Alias, Pid};
 use narthex_mount::{Limits, MountName, Namespace, Process};
 use tempfile::TempDir;
-use tokio::{process::Command, runtime::Handle, time::timeout};
+use tokio::{
+    process::{Child, Command},
+    runtime::Handle,
+    time::timeout,
+};
 
 use crate::device::Fake;
 
@@ -41,7 +45,8 @@ impl World {
         let namespace = Namespace::new(Limits::default(), None);
         let process = namespace.begin(name().pid, None, &[]).expect("it is the first");
         namespace.mount(name(), fake.clone()).expect("nothing is there");
-        let options = MountOptions::default();
+        // One thread: what the kernel asks is taken in turn.
+        let options = MountOptions { threads: 1, ..MountOptions::default() };
         let mounted = Mounted::new(process.clone(), folder.path(), &options, Handle::current());
         let mounted = Some(mounted.expect("it can be mounted"));
         Some(Self { namespace, process, fake, mounted, folder })
@@ -83,6 +88,29 @@ impl World {
     /// What a script of Python says; it has to end well.
     pub(crate) async fn python(&self, script: &str) -> String {
         self.says("python3", &["-c", script]).await
+    }
+
+    /// Waits until a program waits for a read of a file here, and the mount knows of it.
+    pub(crate) async fn until_reads(&self, child: &Child) {
+        let proc = PathBuf::from(format!("/proc/{}", child.id().expect("it runs")));
+        // `read` and `pread64`.
+        let reads = if cfg!(target_arch = "x86_64") { ["0", "17"] } else { ["63", "67"] };
+        let is_reading = || {
+            let call = fs_err::read_to_string(proc.join("syscall")).ok()?;
+            let mut words = call.split_whitespace();
+            let is_read = words.next().is_some_and(|number| reads.contains(&number));
+            let fd = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+            let file = fs_err::read_link(proc.join(format!("fd/{fd}"))).ok()?;
+            (is_read && file.starts_with(self.folder.path())).then_some(())
+        };
+        let waiting = async {
+            while is_reading().is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        self.within(waiting).await;
+        // What the kernel asks is answered in turn: what came before is known by then.
+        self.bash("cat ctl/error").await;
     }
 
     async fn says(&self, program: &str, args: &[&str]) -> String {

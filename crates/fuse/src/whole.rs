@@ -1,0 +1,118 @@
+//! Whether a JSON object has its end, found out as it is written.
+
+/// How far a text has come that is an object, in pieces of any size. What stands inside is not
+/// judged: whoever reads it does.
+#[derive(Debug, Default)]
+pub(crate) struct Object {
+    /// How many bytes were looked at.
+    seen: usize,
+    place: Place,
+    /// How many objects and lists are open.
+    depth: usize,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Before,
+    Inside,
+    Text,
+    /// Behind a backslash in a text.
+    Escaped,
+    Behind,
+    /// It is no object, or more than one.
+    Other,
+}
+
+impl Object {
+    /// Looks at what has come to a text since the last time, which is at its end. `true` if it is
+    /// one object from begin to end.
+    pub(crate) fn is_whole(&mut self, text: &[u8]) -> bool {
+        for byte in text.get(self.seen..).unwrap_or_default() {
+            self.place = self.behind(*byte);
+            if self.place == Place::Other {
+                break;
+            }
+        }
+        self.seen = text.len();
+        self.place == Place::Behind
+    }
+
+    fn behind(&mut self, byte: u8) -> Place {
+        match (self.place, byte) {
+            (Place::Before | Place::Behind, b' ' | b'\t' | b'\r' | b'\n') => self.place,
+            (Place::Before, b'{') | (Place::Inside, b'{' | b'[') => {
+                self.depth += 1;
+                Place::Inside
+            }
+            (Place::Before | Place::Behind | Place::Other, _) => Place::Other,
+            (Place::Inside, b'}' | b']') => {
+                self.depth -= 1;
+                if self.depth == 0 { Place::Behind } else { Place::Inside }
+            }
+            (Place::Inside, b'"') | (Place::Escaped, _) => Place::Text,
+            (Place::Text, b'\\') => Place::Escaped,
+            (Place::Text, b'"') | (Place::Inside, _) => Place::Inside,
+            (Place::Text, _) => Place::Text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each text, and how many of its bytes have come when it is whole.
+    const TEXTS: [(&str, Option<usize>); 12] = [
+        ("{}", Some(2)),
+        (" \n{\"a\":[1,{\"b\":2}]}\n", Some(19)),
+        (r#"{"a":"}"}"#, Some(9)),
+        (r#"{"a":"\"}"}"#, Some(11)),
+        (r#"{"a":"\\"}"#, Some(10)),
+        (r#"{"a":"\u007d"}"#, Some(14)),
+        (r#"{"a":{"b":"#, None),
+        (r#"{"a":"b}"#, None),
+        ("[{}]", None),
+        ("12 {}", None),
+        ("\"{}\"", None),
+        (" ", None),
+    ];
+
+    #[test]
+    fn an_object_is_whole_with_its_last_brace_in_pieces_of_any_size() {
+        for (text, end) in TEXTS {
+            for size in 1..=text.len() {
+                let mut object = Object::default();
+                let ends = (size..text.len() + size).step_by(size).map(|to| to.min(text.len()));
+                for to in ends {
+                    let is_whole = object.is_whole(&text.as_bytes()[..to]);
+                    assert_eq!(is_whole, end.is_some_and(|end| to >= end), "{text} {size} {to}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_behind_an_object_makes_it_another_thing() {
+        let mut object = Object::default();
+        assert!(object.is_whole(b"{} "));
+        assert!(!object.is_whole(b"{} x"));
+        assert!(!object.is_whole(b"{} x{}"));
+        assert!(!Object::default().is_whole(b"{}{}"));
+    }
+
+    /// What a reader takes as an object is whole, and none of what stands before its end is.
+    #[test]
+    fn it_is_what_a_reader_takes_as_an_object() {
+        bolero::check!().with_type::<Vec<(String, Vec<String>)>>().for_each(|entries| {
+            let value: serde_json::Map<_, _> =
+                entries.iter().map(|(key, texts)| (key.clone(), texts.clone().into())).collect();
+            let text = serde_json::Value::from(value).to_string();
+            let mut object = Object::default();
+            for to in 1..text.len() {
+                assert!(!object.is_whole(&text.as_bytes()[..to]), "{text} {to}");
+            }
+            assert!(object.is_whole(text.as_bytes()), "{text}");
+        });
+    }
+}
