@@ -77,7 +77,9 @@ fn mounts(cost: &MountCost) -> [Aim; 2] {
     let added = cost.file_us - cost.http_us;
     [
         Aim {
-            name: "What a file adds to a call over HTTP, median".to_owned(),
+            name:
+                "What opening, writing, reading and closing a file add to a call over HTTP, median"
+                    .to_owned(),
             wanted: format!("≤ {FILE_US} µs"),
             found: format!("{added:.0} µs (of {:.0} µs)", cost.file_us),
             is_met: added <= FILE_US,

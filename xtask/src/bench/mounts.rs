@@ -47,8 +47,11 @@ pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<MountCost
     }
     let stage = Stage::start(options, logs)?;
     let (calls, lists) = if options.quick { (500, 5) } else { (5000, 20) };
-    let (http_us, file_us) = stage.one_call(calls)?;
-    eprintln!("mounts: a call {http_us:.1} µs over HTTP, {file_us:.1} µs as a file");
+    let [http_us, file_us, to_end_us] = stage.one_call(calls)?;
+    eprintln!(
+        "mounts: a call {http_us:.1} µs over HTTP, {file_us:.1} µs as a file, {to_end_us:.1} µs \
+         read to its end"
+    );
     let ls_ms = stage.list(lists)?;
     eprintln!("mounts: ls of {TOOLS} tools {ls_ms:.1} ms");
     let mut rates = Vec::new();
@@ -62,7 +65,7 @@ pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<MountCost
     let ended = mount.terminate(STOPPED)?;
     ensure!(ended.success(), "narthex mount ended with {ended}");
     daemon.stop(STOPPED)?;
-    Ok(Some(MountCost { http_us, file_us, tools: TOOLS, ls_ms, rates }))
+    Ok(Some(MountCost { http_us, file_us, to_end_us, tools: TOOLS, ls_ms, rates }))
 }
 
 impl Stage {
@@ -98,27 +101,27 @@ impl Stage {
         self.folder.join(format!("0-{alias}")).join("tools")
     }
 
-    /// The medians of a call over HTTP and of the same call as a file, in turns.
-    fn one_call(&self, calls: usize) -> Result<(f64, f64)> {
+    /// The medians of a call over HTTP, of the same call as a file that is read once, and of one
+    /// that is read to its end, in turns.
+    fn one_call(&self, calls: usize) -> Result<[f64; 3]> {
         let asked = Asked::of(&self.daemon)?;
         let mut http = Connection::open(&asked)?;
         let file = self.tools(ALIASES[0]).join("echo");
-        let (mut over_http, mut as_file) = (Vec::new(), Vec::new());
+        let mut took = [const { Vec::new() }; 3];
         let mut buffer = vec![0; BUFFER];
         for turn in 0..calls + calls / 10 {
-            let began = Instant::now();
-            http.call()?;
-            let first = began.elapsed();
-            let began = Instant::now();
-            call_file(&file, &mut buffer)?;
-            let second = began.elapsed();
+            let one = [
+                timed(|| http.call())?,
+                timed(|| call_file(&file, &mut buffer, Reads::Once))?,
+                timed(|| call_file(&file, &mut buffer, Reads::ToEnd))?,
+            ];
             // The first ones open connections and fill caches.
             if turn >= calls / 10 {
-                over_http.push(first);
-                as_file.push(second);
+                took.iter_mut().zip(one).for_each(|(took, one)| took.push(one));
             }
         }
-        Ok((median_us(over_http)?, median_us(as_file)?))
+        let [http, once, to_end] = took;
+        Ok([median_us(http)?, median_us(once)?, median_us(to_end)?])
     }
 
     /// The median time of a list, in milliseconds.
@@ -140,7 +143,7 @@ impl Stage {
         let each = calls.div_ceil(at_once).max(20);
         let files = rate(at_once, each, || {
             let mut buffer = vec![0; BUFFER];
-            (0..each).try_for_each(|_| call_file(&file, &mut buffer))
+            (0..each).try_for_each(|_| call_file(&file, &mut buffer, Reads::Once))
         })?;
         let asked = Asked::of(&self.daemon)?;
         let http = rate(at_once, each, || {
@@ -170,20 +173,37 @@ fn rate(threads: usize, each: usize, work: impl Fn() -> Result<()> + Sync) -> Re
     Ok(count / took)
 }
 
-/// Open, write, read until the end, close: with a buffer as `cat` has one.
-fn call_file(path: &Path, buffer: &mut [u8]) -> Result<()> {
+/// How often a result is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// Once: the buffer has room for all of it.
+    Once,
+    /// Until there is no more, as `cat` does.
+    ToEnd,
+}
+
+/// Open, write, read, close: with a buffer as `cat` has one.
+fn call_file(path: &Path, buffer: &mut [u8], reads: Reads) -> Result<()> {
     let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
     file.write_all(ARGUMENTS.as_bytes())?;
     let mut length = 0;
     loop {
-        match file.read(&mut buffer[length..])? {
-            0 => break,
-            more => length += more,
+        let more = file.read(&mut buffer[length..])?;
+        length += more;
+        if more == 0 || reads == Reads::Once {
+            break;
         }
     }
     let result = &buffer[..length];
-    ensure!(result.starts_with(b"{"), "this is no result: {}", String::from_utf8_lossy(result));
+    let is_whole = result.starts_with(b"{") && result.trim_ascii_end().ends_with(b"}");
+    ensure!(is_whole, "this is no result: {}", String::from_utf8_lossy(result));
     Ok(())
+}
+
+fn timed(work: impl FnOnce() -> Result<()>) -> Result<Duration> {
+    let began = Instant::now();
+    work()?;
+    Ok(began.elapsed())
 }
 
 /// The call over HTTP, and whom it goes to.

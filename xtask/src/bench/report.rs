@@ -248,12 +248,14 @@ fn write_mounts(out: &mut String, results: &Results) {
     section(out, "Servers as files");
     out.push_str(
         "At a folder of Linux, and the same call over HTTP: each reader has a descriptor of its\n\
-         own, or a connection.\n\n",
+         own, or a connection. A file is opened, written, read and closed; it is read once, with\n\
+         room for the result, or by programs such as `cat` until there is no more.\n\n",
     );
     let mut rows = vec![heading(&["what", "how much:"])];
     let mut row = |what: String, found: String| rows.push(vec![what, found]);
     row("a call over HTTP".to_owned(), format!("{:.0} µs", cost.http_us));
     row("a call as a file".to_owned(), format!("{:.0} µs", cost.file_us));
+    row("the same, until there is no more".to_owned(), format!("{:.0} µs", cost.to_end_us));
     row(format!("`ls` of {} tools", cost.tools), format!("{:.0} ms", cost.ls_ms));
     for MountRate { at_once, files, http } in &cost.rates {
         let found = format!("{files:.0} calls/s as a file, {http:.0} over HTTP");

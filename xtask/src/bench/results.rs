@@ -55,6 +55,8 @@ pub(super) struct MountCost {
     pub(super) http_us: f64,
     /// The median of the same call at a folder: open, write, read, close.
     pub(super) file_us: f64,
+    /// The median of the same, read until there is no more.
+    pub(super) to_end_us: f64,
     pub(super) tools: usize,
     /// The median of listing so many tools.
     pub(super) ls_ms: f64,
