@@ -1,6 +1,10 @@
 //! What takes time: calls and fetches, each a task of its own that always ends and always answers.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    task::{Context, Waker},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use fuser::{Errno, OpenFlags, ReplyEmpty};
@@ -21,6 +25,10 @@ use crate::{
 /// since the kernel's request for that has no place in the library.
 const LOOKED_AT: Duration = Duration::from_millis(100);
 
+/// Up to how many bytes of a request a call begins on the thread that takes the kernel's requests:
+/// others wait for that meanwhile.
+const AT_ONCE_MOST: usize = 64 << 10;
+
 /// What all files share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -38,6 +46,20 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn_on(task, &self.runtime);
+    }
+
+    /// A task that begins here, unless its request is large: what it can do without waiting is done
+    /// when this returns, such as to send the request. To wake another thread costs more than that.
+    fn begin(&self, request_bytes: usize, task: impl Future<Output = ()> + Send + 'static) {
+        if request_bytes > AT_ONCE_MOST {
+            return self.spawn(task);
+        }
+        let mut task = Box::pin(self.tasks.track_future(task));
+        let _entered = self.runtime.enter();
+        // Who goes on with it asks everything again, and has himself waked.
+        if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            self.runtime.spawn(task);
+        }
     }
 
     /// What a directory has, unless its caller gives up or the folder is unmounted before.
@@ -67,7 +89,7 @@ impl Shared {
     /// handle is answered.
     pub(crate) fn call_for_read(self: &Arc<Self>, handle: &Arc<Handle>, request: Option<Bytes>) {
         let (shared, handle) = (self.clone(), handle.clone());
-        self.spawn(async move {
+        self.begin(request.as_ref().map_or(0, Bytes::len), async move {
             let is_fetch = request.is_none();
             let outcome = shared.call(&handle, request, &Call::begun(&handle)).await;
             match is_fetch {
@@ -109,7 +131,7 @@ impl Shared {
         }
         self.kept.keep_call(&handle.inode.path, &lineage(flush.thread), call.clone());
         handle.wait_to_close(flush);
-        self.spawn(async move {
+        self.begin(request.len(), async move {
             let outcome = shared.call(&handle, Some(request), &call).await;
             shared.kept.end(&call, &outcome);
             handle.end(&outcome);
