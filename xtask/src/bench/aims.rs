@@ -74,14 +74,18 @@ fn decisions(results: &Results) -> Vec<Aim> {
 }
 
 fn mounts(cost: &MountCost) -> [Aim; 2] {
-    let added = cost.file_us - cost.http_us;
+    let (call, machine) = match &cost.awake {
+        Some(call) => (call, "processors awake"),
+        None => (&cost.call, "machine as it is"),
+    };
+    let added = call.file_us - call.http_us;
     [
         Aim {
             name:
                 "What opening, writing, reading and closing a file add to a call over HTTP, median"
                     .to_owned(),
             wanted: format!("≤ {FILE_US} µs"),
-            found: format!("{added:.0} µs (of {:.0} µs)", cost.file_us),
+            found: format!("{added:.0} µs (of {:.0} µs, {machine})", call.file_us),
             is_met: added <= FILE_US,
         },
         Aim {

@@ -1,5 +1,7 @@
 //! What was measured, and its medians.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::load::Sample;
@@ -51,17 +53,37 @@ pub(super) struct DecisionCost {
 /// What servers as files cost.
 #[derive(Serialize, Deserialize)]
 pub(super) struct MountCost {
-    /// The median of a call over HTTP, on a connection that is kept.
-    pub(super) http_us: f64,
-    /// The median of the same call at a folder: open, write, read, close.
-    pub(super) file_us: f64,
-    /// The median of the same, read until there is no more.
-    pub(super) to_end_us: f64,
+    /// One call after the other, on the machine as it is.
+    pub(super) call: FileCallCost,
+    /// The same with processors that are kept awake, where that is possible.
+    #[serde(default)]
+    pub(super) awake: Option<FileCallCost>,
     pub(super) tools: usize,
     /// The median of listing so many tools.
     pub(super) ls_ms: f64,
     /// How many calls a second there are of so many at once.
     pub(super) rates: Vec<MountRate>,
+}
+
+/// Medians of one call.
+#[derive(Serialize, Deserialize)]
+pub(super) struct FileCallCost {
+    /// Over HTTP, on a connection that is kept.
+    pub(super) http_us: f64,
+    /// At a folder: open, write, read, close.
+    pub(super) file_us: f64,
+    /// The same, read until there is no more.
+    pub(super) to_end_us: f64,
+}
+
+impl fmt::Display for FileCallCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { http_us, file_us, to_end_us } = self;
+        write!(
+            f,
+            "{http_us:.1} µs over HTTP, {file_us:.1} µs as a file, {to_end_us:.1} µs read to its end"
+        )
+    }
 }
 
 /// Calls a second by so many at once.
