@@ -11,7 +11,6 @@ use std::{
 use bytes::Bytes;
 use fuser::{Errno, PollNotifier};
 use narthex_mount::Failure;
-use serde_json::value::RawValue;
 
 use crate::{
     callers::{Caller, is_interrupted, lineage, process_of},
@@ -19,7 +18,7 @@ use crate::{
     kept::Outcome,
     tree::Inode,
     waiting::{PendingFlush, PendingRead, Waiting},
-    whole::Object,
+    whole::{Object, is_blank, is_incomplete},
 };
 
 /// An open file.
@@ -375,16 +374,6 @@ impl State {
         self.running = Some(Waiting::default());
         Some(Bytes::copy_from_slice(&self.request))
     }
-}
-
-/// Whether something is JSON's white space alone, and so no request.
-fn is_blank(request: &[u8]) -> bool {
-    request.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
-}
-
-/// Whether a request lacks its end. What can be none with any end is not.
-fn is_incomplete(request: &[u8]) -> bool {
-    serde_json::from_slice::<&RawValue>(request).is_err_and(|error| error.is_eof())
 }
 
 fn answer(read_at: &mut Option<u64>, outcome: &Outcome, read: PendingRead) {

@@ -1,4 +1,6 @@
-//! Whether a JSON object has its end, found out as it is written.
+//! Whether what is written to a file is a whole request, a JSON object.
+
+use serde_json::value::RawValue;
 
 /// How far a text has come that is an object, in pieces of any size. What stands inside is not
 /// judged: whoever reads it does.
@@ -40,7 +42,7 @@ impl Object {
 
     fn behind(&mut self, byte: u8) -> Place {
         match (self.place, byte) {
-            (Place::Before | Place::Behind, b' ' | b'\t' | b'\r' | b'\n') => self.place,
+            (Place::Before | Place::Behind, byte) if is_space(byte) => self.place,
             (Place::Before, b'{') | (Place::Inside, b'{' | b'[') => {
                 self.depth += 1;
                 Place::Inside
@@ -56,6 +58,20 @@ impl Object {
             (Place::Text, _) => Place::Text,
         }
     }
+}
+
+/// Whether something is JSON's white space alone, and so no request.
+pub(crate) fn is_blank(request: &[u8]) -> bool {
+    request.iter().copied().all(is_space)
+}
+
+/// Whether a request lacks its end. What can be none with any end is not.
+pub(crate) fn is_incomplete(request: &[u8]) -> bool {
+    serde_json::from_slice::<&RawValue>(request).is_err_and(|error| error.is_eof())
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
 #[cfg(test)]

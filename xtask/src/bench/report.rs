@@ -249,11 +249,11 @@ fn write_mounts(out: &mut String, results: &Results) {
     out.push_str(
         "At a folder of Linux, and the same call over HTTP: each reader has a descriptor of its\n\
          own, or a connection. A file is opened, written, read and closed; it is read once, with\n\
-         room for the result, or by programs such as `cat` until there is no more. A file needs\n\
-         four more switches between programs than a call over HTTP. Where processors sleep as soon\n\
-         as they are idle, as in many virtual machines, waking one for each costs more than all the\n\
-         rest: calls are measured on the machine as it is, and with processors that are kept awake\n\
-         (`/dev/cpu_dma_latency`).\n\n",
+         room for the result, or by programs such as `cat` until there is no more.\n\n\
+         A file needs four more switches between programs than a call over HTTP. Where idle\n\
+         processors sleep at once, as in many virtual machines, waking one for each costs more\n\
+         than all the rest: calls are measured on the machine as it is, and with processors that\n\
+         are kept awake (`/dev/cpu_dma_latency`).\n\n",
     );
     let mut rows = vec![heading(&["what", "how much:"])];
     let mut row = |what: String, found: String| rows.push(vec![what, found]);
