@@ -194,10 +194,14 @@ impl Filesystem for Files {
     ) {
         let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
         let read = PendingRead { thread: req.pid(), offset, size: size as usize, reply };
-        match handle.read(read, may_wait(flags)) {
+        // What is only read has no call to wait for: programs that open all that they find without
+        // waiting, such as `grep -r`, read it as any file of a disk.
+        let is_called = handle.inode.node().is_some_and(Node::is_writable);
+        let may_wait = may_wait(flags) || !is_called;
+        match handle.read(read, may_wait) {
             Reading::Taken => {}
             Reading::Call(request) => self.shared.call_for_read(&handle, Some(request)),
-            Reading::Nothing(read) => self.read_elsewhere(&handle, read, may_wait(flags)),
+            Reading::Nothing(read) => self.read_elsewhere(&handle, read, may_wait),
         }
     }
 
@@ -508,7 +512,8 @@ impl Files {
                 return handle.answer(read, &outcome);
             }
         }
-        handle.wait(read, may_wait);
+        // There is no call that the caller has begun and could come back for.
+        handle.wait(read, true);
         self.shared.call_for_read(handle, None);
     }
 }
