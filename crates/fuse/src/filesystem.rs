@@ -16,7 +16,7 @@ use fuser::{
     ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen,
     ReplyPoll, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use narthex_mount::{MountName, Node, Place};
+use narthex_mount::{MountName, Node, Operation, Place};
 
 use crate::{
     callers::lineage,
@@ -74,7 +74,7 @@ impl Files {
     }
 
     fn has(&self, mount: &MountName) -> bool {
-        self.shared.process.stat(&mount.path()).is_ok()
+        self.shared.process.may_open(mount)
     }
 }
 
@@ -228,7 +228,7 @@ impl Filesystem for Files {
                     Refused::Busy => busy(),
                 };
                 let errno = errno_for(&failure);
-                self.shared.process.note(&handle.inode.path, failure);
+                self.shared.process.note(Operation::Write, &handle.inode.path, failure);
                 reply.error(errno);
             }
         }
@@ -300,7 +300,7 @@ impl Filesystem for Files {
         let handle = lock(&self.handles).remove(&fh.0);
         if let Some(handle) = handle {
             if handle.is_unread() {
-                self.shared.process.note(&handle.inode.path, unread());
+                self.shared.process.note(Operation::Close, &handle.inode.path, unread());
             }
             if let Some((request, lineage)) = handle.unfinished() {
                 self.shared.refuse(&handle, request, lineage, None);
