@@ -240,6 +240,39 @@ fn r_m4_faults_have_lines_and_what_is_taken_out_is_pruned() {
     place.run(["agents", "apply", "-f", "agent.toml"]).failed(1, &["JSON or YAML"]);
 }
 
+/// R-M4: what an agent names and there is none of is told with all that cannot be read at all.
+#[test]
+fn r_m4_whatever_is_wrong_with_a_manifest_is_told_at_once() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let shared = r#"{"id": "shared", "url": "https://shared.test/mcp"}"#;
+    place.pipe(&["servers", "apply", "-f", "-"], shared).succeeded();
+    let text = "name: helper\nexecutor: nowhere\ndescripton: x\nskills: [none]\nmcp:\n  \
+                servers:\n    files:\n      comand: npx\n    git:\n      command: git\n      \
+                max_output_tokens: -1\n  names:\n    - shared\n    - none\n";
+    place.write("all.yaml", text);
+    let refused = place.run(["agents", "apply", "-f", "all.yaml", "--json"]).json();
+    let errors = refused["error"]["details"]["errors"].as_array().unwrap();
+    let told = |error: &Value| {
+        assert_eq!(error["source"], "all.yaml", "{error}");
+        (error["field"].as_str().unwrap().to_owned(), error["line"].as_u64().unwrap())
+    };
+    let mut told: Vec<_> = errors.iter().map(told).collect();
+    told.sort_by_key(|(_, line)| *line);
+    let at = |place: &str, line| (place.to_owned(), line);
+    let files = "mcp.servers.files";
+    let wanted = [
+        at("executor", 2),
+        at("descripton", 3),
+        at("skills[0]", 4),
+        at(&format!("{files}.command"), 7),
+        at(&format!("{files}.comand"), 8),
+        at("mcp.servers.git.max_output_tokens", 11),
+        at("mcp.names[1]", 14),
+    ];
+    assert_eq!(told, wanted, "{refused}");
+}
+
 /// X-M36, X-M44: a server is attached, listed without its literals, and taken out again.
 #[test]
 fn x_m36_servers_are_attached_and_detached() {

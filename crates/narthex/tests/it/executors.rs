@@ -429,7 +429,7 @@ fn executors_are_the_operators_alone() {
     let world = World::new();
     let (daemon, _) = world.up();
     let unknown = world.apply(&json!({ "name": "lost", "executor": "nowhere" }));
-    unknown.failed(1, &["agents.lost.executor", "no executor `nowhere`"]);
+    unknown.failed(1, &["agent.json: `executor` (line 1): ", "no executor `nowhere`"]);
     for wrong in [json!({ "command": "sh" }), json!(["sh"]), json!("Sh")] {
         let refused = world.apply(&json!({ "name": "wrong", "executor": wrong }));
         refused.failed(1, &["executor"]);
