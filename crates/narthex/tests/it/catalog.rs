@@ -273,6 +273,34 @@ fn r_m4_whatever_is_wrong_with_a_manifest_is_told_at_once() {
     assert_eq!(told, wanted, "{refused}");
 }
 
+/// R-M4: what a manifest has made is not forgotten with its agent.
+#[test]
+fn r_m4_deleting_an_agent_tells_what_its_manifest_has_made() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let server = |name: &str| format!("    {name}:\n      command: npx\n");
+    let manifest = format!("name: helper\nmcp:\n  servers:\n{}{}", server("a"), server("b"));
+    place.write("agent.yaml", &manifest);
+    let apply = || place.run(["agents", "apply", "-f", "agent.yaml"]).succeeded();
+    apply();
+    let left = place.run(["agents", "delete", "helper"]).succeeded();
+    assert_eq!(left.stdout, "deleted the agent helper\n");
+    for id in ["helper-a", "helper-b"] {
+        let command = format!("`narthex servers delete {id}` removes it");
+        assert!(left.stderr.contains(&command), "{}", left.stderr);
+    }
+    apply();
+    let other = r#"{"name": "other", "mcpServers": {"b": {"ref": "helper-b"}}}"#;
+    place.pipe(&["agents", "apply", "-f", "-"], other).succeeded();
+    let words = ["agents", "delete", "helper", "--with-servers", "--json"];
+    let servers = data(place.run(words))["servers"].take();
+    assert_eq!(servers[0], json!({ "id": "helper-a", "deleted": true, "message": null }));
+    assert_eq!((&servers[1]["id"], &servers[1]["deleted"]), (&json!("helper-b"), &json!(false)));
+    assert!(servers[1]["message"].as_str().unwrap().contains("agents.other"), "{servers}");
+    assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "helper-b\n");
+    place.run(["servers", "delete", "helper-b", "--with-servers"]).failed(2, &["--with-servers"]);
+}
+
 /// X-M36, X-M44: a server is attached, listed without its literals, and taken out again.
 #[test]
 fn x_m36_servers_are_attached_and_detached() {
