@@ -1,5 +1,7 @@
 //! `narthex servers`, `capabilities` and `agents` with a real daemon.
 
+use std::process::Command;
+
 use fs_err as fs;
 use serde_json::{Value, json};
 
@@ -271,6 +273,45 @@ fn r_m4_whatever_is_wrong_with_a_manifest_is_told_at_once() {
         at("mcp.names[1]", 14),
     ];
     assert_eq!(told, wanted, "{refused}");
+}
+
+/// R-M4: what `--prune` cannot delete once all else is stored is told, and deleted the next time.
+#[test]
+fn r_m4_what_cannot_be_pruned_stays_and_is_told() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let servers = "mcp:\n  servers:\n    files:\n      command: npx\n";
+    place.write("agent.yaml", &format!("name: helper\n{servers}"));
+    let apply = |words: &[&str]| {
+        let apply = ["agents", "apply", "-f", "agent.yaml", "--prune"];
+        place.run([&apply[..], words].concat()).succeeded()
+    };
+    apply(&[]);
+    place.write("agent.yaml", "name: helper\nmcp: {}\n");
+    let sql = |statement: &str| {
+        let script = "import sqlite3, sys\n\
+                      with sqlite3.connect('data/store.db') as store: store.execute(sys.argv[1])";
+        let mut python = Command::new("python3");
+        python.args(["-c", script, statement]).current_dir(place.path(""));
+        assert!(python.status().unwrap().success(), "{statement}");
+    };
+    sql("CREATE TRIGGER stays BEFORE DELETE ON mcp_servers \
+         BEGIN SELECT RAISE(ABORT, 'canary-of-the-store'); END");
+    let told = apply(&[]);
+    assert_eq!(told.stdout, "updated the agent helper\n");
+    for part in ["`servers.helper-files`", "all else is stored", "servers delete helper-files"] {
+        assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
+    }
+    assert!(!told.stderr.contains("canary"), "{}", told.stderr);
+    let agent = place.run(["agents", "get", "helper"]).succeeded().json();
+    assert_eq!((&agent["mcp"], &agent["mcpServers"]), (&json!({}), &Value::Null));
+    assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "helper-files\n");
+    let changes = data(apply(&["--json"]))["changes"].take();
+    assert_eq!(changes.as_array().map(Vec::len), Some(1), "it is no change: {changes}");
+    sql("DROP TRIGGER stays");
+    let told = apply(&[]);
+    assert_eq!(told.stdout, "unchanged the agent helper\ndeleted the server helper-files\n");
+    assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "");
 }
 
 /// R-M4: what a manifest has made is not forgotten with its agent.
