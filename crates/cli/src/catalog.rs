@@ -213,6 +213,9 @@ pub struct DeleteArgs {
     /// Delete it also if others refer to it, which are then broken
     #[arg(long)]
     pub force: bool,
+    /// Delete also what manifests of an agent made and nothing else uses
+    #[arg(long)]
+    pub with_servers: bool,
     #[command(flatten)]
     pub place: WorkspaceArgs,
 }

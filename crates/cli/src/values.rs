@@ -6,7 +6,11 @@ use narthex_model::{Timestamp, written};
 
 /// Reads a duration of the command line.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    parse(text).ok_or_else(|| "write a number with its unit, such as 500ms, 30s or 5m".to_owned())
+    let units = "a number with its unit, such as 500ms, 30s or 5m";
+    parse(text).ok_or_else(|| match written::duration(text) {
+        Some(_none) => format!("this is no time at all; write {units}, above zero"),
+        None => format!("write {units}"),
+    })
 }
 
 /// Reads a point in time of the command line, as the API takes it: a day or a time as it is
@@ -35,6 +39,13 @@ fn parse(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_is_longer_than_nothing() {
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        assert!(duration("0s").unwrap_err().contains("above zero"));
+        assert!(duration("5").unwrap_err().starts_with("write a number with its unit"));
+    }
 
     #[test]
     fn moments_are_days_times_and_how_long_ago() {

@@ -7,7 +7,6 @@ mod changes;
 mod checks;
 mod error;
 mod export;
-mod merge_patch;
 mod parts;
 
 use std::{collections::BTreeSet, time::SystemTime};

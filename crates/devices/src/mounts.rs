@@ -16,7 +16,7 @@ use narthex_model::{Alias, Pid, WorkspaceId};
 use narthex_mount::{
     Code, Done, Failure, Limits, MountName, Mounted, Namespace, Observer, Place, Process,
 };
-use narthex_trace::{FileOperation, Tap};
+use narthex_trace::{FileOperation, TOOL_ERROR, Tap};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -103,16 +103,25 @@ impl Observer for OfRuns {
         // Of a run that has ended meanwhile whoever asked knows which it was.
         let run = self.runs.pin().get(&done.pid).copied().or_else(Tap::held);
         let Some(run) = run else { return };
-        let alias = match Place::parse(done.path) {
-            Ok(Place::In(name, _)) => Some(name.alias),
-            Ok(Place::Mounts) | Err(_) => None,
-        };
-        let Done { operation, path, fd, size, result, duration, pid: _ } = done;
-        let name = operation.as_str();
-        let result = result.map_err(Code::as_str);
-        let done = FileOperation { name, path, fd, size, result, took: duration };
-        self.tap.file(run, alias.as_ref(), done);
+        tell(&self.tap, run, done);
     }
+
+    fn is_watched(&self) -> bool {
+        self.tap.is_watched()
+    }
+}
+
+/// Tells whoever watches a run of an operation of it that has ended.
+fn tell(tap: &Tap, run: RunId, done: Done<'_>) {
+    let alias = match Place::parse(done.path) {
+        Ok(Place::In(name, _)) => Some(name.alias),
+        Ok(Place::Mounts) | Err(_) => None,
+    };
+    let Done { operation, path, fd, size, result, is_tool_error, is_told: _, duration, pid: _ } =
+        done;
+    let error = result.err().map(Code::as_str).or(is_tool_error.then_some(TOOL_ERROR));
+    let (name, result, took) = (operation.as_str(), result.ok(), duration);
+    tap.file(run, alias.as_ref(), FileOperation { name, path, fd, size, result, error, took });
 }
 
 impl RunMounts {
@@ -136,6 +145,12 @@ impl RunMounts {
     #[must_use]
     pub fn write_bytes(&self) -> usize {
         self.shared.limits.write_bytes
+    }
+
+    /// Tells whoever watches a run of an operation of it that was done elsewhere, and came no
+    /// further.
+    pub fn tell(&self, run: &RunView, done: Done<'_>) {
+        tell(self.shared.gateway.tap(), run.id, done);
     }
 
     /// The process of a run, which sees of its servers what the run may see now: `path` says of

@@ -16,7 +16,7 @@ use fuser::{
     ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen,
     ReplyPoll, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use narthex_mount::{MountName, Node, Place};
+use narthex_mount::{MountName, Node, Operation, Place};
 
 use crate::{
     callers::lineage,
@@ -74,7 +74,7 @@ impl Files {
     }
 
     fn has(&self, mount: &MountName) -> bool {
-        self.shared.process.stat(&mount.path()).is_ok()
+        self.shared.process.may_open(mount)
     }
 }
 
@@ -194,10 +194,14 @@ impl Filesystem for Files {
     ) {
         let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
         let read = PendingRead { thread: req.pid(), offset, size: size as usize, reply };
-        match handle.read(read, may_wait(flags)) {
+        // What is only read has no call to wait for: programs that open all that they find without
+        // waiting, such as `grep -r`, read it as any file of a disk.
+        let is_called = handle.inode.node().is_some_and(Node::is_writable);
+        let may_wait = may_wait(flags) || !is_called;
+        match handle.read(read, may_wait) {
             Reading::Taken => {}
             Reading::Call(request) => self.shared.call_for_read(&handle, Some(request)),
-            Reading::Nothing(read) => self.read_elsewhere(&handle, read, may_wait(flags)),
+            Reading::Nothing(read) => self.read_elsewhere(&handle, read, may_wait),
         }
     }
 
@@ -229,7 +233,7 @@ impl Filesystem for Files {
                     Refused::Busy => busy(),
                 };
                 let errno = errno_for(&failure);
-                self.shared.process.note(&handle.inode.path, failure);
+                self.shared.process.note(Operation::Write, &handle.inode.path, failure);
                 reply.error(errno);
             }
         }
@@ -301,7 +305,7 @@ impl Filesystem for Files {
         let handle = lock(&self.handles).remove(&fh.0);
         if let Some(handle) = handle {
             if let Some(failure) = handle.release() {
-                self.shared.process.note(&handle.inode.path, failure);
+                self.shared.process.note(Operation::Close, &handle.inode.path, failure);
             }
             if let Some((request, lineage)) = handle.unfinished() {
                 self.shared.refuse(&handle, request, lineage, None);
@@ -513,7 +517,8 @@ impl Files {
                 return handle.answer(read, &outcome);
             }
         }
-        handle.wait(read, may_wait);
+        // There is no call that the caller has begun and could come back for.
+        handle.wait(read, true);
         self.shared.call_for_read(handle, None);
     }
 }

@@ -131,8 +131,27 @@ fn ended(program: &str, mut child: Child) -> io::Result<()> {
     let said = said.trim().trim_start_matches(program).trim_start_matches(':').trim();
     Err(io::Error::other(match said.is_empty() {
         true => format!("{program} ended with {status}"),
-        false => format!("{program} says: {said}"),
+        false => format!("{program} says: {said}{}", remedy(said)),
     }))
+}
+
+/// What to do about what such a program complains of, where that is known.
+fn remedy(said: &str) -> &'static str {
+    match () {
+        () if said.contains("no write access") => {
+            "; name a folder that is yours, and that you may write to"
+        }
+        () if said.contains("/dev/fuse") => {
+            "; the device has to be there and for everybody (`chmod 666 /dev/fuse`), as udev \
+             makes it"
+        }
+        () if said.contains("not permitted") => {
+            "; this program needs its setuid bit, as the package fuse3 has it, and a container has \
+             to be allowed to mount"
+        }
+        () if said.contains("is forbidden") => "; name a folder of a local file system",
+        () => "",
+    }
 }
 
 /// Takes a file system of ours away wherever it is mounted now, whoever uses it, and nothing else.
@@ -241,6 +260,20 @@ pub(crate) fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the program of the system says is for those who know it.
+    #[test]
+    fn what_helps_is_told_with_a_complaint() {
+        for (said, told) in [
+            ("user has no write access to mountpoint /x", "a folder that is yours"),
+            ("failed to open /dev/fuse: Permission denied", "chmod 666"),
+            ("mount failed: Operation not permitted", "setuid"),
+            ("mounting over filesystem type 0x6969 is forbidden", "local file system"),
+        ] {
+            assert!(remedy(said).starts_with("; ") && remedy(said).contains(told), "{said}");
+        }
+        assert_eq!(remedy("too many FUSE filesystems mounted"), "");
+    }
 
     #[test]
     fn a_path_that_is_shown_can_be_typed() {

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use fuser::{Errno, OpenFlags, ReplyEmpty};
-use narthex_mount::{Failure, Node, Process, VfsError};
+use narthex_mount::{Failure, Node, Operation, Process, VfsError};
 use tokio::{runtime::Handle as Runtime, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -81,7 +81,7 @@ impl Shared {
     /// for by themselves wherever they are, and it would hide what has failed before.
     pub(crate) fn note_absent(&self, path: &str, name: &str) {
         if !name.starts_with('.') {
-            self.process.note(path, absent(name));
+            self.process.note(Operation::Stat, path, absent(name));
         }
     }
 
@@ -162,6 +162,7 @@ impl Shared {
     /// One call or fetch as the namespace does it: open, write, read, close.
     async fn call(&self, handle: &Handle, request: Option<Bytes>, call: &Call) -> Outcome {
         let path = &handle.inode.path;
+        let operation = if request.is_some() { Operation::Write } else { Operation::Read };
         let fd = self.process.open(path).map_err(failure)?;
         let doing = async {
             if let Some(request) = request {
@@ -173,7 +174,10 @@ impl Shared {
             biased;
             () = self.stopping.cancelled() => Err(unmounted()),
             done = doing => done.map_err(failure),
-            () = given_up(call) => Err(cancelled()),
+            () = given_up(call) => {
+                self.process.tell(operation, path, &cancelled());
+                Err(cancelled())
+            }
         };
         // What was unmounted meanwhile has closed it by itself.
         if let Err(error) = self.process.close(fd) {

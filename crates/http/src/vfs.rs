@@ -9,9 +9,10 @@ use http::{HeaderValue, Method, StatusCode, header, request::Parts};
 use http_body::Body;
 use narthex_devices::{Numbered, Numbering, Numbers, RunMounts, Seen};
 use narthex_gateway::{Gateway, RunView};
-use narthex_model::{ErrorKind, json::shortened, with_causes};
+use narthex_model::{ErrorKind, Pid, json::shortened, with_causes};
 use narthex_mount::{
-    Code, Entry, Failure, Node, Operation, PATH_MAX, Place, Process, ROOT, Stat, VfsError,
+    Code, Entry, Failure, MountName, Node, Operation, PATH_MAX, Place, Process, ROOT, Report, Stat,
+    VfsError,
 };
 use narthex_runs::Runs;
 use percent_encoding::percent_decode_str;
@@ -27,7 +28,11 @@ use crate::{
 };
 
 /// What a GET may ask for; the first where nothing is said.
-const OPERATIONS: [&str; 4] = ["auto", "list", "read", "stat"];
+const OPERATIONS: [&str; 5] = ["auto", "list", "read", "stat", "mounts"];
+/// What a POST may; likewise.
+const WRITES: [&str; 2] = ["write", "failed"];
+/// The most bytes of what a folder tells of an operation.
+const REPORT_MAX: usize = 4096;
 
 /// The processes of runs, for a door.
 pub(crate) fn mounts(gateway: &Gateway, options: &HttpOptions) -> RunMounts {
@@ -70,7 +75,7 @@ impl VfsRequest<'_> {
     {
         let answering = async {
             match self.parts.method {
-                Method::POST => self.write(body).await,
+                Method::POST => self.post(body).await,
                 _ => self.look().await,
             }
         };
@@ -87,22 +92,59 @@ impl VfsRequest<'_> {
         let seen =
             seen.await.map_err(|failure| problem(&VfsError::new(begins, &*path, failure)))?;
         let process = &seen.process;
-        let stat = process.stat(&path).map_err(|error| problem(&error))?;
+        let stat = || process.stat(&path).map_err(|error| problem(&error));
         match operation {
-            "stat" => Ok(document(&shown_stat(process, &path, &stat))),
+            "stat" => Ok(document(&shown_stat(process, &path, &stat()?))),
             "list" => list(process, &path).await,
             "read" => read(process, &path).await,
-            _ if stat.is_directory => list(process, &path).await,
+            "mounts" => mounts_of(process, &path),
+            _ if stat()?.is_directory => list(process, &path).await,
             _ => read(process, &path).await,
         }
     }
 
-    /// A POST: writes, and answers what a read gives then.
+    /// A POST: writes, or tells of what a folder has refused by itself.
+    async fn post<B>(&self, body: B) -> Result<Response, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let query = Query::of(&self.parts.uri, &["op"])?;
+        match query.word("op", &WRITES)? {
+            "failed" => self.told(body).await,
+            _ => self.write(body).await,
+        }
+    }
+
+    /// Has those who watch the run hear of an operation with one of its files that has failed at a
+    /// folder. Nothing else comes of it: whoever has the run's token may fail as it likes.
+    async fn told<B>(&self, body: B) -> Result<Response, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let path = self.path()?;
+        let failed = |failure| problem(&VfsError::new(Operation::Stat, &*path, failure));
+        Place::parse(&path).map_err(failed)?;
+        let bytes = body::read(body, REPORT_MAX, self.door.options.body_timeout).await;
+        let bytes = bytes.map_err(|fault| of_body(fault, "what has failed", REPORT_MAX))?;
+        let report: Option<Report<'_>> = match bytes.starts_with(b"{") {
+            true => serde_json::from_slice(&bytes).ok(),
+            false => None,
+        };
+        // Watchers know the run itself, and not its number.
+        let done = report.as_ref().and_then(|report| report.done(Pid::OWN, &path));
+        let done = done.ok_or_else(|| {
+            let text = "the body is `operation`, `code`, `duration_us` and `size` of what failed";
+            Problem::new(ErrorKind::Invalid, text)
+        })?;
+        self.door.mounts.tell(&self.run, done);
+        Ok(respond::empty(StatusCode::ACCEPTED))
+    }
+
+    /// Writes, and answers what a read gives then.
     async fn write<B>(&self, body: B) -> Result<Response, Problem>
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        Query::of(&self.parts.uri, &[])?;
         let path = self.path()?;
         if !is_json(&self.parts.headers) {
             let text = "the content type must be application/json, and the body the arguments";
@@ -183,6 +225,22 @@ async fn read(process: &Process, path: &str) -> Result<Response, Problem> {
 
 async fn list(process: &Process, path: &str) -> Result<Response, Problem> {
     let entries = process.list(path).await.map_err(|error| problem(&error))?;
+    Ok(listed(process, path, &entries))
+}
+
+/// What is at the root, for a folder that shows it: its own look is nothing that the run does, and
+/// nobody is told of it.
+fn mounts_of(process: &Process, path: &str) -> Result<Response, Problem> {
+    if !matches!(Place::parse(path), Ok(Place::Mounts)) {
+        let text = format!("`op=mounts` is for `{ROOT}` alone; write `op=list`");
+        return Err(Problem::new(ErrorKind::Invalid, text));
+    }
+    let entry = |name: MountName| Entry { name: name.to_string(), is_directory: true };
+    let entries: Vec<_> = process.mounts().into_iter().map(entry).collect();
+    Ok(listed(process, path, &entries))
+}
+
+fn listed(process: &Process, path: &str, entries: &[Entry]) -> Response {
     let shown = |entry: &Entry| json!({ "name": entry.name, "is_directory": entry.is_directory });
     let mut listed = json!({
         "path": path,
@@ -195,7 +253,7 @@ async fn list(process: &Process, path: &str) -> Result<Response, Problem> {
             synonyms.iter().map(|(old, now)| json!({ "path": old.path(), "means": now.path() }));
         listed["synonyms"] = shown.collect();
     }
-    Ok(document(&listed))
+    document(&listed)
 }
 
 fn shown_stat(process: &Process, path: &str, stat: &Stat) -> Value {

@@ -4,7 +4,7 @@ use std::{fmt::Debug, future::Future, pin::Pin};
 
 use bytes::Bytes;
 
-use crate::Failure;
+use crate::{Failure, tools};
 
 /// A future of a device's answer.
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send + 'a>>;
@@ -50,6 +50,16 @@ pub trait Device: Debug + Send + Sync {
 
     /// The result of `prompts/get`.
     fn prompt<'a>(&'a self, name: &'a str, arguments: Bytes) -> Answer<'a>;
+
+    /// The schema of a tool's arguments as its server lists it; that of any object if it says none.
+    fn schema<'a>(&'a self, tool: &'a str) -> Answer<'a> {
+        Box::pin(async move { tools::schema(&self.list(Kind::Tools).await?, tool) })
+    }
+
+    /// What a tool is for, as Markdown.
+    fn description<'a>(&'a self, tool: &'a str) -> Answer<'a> {
+        Box::pin(async move { tools::description(&self.list(Kind::Tools).await?, tool) })
+    }
 
     /// How the server is: a JSON object.
     fn status(&self) -> Answer<'_>;

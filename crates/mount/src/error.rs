@@ -127,13 +127,16 @@ pub struct Failure {
     pub message: String,
     /// More for programs: a JSON value, kept as it came.
     pub details: Option<String>,
+    /// Whether whoever did the operation elsewhere has said so, and has told its observers.
+    pub is_told: bool,
 }
 
 impl Failure {
     /// One without details.
     #[must_use]
     pub fn new(code: Code, kind: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code, kind: kind.into(), message: message.into(), details: None }
+        let (kind, message) = (kind.into(), message.into());
+        Self { code, kind, message, details: None, is_told: false }
     }
 
     /// The failure of a call, by its kind.
@@ -197,6 +200,18 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Every operation.
+    pub const ALL: [Self; 8] = [
+        Self::Mount,
+        Self::Unmount,
+        Self::Open,
+        Self::Read,
+        Self::Write,
+        Self::Close,
+        Self::Stat,
+        Self::List,
+    ];
+
     /// The operation's spelling.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -210,6 +225,12 @@ impl Operation {
             Self::Stat => "Stat",
             Self::List => "List",
         }
+    }
+
+    /// The operation of a spelling.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.as_str() == text)
     }
 }
 

@@ -48,6 +48,15 @@ enum Content {
     Failed(Failure),
 }
 
+/// What was written, and called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written {
+    /// How many bytes.
+    pub(crate) size: usize,
+    /// Whether the tool says itself that it has failed; looked at where somebody wants to know.
+    pub(crate) is_tool_error: bool,
+}
+
 /// Why a descriptor is of no use any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -116,13 +125,13 @@ impl File {
     }
 
     /// Makes the call that the bytes are the arguments of, and waits for its result (R-O2). Gives
-    /// how many bytes were taken: all.
-    pub(crate) async fn write(&self, bytes: Bytes) -> Result<usize, Failure> {
+    /// how many bytes were taken: all. `is_watched` has what a tool says of itself be looked at.
+    pub(crate) async fn write(&self, bytes: Bytes, is_watched: bool) -> Result<Written, Failure> {
         if !self.node.is_writable() {
             drop(self.alive()?);
             return Err(Failure::invalid(format!("`{}` is read-only", self.node.sub_path())));
         }
-        let length = bytes.len();
+        let size = bytes.len();
         let turn = {
             let mut state = self.alive()?;
             state.turn += 1;
@@ -138,10 +147,12 @@ impl File {
         let is_last = state.turn == turn;
         match answered {
             Ok(result) => {
+                let is_tool_error = is_watched && matches!(self.node, Node::Tool(_));
+                let is_tool_error = is_tool_error && tools::is_error(&result);
                 if is_last {
                     state.content = Content::Rest(result);
                 }
-                Ok(length)
+                Ok(Written { size, is_tool_error })
             }
             Err(failure) => {
                 if is_last {
@@ -182,8 +193,8 @@ impl File {
             Node::List(kind) => device.list(*kind),
             Node::Resource(uri) => device.read(uri),
             Node::Prompt(name) => device.prompt(name, Bytes::from_static(b"{}")),
-            Node::Schema(tool) => Box::pin(tools::schema(device.as_ref(), tool)),
-            Node::Description(tool) => Box::pin(tools::description(device.as_ref(), tool)),
+            Node::Schema(tool) => device.schema(tool),
+            Node::Description(tool) => device.description(tool),
             Node::Status => device.status(),
             Node::Logs => device.logs(),
             Node::Root | Node::Control | Node::Error | Node::Tool(_) => {

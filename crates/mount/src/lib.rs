@@ -22,4 +22,4 @@ pub use namespace::{Limits, Mounted, Namespace};
 pub use node::{CONTROL_FILES, MountName, Node, PATH_MAX, Place, ROOT};
 pub use process::Process;
 pub use tools::names;
-pub use trace::{Done, Observer};
+pub use trace::{Done, Observer, Report};

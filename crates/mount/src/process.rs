@@ -1,5 +1,7 @@
 //! One process of a namespace: what it may open, and what it has open.
 
+mod telling;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -129,8 +131,7 @@ impl Process {
     pub fn open(&self, path: &str) -> Result<u64, VfsError> {
         let began = Instant::now();
         let opened = self.find(path).and_then(|(mount, node)| self.opened(mount, node, path));
-        let result = opened.as_ref().map(|fd| *fd).map_err(|failure| failure.code);
-        self.observe(Operation::Open, path, (None, None), result, began);
+        self.observe((Operation::Open, path), (None, None), opened.as_ref().copied(), began);
         opened.map_err(|failure| VfsError::new(Operation::Open, path, failure))
     }
 
@@ -173,8 +174,9 @@ impl Process {
         let began = Instant::now();
         let (file, path) = self.file(fd, Operation::Read)?;
         let read = file.read(length).await;
-        let result = read.as_ref().map(|bytes| bytes.len() as u64).map_err(|f| f.code);
-        self.observe(Operation::Read, &path, (Some(fd), Some(length)), result, began);
+        let result = read.as_ref().map(|bytes| bytes.len() as u64);
+        let most = Some(length).filter(|length| *length > 0);
+        self.observe((Operation::Read, &path), (Some(fd), most), result, began);
         read.map_err(|failure| self.failed(Operation::Read, &file, failure))
     }
 
@@ -188,9 +190,14 @@ impl Process {
         let began = Instant::now();
         let (file, path) = self.file(fd, Operation::Write)?;
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-        let written = file.write(bytes).await;
-        let result = written.as_ref().map(|size| *size as u64).map_err(|f| f.code);
-        self.observe(Operation::Write, &path, (Some(fd), Some(size)), result, began);
+        let observer = self.shared.observer.as_ref();
+        let is_watched = observer.is_some_and(|observer| observer.is_watched());
+        let written = file.write(bytes, is_watched).await;
+        let result = written.as_ref().map(|written| written.size as u64);
+        let is_tool_error = written.as_ref().is_ok_and(|written| written.is_tool_error);
+        let done = self.done((Operation::Write, &path), (Some(fd), Some(size)), result, began);
+        self.ended(Done { is_tool_error, ..done });
+        let written = written.map(|written| written.size);
         written.map_err(|failure| self.failed(Operation::Write, &file, failure))
     }
 
@@ -207,8 +214,12 @@ impl Process {
             _ if self.state().has_ended => Err(over()),
             _ => Err(closed()),
         };
-        let result = closed.as_ref().map(|()| 0).map_err(|failure| failure.code);
-        self.observe(Operation::Close, &path, (Some(fd), None), result, began);
+        self.observe(
+            (Operation::Close, &path),
+            (Some(fd), None),
+            closed.as_ref().map(|()| 0),
+            began,
+        );
         closed.map_err(|failure| VfsError::new(Operation::Close, path, failure))
     }
 
@@ -232,8 +243,7 @@ impl Process {
                 is_writable: node.is_writable(),
             }),
         };
-        let result = found.as_ref().map(|_| 0).map_err(|failure| failure.code);
-        self.observe(Operation::Stat, path, (None, None), result, began);
+        self.observe((Operation::Stat, path), (None, None), found.as_ref().map(|_| 0), began);
         found.map_err(|failure| VfsError::new(Operation::Stat, path, failure))
     }
 
@@ -244,8 +254,8 @@ impl Process {
     pub async fn list(&self, path: &str) -> Result<Vec<Entry>, VfsError> {
         let began = Instant::now();
         let listed = self.listed(path).await;
-        let result = listed.as_ref().map(|all| all.len() as u64).map_err(|f| f.code);
-        self.observe(Operation::List, path, (None, None), result, began);
+        let result = listed.as_ref().map(|all| all.len() as u64);
+        self.observe((Operation::List, path), (None, None), result, began);
         listed.map_err(|failure| VfsError::new(Operation::List, path, failure))
     }
 
@@ -296,15 +306,11 @@ impl Process {
         state.failures.get(name).cloned()
     }
 
-    /// Notes a failure that whoever shows its files has met at a path by itself, as that of what it
-    /// did last there. Nothing is noted where the path is of no mount that it may open.
-    pub fn note(&self, path: &str, failure: Failure) {
-        let Ok(Place::In(name, _)) = Place::parse(path) else { return };
-        let mut state = self.state();
-        let name = state.kin.also.get(&name).cloned().unwrap_or(name);
-        if state.kin.allowed.contains(&name) {
-            state.failures.insert(name, failure);
-        }
+    /// Whether it may open a mount that is there. Tells no observer: whoever asks does so for
+    /// itself.
+    #[must_use]
+    pub fn may_open(&self, name: &MountName) -> bool {
+        self.find(&name.path()).is_ok()
     }
 
     /// The mount and node of a path that it may open.
@@ -358,19 +364,6 @@ impl Process {
         for file in files.into_values().chain(lists.into_values()) {
             file.end(Ended::Over);
         }
-    }
-
-    fn observe(
-        &self,
-        operation: Operation,
-        path: &str,
-        (fd, size): (Option<u64>, Option<i64>),
-        result: Result<u64, Code>,
-        began: Instant,
-    ) {
-        let Some(observer) = &self.shared.observer else { return };
-        let duration = began.elapsed();
-        observer.ended(Done { pid: self.pid, operation, path, fd, size, result, duration });
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

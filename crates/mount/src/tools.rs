@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Code, Device, Failure, Kind};
+use crate::{Code, Failure, Kind};
 
 /// A tool as its server lists it, so far as files show it.
 #[derive(Debug, Deserialize)]
@@ -78,17 +78,15 @@ fn no_list(kind: Kind, error: &serde_json::Error) -> Failure {
 }
 
 /// The schema of a tool's arguments as its server says it; that of any object if it says none.
-pub(crate) async fn schema(device: &dyn Device, tool: &str) -> Result<Bytes, Failure> {
-    let list = device.list(Kind::Tools).await?;
-    let tool = find(&list, tool)?;
+pub(crate) fn schema(list: &[u8], tool: &str) -> Result<Bytes, Failure> {
+    let tool = find(list, tool)?;
     let schema = tool.input_schema.map_or(r#"{"type":"object"}"#, RawValue::get);
     Ok(Bytes::from(format!("{schema}\n")))
 }
 
 /// What a tool is for, as Markdown: its name, its description, its schemas, and how to use it.
-pub(crate) async fn description(device: &dyn Device, tool: &str) -> Result<Bytes, Failure> {
-    let list = device.list(Kind::Tools).await?;
-    let tool = find(&list, tool)?;
+pub(crate) fn description(list: &[u8], tool: &str) -> Result<Bytes, Failure> {
+    let tool = find(list, tool)?;
     let mut text = format!("# {}\n", tool.title.as_deref().unwrap_or(&tool.name));
     if tool.title.is_some() {
         text.push_str(&format!("\nName: `{}`\n", tool.name));
@@ -106,6 +104,17 @@ pub(crate) async fn description(device: &dyn Device, tool: &str) -> Result<Bytes
         text.push_str(&fence("Result", schema));
     }
     Ok(Bytes::from(text))
+}
+
+/// Whether the result of a tool says that it has failed (R-O12).
+pub(crate) fn is_error(result: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Told {
+        #[serde(default, rename = "isError")]
+        is_error: Option<bool>,
+    }
+    let told = || serde_json::from_slice::<Told>(result).ok();
+    result.starts_with(b"{") && told().is_some_and(|told| told.is_error == Some(true))
 }
 
 fn find<'a>(list: &'a [u8], tool: &str) -> Result<Tool<'a>, Failure> {

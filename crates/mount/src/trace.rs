@@ -1,9 +1,10 @@
 //! What operations were done, for whoever watches a process: never what was read or written
 //! (R-M35).
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use narthex_model::Pid;
+use serde::{Deserialize, Serialize};
 
 use crate::{Code, Operation};
 
@@ -12,10 +13,15 @@ use crate::{Code, Operation};
 pub trait Observer: fmt::Debug + Send + Sync {
     /// An operation has ended.
     fn ended(&self, done: Done<'_>);
+
+    /// Whether anybody wants to know now. What takes time to find out is not found out else.
+    fn is_watched(&self) -> bool {
+        true
+    }
 }
 
 /// An operation that has ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done<'a> {
     /// Whose it was.
     pub pid: Pid,
@@ -25,12 +31,65 @@ pub struct Done<'a> {
     pub path: &'a str,
     /// With which descriptor, if with one.
     pub fd: Option<u64>,
-    /// How many bytes were written, or how many were asked for at most.
+    /// How many bytes were written, or how many were asked for at most; `None` for all that there
+    /// are.
     pub size: Option<i64>,
     /// What it gave: the descriptor of an open, the bytes of a read; 0 otherwise.
     pub result: Result<u64, Code>,
+    /// Whether the tool that was called says itself that it has failed (R-O12). Looked at while
+    /// somebody watches.
+    pub is_tool_error: bool,
+    /// Whether whoever did it elsewhere has told of its failure.
+    pub is_told: bool,
     /// How long it took.
     pub duration: Duration,
+}
+
+/// An operation that failed where a folder is, before it came to whoever has the mounts: so this
+/// one is told of it, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report<'a> {
+    /// What was done, as [`Operation::as_str`] spells it.
+    pub operation: Cow<'a, str>,
+    /// Why it failed, as [`Code::as_str`] spells it.
+    pub code: Cow<'a, str>,
+    /// As in [`Done::size`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<i64>,
+    /// How long it took.
+    pub duration_us: u64,
+}
+
+impl Report<'_> {
+    /// What is to be told of an operation that has ended; `None` if that is nothing, as it has
+    /// succeeded or is told of elsewhere.
+    #[must_use]
+    pub fn of(done: &Done<'_>) -> Option<Self> {
+        let code = done.result.err().filter(|_| !done.is_told)?;
+        Some(Self {
+            operation: done.operation.as_str().into(),
+            code: code.as_str().into(),
+            size: done.size,
+            duration_us: u64::try_from(done.duration.as_micros()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// The operation that it tells of. `None` if one of its words is none.
+    #[must_use]
+    pub fn done<'p>(&self, pid: Pid, path: &'p str) -> Option<Done<'p>> {
+        Some(Done {
+            pid,
+            operation: Operation::parse(&self.operation)?,
+            path,
+            fd: None,
+            size: self.size,
+            result: Err(Code::parse(&self.code)?),
+            is_tool_error: false,
+            is_told: false,
+            duration: Duration::from_micros(self.duration_us),
+        })
+    }
 }
 
 /// A line as `narthex strace` shows it, without the time: `Open(path="…") → 5    2ms`.
@@ -47,6 +106,9 @@ impl fmt::Display for Done<'_> {
             (_, Err(code)) => write!(f, " → [{code}]")?,
             (Operation::Open | Operation::Read, Ok(result)) => write!(f, " → {result}")?,
             (_, Ok(_)) => f.write_str(" → <nil>")?,
+        }
+        if self.is_tool_error {
+            f.write_str(" [tool_error]")?;
         }
         write!(f, "    {}", Took(self.duration))
     }
@@ -74,7 +136,10 @@ mod tests {
         let path = "/mnt/mcp/1-github/tools/search_repos";
         let done = |operation, fd, size, result, micros| {
             let duration = Duration::from_micros(micros);
-            Done { pid, operation, path, fd, size, result, duration }.to_string()
+            let (is_tool_error, is_told) = (false, false);
+            let done =
+                Done { pid, operation, path, fd, size, result, is_tool_error, is_told, duration };
+            done.to_string()
         };
         assert_eq!(
             done(Operation::Open, None, None, Ok(5), 2_000),
@@ -87,5 +152,21 @@ mod tests {
         assert_eq!(done(Operation::Close, Some(5), None, Ok(0), 0), "Close(fd=5) → <nil>    0µs");
         let failed = done(Operation::Write, Some(5), Some(2), Err(Code::Permission), 90);
         assert_eq!(failed, "Write(fd=5, size=2) → [PERMISSION]    90µs");
+    }
+
+    /// What was told of by whoever did it is told once.
+    #[test]
+    fn a_report_is_of_what_failed_here() {
+        let (pid, path) = (Pid::new(1), "/mnt/mcp/1-a/tools/x");
+        let text = r#"{"operation":"Write","code":"INVALID","size":7,"duration_us":90}"#;
+        let report: Report<'_> = serde_json::from_str(text).expect("it is one");
+        let done = report.done(pid, path).expect("both words are known");
+        assert_eq!((done.operation, done.result), (Operation::Write, Err(Code::Invalid)));
+        assert_eq!(Report::of(&done).as_ref(), Some(&report));
+        assert_eq!(serde_json::to_string(&report).expect("it is text"), text);
+        assert_eq!(Report::of(&Done { is_told: true, ..done }), None);
+        assert_eq!(Report::of(&Done { result: Ok(7), ..done }), None);
+        let other = Report { code: "NOTHING".into(), ..report };
+        assert_eq!(other.done(pid, path), None);
     }
 }

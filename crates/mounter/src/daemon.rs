@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use narthex_model::{ErrorKind, Secret, with_causes};
-use narthex_mount::{Code, Failure, ROOT};
+use narthex_mount::{Code, Failure, ROOT, Report};
 use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, HttpResponse};
 use narthex_wire::Payload;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -142,7 +142,7 @@ impl Daemon {
     /// When the daemon cannot be reached (`daemon_gone`), or the run has ended (`run_over`), or
     /// there is no answer within ten seconds (`timeout`).
     pub(crate) async fn root(&self) -> Result<Root, Failure> {
-        let request = (Method::GET, uri(ROOT, "list"), Bytes::new());
+        let request = (Method::GET, uri(ROOT, "mounts"), Bytes::new());
         let asked = timeout(ROOT_WITHIN, self.send(&self.http_of_root, request)).await;
         let listed = asked.unwrap_or_else(|_late| {
             let within = ROOT_WITHIN.as_secs();
@@ -154,6 +154,17 @@ impl Daemon {
                 format!("the daemon's answer cannot be read, is it of this version? {error}");
             Failure::new(Code::Internal, "bug", text)
         })
+    }
+
+    /// Tells whoever watches the run of what was refused here. Nothing comes of it where the daemon
+    /// does not take it: it is told to nobody then.
+    pub(crate) async fn tell(&self, path: &str, report: &Report<'_>) {
+        let body = serde_json::to_vec(report).expect("texts and numbers can be written");
+        let request = (Method::POST, uri(path, "failed"), Bytes::from(body));
+        let told = timeout(ROOT_WITHIN, self.send(&self.http_of_root, request)).await;
+        if !matches!(told, Ok(Ok(_))) {
+            tracing::debug!(?told, path, "what was refused is told to nobody");
+        }
     }
 
     pub(crate) async fn get(&self, path: &str, operation: &str) -> Result<Bytes, Failure> {
@@ -184,7 +195,11 @@ impl Daemon {
         let response = http.send(request).await.map_err(|error| gone(&error))?;
         let HttpResponse { status, body, .. } = response;
         let bytes = body.collect(ANSWER_MAX).await.map_err(|error| gone(&error))?;
-        if status.is_success() { Ok(bytes) } else { Err(told(status, &bytes)) }
+        if status.is_success() {
+            return Ok(bytes);
+        }
+        // It has told of it itself.
+        Err(Failure { is_told: true, ..told(status, &bytes) })
     }
 }
 

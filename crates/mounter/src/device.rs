@@ -47,6 +47,16 @@ impl Device for RemoteDevice {
         self.post(Node::Prompt(name.to_owned()), arguments)
     }
 
+    // By names of their own: the daemon tells whoever watches what was read.
+
+    fn schema<'a>(&'a self, tool: &'a str) -> Answer<'a> {
+        self.get(Node::Schema(tool.to_owned()))
+    }
+
+    fn description<'a>(&'a self, tool: &'a str) -> Answer<'a> {
+        self.get(Node::Description(tool.to_owned()))
+    }
+
     fn status(&self) -> Answer<'_> {
         self.get(Node::Status)
     }

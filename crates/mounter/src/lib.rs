@@ -12,6 +12,7 @@ mod descriptors;
 mod device;
 mod following;
 mod mounting;
+mod reports;
 mod watcher;
 
 pub use daemon::{Daemon, DaemonError};

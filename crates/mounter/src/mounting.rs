@@ -5,6 +5,7 @@ use std::{
     ffi::OsString,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use narthex_fuse::{MountError, MountOptions, Mounted};
@@ -12,7 +13,12 @@ use narthex_model::{ErrorKind, Pid};
 use narthex_mount::{Failure, Limits, Namespace};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
-use crate::{Daemon, Ended, following::Servers, watcher::Watcher};
+use crate::{
+    Daemon, Ended,
+    following::Servers,
+    reports::{Reports, Untold},
+    watcher::Watcher,
+};
 
 /// How a run's files are mounted.
 #[derive(Debug)]
@@ -86,6 +92,7 @@ pub struct Mounting {
     // In this order: what is mounted goes before whoever watches over it.
     mounted: Mounted,
     servers: Servers,
+    untold: Untold,
     watcher: Option<Watcher>,
     pid: Pid,
     folder: PathBuf,
@@ -103,7 +110,8 @@ impl Mounting {
             return Err(MountingError::OtherRun { found: root.pid, wanted });
         }
         let pid = Pid::new(root.pid);
-        let namespace = Namespace::new(limits, None);
+        let (reports, untold) = Reports::new();
+        let namespace = Namespace::new(limits, Some(Arc::new(reports)));
         let process = namespace.begin(pid, None, &[]);
         let process = process.map_err(|error| MountingError::Daemon(*error.failure))?;
         let mut servers =
@@ -119,7 +127,7 @@ impl Mounting {
         if let Some(watcher) = &mut watcher {
             watcher.watch_over(mounted.device()).map_err(MountingError::Watcher)?;
         }
-        Ok(Self { mounted, servers, watcher, pid, folder })
+        Ok(Self { mounted, servers, untold, watcher, pid, folder })
     }
 
     /// The number of the run.
@@ -144,7 +152,11 @@ impl Mounting {
 
     /// Keeps it as the run has it, until something ends it. The folder stays mounted.
     pub async fn ended(&mut self) -> Ended {
-        self.servers.follow(self.mounted.device(), self.pid).await
+        let daemon = self.servers.daemon.clone();
+        tokio::select! {
+            ended = self.servers.follow(self.mounted.device(), self.pid) => ended,
+            never = self.untold.tell(&daemon) => match never {},
+        }
     }
 
     /// Answers whoever waits, and frees the folder.

@@ -16,6 +16,7 @@ pub(crate) mod env_bindings;
 pub(crate) mod grants;
 mod in_process;
 pub(crate) mod init;
+mod made;
 pub(crate) mod mcp;
 pub(crate) mod members;
 pub(crate) mod mount;

@@ -12,7 +12,7 @@ use crate::{
     attachment::{self, Attachments, Holder},
     fault::{FaultCode, Faults},
     params::ParamsSchema,
-    reader::{Object, Parsed, Reader, parse},
+    reader::{Object, Parsed, Reader, parse, partly},
     schema::word,
 };
 
@@ -122,6 +122,12 @@ impl Agent {
     /// All faults at once, each with its place in the text.
     pub fn parse(text: &[u8], name: Option<&AgentName>) -> Result<Parsed<Self>, Faults> {
         parse(text, |reader, object| read(reader, object, name))
+    }
+
+    /// What can be read where not all can: enough to say what else is wrong.
+    #[must_use]
+    pub fn partly(text: &[u8]) -> Option<Self> {
+        partly(text, |reader, object| read(reader, object, None))
     }
 }
 

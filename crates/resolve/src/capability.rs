@@ -7,7 +7,7 @@ use crate::{
     agent::{refuse_placeholders, wanted_name},
     attachment::{self, Attachments, Holder},
     fault::{FaultCode, Faults},
-    reader::{Object, Parsed, Reader, parse},
+    reader::{Object, Parsed, Reader, parse, partly},
     schema::word,
 };
 
@@ -60,6 +60,12 @@ impl Capability {
     /// All faults at once, each with its place in the text.
     pub fn parse(text: &[u8], name: Option<&CapabilityName>) -> Result<Parsed<Self>, Faults> {
         parse(text, |reader, object| read(reader, object, name))
+    }
+
+    /// What can be read where not all can: enough to say what else is wrong.
+    #[must_use]
+    pub fn partly(text: &[u8]) -> Option<Self> {
+        partly(text, |reader, object| read(reader, object, None))
     }
 }
 

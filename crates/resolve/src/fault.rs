@@ -62,6 +62,20 @@ pub enum FaultCode {
     LimitExceeded,
 }
 
+impl FaultCode {
+    /// Whether it is wrong whatever else there is in the catalog.
+    #[must_use]
+    pub fn is_of_itself(self) -> bool {
+        [Self::EnvNotAllowed, Self::SecretMisplaced, Self::SecretNotSet].contains(&self)
+    }
+
+    /// Whether it says that something is named that there is none of.
+    #[must_use]
+    pub fn is_of_a_name(self) -> bool {
+        [Self::McpRefResolutionFailed, Self::CapabilityMissing].contains(&self)
+    }
+}
+
 /// One thing that is wrong. Shows names and places, never the value of a scope, a variable or a
 /// secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

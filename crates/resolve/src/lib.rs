@@ -57,7 +57,7 @@ pub use manifest::{ManifestDocument, ManifestFault};
 pub use origin::Origin;
 pub use params::ParamsSchema;
 pub use plan::{Catalog, Plan, SecretRequirement, check_capability, check_server, users_of};
-pub use reader::Parsed;
+pub use reader::{Parsed, document};
 pub use resolved::{
     BUILT_IN_URL, Omitted, OpenError, Opening, ResolvedKey, ResolvedRun, ResolvedServer, Skipped,
 };

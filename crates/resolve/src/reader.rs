@@ -6,6 +6,7 @@ use narthex_model::{
     LimitProblem, SecretName, TrafficLimits,
     json::{Node, Place, TextProblem, field, shortened},
 };
+use serde_json::Value;
 
 use crate::{
     fault::{Fault, FaultCode, Faults, Warning},
@@ -58,6 +59,34 @@ pub(crate) fn parse<T>(
     });
     match (value, Faults::new(reader.faults)) {
         (Some(value), None) => Ok(Parsed { value, warnings: reader.warnings }),
+        (_, Some(faults)) => Err(faults),
+        (None, None) => unreachable!("what cannot be read leaves a fault"),
+    }
+}
+
+/// Reads what can be read of a text: what has a fault is left out. `None` if nothing is left.
+pub(crate) fn partly<T>(
+    text: &[u8],
+    read: impl FnOnce(&mut Reader, &Object<'_>) -> Option<T>,
+) -> Option<T> {
+    let mut reader = Reader::default();
+    let node = Node::parse(text).ok()?;
+    let object = reader.as_object(&node, &Place::default())?;
+    read(&mut reader, &object)
+}
+
+/// Reads JSON that all readers read as the same, such as a patch (RFC 7396).
+///
+/// # Errors
+/// When it is none, or members are given twice.
+pub fn document(text: &[u8]) -> Result<Value, Faults> {
+    let mut reader = Reader::default();
+    let root = Node::parse(text).map_err(|problem| reader.text_problem(&problem)).ok();
+    for place in root.iter().flat_map(Node::keys_given_twice) {
+        reader.fault(&place, FaultCode::DuplicateKey, "the key is given twice", "keep one");
+    }
+    match (root, Faults::new(reader.faults)) {
+        (Some(node), None) => Ok(node.to_value()),
         (_, Some(faults)) => Err(faults),
         (None, None) => unreachable!("what cannot be read leaves a fault"),
     }
@@ -361,4 +390,34 @@ pub(crate) fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> O
     let distance = |name: &str| strsim::damerau_levenshtein(&lower, &name.to_lowercase());
     let (name, distance) = known.map(|name| (name, distance(name))).min_by_key(|(_, d)| *d)?;
     (distance <= 1 + name.len() / 4 && distance < name.len()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Agent;
+
+    #[test]
+    fn a_patch_that_readers_could_differ_on_is_refused() {
+        let twice = document(br#"{"a": {"b": 1, "b": 2}}"#).unwrap_err();
+        let places: Vec<_> = twice.iter().map(|fault| fault.path.as_str()).collect();
+        assert_eq!(places, ["a.b"]);
+        assert_eq!(document(b"{").unwrap_err().iter().count(), 1);
+        assert_eq!(document(br#"{"a": null}"#).unwrap(), json!({ "a": null }));
+    }
+
+    /// D9: what can be read of an object says what else is wrong with it.
+    #[test]
+    fn d9_what_has_no_fault_is_read_of_what_has_one() {
+        let text = br#"{"name": "a", "executor": "x", "activ": true, "description": 3,
+            "mcpServers": {"b": {"ref": "b"}, "c": 3}}"#;
+        assert!(Agent::parse(text, None).is_err());
+        let agent = Agent::partly(text).unwrap();
+        assert_eq!(agent.executor.as_ref().map(|name| name.as_str()), Some("x"));
+        let aliases: Vec<_> = agent.servers.keys().map(|alias| alias.as_str()).collect();
+        assert_eq!((aliases, agent.description), (vec!["b"], None));
+        assert!(Agent::partly(b"{").is_none() && Agent::partly(b"[]").is_none());
+    }
 }

@@ -28,7 +28,7 @@ use crate::{
     carrier::{carrier_of, mistaken},
     fault::{FaultCode, Faults},
     layer::{self, Layer, Objection, objection},
-    reader::{Object, Parsed, Reader, nearest, parse},
+    reader::{Object, Parsed, Reader, nearest, parse, partly},
     schema::{ConfigSchema, KeySchema},
     template::{ConfigValue, Source, Tree},
 };
@@ -132,6 +132,19 @@ impl ServerEntry {
     /// All faults at once, each with its place in the text.
     pub fn parse(text: &[u8], id: Option<&ServerId>) -> Result<Parsed<Self>, Faults> {
         parse(text, |reader, object| read(reader, object, id))
+    }
+
+    /// What can be read where not all can, as a program where nobody knows how it is reached:
+    /// enough to say what else is wrong.
+    #[must_use]
+    pub fn partly(text: &[u8]) -> Option<Self> {
+        partly(text, |reader, object| {
+            read(reader, object, None).or_else(|| {
+                let (id, _) = names(reader, object, None)?;
+                let stand_in = format!(r#"{{"id": "{id}", "command": "true"}}"#);
+                Self::parse(stand_in.as_bytes(), None).ok().map(|parsed| parsed.value)
+            })
+        })
     }
 }
 

@@ -202,8 +202,9 @@ impl Runs {
         let looked = self.look_at_all((&draft.workspace, id), &prepared.pinned, first).await?;
         let LookedAt { first, lists, held, warnings: found } = looked;
         warnings.extend(found);
-        let (prompt, further) = (draft.prompt(), KeptFurther::default());
-        let frozen = Frozen { prompt, of: made, lists, further, held: held.clone() };
+        let (prompt, further, from) =
+            (draft.prompt(), KeptFurther::default(), draft.goes_on_from());
+        let frozen = Frozen { prompt, of: made, lists, further, held: held.clone(), from };
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
         let session = self.sealed_session(&draft, inputs).await?;
         let faults = set.faults().to_vec();

@@ -29,6 +29,19 @@ pub(crate) struct Frozen {
     /// What of them is held back.
     #[serde(default)]
     pub(crate) held: HeldNames,
+    /// What its session goes on from with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<GoesOnFrom>,
+}
+
+/// What a session goes on from.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct GoesOnFrom {
+    /// The number of its last run.
+    pub(crate) pid: u64,
+    /// When it was set aside, in milliseconds since 1970, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) suspended_ms: Option<u64>,
 }
 
 /// What its servers are made of.
@@ -69,7 +82,7 @@ pub(crate) struct Suspended {
 
 impl Suspended {
     pub(crate) fn new(frozen: Frozen) -> Self {
-        let Frozen { prompt, of, lists: _, further: _, held: _ } = frozen;
+        let Frozen { prompt, of, lists: _, further: _, held: _, from: _ } = frozen;
         Self { prompt, of }
     }
 

@@ -195,6 +195,7 @@ impl Runs {
     async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
         let hash = token_hash(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
+        let source = self.source_again(row, frozen.from);
         let session = self.store()?.sessions().find(&row.workspace, row.session).await;
         let session = session.map_err(ControlError::Store)?.ok_or(RunError::HasEnded(row.id))?;
         let Mounted { set, prepared, failed } = self.mounted_again(row, &frozen).await?;
@@ -234,7 +235,7 @@ impl Runs {
         if row.waiting.is_some() {
             self.shared.claimed.note(row.id, &row.token);
         }
-        self.tell_mounted(row, mounting, self.source_again(row)).await;
+        self.tell_mounted(row, mounting, source).await;
         tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
         Ok(run)
     }

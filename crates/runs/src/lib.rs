@@ -281,6 +281,10 @@ impl Runs {
     /// itself, or the store fails.
     pub async fn end(&self, workspace: &WorkspaceId, id: &str, by: &By) -> Result<(), RunError> {
         let unknown = || RunError::Unknown(id.chars().take(100).collect());
+        // As those who watch it name it.
+        if id == "local" && self.is_home(workspace) {
+            return Err(RunError::Local);
+        }
         let id = RunId::parse(id).ok_or_else(unknown)?;
         if id == self.shared.options.local && self.is_home(workspace) {
             return Err(RunError::Local);

@@ -7,6 +7,7 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
 };
 
 use narthex_events::{EventKind, EventPlace, EventsError};
@@ -17,7 +18,7 @@ use narthex_upstream::Ended;
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::Instant};
 
-use crate::{RunFault, Runs, create::Draft};
+use crate::{RunFault, Runs, create::Draft, frozen::GoesOnFrom};
 
 /// The runs of this process whose servers are watched: each watcher goes on until its run is taken
 /// out of here.
@@ -146,14 +147,25 @@ impl Source {
 impl Runs {
     /// How a run that is created comes to have its servers.
     pub(crate) fn source(&self, draft: &Draft) -> Source {
-        let Some(former) = &draft.former else { return Source::default() };
-        let is_recovery = former.suspended_at.is_some_and(|at| at < self.shared.began);
-        Source { former: former.pids.last().copied(), is_recovery }
+        draft.goes_on_from().map(|from| self.source_from(from)).unwrap_or_default()
     }
 
-    /// The same of a run that begins again.
-    pub(crate) fn source_again(&self, row: &RunRow) -> Source {
-        Source { former: None, is_recovery: row.created_at < self.shared.began }
+    /// The same of a run that begins again. One that waits for somebody who carries it out has its
+    /// servers first when that somebody begins: then its session goes on with it.
+    pub(crate) fn source_again(&self, row: &RunRow, from: Option<GoesOnFrom>) -> Source {
+        let is_first = row.waiting.as_ref().is_some_and(|waiting| waiting.attempts <= 1);
+        let from = from.filter(|_| is_first);
+        let source = from.map(|from| self.source_from(from)).unwrap_or_default();
+        let is_recovery = source.is_recovery || row.created_at < self.shared.began;
+        Source { is_recovery, ..source }
+    }
+
+    fn source_from(&self, from: GoesOnFrom) -> Source {
+        let GoesOnFrom { pid, suspended_ms } = from;
+        let suspended_at =
+            suspended_ms.map(|ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
+        let is_recovery = suspended_at.is_some_and(|at| at < self.shared.began);
+        Source { former: Some(Pid::new(pid)), is_recovery }
     }
 
     /// Tells the session of a run which servers the run has from now on, and which it does without,

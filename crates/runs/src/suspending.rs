@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     Created, Creator, RunError, Runs,
     create::{ATTEMPTS, Draft},
-    frozen::{FrozenAgent, Inputs, Made, Suspended, session_place, suspended_place},
+    frozen::{FrozenAgent, GoesOnFrom, Inputs, Made, Suspended, session_place, suspended_place},
     keep, run_ended,
 };
 
@@ -42,6 +42,15 @@ impl Draft {
     /// goes on by itself is tried again later instead.
     pub(crate) fn is_tolerant(&self) -> bool {
         self.former.is_some() && !self.is_owed
+    }
+
+    /// What the session goes on from, as it is kept with the run.
+    pub(crate) fn goes_on_from(&self) -> Option<GoesOnFrom> {
+        let former = self.former.as_ref()?;
+        let since =
+            former.suspended_at.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let suspended_ms = since.and_then(|since| u64::try_from(since.as_millis()).ok());
+        Some(GoesOnFrom { pid: former.pids.last()?.get(), suspended_ms })
     }
 
     fn kept(&self) -> Option<&Suspended> {

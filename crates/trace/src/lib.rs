@@ -15,7 +15,7 @@ mod top;
 mod watcher;
 
 pub use line::{Line, Source};
-pub use operation::{Call, FileOperation, Open, Operation, What, inside};
+pub use operation::{Call, FileOperation, Open, Operation, TOOL_ERROR, What, inside};
 pub use tally::{Counted, Rates};
 pub use tap::{Counting, QUEUE, Tap};
 pub use top::{HEADER, Sort, Top, TopRun, TopServer};

@@ -27,7 +27,7 @@ pub struct Line {
     pub path: String,
     /// With which descriptor, if with one.
     pub fd: Option<u64>,
-    /// How many bytes were written, or asked for at most.
+    /// How many bytes were written, or asked for at most; all where nothing is said.
     pub size: Option<i64>,
     /// What it gave: a descriptor, or a number of bytes.
     pub result: Option<u64>,
@@ -67,11 +67,15 @@ impl Line {
             (None, None) => write!(text, "(path={:?})", self.path)?,
         }
         write!(text, " {arrow} ")?;
-        match (&self.error, self.result.filter(|_| self.gives())) {
-            (Some(error), Some(result)) => write!(text, "{result} [{error}]")?,
-            (Some(error), None) => write!(text, "[{error}]")?,
-            (None, Some(result)) => write!(text, "{result}")?,
-            (None, None) => text.push_str("<nil>"),
+        match self.result.filter(|_| self.gives()) {
+            Some(result) => write!(text, "{result}")?,
+            // Only what has failed gave nothing at all.
+            None if self.error.is_none() || self.result.is_some() => text.push_str("<nil>"),
+            None => {}
+        }
+        if let Some(error) = &self.error {
+            let space = if self.result.is_some() { " " } else { "" };
+            write!(text, "{space}[{error}]")?;
         }
         match self.duration_us / 1000 {
             0 => write!(text, "    {}µs", self.duration_us),
@@ -143,6 +147,18 @@ mod tests {
         assert!(failed.text(0, "→").ends_with(" → 2048 [tool_error]    350ms"));
         let refused = Line { result: None, error: Some("denied".to_owned()), ..call };
         assert!(refused.text(0, "→").ends_with(" → [denied]    350ms"));
+        let written = Line {
+            fd: Some(3),
+            size: Some(2),
+            result: Some(2),
+            ..line("Write", Source::File, 0, 9)
+        };
+        let failed = Line { error: Some("tool_error".to_owned()), ..written.clone() };
+        assert!(failed.text(0, "→").ends_with("Write(fd=3, size=2) → <nil> [tool_error]    9µs"));
+        let failed = Line { result: None, error: Some("INVALID".to_owned()), ..written };
+        assert!(failed.text(0, "→").ends_with("Write(fd=3, size=2) → [INVALID]    9µs"));
+        let whole = Line { fd: Some(3), result: Some(29), ..line("Read", Source::File, 0, 9) };
+        assert!(whole.text(0, "→").ends_with("Read(fd=3) → 29    9µs"), "all was asked for");
         let list = Line { result: Some(7), ..line("Read", Source::Call, 5, 9) };
         assert_eq!(list.text(0, "→"), format!("[  0.005s] Read(path=\"{PATH}\") → 7    9µs"));
     }

@@ -18,6 +18,8 @@ const NAME_CHARS: usize = 1024;
 const RESOURCES: &str = "/resources/";
 /// How an operation ends that nobody waited for.
 const ABANDONED: &str = "abandoned";
+/// How a call ends whose tool says itself that it has failed (R-O12).
+pub const TOOL_ERROR: &str = "tool_error";
 /// How one ends that did what it should.
 const OK: &str = "ok";
 
@@ -59,10 +61,12 @@ pub struct FileOperation<'a> {
     pub path: &'a str,
     /// With which descriptor, if with one.
     pub fd: Option<u64>,
-    /// How many bytes were written, or asked for at most; less than 0 stands for all.
+    /// How many bytes were written, or asked for at most; `None` where all were.
     pub size: Option<i64>,
-    /// What it gave, a descriptor or a number of bytes, or the code of its error.
-    pub result: Result<u64, &'static str>,
+    /// What it gave, a descriptor or a number of bytes; `None` if it has failed.
+    pub result: Option<u64>,
+    /// The code of its error, or what is wrong with what it gave.
+    pub error: Option<&'static str>,
     /// How long it took.
     pub took: Duration,
 }

@@ -119,7 +119,7 @@ impl Tap {
         if !self.is_watched() {
             return;
         }
-        let FileOperation { name, path, fd, size, result, took } = done;
+        let FileOperation { name, path, fd, size, result, error, took } = done;
         let now = SystemTime::now();
         let held = HELD.try_with(|(held, watchers)| (*held == run).then(|| watchers.clone()));
         let held = held.ok().flatten().unwrap_or_default();
@@ -127,8 +127,8 @@ impl Tap {
             what: What::File { name, path: told_path(path), fd },
             began: now.checked_sub(took).unwrap_or(now),
             size,
-            result: result.ok(),
-            error: result.err(),
+            result,
+            error,
             took,
             is_inner: is_inside(),
         });

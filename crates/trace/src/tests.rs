@@ -118,12 +118,13 @@ async fn what_is_done_for_a_file_says_so() {
     inside(async { made(&tap, 1, "x", "inner") }).await;
     assert!(watcher.next().await.unwrap().operation.is_inner);
     let (path, took) = ("/mnt/mcp/1-x/tools/inner", Duration::from_millis(2));
-    let done = FileOperation { name: "Open", path, fd: None, size: None, result: Ok(5), took };
+    let (name, result, error) = ("Open", Some(5), None);
+    let done = FileOperation { name, path, fd: None, size: None, result, error, took };
     tap.file(run(1), Some(&Alias::new("x").unwrap()), done);
     let told = watcher.next().await.unwrap().operation;
     assert_eq!(told.what, What::File { name: "Open", path: path.into(), fd: None });
     assert_eq!((told.result, told.error, told.is_inner), (Some(5), None, false));
-    tap.file(run(1), None, FileOperation { result: Err("PERMISSION"), ..done });
+    tap.file(run(1), None, FileOperation { result: None, error: Some("PERMISSION"), ..done });
     let told = watcher.next().await.unwrap().operation;
     assert_eq!((told.result, told.error), (None, Some("PERMISSION")));
 }
@@ -153,7 +154,8 @@ async fn uris_are_told_without_what_may_be_secret() {
         assert_eq!(item, Some(("resource", Arc::from(shown))));
         let (path, took) = (format!("/mnt/mcp/1-x/resources/{uri}"), Duration::ZERO);
         let (name, path) = ("Read", &*path);
-        let done = FileOperation { name, path, fd: None, size: None, result: Ok(5), took };
+        let (result, error) = (Some(5), None);
+        let done = FileOperation { name, path, fd: None, size: None, result, error, took };
         tap.file(run(1), None, done);
         let told = watcher.next().await.unwrap().operation.what;
         let path = format!("/mnt/mcp/1-x/resources/{shown}").into();
@@ -201,7 +203,8 @@ async fn what_is_open_when_its_run_ends_is_told_before_the_end() {
         path: "/mnt/mcp/1-github/tools/search",
         fd: Some(3),
         size: None,
-        result: Err("DEVICE_DISCONNECTED"),
+        result: None,
+        error: Some("DEVICE_DISCONNECTED"),
         took: Duration::from_millis(1),
     };
     let (going_on, ended) = tokio::sync::oneshot::channel::<()>();

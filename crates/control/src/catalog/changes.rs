@@ -6,7 +6,7 @@ mod import;
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{AgentName, CatalogKind, WorkspaceId};
 use narthex_registry::{CutReason, MountIdentity};
-use narthex_resolve::ServerEntry;
+use narthex_resolve::{ServerEntry, document};
 use narthex_store::CatalogRow;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ use super::{
     CatalogWritten,
     checks::{Definition, Stored},
     error::{CatalogError, FieldWarning},
-    merge_patch, object, tag, unknown,
+    object, tag, unknown,
 };
 use crate::{By, Control, ControlError, keys::server_key};
 
@@ -319,7 +319,7 @@ fn check(
 
 /// The text of a stored object with a patch applied.
 fn merged(kind: CatalogKind, before: &CatalogRow, patch: &[u8]) -> Result<Vec<u8>, CatalogError> {
-    let patch = merge_patch::parse(patch).map_err(CatalogError::Refused)?;
+    let patch = document(patch).map_err(CatalogError::of)?;
     let document: Value = serde_json::from_str(&before.document).map_err(|_no_json| {
         let errors = object(kind, before).errors;
         CatalogError::Unreadable { kind, id: before.id.clone(), errors }

@@ -154,37 +154,36 @@ impl Workspace {
                 (Vec::new(), told.collect())
             }
         };
-        let faults: Vec<_> =
-            faults.into_iter().chain(self.unknown_executor(definition, &place)).collect();
+        let faults: Vec<_> = faults.into_iter().chain(self.unknown_executor(definition)).collect();
         if !faults.is_empty() {
             return Err(faults);
         }
         let mut told: Vec<_> =
             checked.iter().map(|warning| FieldWarning::of(warning, &place)).collect();
         if let Definition::Agent(agent) = definition {
-            told.extend(self.unknown_agents(agent, &place));
+            told.extend(self.unknown_agents(agent));
         }
         Ok(told)
     }
 
     /// What this daemon does not have, or not for this workspace, and an agent names.
-    fn unknown_executor(&self, definition: &Definition, place: &str) -> Option<FieldError> {
+    fn unknown_executor(&self, definition: &Definition) -> Option<FieldError> {
         let Definition::Agent(agent) = definition else { return None };
         let name = agent.executor.as_ref().filter(|name| !self.executors.contains(*name))?;
         let message = format!("this daemon has no executor `{name}` for this workspace");
         let remedy = "have the operator add it to the daemon's settings, in `executors`, or leave \
                       it out";
         let code = FieldCode::Own("executor_unknown");
-        Some(FieldError::new(&format!("{place}.executor"), code, message, remedy))
+        Some(FieldError::new("executor", code, message, remedy))
     }
 
     /// The agents that one may start and that there are none of: others may be saved later.
-    fn unknown_agents(&self, agent: &Agent, place: &str) -> Vec<FieldWarning> {
+    fn unknown_agents(&self, agent: &Agent) -> Vec<FieldWarning> {
         let is_unknown =
             |name: &&AgentName| **name != agent.name && !self.agents.contains_key(*name);
         let unknown = agent.spawnable_agents.iter().filter(is_unknown);
         let told = unknown.map(|name| FieldWarning {
-            field: format!("{place}.spawnable_agents"),
+            field: "spawnable_agents".to_owned(),
             message: format!("there is no agent `{name}`; create it, or take it out"),
         });
         told.collect()

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use narthex_model::{CatalogKind, ErrorKind, WorkspaceId};
-use narthex_resolve::{Fault, FaultCode, Warning};
+use narthex_resolve::{Fault, FaultCode, Faults, Warning};
 use serde::Serialize;
 
 /// How many faults a sentence names; the others are in the list alone.
@@ -126,6 +126,11 @@ pub enum FieldCode {
 }
 
 impl CatalogError {
+    /// What is wrong with a text.
+    pub(super) fn of(faults: Faults) -> Self {
+        Self::Refused(faults.iter().map(|fault| FieldError::of(fault, "")).collect())
+    }
+
     /// What kind of failure it is (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -166,11 +171,10 @@ impl CatalogError {
 }
 
 impl FieldCode {
-    /// Whether it is wrong whatever else there is in the catalog.
-    pub(super) fn is_of_itself(self) -> bool {
-        use FaultCode::{EnvNotAllowed, SecretMisplaced, SecretNotSet};
+    /// Whether it is wrong whatever else there is in the catalog, where all names are known or not.
+    pub(super) fn is_of_itself(self, is_named: bool) -> bool {
         match self {
-            Self::Fault(code) => [EnvNotAllowed, SecretMisplaced, SecretNotSet].contains(&code),
+            Self::Fault(code) => code.is_of_itself() || is_named && code.is_of_a_name(),
             Self::Own(word) => word == "executor_unknown",
         }
     }

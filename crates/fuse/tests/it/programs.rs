@@ -278,21 +278,34 @@ print(os.read(f, 100))
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1);
 }
 
+/// `grep -r` opens what it finds with `O_NONBLOCK`.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_wants_no_waiting_is_told_once_that_a_fetch_has_failed() {
+async fn what_is_only_read_is_searched_as_files_of_a_disk() {
+    let Some(world) = World::new() else { return };
+    let said = world.bash("grep -r . ctl prompts resources | LC_ALL=C sort").await;
+    let wanted = "ctl/error:null\nctl/logs:said\nctl/status:{\"state\":\"ready\"}\n\
+        prompts/greet:greet {}\nresources/file:%2F%2F%2Fnotes.txt:notes\n";
+    assert_eq!(said, wanted);
+    let said = world.bash("grep -r object tools --include='echo.*'").await;
+    assert_eq!(said, "tools/echo.schema.json:{\"type\":\"object\"}\n");
+    let called = world.run("grep", &["-r", "x", "tools/echo", "tools/echo.md"]).await;
+    let said = String::from_utf8_lossy(&called.stderr).into_owned();
+    assert!(said.contains("tools/echo: Invalid argument"), "there is no result yet: {said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_wants_no_waiting_waits_for_what_is_fetched() {
     let Some(world) = World::new() else { return };
     let script = "
 import errno, os, select
 f = os.open('resources/x:nothing', os.O_RDONLY | os.O_NONBLOCK)
 poll = select.poll(); poll.register(f, select.POLLIN)
 for _ in range(2):
-    try: os.read(f, 1); print('read')
-    except BlockingIOError: print('not yet')
-    for _ in range(100): poll.poll(0)
     poll.poll(60000)
     try: os.read(f, 1); print('read')
     except OSError as error: print(errno.errorcode[error.errno])
 ";
-    assert_eq!(world.python(script).await, "not yet\nENOENT\nnot yet\nENOENT\n");
+    assert_eq!(world.python(script).await, "ENOENT\nENOENT\n");
     assert_eq!(world.fake.fetched.load(Ordering::SeqCst), 2, "a failure is told before the next");
 }

@@ -79,17 +79,20 @@ impl Asked<'_> {
     }
 }
 
+/// What to send that has a session go on.
+const RESUME: &str = "send one object, such as {\"prompt\": \"Go on.\"}, or {} to say nothing";
+
 /// The members of an object, each of which is there once.
 fn members(text: &str) -> Result<Map<String, Value>, Problem> {
     let invalid = |why: String| Problem::new(ErrorKind::Invalid, why);
     let node = Node::parse(text.as_bytes())
-        .map_err(|error| invalid(format!("the request is no JSON: {error}")))?;
+        .map_err(|error| invalid(format!("the request is no JSON: {error}; {RESUME}")))?;
     if let Some(place) = node.keys_given_twice().first() {
         return Err(invalid(format!("`{place}` is given twice; keep one")));
     }
     match node.to_value() {
         Value::Object(members) => Ok(members),
-        _ => Err(invalid("the request is no object; send {} to say nothing".to_owned())),
+        _ => Err(invalid(format!("the request is no object; {RESUME}"))),
     }
 }
 

@@ -82,8 +82,12 @@ async fn pruned(
         Err(ControlError::Catalog(CatalogError::Unknown { .. })) => None,
         // As any other refusal: what lies below is for the log.
         Err(error) => {
-            let error = Problem::from(error);
-            Some(Err(told(left, &format!("all else is stored, and it stays: {}", error.detail()))))
+            let (error, id) = (Problem::from(error), &left.id);
+            let text = format!(
+                "all else is stored, and it stays: {}; `narthex servers delete {id}` tries again",
+                error.detail()
+            );
+            Some(Err(told(left, &text)))
         }
     }
 }

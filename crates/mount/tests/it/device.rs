@@ -104,7 +104,10 @@ impl Device for Fake {
 
     fn call<'a>(&'a self, tool: &'a str, arguments: Bytes) -> Answer<'a> {
         let arguments = String::from_utf8_lossy(&arguments).into_owned();
-        self.answer(format!("{tool}:{arguments}"))
+        self.answer(match tool {
+            "fail" => r#"{"content":[],"isError":true}"#.to_owned(),
+            _ => format!("{tool}:{arguments}"),
+        })
     }
 
     fn read<'a>(&'a self, uri: &'a str) -> Answer<'a> {

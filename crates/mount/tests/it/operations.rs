@@ -321,3 +321,27 @@ async fn r_m35_each_operation_is_told_without_what_it_carried() {
         Close(fd=3) → <nil>    2ms";
     assert_eq!(lines, wanted);
 }
+
+/// R-M35, R-O12: what a tool says of itself is told, and what whoever shows the files has met by
+/// itself; all that there is has no length.
+#[tokio::test]
+async fn r_m35_what_a_tool_says_of_itself_and_what_never_reached_it_is_told() {
+    let lines = Arc::new(Lines::default());
+    let namespace = Namespace::new(Limits::default(), Some(lines.clone()));
+    let process = namespace.begin(pid(1), None, &[]).expect("it is the first");
+    namespace.mount(name(1, "files"), Fake::new()).expect("nothing is there");
+    let fd = process.open("/mnt/mcp/1-files/tools/fail").expect("it opens");
+    process.write(fd, hi()).await.expect("it is called");
+    process.read(fd, 0).await.expect("there is a result");
+    process.write(fd, Bytes::from_static(b"no JSON")).await.expect_err("it is none");
+    let absent = Failure::new(Code::NotFound, "not_found", "there is no such file");
+    process.note(Operation::Stat, "/mnt/mcp/1-files/tools/none", absent.clone());
+    assert_eq!(process.last_failure(&name(1, "files")), Some(absent));
+    assert!(process.may_open(&name(1, "files")) && !process.may_open(&name(2, "files")));
+    let lines = lines.0.lock().expect("nobody fails").split_off(1).join("\n");
+    let wanted = "Write(fd=3, size=16) → <nil> [tool_error]    2ms\n\
+        Read(fd=3) → 29    2ms\n\
+        Write(fd=3, size=7) → [INVALID]    2ms\n\
+        Stat(path=\"/mnt/mcp/1-files/tools/none\") → [NOT_FOUND]    2ms";
+    assert_eq!(lines, wanted);
+}

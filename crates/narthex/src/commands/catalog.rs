@@ -7,7 +7,10 @@ use narthex_cli::{CatalogCommand, DeleteArgs, GetArgs, WorkspaceArgs};
 use narthex_model::CatalogKind;
 use serde_json::{Value, json};
 
-use super::waiting::waiting;
+use super::{
+    made::{self, Made},
+    waiting::waiting,
+};
 use crate::{
     Failure,
     cli::Context,
@@ -109,17 +112,32 @@ async fn delete(
     args: &DeleteArgs,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
+    if args.with_servers && kind != CatalogKind::Agent {
+        return Err(Failure::usage("--with-servers is about servers of agents; leave it out"));
+    }
     let client = DaemonClient::operator(&context.settings)?;
     let query = if args.force { "?force=true" } else { "" };
     let path = format!("{}{query}", object_path(kind, &args.place, &args.id));
     let asked = client.api(ApiRequest::new(Method::DELETE, path));
     let deleted = waiting(&format!("deleting {}", args.id), context, asked).await;
     deleted.map_err(|failure| failure.with_flag("force=true", "--force"))?;
+    let made = match kind {
+        CatalogKind::Agent => Some(made::after_delete(&client, args).await),
+        CatalogKind::Server | CatalogKind::Capability => None,
+    };
     if context.format.is_json() {
-        output::done(&json!({ "id": args.id }))?;
+        let mut done = json!({ "id": args.id });
+        if let Some(made) = made {
+            done["servers"] = made.iter().map(Made::json).collect();
+        }
+        output::done(&done)?;
         return Ok(ExitCode::SUCCESS);
     }
-    told(&format!("deleted the {kind} {}", args.id), context)
+    told(&format!("deleted the {kind} {}", args.id), context)?;
+    for one in made.iter().flatten().filter(|_| !context.format.is_quiet()) {
+        one.tell(&args.id)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn objects_path(kind: CatalogKind, place: &WorkspaceArgs) -> String {

@@ -51,7 +51,11 @@ async fn register(
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let RegisterClientArgs { client: name, agent, with, origins, expires_at, place } = args;
-    let mut body = with.as_deref().map(read).transpose()?.unwrap_or_default();
+    let mut body = with
+        .as_deref()
+        .map(|file| read(file, "write one JSON object"))
+        .transpose()?
+        .unwrap_or_default();
     body.insert("client".to_owned(), json!(name));
     body.insert("agent_name".to_owned(), json!(agent));
     if !origins.is_empty() {

@@ -16,7 +16,10 @@ pub(crate) async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {
     match connect(args.server.as_ref(), context).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::notice(&format!("error: {failure}"));
+            output::notice(&match context.format.is_json() {
+                true => failure.to_json().to_string(),
+                false => format!("error: {failure}"),
+            });
             failure.exit_code()
         }
     }

@@ -128,8 +128,9 @@ async fn decide(args: &DecideArgs, verb: &str, context: &Context) -> Result<Exit
     let state = if args.all { "quarantined" } else { "all" };
     let asked = format!("{path}?state={state}&source={from}");
     let mut items = waiting("asking the daemon", context, client.api_all(&asked)).await?;
+    let known = items.clone();
     undecided(&mut items, verb, !args.digests.is_empty());
-    let chosen = chosen(args, &items)?;
+    let chosen = chosen(args, &items, &known)?;
     if !context.format.is_json() && !context.format.is_quiet() {
         chosen.iter().try_for_each(|item| output::line(&told(item)))?;
     }
@@ -157,8 +158,13 @@ fn undecided(items: &mut Vec<Value>, verb: &str, is_by_digest: bool) {
     });
 }
 
-/// What is meant. Of one name there may be several by now: then a digest has to say which.
-fn chosen<'i>(args: &DecideArgs, items: &'i [Value]) -> Result<Vec<&'i Value>, Failure> {
+/// What is meant of `items`. Of one name there may be several by now: then a digest has to say
+/// which. `known` are all, also those that are as was asked for already.
+fn chosen<'i>(
+    args: &DecideArgs,
+    items: &'i [Value],
+    known: &[Value],
+) -> Result<Vec<&'i Value>, Failure> {
     let DecideArgs { names, digests, all, .. } = args;
     let is_digest = |item: &Value| {
         let own = item["digest"].as_str().unwrap_or_default();
@@ -170,7 +176,18 @@ fn chosen<'i>(args: &DecideArgs, items: &'i [Value]) -> Result<Vec<&'i Value>, F
     };
     let chosen: Vec<_> = items.iter().filter(is_meant).collect();
     let missing = |what: &str, text: &str| {
-        let text = format!("there is no definition of the {what} `{text}` to decide on");
+        let is_it = |item: &&Value| match item[what].as_str() {
+            Some(own) if what == "digest" => own.starts_with(text),
+            own => own == Some(text),
+        };
+        let why = match known.iter().find(is_it).filter(|_| !text.is_empty()) {
+            Some(item) => {
+                let state = table::text(item, "state");
+                format!("the one of the {what} `{text}` is {state} already")
+            }
+            None => format!("there is no definition of the {what} `{text}`"),
+        };
+        let text = format!("{why}; `narthex servers definitions {}` shows all", args.server);
         Failure::new(ErrorKind::NotFound, text)
     };
     for name in names {
@@ -233,5 +250,34 @@ mod tests {
         assert_eq!(left("accept", false), ["echo quarantined", "old rejected"]);
         assert_eq!(left("accept", true), ["echo rejected", "echo quarantined", "old rejected"]);
         assert_eq!(left("reject", false), ["echo pinned", "echo quarantined", "fine accepted"]);
+    }
+
+    /// S23: what cannot be decided on is told with how it is, and where all are.
+    #[test]
+    fn s23_what_is_so_already_is_told() {
+        let item = |of: [&str; 3]| json!({ "name": of[0], "digest": of[1], "state": of[2] });
+        let known = [["echo", "abc1", "accepted"], ["new", "def2", "quarantined"]].map(item);
+        let decide = |digests: &[&str], names: &[&str]| {
+            let words = names.iter().map(|name| (*name).to_owned());
+            let args = DecideArgs {
+                server: "docs".to_owned(),
+                names: words.collect(),
+                digests: digests.iter().map(|digest| (*digest).to_owned()).collect(),
+                all: false,
+                source: SourceArgs { live: false, catalog: false },
+                place: WorkspaceArgs { workspace: "default".to_owned() },
+            };
+            let mut items = known.to_vec();
+            undecided(&mut items, "accept", !digests.is_empty());
+            chosen(&args, &items, &known).map(|chosen| chosen.len()).map_err(|f| f.message)
+        };
+        let all = "`narthex servers definitions docs` shows all";
+        let told = decide(&["abc"], &[]).unwrap_err();
+        assert_eq!(told, format!("the one of the digest `abc` is accepted already; {all}"));
+        let told = decide(&[], &["echo"]).unwrap_err();
+        assert_eq!(told, format!("the one of the name `echo` is accepted already; {all}"));
+        let told = decide(&["fff"], &[]).unwrap_err();
+        assert_eq!(told, format!("there is no definition of the digest `fff`; {all}"));
+        assert_eq!(decide(&["def"], &[]), Ok(1));
     }
 }

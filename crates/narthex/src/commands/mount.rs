@@ -62,7 +62,7 @@ mod linux {
     pub(super) async fn run(args: MountArgs, context: Context) -> Result<ExitCode, Failure> {
         let log = log_of(&args, &context);
         if args.detach && !background::is_second() {
-            return begin_in_background(log, context.format).await;
+            return begin_in_background((log, args.log.is_some()), context.format).await;
         }
         if background::is_second() {
             background::leave()?;
@@ -149,9 +149,12 @@ mod linux {
     }
 
     /// Has a second process mount, and shows what it says.
-    async fn begin_in_background(path: PathBuf, format: Format) -> Result<ExitCode, Failure> {
+    async fn begin_in_background(
+        (path, is_named): (PathBuf, bool),
+        format: Format,
+    ) -> Result<ExitCode, Failure> {
         let beginning = spawn_blocking(move || {
-            let mut log = opened(&path)?;
+            let mut log = opened(&path, is_named).map_err(no_log)?;
             let from = log.seek(SeekFrom::End(0))?;
             let program = std::env::current_exe()?.into_os_string();
             let begun = background::begin(&program, log.try_clone()?)?;
@@ -178,15 +181,27 @@ mod linux {
         }
     }
 
-    /// The log, to be read and added to by its owner alone.
-    fn opened(path: &Path) -> Result<File, Failure> {
-        if let Some(folder) = path.parent() {
+    /// The log, to be read and added to by its owner alone. Of one that somebody has named the
+    /// folder has to be there: its name may be misspelt.
+    fn opened(path: &Path, is_named: bool) -> std::io::Result<File> {
+        if let Some(folder) = path.parent().filter(|_| !is_named) {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
         let mut options = fs_err::OpenOptions::new();
         options.read(true).append(true).create(true);
         fs_err::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         Ok(options.open(path)?.into_parts().0)
+    }
+
+    fn no_log(error: std::io::Error) -> Failure {
+        let is_absent = error.kind() == std::io::ErrorKind::NotFound;
+        let remedy = match is_absent {
+            true => "make its folder, or name another file by `--log`",
+            false => "name a file of your own by `--log FILE`",
+        };
+        let failure = Failure::from(error);
+        let message = format!("the log cannot be opened: {}; {remedy}", failure.message);
+        Failure { message, ..failure }
     }
 
     fn failed(error: &MountingError) -> Failure {

@@ -5,7 +5,7 @@ use std::{fmt, path::Path, process::ExitCode, rc::Rc};
 
 use http::Method;
 use narthex_cli::{ApplyArgs, ExportArgs, ImportArgs, WorkspaceArgs};
-use narthex_documents::{Document, DocumentError};
+use narthex_documents::{Document, DocumentError, differences};
 use narthex_model::{CatalogKind, ErrorKind};
 use serde_json::{Map, Value, json};
 
@@ -254,8 +254,7 @@ impl Asked<'_> {
             };
             output::line(&harmless(&format!("{what} the {kind} {id}")))?;
             if self.is_dry && text(change, "change") == "updated" {
-                let mut lines = Vec::new();
-                differences("", &change["before"], &change["after"], &mut lines);
+                let mut lines = differences(&change["before"], &change["after"]);
                 if lines.is_empty() {
                     lines.push("a hidden value".to_owned());
                 }
@@ -268,42 +267,7 @@ impl Asked<'_> {
     }
 }
 
-/// What differs, one line for each place.
-fn differences(at: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
-    match (before, after) {
-        (before, after) if before == after => {}
-        (Value::Object(old), Value::Object(new)) => {
-            let added = new.keys().filter(|key| !old.contains_key(*key));
-            for key in old.keys().chain(added) {
-                let place = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
-                match (old.get(key), new.get(key)) {
-                    (Some(old), Some(new)) => differences(&place, old, new, lines),
-                    (Some(old), None) => lines.push(format!("- {place}: {old}")),
-                    (None, Some(new)) => lines.push(format!("+ {place}: {new}")),
-                    (None, None) => {}
-                }
-            }
-        }
-        (before, after) => lines.push(format!("~ {at}: {before} -> {after}")),
-    }
-}
-
 /// With what has the fault.
 fn at(source: &str, error: &DocumentError) -> Failure {
     Failure::new(error.kind(), format!("{source}: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn differences_name_each_place() {
-        let before = json!({ "a": 1, "b": { "c": [1], "d": "x" }, "e": null });
-        let after = json!({ "a": 1, "b": { "c": [1, 2], "f": true }, "e": {} });
-        let mut lines = Vec::new();
-        differences("", &before, &after, &mut lines);
-        let wanted = ["~ b.c: [1] -> [1,2]", "- b.d: \"x\"", "+ b.f: true", "~ e: null -> {}"];
-        assert_eq!(lines, wanted);
-    }
 }

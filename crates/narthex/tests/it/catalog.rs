@@ -1,5 +1,7 @@
 //! `narthex servers`, `capabilities` and `agents` with a real daemon.
 
+use std::process::Command;
+
 use fs_err as fs;
 use serde_json::{Value, json};
 
@@ -238,6 +240,106 @@ fn r_m4_faults_have_lines_and_what_is_taken_out_is_pruned() {
     place.run(["agents", "apply", "-f", "nope.yaml"]).failed(1, &["not_found", "correct the name"]);
     place.write("agent.toml", "name = 'a'");
     place.run(["agents", "apply", "-f", "agent.toml"]).failed(1, &["JSON or YAML"]);
+}
+
+/// R-M4: what an agent names and there is none of is told with all that cannot be read at all.
+#[test]
+fn r_m4_whatever_is_wrong_with_a_manifest_is_told_at_once() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let shared = r#"{"id": "shared", "url": "https://shared.test/mcp"}"#;
+    place.pipe(&["servers", "apply", "-f", "-"], shared).succeeded();
+    let text = "name: helper\nexecutor: nowhere\ndescripton: x\nskills: [none]\nmcp:\n  \
+                servers:\n    files:\n      comand: npx\n    git:\n      command: git\n      \
+                max_output_tokens: -1\n  names:\n    - shared\n    - none\n";
+    place.write("all.yaml", text);
+    let refused = place.run(["agents", "apply", "-f", "all.yaml", "--json"]).json();
+    let errors = refused["error"]["details"]["errors"].as_array().unwrap();
+    let told = |error: &Value| {
+        assert_eq!(error["source"], "all.yaml", "{error}");
+        (error["field"].as_str().unwrap().to_owned(), error["line"].as_u64().unwrap())
+    };
+    let mut told: Vec<_> = errors.iter().map(told).collect();
+    told.sort_by_key(|(_, line)| *line);
+    let at = |place: &str, line| (place.to_owned(), line);
+    let files = "mcp.servers.files";
+    let wanted = [
+        at("executor", 2),
+        at("descripton", 3),
+        at("skills[0]", 4),
+        at(&format!("{files}.command"), 7),
+        at(&format!("{files}.comand"), 8),
+        at("mcp.servers.git.max_output_tokens", 11),
+        at("mcp.names[1]", 14),
+    ];
+    assert_eq!(told, wanted, "{refused}");
+}
+
+/// R-M4: what `--prune` cannot delete once all else is stored is told, and deleted the next time.
+#[test]
+fn r_m4_what_cannot_be_pruned_stays_and_is_told() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let servers = "mcp:\n  servers:\n    files:\n      command: npx\n";
+    place.write("agent.yaml", &format!("name: helper\n{servers}"));
+    let apply = |words: &[&str]| {
+        let apply = ["agents", "apply", "-f", "agent.yaml", "--prune"];
+        place.run([&apply[..], words].concat()).succeeded()
+    };
+    apply(&[]);
+    place.write("agent.yaml", "name: helper\nmcp: {}\n");
+    let sql = |statement: &str| {
+        let script = "import sqlite3, sys\n\
+                      with sqlite3.connect('data/store.db') as store: store.execute(sys.argv[1])";
+        let mut python = Command::new("python3");
+        python.args(["-c", script, statement]).current_dir(place.path(""));
+        assert!(python.status().unwrap().success(), "{statement}");
+    };
+    sql("CREATE TRIGGER stays BEFORE DELETE ON mcp_servers \
+         BEGIN SELECT RAISE(ABORT, 'canary-of-the-store'); END");
+    let told = apply(&[]);
+    assert_eq!(told.stdout, "updated the agent helper\n");
+    for part in ["`servers.helper-files`", "all else is stored", "servers delete helper-files"] {
+        assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
+    }
+    assert!(!told.stderr.contains("canary"), "{}", told.stderr);
+    let agent = place.run(["agents", "get", "helper"]).succeeded().json();
+    assert_eq!((&agent["mcp"], &agent["mcpServers"]), (&json!({}), &Value::Null));
+    assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "helper-files\n");
+    let changes = data(apply(&["--json"]))["changes"].take();
+    assert_eq!(changes.as_array().map(Vec::len), Some(1), "it is no change: {changes}");
+    sql("DROP TRIGGER stays");
+    let told = apply(&[]);
+    assert_eq!(told.stdout, "unchanged the agent helper\ndeleted the server helper-files\n");
+    assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "");
+}
+
+/// R-M4: what a manifest has made is not forgotten with its agent.
+#[test]
+fn r_m4_deleting_an_agent_tells_what_its_manifest_has_made() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let server = |name: &str| format!("    {name}:\n      command: npx\n");
+    let manifest = format!("name: helper\nmcp:\n  servers:\n{}{}", server("a"), server("b"));
+    place.write("agent.yaml", &manifest);
+    let apply = || place.run(["agents", "apply", "-f", "agent.yaml"]).succeeded();
+    apply();
+    let left = place.run(["agents", "delete", "helper"]).succeeded();
+    assert_eq!(left.stdout, "deleted the agent helper\n");
+    for id in ["helper-a", "helper-b"] {
+        let command = format!("`narthex servers delete {id}` removes it");
+        assert!(left.stderr.contains(&command), "{}", left.stderr);
+    }
+    apply();
+    let other = r#"{"name": "other", "mcpServers": {"b": {"ref": "helper-b"}}}"#;
+    place.pipe(&["agents", "apply", "-f", "-"], other).succeeded();
+    let words = ["agents", "delete", "helper", "--with-servers", "--json"];
+    let servers = data(place.run(words))["servers"].take();
+    assert_eq!(servers[0], json!({ "id": "helper-a", "deleted": true, "message": null }));
+    assert_eq!((&servers[1]["id"], &servers[1]["deleted"]), (&json!("helper-b"), &json!(false)));
+    assert!(servers[1]["message"].as_str().unwrap().contains("agents.other"), "{servers}");
+    assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "helper-b\n");
+    place.run(["servers", "delete", "helper-b", "--with-servers"]).failed(2, &["--with-servers"]);
 }
 
 /// X-M36, X-M44: a server is attached, listed without its literals, and taken out again.

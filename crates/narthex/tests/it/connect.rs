@@ -94,3 +94,15 @@ fn the_end_of_the_daemon_is_a_failure() {
     drop(input);
     done.failed(1, &["the daemon closed the connection"]);
 }
+
+/// Programs that want JSON get it where it is in nobody's way.
+#[test]
+fn failures_are_json_on_standard_error() {
+    let place = Place::new();
+    let done = place.run(["connect", "--json"]);
+    assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
+    let told: Value = serde_json::from_str(&done.stderr).unwrap();
+    assert_eq!((&told["ok"], &told["error"]["kind"]), (&json!(false), &json!("unavailable")));
+    let plain = place.run(["connect"]);
+    assert!(plain.stderr.starts_with("error: unavailable: "), "{plain:?}");
+}

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     killed::processes::wait_until_nobody_works_in,
-    support::{Daemon, Done, Place},
+    support::{Daemon, Done, Place, fixture_entry},
     world::{Client, modern},
 };
 
@@ -286,6 +286,33 @@ fn x_e57_an_orchestrator_begins_again_after_a_failure() {
     assert_eq!(types(&story), ["session.created", "session.completed", "session.ended"]);
 }
 
+/// R-D1: servers of a session that goes on with a program have events as those of any other.
+#[test]
+fn r_d1_a_program_that_goes_on_has_servers_that_say_from_what() {
+    let world = World::new();
+    let (_daemon, _) = world.up();
+    let mut server = fixture_entry();
+    server["id"] = json!("lib");
+    world.place.pipe(&["servers", "apply", "-f", "-"], &server.to_string()).succeeded();
+    let attached = json!({ "lib": { "ref": "lib" } });
+    world.has_agent(&json!({ "name": "stayer", "executor": "stay", "mcpServers": attached }));
+    let session = text(&world.begin("stayer")["session_id"]);
+    assert_eq!(world.hears("begun"), "1");
+    world.place.run(["sessions", "suspend", &session]).succeeded();
+    assert_eq!(world.hears("ended"), "told");
+    world.place.run(["sessions", "resume", &session]).succeeded();
+    assert_eq!(world.hears("begun"), "1");
+    world.place.run(["sessions", "end", &session]).succeeded();
+    assert_eq!(world.hears("ended"), "told");
+    let story = world.story(&session);
+    let mounted = story.iter().filter(|event| event["type"] == "mcp.mount");
+    let mounted: Vec<_> = mounted.map(|event| event["payload"].clone()).collect();
+    let first = json!({ "server": "lib", "path": "/mnt/mcp/1-lib", "auto": true });
+    let second = json!({ "server": "lib", "path": "/mnt/mcp/2-lib", "auto": true, "pid": 2,
+        "source": "resume", "former_pid": 1, "former_path": "/mnt/mcp/1-lib" });
+    assert_eq!(mounted, [first, second]);
+}
+
 /// A daemon that is told to stop ends its programs before it does, and says what became of them.
 #[test]
 fn a_daemon_that_stops_ends_its_programs() {
@@ -402,7 +429,7 @@ fn executors_are_the_operators_alone() {
     let world = World::new();
     let (daemon, _) = world.up();
     let unknown = world.apply(&json!({ "name": "lost", "executor": "nowhere" }));
-    unknown.failed(1, &["agents.lost.executor", "no executor `nowhere`"]);
+    unknown.failed(1, &["agent.json: `executor` (line 1): ", "no executor `nowhere`"]);
     for wrong in [json!({ "command": "sh" }), json!(["sh"]), json!("Sh")] {
         let refused = world.apply(&json!({ "name": "wrong", "executor": wrong }));
         refused.failed(1, &["executor"]);

@@ -5,6 +5,7 @@ mod documented;
 mod ending;
 mod manifest;
 mod unprivileged;
+mod watched;
 
 use std::{
     io::{BufRead, BufReader},

@@ -54,8 +54,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "vfs_write",
         "Writes to a file of the run, and answers what can be read then",
     )
+    .asks(&["vfs_write_op"])
     .takes("ToolArguments")
     .answers(200, Content::Text(FILES), &[])
+    .answers(202, Content::None, &[])
     .refuses(&[400, 408, 413, 415, 422, 429, 500, 502, 503, 504]),
     get("/healthz", "health_show", "Says that the daemon runs").answers(
         200,

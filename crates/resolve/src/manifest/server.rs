@@ -46,6 +46,17 @@ const TIMES: [(&str, &str); 3] = [
 ];
 /// The keys of the transport: the first counts before the second (R-E24).
 const TRANSPORT_KEYS: [&str; 2] = ["transport_type", "type"];
+/// Where a text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spot {
+    /// The value of a variable or a header.
+    Value,
+    /// The address of a server.
+    Url,
+    /// An argument of a program, which all users of the machine can read.
+    Argument,
+}
+
 /// What stands before a token in the header that has it (RFC 6750 §2.1).
 const BEARER: &str = "Bearer ";
 
@@ -145,7 +156,8 @@ impl Reading {
                 return self.fault(&at, "no list stands here", "write a list of texts");
             };
             let args = args.iter().enumerate();
-            let texts = args.filter_map(|(n, arg)| self.text(arg, &format!("{at}[{n}]"), false));
+            let texts =
+                args.filter_map(|(n, arg)| self.text(arg, &format!("{at}[{n}]"), Spot::Argument));
             let texts: Vec<Value> = texts.map(Value::from).collect();
             made.insert("args".to_owned(), texts.into());
         }
@@ -161,7 +173,7 @@ impl Reading {
 
     fn called(&mut self, fields: &Map<String, Value>, at: &str, made: &mut Map<String, Value>) {
         if let Some(url) = fields.get("url").filter(|url| !url.is_null()) {
-            let url = self.text(url, &format!("{at}.url"), false);
+            let url = self.text(url, &format!("{at}.url"), Spot::Url);
             made.extend(url.map(|url| ("url".to_owned(), url.into())));
         }
         for key in ["env", "args"] {
@@ -208,14 +220,22 @@ impl Reading {
         let given = fields.get(key).filter(|given| !given.is_null())?;
         let mut values = Map::new();
         for (name, value) in self.object(given, &at)? {
-            let text = self.text(value, &format!("{at}.{}", shortened(name)), true);
+            let text = self.text(value, &format!("{at}.{}", shortened(name)), Spot::Value);
             values.extend(text.map(|text| (name.clone(), text.into())));
         }
         Some(values)
     }
 
+    /// Refuses a variable of the daemon whose value, which counts as a secret, all could read.
+    fn shown_to_all(&mut self, written: &str, at: &str) -> Option<String> {
+        let message = format!("`{written}` would show its value to whoever lists processes");
+        let remedy = "write it below `env`, which the program reads, or write the text itself";
+        self.fault(at, message, remedy);
+        None
+    }
+
     /// A text as the catalog writes it.
-    fn text(&mut self, written: &Value, at: &str, may_be_secret: bool) -> Option<String> {
+    fn text(&mut self, written: &Value, at: &str, spot: Spot) -> Option<String> {
         let written = match written {
             Value::String(text) => text.clone(),
             Value::Number(_) | Value::Bool(_) => written.to_string(),
@@ -225,22 +245,27 @@ impl Reading {
             }
         };
         if SecretReference::parse(&written).is_ok() {
-            if may_be_secret {
+            if spot == Spot::Value {
                 self.notice(at, format!("`{written}` is read as the secret of that name"));
                 return Some(written);
             }
-            let remedy = "a secret stands in a variable or a header, as its value; a variable \
-                          of the daemon is `${env:NAME}`";
+            let remedy = "a secret stands in a variable or a header, as its value";
             self.fault(at, format!("`{written}` would show a secret here"), remedy);
             return None;
         }
         if let Some(name) = written.strip_prefix("env:").filter(|name| is_variable_name(name)) {
+            if spot == Spot::Argument {
+                return self.shown_to_all(&written, at);
+            }
             let read = format!("${{env.{name}}}");
             self.notice(at, format!("`{written}` is read as `{read}`, a variable of the daemon"));
             return Some(read);
         }
         match rewritten(&written) {
-            Ok(read) => {
+            Ok((_, Some(name))) if spot == Spot::Argument => {
+                self.shown_to_all(&format!("${{env:{name}}}"), at)
+            }
+            Ok((read, _)) => {
                 if read != written {
                     let text =
                         "with variables of the daemon, it is read as the catalog writes them";
@@ -248,6 +273,7 @@ impl Reading {
                 }
                 Some(read)
             }
+            Err(name) if spot == Spot::Argument => self.shown_to_all(&format!("${{{name}}}"), at),
             Err(name) => {
                 let message = format!("`${{{name}}}` inside a longer text is no secret");
                 let remedy = format!(
@@ -261,10 +287,10 @@ impl Reading {
     }
 }
 
-/// A text with `${env:NAME}` in the words of the catalog. An `Err` has the name of what looks like
-/// a secret.
-fn rewritten(text: &str) -> Result<String, String> {
-    let mut out = String::with_capacity(text.len());
+/// A text with `${env:NAME}` in the words of the catalog, and the first of these names. An `Err`
+/// has the name of what looks like a secret.
+fn rewritten(text: &str) -> Result<(String, Option<String>), String> {
+    let (mut out, mut first) = (String::with_capacity(text.len()), None);
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         out.push_str(before);
@@ -274,7 +300,10 @@ fn rewritten(text: &str) -> Result<String, String> {
         match inner {
             Some((name, behind)) => {
                 match name.strip_prefix("env:").filter(|name| is_variable_name(name)) {
-                    Some(name) => out.push_str(&format!("${{env.{name}}}")),
+                    Some(name) => {
+                        out.push_str(&format!("${{env.{name}}}"));
+                        first.get_or_insert_with(|| name.to_owned());
+                    }
                     None if is_variable_name(name) => return Err(name.to_owned()),
                     // What the catalog fills in itself, or refuses.
                     None => out.push_str(&format!("${{{name}}}")),
@@ -288,7 +317,7 @@ fn rewritten(text: &str) -> Result<String, String> {
         }
     }
     out.push_str(rest);
-    Ok(out)
+    Ok((out, first))
 }
 
 /// Whether a key is there and has a value.

@@ -25,7 +25,7 @@ fn fields(faults: &[ManifestFault]) -> Vec<&str> {
 #[test]
 fn r_m4_servers_inside_an_agent_are_taken_out() {
     let agent = json!({ "name": "helper", "mcp": { "servers": { "github": {
-        "command": "npx", "args": ["-y", "x", "${env:HOME}/x"], "transport_type": "STDIO",
+        "command": "npx", "args": ["-y", "x", "$${env:HOME}/x"], "transport_type": "STDIO",
         "timeout": "15s", "mount_timeout": 7, "max_output_tokens": 2048,
         "env": { "TOKEN": "${TOKEN}", "URL": "https://${env:HOST}/${params.p}?a=${",
                  "USER": "env:LOGNAME", "PORT": 80 } } } } });
@@ -34,7 +34,7 @@ fn r_m4_servers_inside_an_agent_are_taken_out() {
         json!({ "name": "helper", "mcpServers": { "github": { "ref": "helper-github" } } });
     assert_eq!(agent, attached);
     let server = json!({ "id": "helper-github", "name": "github", "type": "stdio",
-        "command": "npx", "args": ["-y", "x", "${env.HOME}/x"], "timeoutMs": 15000,
+        "command": "npx", "args": ["-y", "x", "$${env:HOME}/x"], "timeoutMs": 15000,
         "mountTimeoutMs": 7000, "maxOutputTokens": 2048,
         "default_config": { "TOKEN": "${TOKEN}", "PORT": "80", "USER": "${env.LOGNAME}",
             "URL": "https://${env.HOST}/${params.p}?a=$${" },
@@ -42,7 +42,7 @@ fn r_m4_servers_inside_an_agent_are_taken_out() {
     let [github] = servers.as_slice() else { panic!("{servers:?}") };
     assert_eq!((&*github.at, &github.server), ("mcp.servers.github", &server));
     let told = fields(&notices);
-    assert_eq!(told.len(), 4, "{notices:?}");
+    assert_eq!(told.len(), 3, "{notices:?}");
     assert!(told.contains(&"mcp.servers.github.env.TOKEN"), "{told:?}");
 }
 
@@ -113,6 +113,20 @@ fn a_1_a_secret_is_a_whole_value() {
     let faults = wrong(faulty);
     assert_eq!(fields(&faults), ["mcp.servers.s.args[0]", "mcp.servers.s.env.A"]);
     assert!(faults[1].remedy.contains("${env:TOKEN}"), "{faults:?}");
+}
+
+/// R-M5: what all users of the machine can read has no variable of the daemon, whose value counts
+/// as a secret; nor has it a secret.
+#[test]
+fn r_m5_arguments_have_no_variables() {
+    let args = ["${env:HOME}/x", "env:HOME", "a ${env:A} ${env:B}", "env: HOME", "$${env:HOME}"];
+    let faults = wrong(with(json!({ "command": "x", "args": args })));
+    let places = [0, 1, 2].map(|index| format!("mcp.servers.s.args[{index}]"));
+    assert_eq!(fields(&faults), places);
+    assert!(faults[2].message.starts_with("`${env:A}` "), "{faults:?}");
+    assert!(faults.iter().all(|fault| fault.remedy.contains("`env`")), "{faults:?}");
+    let url = with(json!({ "url": "https://${env:HOST}/mcp" }));
+    assert_eq!(whole(url).servers[0].server["url"], "https://${env.HOST}/mcp");
 }
 
 /// R-E23: a time that is none is a fault of its server; zero and less mean the default.

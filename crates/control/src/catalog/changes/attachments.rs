@@ -250,9 +250,7 @@ fn attach(
         CatalogError::Refused(vec![FieldError::invalid("alias", error.to_string(), remedy)])
     })?;
     let parsed = AttachRequest::parse(text, wanted.as_ref());
-    let Parsed { value: request, warnings } = parsed.map_err(|faults| {
-        CatalogError::Refused(faults.iter().map(|fault| FieldError::of(fault, "")).collect())
-    })?;
+    let Parsed { value: request, warnings } = parsed.map_err(CatalogError::of)?;
     let mut changed = agent.clone();
     let (alias, attached) = (request.alias.clone(), request.attachment.clone());
     let before = changed.servers.insert(alias.clone(), attached.clone());

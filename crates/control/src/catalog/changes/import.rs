@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::Noted;
 use narthex_model::{CatalogKind, SecretName, WorkspaceId, written::inside};
+use narthex_resolve::document;
 use narthex_store::{CatalogRow, CatalogStep};
 use serde_json::{Value, json};
 
-use super::{CatalogChange, Precondition, changed, merge_patch, tag};
+use super::{CatalogChange, Precondition, changed, tag};
 use crate::{
     By, Control, ControlError,
     catalog::{
         checks::{Definition, Stored, Workspace},
-        error::{CatalogError, FieldError, FieldWarning},
+        error::{CatalogError, FieldCode, FieldError, FieldWarning},
         export,
     },
 };
@@ -170,8 +171,8 @@ fn prepare(
     text: &[u8],
     (may_write_servers, of_agents): (bool, BTreeMap<String, String>),
 ) -> Result<(Vec<Ready>, CatalogImported), CatalogError> {
-    let document = merge_patch::parse(text).map_err(CatalogError::Refused)?;
-    let (given, secrets, mut errors) = read(document)?;
+    let document = document(text).map_err(CatalogError::of)?;
+    let (given, secrets, mut errors, is_named) = read(document)?;
     let has_servers = given.iter().any(|one| one.definition.kind() == CatalogKind::Server);
     if has_servers && !may_write_servers {
         return Err(CatalogError::ServersDenied);
@@ -189,6 +190,7 @@ fn prepare(
     }
     // What cannot be read may be what others need: of those is told what is wrong in any case.
     let (mut warnings, is_read) = (Vec::new(), errors.is_empty());
+    let is_due = |code: FieldCode| is_read || code.is_of_itself(is_named);
     let servers = given.iter().filter(|one| one.definition.kind() == CatalogKind::Server);
     errors.extend(
         servers.filter_map(|one| taken(one, &old, stored, of_agents.get(one.definition.id())?)),
@@ -202,7 +204,7 @@ fn prepare(
             Err(faults) => errors.extend(
                 faults
                     .into_iter()
-                    .filter(|fault| is_read || fault.code.is_of_itself())
+                    .filter(|fault| is_due(fault.code))
                     .map(|fault| FieldError { field: inside(&one.place, &fault.field), ..fault }),
             ),
         }
@@ -273,8 +275,9 @@ fn left(given: &[Given], new: &Workspace, stored: &Stored) -> Vec<CatalogLeft> {
     found
 }
 
-/// The objects that can be read, in an order in which references hold, secrets, and what is wrong.
-type Read = (Vec<Given>, BTreeSet<SecretName>, Vec<FieldError>);
+/// The objects, as far as they can be read, in an order in which references hold, secrets, what is
+/// wrong, and whether what each object is called is known.
+type Read = (Vec<Given>, BTreeSet<SecretName>, Vec<FieldError>, bool);
 
 /// Reads what there is in the document.
 fn read(document: Value) -> Result<Read, CatalogError> {
@@ -290,7 +293,7 @@ fn read(document: Value) -> Result<Read, CatalogError> {
         let fault = FieldError::invalid("", message, "store them in parts, one after the other");
         return Err(CatalogError::Refused(vec![fault]));
     }
-    let mut errors = Vec::new();
+    let (mut errors, mut is_named) = (Vec::new(), true);
     let mut given: Vec<Given> = Vec::new();
     if let Some(version) = members.remove("version")
         && version != json!(VERSION)
@@ -318,31 +321,34 @@ fn read(document: Value) -> Result<Read, CatalogError> {
             }
         };
         for (index, item) in items.iter().enumerate() {
-            let place = format!("{group}[{index}]");
-            match Definition::parse(kind, item.to_string().as_bytes(), None) {
-                Ok((definition, _warnings)) => {
-                    let is_same = |one: &Given| {
-                        one.definition.kind() == kind && one.definition.id() == definition.id()
-                    };
-                    if given.iter().any(is_same) {
-                        let message = format!("there is the {kind} `{}` twice", definition.id());
-                        errors.push(FieldError::invalid(&place, message, "keep one"));
-                    }
-                    given.push(Given { definition, place });
-                }
-                Err(faults) => {
+            let (place, text) = (format!("{group}[{index}]"), item.to_string());
+            let read = Definition::parse(kind, text.as_bytes(), None).map(|(one, _warnings)| one);
+            let read = read.map_or_else(
+                |faults| {
                     let at =
                         |one: FieldError| FieldError { field: inside(&place, &one.field), ..one };
                     errors.extend(faults.into_iter().map(at));
-                }
+                    Definition::partly(kind, text.as_bytes())
+                },
+                Some,
+            );
+            is_named &= read.is_some();
+            let Some(definition) = read else { continue };
+            let is_same = |one: &Given| {
+                one.definition.kind() == kind && one.definition.id() == definition.id()
+            };
+            if given.iter().any(is_same) {
+                let message = format!("there is the {kind} `{}` twice", definition.id());
+                errors.push(FieldError::invalid(&place, message, "keep one"));
             }
+            given.push(Given { definition, place });
         }
     }
     for unknown in members.keys() {
         let name = narthex_model::json::shortened(unknown);
         errors.push(FieldError::invalid(&name, "this is not known here", SHAPE));
     }
-    Ok((given, secrets, errors))
+    Ok((given, secrets, errors, is_named))
 }
 
 const SHAPE: &str = "write `servers`, `capabilities` and `agents`, each a list of objects";

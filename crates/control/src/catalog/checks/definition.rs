@@ -36,6 +36,15 @@ impl Definition {
         }
     }
 
+    /// What can be read of an object that cannot be read as a whole.
+    pub(in crate::catalog) fn partly(kind: CatalogKind, text: &[u8]) -> Option<Self> {
+        Some(match kind {
+            CatalogKind::Server => Self::Server(Box::new(ServerEntry::partly(text)?)),
+            CatalogKind::Capability => Self::Capability(Box::new(Capability::partly(text)?)),
+            CatalogKind::Agent => Self::Agent(Box::new(Agent::partly(text)?)),
+        })
+    }
+
     pub(in crate::catalog) fn kind(&self) -> CatalogKind {
         match self {
             Self::Server(_) => CatalogKind::Server,

@@ -38,7 +38,8 @@ async fn o83_a_document_is_imported_whole_or_not_at_all() {
     document["further"] = json!([]);
     let refused = place.post(import, &document).await;
     let fields: Vec<_> = faults(&refused).into_iter().map(|(field, _)| field).collect();
-    assert_eq!(fields, ["secrets[1]", "servers[0].name", "further"], "{}", refused.text());
+    let wanted = ["secrets[1]", "servers[0].name", "further", "agents[0].capabilities[0]"];
+    assert_eq!(fields, wanted, "{}", refused.text());
     assert!(!refused.text().contains(CANARY), "{}", refused.text());
     document["servers"][0]["name"] = json!("Docs");
     document["secrets"][1] = json!({ "name": "OTHER" });
@@ -249,12 +250,15 @@ async fn r_m4_all_faults_of_a_manifest_are_told_at_once() {
     let at = |place: &str, code: &str| of(&format!("agents[0].{place}"), code);
     let wanted = [
         at("agent_type", "value_invalid"),
+        at("mcp.names[0]", "mcp_ref_resolution_failed"),
+        at("mcp.servers.git.env.KEY", "secret_not_set"),
         at("mcp.servers.git.max_output_tokens", "type_wrong"),
         at("mcp.servers.git.timeout", "value_invalid"),
+        at("mcp.servers.web.headers.Authorization", "secret_not_set"),
         at("mcp.servers.web.url", "value_invalid"),
+        at("skills[0]", "capability_missing"),
     ];
-    assert_eq!(fields, wanted, "what cannot be read");
-    // What can be read is held against the catalog beside what cannot.
+    assert_eq!(fields, wanted, "what can be read of what cannot is looked at, too");
     let good = json!({ "command": "git", "timeout": "soon", "env": { "KEY": "${NOT_SET}" } });
     let agent = json!({ "name": "helper", "skills": ["absent"],
         "mcp": { "servers": { "git": good }, "names": ["missing"] } });

@@ -205,10 +205,46 @@ async fn r_m35_files_are_told_with_the_calls_behind_them() {
         all.map(|one| (one["operation"].as_str().unwrap(), one["is_inner"].as_bool().unwrap()))
             .collect::<Vec<_>>()
     };
-    let done = ["Stat", "Open", "Read", "Close"].map(|operation| (operation, false));
+    let done = ["Open", "Read", "Close"].map(|operation| (operation, false));
     assert_eq!(of("file"), done, "{told:?}");
     assert_eq!(of("call"), [("Read", true)], "{told:?}");
     assert!(told.iter().all(|one| one["path"] == *file), "{told:?}");
+}
+
+/// R-M35: what a folder refuses by itself is told as what failed, and its own look at what there is
+/// is nothing that the run does.
+#[tokio::test]
+async fn r_m35_what_a_folder_refuses_is_told_and_its_own_look_is_not() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Begun::of(&api).await;
+    let ask = async |method, path: &str, body: &str| {
+        api.as_whom(&run.run.token, method, &format!("/vfs/mnt/mcp{path}"), body).await
+    };
+    let mounts = ask(Method::GET, "?op=mounts", "").await.succeeded();
+    assert_eq!(mounts, ask(Method::GET, "?op=list", "").await.succeeded());
+    let file = format!("/{}-demo/tools/absent", mounts["pid"]);
+    let mut stream = api.watch(&trace(&run), ADMIN).await;
+    assert_eq!(next(&mut stream).await["type"], "begin");
+    ask(Method::GET, "?op=mounts", "").await.succeeded();
+    let report = r#"{"operation":"Write","code":"INVALID","size":7,"duration_us":90}"#;
+    let told = format!("{file}?op=failed");
+    assert_eq!(ask(Method::POST, &told, report).await.status, StatusCode::ACCEPTED);
+    let line = next(&mut stream).await;
+    assert_eq!(
+        (&line["operation"], &line["error"]),
+        (&json!("Write"), &json!("INVALID")),
+        "{line}"
+    );
+    assert_eq!((&line["path"], &line["size"]), (&json!(format!("/mnt/mcp{file}")), &json!(7)));
+    assert_eq!((&line["source"], &line["duration_us"]), (&json!("file"), &json!(90)));
+    for body in ["[]", "{}", &report.replace("INVALID", "canary"), &report.replace("Write", "x")] {
+        ask(Method::POST, &told, body).await.problem(StatusCode::BAD_REQUEST, "invalid");
+    }
+    let none = ask(Method::GET, &format!("{file}?op=mounts"), "").await;
+    none.problem(StatusCode::BAD_REQUEST, "invalid");
+    let elsewhere = api.as_whom(&run.run.token, Method::POST, "/vfs/etc?op=failed", report).await;
+    assert_eq!(elsewhere.status, StatusCode::NOT_FOUND, "{}", elsewhere.text());
 }
 
 /// A run is watched by a stream alone, and who does not ask for one is told so; `top` is a document

@@ -103,7 +103,7 @@ fn carried_out(begun: &Value, context: &Context) -> Result<(), Failure> {
 fn document(args: &CreateArgs) -> Result<Value, Failure> {
     let mut document = match &args.file {
         None => Map::new(),
-        Some(file) => read(file)?,
+        Some(file) => read(file, EXAMPLE)?,
     };
     if let Some(tools) = &args.tools {
         let names: Vec<_> =
@@ -130,8 +130,8 @@ fn document(args: &CreateArgs) -> Result<Value, Failure> {
     Ok(Value::Object(document))
 }
 
-/// The object that a file holds, or standard input.
-pub(crate) fn read(file: &Path) -> Result<Map<String, Value>, Failure> {
+/// The object that a file holds, or standard input; what to write instead of what is none.
+pub(crate) fn read(file: &Path, instead: &str) -> Result<Map<String, Value>, Failure> {
     let mut bytes = Vec::new();
     match file.as_os_str() == "-" {
         true => stdin().take(DOCUMENT_MAX + 1).read_to_end(&mut bytes)?,
@@ -139,7 +139,7 @@ pub(crate) fn read(file: &Path) -> Result<Map<String, Value>, Failure> {
     };
     let name = name(file);
     let unfit =
-        |what: String| Failure::new(ErrorKind::Invalid, format!("{name} {what}; {EXAMPLE}"));
+        |what: String| Failure::new(ErrorKind::Invalid, format!("{name} {what}; {instead}"));
     if bytes.len() as u64 > DOCUMENT_MAX {
         let text = format!("{name} is longer than the {DOCUMENT_MAX} bytes of a request");
         return Err(Failure::new(ErrorKind::Exhausted, text));

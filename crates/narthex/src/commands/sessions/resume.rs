@@ -14,6 +14,9 @@ use crate::{
     daemon_client::{ApiRequest, DaemonClient},
 };
 
+const EXAMPLE: &str = "write what is said of the run as one JSON object, such as \
+                       {\"prompt\": \"Go on.\", \"scope\": {…}}, or {} for nothing";
+
 pub(super) async fn resume(
     client: &DaemonClient,
     args: &SessionResumeArgs,
@@ -32,7 +35,7 @@ pub(super) async fn resume(
 fn document(args: &SessionResumeArgs) -> Result<Value, Failure> {
     let mut document = match &args.file {
         None => Map::new(),
-        Some(file) => create::read(file)?,
+        Some(file) => create::read(file, EXAMPLE)?,
     };
     let mut add = |name: &str, value: Option<Value>| {
         document.extend(value.map(|value| (name.to_owned(), value)));

@@ -57,7 +57,7 @@ async fn o22_unknown_agents_to_start_are_warned_of() {
     };
     let warnings = saved().await;
     assert_eq!(warnings.as_array().unwrap().len(), 1, "{warnings}");
-    assert_eq!(warnings[0]["field"], "agents.lead.spawnable_agents");
+    assert_eq!(warnings[0]["field"], "spawnable_agents");
     assert!(warnings[0]["message"].as_str().unwrap().contains("`nobody`"), "{warnings}");
     operator.put("agents/nobody", &json!({ "name": "nobody" })).await;
     assert_eq!(saved().await, json!([]));
