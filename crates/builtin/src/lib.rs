@@ -5,6 +5,7 @@
 //! that is the gateway's, which asks policy for these tools as for any other (D13).
 
 mod called;
+mod faults;
 mod registration;
 mod tools;
 mod waiting;
@@ -93,7 +94,7 @@ impl Tools {
             return Err(CallError::new(CallErrorKind::ToolNotFound, text));
         };
         let (text, value) = read(call.arguments)?;
-        let faults = registration::faults(validator, &value);
+        let faults = faults::faults(&tool.schema, validator, &value);
         if !faults.is_empty() {
             return Err(invalid(faults));
         }

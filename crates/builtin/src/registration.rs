@@ -9,9 +9,6 @@ use serde_json::{Map, Value, json};
 
 use crate::Called;
 
-/// How many faults of arguments are told.
-const FAULTS_MAX: usize = 20;
-
 /// What a tool does, which its annotations follow from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -183,16 +180,6 @@ impl Tool {
     }
 }
 
-/// What is wrong with arguments, each with its place: everything, up to a limit.
-pub(crate) fn faults(validator: &Validator, arguments: &Value) -> Vec<(String, String)> {
-    let fault = |error: jsonschema::ValidationError<'_>| {
-        let place = error.instance_path().to_string();
-        let place = place.trim_start_matches('/').replace('/', ".");
-        (place, error.masked().to_string())
-    };
-    validator.iter_errors(arguments).take(FAULTS_MAX).map(fault).collect()
-}
-
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tool")
@@ -207,7 +194,7 @@ impl fmt::Debug for Tool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{said, tools};
+    use crate::{faults::faults, said, tools};
 
     fn tool() -> Tool {
         let schema = json!({"type": "object", "properties": {"text": {"type": "string"}},
@@ -280,8 +267,9 @@ mod tests {
         }
         let status = all.iter().find(|tool| tool.name == "emit_status").unwrap();
         let validator = status.check().unwrap();
-        assert!(faults(&validator, &json!({"status": "done"})).is_empty());
-        let wrong = faults(&validator, &json!({"status": "secret-word", "more": 1}));
+        assert!(faults(&status.schema, &validator, &json!({"status": "done"})).is_empty());
+        let wrong = json!({"status": "secret-word", "more": 1});
+        let wrong = faults(&status.schema, &validator, &wrong);
         assert_eq!(wrong.len(), 2, "{wrong:?}");
         assert!(!format!("{wrong:?}").contains("secret-word"), "values are not told back");
     }

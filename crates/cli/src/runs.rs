@@ -119,7 +119,7 @@ pub struct EndArgs {
 /// What can be done with sessions: what agents are doing, over all their runs.
 #[derive(Debug, Subcommand)]
 pub enum SessionsCommand {
-    /// List the sessions
+    /// List the sessions, the newest last, with why those have failed that did
     #[command(after_help = "Examples:\n  narthex sessions list\n  \
         narthex sessions list --json | jq '.data.items[] | select(.status == \"running\")'")]
     List {

@@ -1,6 +1,7 @@
 //! The data directory: tokens, the store, the daemon's state, and a lock so that it has one daemon.
 
 mod token;
+pub mod trust;
 
 use std::{
     fs::TryLockError,

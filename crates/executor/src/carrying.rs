@@ -142,7 +142,7 @@ impl Work {
                 tracing::warn!(run.id = %row.id, attempt, "a run is to be begun again: {told}");
                 return self.rest(&execution, attempt).await;
             }
-            Ended::Badly(told) => told,
+            Ended::Badly(told) | Ended::Missing(told) => told,
         };
         self.conclude(&execution, Outcome::Failed(with_attempts(failed, attempt))).await;
         Ok(())

@@ -35,6 +35,8 @@ pub(crate) enum Ended {
     Well,
     /// Otherwise, or it did not begin; with what is told of that.
     Badly(Value),
+    /// It is not there, which another try does not mend; with what is told of that.
+    Missing(Value),
     /// Its run has ended, or is somebody else's.
     Taken,
     /// The daemon stops.
@@ -88,6 +90,7 @@ impl Work {
         let log = spec.log.clone();
         let (process, io) = match Process::spawn(spec, &self.programs).await {
             Ok(started) => started,
+            Err(error @ SpawnError::NotFound { .. }) => return missing(&error),
             Err(error) => return failed(not_started(&error)),
         };
         let ChildIo { mut stdin, stdout } = io;
@@ -222,6 +225,14 @@ fn redact(execution: &Execution, of: &CommandExecutor) -> Redact {
 
 fn failed(reason: String) -> Ended {
     Ended::Badly(json!({ "reason": reason }))
+}
+
+fn missing(error: &SpawnError) -> Ended {
+    let reason = format!(
+        "{}; it is not tried again: `narthex check mcp` looks for the programs of executors",
+        not_started(error)
+    );
+    Ended::Missing(json!({ "reason": reason }))
 }
 
 fn not_started(error: &SpawnError) -> String {

@@ -59,6 +59,8 @@ pub(crate) struct Finish {
     pub(crate) frozen: Option<Arc<Inventory>>,
     /// Who is told what a server says of itself, where the call asks for that.
     pub(crate) told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
+    /// Whether it is a tool that says what its results look like.
+    pub(crate) is_shaped: bool,
 }
 
 /// The link that a call goes over.
@@ -222,6 +224,7 @@ impl Finish {
     }
 
     fn step(&mut self, outcome: Outcome, refusal: Refusal) -> Step {
+        let refusal = refusal.settled().shaped(self.is_shaped);
         let mut answering =
             refusal.into_answering(Raw::new(&self.id), &self.method, self.down.era());
         let none = || Answer::new(Payload::default(), 500);

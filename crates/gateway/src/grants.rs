@@ -10,7 +10,7 @@ use narthex_policy::{
     Attempt, Forbidding, Item, Permitted, Request, ServerRules, Site, Unpaid, Verdict,
 };
 use narthex_registry::ServerRow;
-use narthex_upstream::Inventory;
+use narthex_upstream::{Inventory, InventoryEntry};
 use narthex_wire::{Era, Raw};
 use serde_json::json;
 
@@ -99,10 +99,8 @@ impl Shared {
         decided.map_err(|denial| {
             let tool = denial.tool().zip(target.inventory);
             let tool = tool.and_then(|(name, all)| all.tool(name));
-            let is_shaped =
-                tool.is_some_and(|tool| Raw::new(&tool.raw).get("outputSchema").is_some());
-            let refusal = self.refusal_of(caller, denial);
-            if is_shaped { Refusal::Shaped(Box::new(refusal)) } else { refusal }
+            let is_shaped = tool.is_some_and(InventoryEntry::is_shaped);
+            self.refusal_of(caller, denial).shaped(is_shaped)
         })
     }
 

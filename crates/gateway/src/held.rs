@@ -66,9 +66,14 @@ impl Shared {
             other => other,
         };
         let row = snapshot.get(alias.as_str()).filter(|row| exactly.is_exposed(exposed(row)))?;
+        let server = match caller.run.catalog_id(&alias) {
+            Some(id) => format!("{id} --workspace {}", caller.run.workspace),
+            None => format!("{} --live", row.name),
+        };
         let text = format!(
             "server `{}` defines this in a way that no human has accepted, so it is held back; an \
-             admin of the workspace can look at it and accept it{from_then}",
+             admin of the workspace can look at it with `narthex servers definitions {server} \
+             --quarantined` and accept it with `narthex servers accept {server} NAME`{from_then}",
             row.name
         );
         Some(Refusal::call(CallErrorKind::DefinitionChanged, text))

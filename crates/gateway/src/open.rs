@@ -15,6 +15,8 @@ pub(crate) struct FirstTry {
     pub(crate) row: Arc<ServerRow>,
     /// The link, if it is of a kind that a server can forget.
     pub(crate) lost: Option<Arc<Link>>,
+    /// Whether its tool says what its results look like.
+    pub(crate) is_shaped: bool,
 }
 
 /// A call that is open, through all its tries.

@@ -119,13 +119,15 @@ impl Shared {
         if let Some(call) = &open_call {
             call.goes_to(&routed.request.alias);
         }
-        let mut record = self.record(caller, &routed.request)?;
+        let is_shaped = routed.is_shaped;
+        let record = self.record(caller, &routed.request);
+        let mut record = record.map_err(|refusal| refusal.shaped(is_shaped))?;
         record.admitted(admission);
         let open = Open { record, open_call, paid: Vec::new() };
         match self.forward_on(caller, routed, chosen.link, hop, open).await {
             Ok(answering) => Ok(answering),
             Err(failed) => {
-                let first = FirstTry { asked, row, lost };
+                let first = FirstTry { asked, row, lost, is_shaped };
                 Box::pin(self.forward_again(caller, handling, first, *failed)).await
             }
         }
@@ -139,7 +141,7 @@ impl Shared {
         first: FirstTry,
         failed: Failed,
     ) -> Result<Answering, Refusal> {
-        let Failed { refusal, open } = failed;
+        let (Failed { refusal, open }, is_shaped) = (failed, first.is_shaped);
         let finding = async {
             match (refusal, first.lost) {
                 // A server that forgot its session did not see the request.
@@ -159,7 +161,7 @@ impl Shared {
                 }
             }
         };
-        let refusal = refusal.settled();
+        let refusal = refusal.settled().shaped(is_shaped);
         open.record.refused(&refusal);
         Err(refusal)
     }
@@ -209,7 +211,8 @@ impl Shared {
         routed.row.clone_from(&chosen.row);
         let is_frozen = routed.row.is_pinned() || caller.run.is_frozen(&routed.request.alias);
         routed.frozen = is_frozen.then(|| chosen.inventory.clone());
-        let hop = hop(&chosen, handling, &routed)?;
+        let (hop, is_shaped) = hop(&chosen, handling, &routed)?;
+        routed.is_shaped = is_shaped;
         Ok(Ok((routed, chosen, hop, admission)))
     }
 
@@ -222,13 +225,15 @@ impl Shared {
         let configured = || row.definition.as_ref().map(|one| one.traffic).unwrap_or_default();
         self.admit(caller, row.alias.as_ref(), configured, !is_stream).map_err(|refusal| {
             let Request { alias, item, message, .. } = &routed.request;
+            let is_shaped = matches!(item, Item::Tool(name) if row.is_shaped(name));
+            let refusal = refusal.shaped(is_shaped);
             let (alias, item) = (Some(alias.clone()), item.clone());
             match self.begin_record(caller, alias, message, item, None) {
                 Ok(mut record) => {
                     record.refused(&refusal);
                     refusal
                 }
-                Err(full) => unrecorded(full),
+                Err(full) => unrecorded(full).shaped(is_shaped),
             }
         })
     }
@@ -242,14 +247,15 @@ impl Shared {
         refusal: Refusal,
     ) -> Refusal {
         let held = refusal.is_absence().then(|| self.held_back(caller, handling, asked));
-        let refusal = held.flatten().unwrap_or(refusal);
+        let is_shaped = self.is_shaped(caller, handling, asked);
+        let refusal = held.flatten().unwrap_or(refusal).shaped(is_shaped);
         let item = own_item(handling, asked).unwrap_or(Item::Server);
         match self.begin_record(caller, own_alias(caller).cloned(), asked, item, None) {
             Ok(mut record) => {
                 record.refused(&refusal);
                 refusal
             }
-            Err(full) => unrecorded(full),
+            Err(full) => unrecorded(full).shaped(is_shaped),
         }
     }
 
@@ -319,7 +325,9 @@ pub(crate) fn name_of(message: &Message) -> Cow<'static, str> {
 }
 
 /// Checks that the server has the tool or prompt, and finds what belongs to its hop.
-fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<Hop, Refusal> {
+///
+/// Gives also whether it is a tool that says what its results look like.
+fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<(Hop, bool), Refusal> {
     let name = match &routed.request.item {
         Item::Tool(name) => name,
         // Where some are hidden, those that do not exist must not be told apart by another answer.
@@ -337,13 +345,14 @@ fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<Hop, Refu
             });
         }
         Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server => {
-            return Ok(Hop::default());
+            return Ok((Hop::default(), false));
         }
     };
     let Some(tool) = chosen.inventory.tool(name) else {
         return Err(not_found(handling, name));
     };
-    Ok(Hop { header_params: tool.header_params.clone(), trace: None })
+    let hop = Hop { header_params: tool.header_params.clone(), trace: None };
+    Ok((hop, tool.is_shaped()))
 }
 
 pub(crate) fn result(request: &Message, body: &Bytes) -> Answering {

@@ -133,6 +133,17 @@ impl Refusal {
         }
     }
 
+    /// The same, of a tool that says what its results look like, if it does. Of no use before
+    /// nothing more is tried.
+    pub(crate) fn shaped(self, is_shaped: bool) -> Self {
+        match self {
+            Self::Call(_) | Self::Unsent(_) | Self::Forbidden(..) | Self::Own(_) if is_shaped => {
+                Self::Shaped(Box::new(self))
+            }
+            other => other,
+        }
+    }
+
     /// The same, when nothing more is tried: what we got wrong is none of the caller's business.
     pub(crate) fn settled(self) -> Self {
         match self {

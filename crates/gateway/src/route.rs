@@ -2,6 +2,7 @@
 
 mod expected;
 mod own_tasks;
+mod shapes;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -30,9 +31,20 @@ pub(crate) struct Routed {
     pub(crate) frozen: Option<Arc<Inventory>>,
     /// What allows the resources of which a stream shall tell.
     pub(crate) listening: Standing,
+    /// Whether it is the call of a tool that says what its results look like: known with the link.
+    pub(crate) is_shaped: bool,
 }
 
 impl Routed {
+    fn new(
+        row: Arc<ServerRow>,
+        request: Request,
+        own_tool: Option<OwnTool>,
+        listening: Standing,
+    ) -> Self {
+        Self { row, request, own_tool, frozen: None, listening, is_shaped: false }
+    }
+
     /// Refuses what the server's rules hide, as if there were none.
     pub(crate) fn visible(self, handling: Handling) -> Result<Self, Refusal> {
         let item = &self.request.item;
@@ -78,15 +90,14 @@ impl Shared {
                     }
                     _ => Standing::default(),
                 };
-                Ok(Routed { row, request, own_tool: None, frozen: None, listening })
+                Ok(Routed::new(row, request, None, listening))
             }
             Endpoint::Aggregated => {
                 let (request, own_tool) = self.aggregated_anyhow(caller, handling, request).await?;
                 let snapshot = self.snapshot(&caller.run);
                 let row = snapshot.get(request.alias.as_str()).cloned();
                 let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
-                let listening = Standing::default();
-                Ok(Routed { row, request, own_tool, frozen: None, listening })
+                Ok(Routed::new(row, request, own_tool, Standing::default()))
             }
         }
     }

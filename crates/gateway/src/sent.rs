@@ -56,6 +56,7 @@ pub(crate) struct FinishParts {
     frozen: Option<Arc<Inventory>>,
     told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
     basis: Basis,
+    is_shaped: bool,
 }
 
 impl FinishParts {
@@ -65,7 +66,7 @@ impl FinishParts {
         routed: &Routed,
         up: Revision,
     ) -> Self {
-        let Routed { row, request, own_tool, frozen, listening: _ } = routed;
+        let Routed { row, request, own_tool, frozen, listening: _, is_shaped } = routed;
         let message = &request.message;
         let id = id_of(message);
         let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
@@ -113,6 +114,7 @@ impl FinishParts {
             told_by: (method == method::SERVER_DISCOVER)
                 .then(|| Box::new((caller.run.clone(), row.clone()))),
             basis: Basis::default(),
+            is_shaped: *is_shaped,
         }
     }
 
@@ -164,6 +166,7 @@ impl Sent {
             own_call: finish.own_call,
             frozen: finish.frozen,
             told_by: finish.told_by,
+            is_shaped: finish.is_shaped,
         };
         ForwardedCall { forwarded, finish, timeout, deadline, stop, _over: over }
     }

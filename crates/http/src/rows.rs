@@ -100,6 +100,7 @@ pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
         "attempt": row.attempt,
         "definitions_changed": row.changed,
         "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
+        "gates_unmatched": unmatched(row),
         "reconnects": row.reconnects,
         "forced_kills": row.forced_kills,
         "last_check": row.last_check.map(|time| Timestamp::new(time).to_string()),
@@ -114,6 +115,11 @@ pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
         document["tool_list"] = list.collect();
     }
     document
+}
+
+/// Gates that gate nothing, in sentences.
+pub(crate) fn unmatched(row: &ServerRow) -> Vec<String> {
+    row.unmatched.iter().map(ToString::to_string).collect()
 }
 
 /// Where it is among files; an entry without a usable alias is nowhere.

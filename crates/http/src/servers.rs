@@ -13,6 +13,7 @@ mod env_bindings;
 mod events;
 mod grants;
 mod logins;
+mod names;
 mod once;
 mod outbound;
 mod policy;

@@ -11,7 +11,7 @@ use crate::{
     auth::Principal,
     problem::Problem,
     respond::Response,
-    rows::visible,
+    rows::{unmatched, visible},
     servers::{Query, page_of},
 };
 
@@ -41,6 +41,7 @@ pub(crate) fn server(row: &ServerRow) -> Value {
         "resource_templates": inventory.templates.len(),
         "definitions_changed": row.changed,
         "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
+        "gates_unmatched": unmatched(row),
         "error": row.error,
     })
 }

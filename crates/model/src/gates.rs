@@ -1,5 +1,7 @@
 //! What the tools, resources and prompts of a server require of whoever uses them (D14).
 
+mod unmatched;
+
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
@@ -7,6 +9,7 @@ use std::{
 
 use wildmatch::WildMatch;
 
+pub use self::unmatched::{GATE_FIELDS, ListedNames, UnmatchedGate, unmatched_in};
 use crate::{
     ToolScope,
     exposed::{has_steps, percent_decoded},

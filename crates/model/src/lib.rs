@@ -19,6 +19,7 @@ mod ids;
 pub mod json;
 mod models;
 mod names;
+mod nearest;
 mod page;
 mod principal;
 mod provenance;
@@ -52,7 +53,9 @@ pub use env_binding::{EnvBindingId, EnvScope};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side, with_causes};
 pub use executors::KnownExecutors;
 pub use exposed::{EVERYTHING, Exposed, NameRule};
-pub use gates::{Gates, NO_GATES, ToolScopes};
+pub use gates::{
+    GATE_FIELDS, Gates, ListedNames, NO_GATES, ToolScopes, UnmatchedGate, unmatched_in,
+};
 pub use grants::{
     ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject,
     SpawnGrant, ToolScopeGrant,
@@ -62,6 +65,7 @@ pub use names::{
     AgentName, CapabilityName, ChannelName, EnvName, ExecutorName, McpClientId, NameError,
     PreviewId, PrincipalId, PrincipalName, ServerId, ServiceTokenId, ToolScope,
 };
+pub use nearest::nearest;
 pub use page::Page;
 pub use principal::{ClientOrigin, PrincipalKind, Role, Roles};
 pub use provenance::Provenance;

@@ -58,6 +58,11 @@ impl DaemonClient {
         Ok(Self { state, http, token, limits: settings.limits })
     }
 
+    /// What it is called in sentences.
+    pub(crate) fn place(&self) -> String {
+        format!("the daemon at {}", self.state.url)
+    }
+
     /// Whose it works as.
     pub(crate) fn token(&self) -> &Secret {
         &self.token

@@ -14,9 +14,8 @@ mod rows;
 mod run_sockets;
 mod secrets;
 mod table;
-mod trust;
 
-use narthex_data_dir as data_dir;
+use narthex_data_dir::{self as data_dir, trust};
 use narthex_settings as config;
 
 pub use app::{App, AppOptions, Doors, Servers};

@@ -6,6 +6,7 @@ use std::{
 };
 
 use narthex_model::ErrorKind;
+pub(crate) use narthex_terminal::harmless;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -96,19 +97,6 @@ pub(crate) fn paint(text: &str, colour: Colour) -> String {
 /// So many of something: `1 run`, `2 runs`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-/// Text of others without what could move a cursor or turn letters round.
-pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
-}
-
-/// Whether a character does more to a terminal than to be seen there.
-pub(crate) fn is_harmful(c: char) -> bool {
-    // Marks of direction, which make a line read otherwise than it is, and breaks of lines.
-    let is_mark = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' |
-        '\u{2066}'..='\u{2069}');
-    is_mark || c.is_control() && c != '\t'
 }
 
 /// Tells a person something that is not the result. What stands in it may be of others.

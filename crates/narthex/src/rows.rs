@@ -20,6 +20,9 @@ pub(crate) struct Row {
     /// How many definitions are held back until a human has accepted them.
     #[serde(default, rename = "definitions_held_back")]
     pub(crate) held_back: usize,
+    /// Gates that gate nothing of what it lists, in sentences.
+    #[serde(default, rename = "gates_unmatched")]
+    pub(crate) unmatched: Vec<String>,
     /// What it is busy with while it connects.
     pub(crate) activity: Option<String>,
     pub(crate) error: Option<CallError>,
@@ -35,6 +38,7 @@ impl Row {
             tools: narthex_gateway::shown(row).tools.len(),
             changed: row.changed,
             held_back: row.pinned.as_ref().map_or(0, |said| said.held().count()),
+            unmatched: row.unmatched.iter().map(ToString::to_string).collect(),
             activity: row.activity.map(str::to_owned),
             error: row.error.clone(),
         }
@@ -62,7 +66,8 @@ impl Row {
                         )
                     }
                 };
-                format!("ready: {} {tools}{changed}", self.tools)
+                let open = self.unmatched.iter().map(|told| format!("; warning: {told}"));
+                format!("ready: {} {tools}{changed}{}", self.tools, open.collect::<String>())
             }
             (state, Some(error), _) => format!("{}: {error}", state.as_str()),
             (state, None, Some(activity)) => format!("{}: {activity}", state.as_str()),
@@ -85,6 +90,7 @@ mod tests {
             tools: 1,
             changed: 0,
             held_back: 2,
+            unmatched: Vec::new(),
             activity: None,
             error: None,
         };
@@ -93,5 +99,8 @@ mod tests {
         assert_eq!(row.summary(), told);
         row.held_back = 0;
         assert_eq!(row.summary(), "ready: 1 tool");
+        // D14: nor is it overlooked what was meant to be gated and is not.
+        row.unmatched = vec!["`tool_scopes` names `x`".to_owned()];
+        assert_eq!(row.summary(), "ready: 1 tool; warning: `tool_scopes` names `x`");
     }
 }

@@ -121,6 +121,8 @@ impl Connection {
         };
         if let Some(before) = before.found {
             found.inventory = before.inventory.clone();
+            found.had = before.had.clone();
+            found.unmatched = before.unmatched.clone();
             found.inventory_version = before.inventory_version;
             found.first.clone_from(&before.first);
             found.changed = before.changed;

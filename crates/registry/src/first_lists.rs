@@ -170,12 +170,13 @@ impl FirstLists {
     pub fn row(&self, row: Arc<ServerRow>) -> Arc<ServerRow> {
         let Some(alias) = &row.alias else { return row };
         let Some(first) = self.lists.get(alias) else { return row };
-        let seen = first.of(&row.inventory);
+        let (seen, had) = (first.of(&row.inventory), first.of(&row.had));
+        let is_same = Arc::ptr_eq(&seen, &row.inventory) && Arc::ptr_eq(&had, &row.had);
         let told = row.facts.as_ref().and_then(|facts| facts.instructions());
         let is_told = told.is_none_or(|told| self.lets_tell(alias, &told));
-        match Arc::ptr_eq(&seen, &row.inventory) && is_told {
+        match is_same && is_told {
             true => row,
-            false => Arc::new(row.seen_as(seen, is_told)),
+            false => Arc::new(row.seen_as(seen, is_told).that_had(had)),
         }
     }
 }
@@ -185,6 +186,7 @@ impl FirstList {
     #[must_use]
     pub fn of(&self, now: &Arc<Inventory>) -> Arc<Inventory> {
         match self {
+            _ if now.is_empty() => now.clone(),
             Self::Listed(first) if Arc::ptr_eq(first, now) => now.clone(),
             Self::Listed(first) => {
                 let entries = first.entries().map(|(list, entry)| ((list, &*entry.key), entry));

@@ -10,6 +10,7 @@ use std::{
 
 use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState};
 use narthex_supervisor::LogRing;
+use narthex_upstream::Inventory;
 
 use crate::{
     Declared, Found, Mount, ServerRow, Sharing,
@@ -196,15 +197,15 @@ impl Rows {
         let definition = match &declared.entry {
             Entry::Fault(fault) => {
                 let error = fault.error.clone();
-                let log = log_of(old.as_ref());
+                let kept = kept_of(old.as_ref());
                 old.into_iter().for_each(|slot| self.release(slot));
-                return at_rest(declared, ServerState::Error, Some(error), log);
+                return at_rest(declared, ServerState::Error, Some(error), kept);
             }
             Entry::Server(definition) => Arc::new(definition.clone()),
         };
         let is_off = definition.is_disabled || self.disabled.contains(declared.name());
         if is_off || declared.is_overridden {
-            let log = log_of(old.as_ref());
+            let kept = kept_of(old.as_ref());
             let was_off = old.as_ref().is_some_and(|old| old.row.state == ServerState::Disabled);
             self.leaving.extend(old.and_then(|slot| slot.mount).map(Leaving::Cut));
             if !was_off && !declared.is_overridden {
@@ -212,13 +213,13 @@ impl Rows {
                 let mounted = shared.pool.of(&definition.alias);
                 self.leaving.extend(mounted.into_iter().map(Leaving::Cut));
             }
-            return at_rest(declared, ServerState::Disabled, None, log);
+            return at_rest(declared, ServerState::Disabled, None, kept);
         }
         if definition.pins_definitions && !shared.options.has_pins {
-            let log = log_of(old.as_ref());
+            let kept = kept_of(old.as_ref());
             old.into_iter().for_each(|slot| self.release(slot));
             let error = CallError::new(CallErrorKind::TransportError, NO_PINS);
-            return at_rest(declared, ServerState::Error, Some(error), log);
+            return at_rest(declared, ServerState::Error, Some(error), kept);
         }
         let digest = shared.key.of_live(&definition, declared.file.as_deref());
         let kept = old.as_ref().and_then(|old| {
@@ -258,18 +259,27 @@ pub(crate) enum IsRetry {
     Always,
 }
 
-/// What the server's processes wrote so far: kept whatever becomes of its configuration.
-fn log_of(old: Option<&Slot>) -> LogRing {
-    old.map(|old| old.row.log.clone()).unwrap_or_default()
+/// What the server's processes wrote so far, and what it had: kept whatever becomes of its
+/// configuration.
+fn kept_of(old: Option<&Slot>) -> (LogRing, Arc<Inventory>) {
+    let Some(old) = old else { return Default::default() };
+    let is_there = !old.row.inventory.is_empty();
+    let had = if is_there { &old.row.inventory } else { &old.row.had };
+    (old.row.log.clone(), had.clone())
 }
 
-/// A row without a connection.
-fn at_rest(declared: Declared, state: ServerState, error: Option<CallError>, log: LogRing) -> Slot {
+/// A row without a connection, which keeps this of what was there before.
+fn at_rest(
+    declared: Declared,
+    state: ServerState,
+    error: Option<CallError>,
+    (log, had): (LogRing, Arc<Inventory>),
+) -> Slot {
     let definition = match &declared.entry {
         Entry::Server(definition) => Some(Arc::new(definition.clone())),
         Entry::Fault(_) => None,
     };
-    let found = Arc::new(Found { error, log, ..Found::new(state) });
+    let found = Arc::new(Found { error, log, had, ..Found::new(state) });
     let row = ServerRow { found, definition, ..bare(&declared) };
     Slot { declared, digest: None, mount: None, row: Arc::new(row) }
 }
@@ -277,7 +287,7 @@ fn at_rest(declared: Declared, state: ServerState, error: Option<CallError>, log
 fn twice(declared: Declared) -> Slot {
     let text = format!("`{}` stands in the set twice; leave one", declared.name());
     let error = CallError::new(CallErrorKind::TransportError, text);
-    let mut slot = at_rest(declared, ServerState::Error, Some(error), LogRing::default());
+    let mut slot = at_rest(declared, ServerState::Error, Some(error), Default::default());
     let row = Arc::make_mut(&mut slot.row);
     // The first one has the name.
     row.alias = None;

@@ -1,15 +1,15 @@
 //! What the registry looks like at one moment: immutable, swapped whole.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::Path,
     sync::{Arc, Weak},
     time::SystemTime,
 };
 
-use narthex_model::{Alias, CallError, Provenance, ServerDefinition, ServerState};
+use narthex_model::{Alias, CallError, Provenance, ServerDefinition, ServerState, UnmatchedGate};
 use narthex_supervisor::LogRing;
-use narthex_upstream::{Dialect, Inventory, Link, ServerFacts};
+use narthex_upstream::{Dialect, Inventory, InventoryEntry, Link, ServerFacts};
 use tokio::sync::Mutex;
 
 use crate::{connection::Connection, first_said::FirstSaid, pins::PinnedSaid};
@@ -74,12 +74,17 @@ pub struct Found {
     pub is_asleep: bool,
     /// What the server has. Kept while it reconnects, but only ready servers are listed (E72).
     pub inventory: Arc<Inventory>,
+    /// What a server had that is switched off now, or whose entry has a fault. Nothing of it is
+    /// listed; clients may still know it.
+    pub had: Arc<Inventory>,
     /// Rises when the inventory changes.
     pub inventory_version: u64,
     /// What it said when this process listed it first.
     pub first: Option<Arc<FirstSaid>>,
     /// How much of that says something else by now, under the same names.
     pub changed: usize,
+    /// Gates of its entry that gate nothing of what it lists.
+    pub unmatched: Arc<[UnmatchedGate]>,
     /// What a server said when it was looked at last, if its definitions are pinned. The inventory
     /// and the facts here are then what may be had of that.
     pub pinned: Option<Arc<PinnedSaid>>,
@@ -113,9 +118,11 @@ impl Found {
             facts: None,
             is_asleep: false,
             inventory: Arc::default(),
+            had: Arc::default(),
             inventory_version: 0,
             first: None,
             changed: 0,
+            unmatched: Arc::default(),
             pinned: None,
             dialect: None,
             attempt: 0,
@@ -219,6 +226,32 @@ impl ServerRow {
             found.facts = found.facts.map(silent);
         }
         Self { found: Arc::new(found), ..self.clone() }
+    }
+
+    /// The same row of a server that had this before.
+    #[must_use]
+    pub(crate) fn that_had(mut self, had: Arc<Inventory>) -> Self {
+        Arc::make_mut(&mut self.found).had = had;
+        self
+    }
+
+    /// Whether a tool says what its results look like, also one that is not there now: what is
+    /// held back, and what the server had before.
+    #[must_use]
+    pub fn is_shaped(&self, tool: &str) -> bool {
+        self.known().find_map(|all| all.tool(tool)).is_some_and(InventoryEntry::is_shaped)
+    }
+
+    /// The names of its tools, those that are not there now included.
+    pub fn known_tools(&self) -> impl Iterator<Item = &str> {
+        let names: BTreeSet<_> =
+            self.known().flat_map(|all| &all.tools).map(|tool| &*tool.key).collect();
+        names.into_iter()
+    }
+
+    fn known(&self) -> impl Iterator<Item = &Inventory> {
+        let held = self.pinned.as_ref().map(|said| &**said.listed());
+        [Some(&*self.inventory), held, Some(&*self.had)].into_iter().flatten()
     }
 
     /// Whether what the server says is pinned: there is no more of it than its inventory has.

@@ -7,8 +7,8 @@ use std::{
 
 use narthex_control::{By, ControlError};
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{AgentEnv, Alias, Pid, PrincipalId, WorkspaceId};
-use narthex_registry::{FirstLists, HeldBack, KeptFurther, MountFault};
+use narthex_model::{AgentEnv, Alias, Pid, PrincipalId, UnmatchedGate, WorkspaceId};
+use narthex_registry::{FirstLists, HeldBack, KeptFurther, MountFault, MountSet};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
 
@@ -192,7 +192,7 @@ impl Runs {
     ) -> Result<Created, RunError> {
         let Making { set, prepared, meters, made, agent_env } = making;
         let Prepared { policy, skipped, direct, built_in, secrets, withheld, .. } = prepared;
-        warnings.extend(prepared.warnings);
+        warnings.extend(prepared.warnings.into_iter().chain(unmatched(&set)));
         let id = draft.token.run_id();
         let inputs = made.inputs().text();
         let agent_type = made.agent().map(FrozenAgent::agent_type);
@@ -271,4 +271,13 @@ impl Runs {
             tracing::warn!(run.id = %row.id, "a run begins once its token is shown: {error}");
         }
     }
+}
+
+/// Gates of its servers that gate nothing of what these list (D14). No word of a server is in it.
+fn unmatched(set: &MountSet) -> Vec<String> {
+    let told = set.mounts().iter().flat_map(|mount| {
+        let told = |gate: &UnmatchedGate| format!("server `{}`: {}", mount.alias(), gate.plain());
+        mount.found().unmatched.iter().map(told).collect::<Vec<_>>()
+    });
+    told.collect()
 }

@@ -192,6 +192,12 @@ impl Runs {
         Self { shared }
     }
 
+    /// The data plane in which they live.
+    #[must_use]
+    pub fn gateway(&self) -> &Gateway {
+        &self.shared.gateway
+    }
+
     /// Those that have begun before, and live, go on when their token is shown; the time of all of
     /// them is watched from here on. To be called once.
     ///

@@ -1,4 +1,7 @@
-//! A whole terminal: drawn anew, and given back as it was, also while its program is stopped.
+//! A whole terminal: drawn anew, and given back as it was, also while its program is stopped; and
+//! lines for one.
+
+mod lines;
 
 use std::io::{self, Write as _, stdin, stdout};
 
@@ -10,6 +13,8 @@ use tokio::{
     io::AsyncReadExt as _,
     signal::unix::{Signal, SignalKind, signal},
 };
+
+pub use self::lines::{harmless, is_harmful, render};
 
 /// Another screen than the one with what was printed before, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_model::Exposed;
+use narthex_model::{Exposed, ListedNames};
 use narthex_wire::{Message, Raw, Template, headers::HeaderParams, method, rpc};
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
@@ -26,6 +26,7 @@ pub struct InventoryEntry {
     /// Which arguments a tool wants mirrored as headers (modern, HTTP).
     pub header_params: Option<Arc<HeaderParams>>,
     digest: OnceLock<[u8; 32]>,
+    is_shaped: OnceLock<bool>,
 }
 
 /// What a model reads of a resource. All else, such as its size, changes with its content.
@@ -48,7 +49,15 @@ impl InventoryEntry {
     /// An entry that is known by this name or URI.
     #[must_use]
     pub fn new(key: &str, raw: Bytes) -> Self {
-        Self { key: key.into(), raw, header_params: None, digest: OnceLock::new() }
+        let (digest, is_shaped) = (OnceLock::new(), OnceLock::new());
+        Self { key: key.into(), raw, header_params: None, digest, is_shaped }
+    }
+
+    /// Whether a tool says what its results look like, looked up once: clients hold all that is
+    /// structured in a result against that, also in one that is an error.
+    #[must_use]
+    pub fn is_shaped(&self) -> bool {
+        *self.is_shaped.get_or_init(|| Raw::new(&self.raw).get("outputSchema").is_some())
     }
 
     /// The SHA-256 of the definition, computed once; of a resource, of what a model reads of it.
@@ -130,6 +139,18 @@ impl Inventory {
     #[must_use]
     pub fn has_prompt(&self, name: &str) -> bool {
         self.prompts.iter().any(|entry| entry.key.as_ref() == name)
+    }
+
+    /// The names of all that there is.
+    #[must_use]
+    pub fn names(&self) -> ListedNames<'_> {
+        let names = |list: Listed| self.list(list).iter().map(|entry| &*entry.key).collect();
+        ListedNames {
+            tools: names(Listed::Tool),
+            prompts: names(Listed::Prompt),
+            resources: names(Listed::Resource),
+            templates: names(Listed::Template),
+        }
     }
 
     /// Asks `link` for all its lists, each to its last page.

@@ -1,5 +1,7 @@
 //! How a run asks humans for what it may not do (D15). Nothing here grants anything.
 
+mod named;
+
 use narthex_control::{Control, GrantRequestRow, GrantRequestStatus, GrantRequested, RequestOf};
 use narthex_gateway::{BuiltInResult, Lacking, RunView, ToPage};
 use narthex_model::{CallError, ErrorKind, GrantId, GrantOf, Timestamp, ToolScope, ToolScopeGrant};
@@ -74,6 +76,10 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let asked = RequestOf::read(&called.text).map_err(|error| failed(&error.into()))?;
     if let Some(row) = asked_before(&called, &asked).await? {
         return Ok(standing(&row));
+    }
+    let absent = named::absent(called.platform.runs.gateway(), called.run, &asked.of);
+    if !absent.is_empty() {
+        return Err(invalid(absent));
     }
     let wanted = asked.asked_as.clone();
     let row = asked_for(&called, asked).await?.row;

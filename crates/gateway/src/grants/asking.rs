@@ -43,26 +43,30 @@ impl Shared {
             tools.ask(&caller.run, &Lacking { scope, server, name })
         };
         let calls: Option<Vec<_>> = missing.iter().map(arguments).collect();
+        let commands: Vec<_> =
+            missing.iter().filter_map(|scope| command(caller, server, name, scope)).collect();
+        let typed = commands.join("` and `");
         if let (Some(tool), Some(calls)) = (tool, calls) {
             let how = format!(
                 "ask for it with `{tool}`, as `details.ask` says, and make the same call again \
-                 once a human has granted it"
+                 once a human has granted it: `narthex grants pending` shows them what was asked, \
+                 and `{typed}` grants it unasked"
             );
             let call = |arguments| json!({ "name": tool, "arguments": arguments });
             let calls: Vec<_> = calls.into_iter().map(call).collect();
             return (how, json!({ "server": Alias::built_in().as_str(), "calls": calls }));
         }
-        let commands: Vec<_> =
-            missing.iter().filter_map(|scope| command(caller, server, name, scope)).collect();
         if commands.is_empty() {
             let how = "the run acts for nobody now, so nothing can be granted for it: a human has \
                        to speak to its session first";
             return (how.to_owned(), json!({ "commands": commands }));
         }
-        let how = "nobody can be asked from here; a human who grants it does so as `details.ask` \
-                   says, and then the same call succeeds";
+        let how = format!(
+            "nobody can be asked from here; a human grants it with `{typed}`, and then the same \
+             call succeeds"
+        );
         let path = format!("POST /api/workspaces/{}/grants", caller.run.workspace);
-        (how.to_owned(), json!({ "commands": commands, "api": path }))
+        (how, json!({ "commands": commands, "api": path }))
     }
 }
 

@@ -39,6 +39,8 @@ mod run_end;
 #[cfg(test)]
 mod scripted;
 #[cfg(test)]
+mod shapes;
+#[cfg(test)]
 mod sleeping;
 #[cfg(test)]
 mod tasks;

@@ -134,6 +134,12 @@ async fn o100_a_servers_quota_holds_for_all_its_callers() {
     let metrics = limited.world.gateway.metrics().render();
     let line = "narthex_calls_limited_total{scope=\"server\",limit=\"daily\"} 4\n";
     assert!(metrics.contains(line), "{metrics}");
+    // What it says of a tool that has an output schema stands where no schema counts (D16).
+    let params = json!({"name": "add", "arguments": {"a": 1, "b": 2}});
+    let shaped = limited.world.ask(&callers[0], "tools/call", params).await;
+    assert_eq!(shaped["result"]["structuredContent"], Value::Null, "{shaped}");
+    let error = &shaped["result"]["_meta"]["narthex/error"];
+    assert_eq!(error["details"]["scope"], "server", "{shaped}");
     limited.world.gateway.drain().await;
 }
 

@@ -182,7 +182,12 @@ impl Asked<'_> {
         let CatalogWritten { object, was_there, warnings } = written;
         let env = self.env_names(kind).await?;
         let mut told = with_env(shown(object), object, env.as_ref());
-        told["warnings"] = json!(warnings);
+        let gates = match kind {
+            CatalogKind::Server => self.gates_unmatched(object).await?,
+            CatalogKind::Agent | CatalogKind::Capability => Vec::new(),
+        };
+        let warnings = warnings.iter().map(|one| json!(one)).chain(gates);
+        told["warnings"] = warnings.collect();
         let status = if *was_there { StatusCode::OK } else { StatusCode::CREATED };
         let mut response = document(status, &told);
         if !was_there {

@@ -37,7 +37,9 @@ impl Asked<'_> {
         let spelled =
             |tool: &str, written: &[u8]| gateway.built_in_spelling(tool, Raw::new(written));
         let said = control.rules_check(&workspace, text.as_bytes(), spelled).await?;
-        Ok(ok(&checked(&said)))
+        let mut told = checked(&said);
+        told["warnings"] = json!(self.unknown_names(&text).await?);
+        Ok(ok(&told))
     }
 
     /// Rules: shown, replaced and cleared.

@@ -18,8 +18,14 @@ use crate::{
 
 pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Failure> {
     let Some(file) = args.config.clone() else {
-        let client = DaemonClient::new(&context.settings)?;
-        return call(Peer::Daemon(&client), &args, &context).await;
+        let client = DaemonClient::of_run_or_file(&context.settings)?;
+        let called = call(Peer::Daemon(&client), &args, &context).await;
+        return match called {
+            Err(failure) if failure.kind == FailureKind::Operation(ErrorKind::NotFound) => {
+                Err(unknown_alias(failure, &client, &args).await)
+            }
+            called => called,
+        };
     };
     let mut loaded = source::read(&file)?;
     source::narrow(&mut loaded, &args.alias, &file)?;
@@ -29,6 +35,16 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
         call(Peer::Local(&app), &args, &context).await
     })
     .await
+}
+
+/// The server is not there, in the words of `narthex tools`; what else is not there stays as it is.
+async fn unknown_alias(failure: Failure, client: &DaemonClient, args: &CallArgs) -> Failure {
+    let Ok(rows) = client.rows().await else { return failure };
+    let names: Vec<_> = rows.iter().map(|row| row.alias.as_str()).collect();
+    match names.contains(&args.alias.as_str()) {
+        true => failure,
+        false => source::unknown(&args.alias, &client.place(), &names),
+    }
 }
 
 /// The call itself, wherever it goes.

@@ -2,7 +2,9 @@
 
 mod agents;
 mod entries;
+mod executors;
 mod files;
+mod gates;
 mod host;
 
 use std::{process::ExitCode, time::SystemTime};
@@ -47,6 +49,7 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     checks.extend(host::programs(&files));
     checks.extend(files::all(&files, &context.settings).await);
     checks.extend(entries::all(&files));
+    checks.extend(executors::all(&context.settings));
     checks.extend(agents::all(&context.settings).await);
     show(&checks, &context)
 }

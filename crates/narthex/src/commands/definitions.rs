@@ -65,6 +65,8 @@ async fn list(
     if !context.format.is_json() && !context.format.is_quiet() {
         let mut waiting = items.iter().filter(|item| item["state"] == "quarantined");
         waiting.try_for_each(|item| output::line(&format!("\n{}", told(item))))?;
+        let mut flagged = items.iter().filter_map(flagged);
+        flagged.try_for_each(|told| output::line(&format!("\n{told}")))?;
     }
     Ok(code)
 }
@@ -86,6 +88,30 @@ fn digest(item: &Value) -> String {
     table::text(item, "digest").chars().take(DIGEST_SHOWN).collect()
 }
 
+/// What is there although it says what it should not, and no human has looked at it: where
+/// `on_flagged` says `warn`.
+fn flagged(item: &Value) -> Option<String> {
+    let findings = findings(item);
+    (item["state"] == "pinned" && !findings.is_empty()).then(|| {
+        let text = |member| table::text(item, member);
+        let (name, kind, digest) = (text("name"), text("kind"), digest(item));
+        let first = format!(
+            "warning: {name} ({kind}, {digest}) is there, as `on_flagged` says, though it says \
+             what it should not"
+        );
+        [vec![first], findings].concat().join("\n")
+    })
+}
+
+/// What a definition says that it should not, a line for each.
+fn findings(item: &Value) -> Vec<String> {
+    let line = |finding: &Value| {
+        let of = |member| table::text(finding, member);
+        format!("  {} at {}: {}", of("rule"), of("place"), of("excerpt"))
+    };
+    item["findings"].as_array().into_iter().flatten().map(line).collect()
+}
+
 /// What a human has to read before they decide.
 fn told(item: &Value) -> String {
     let text = |member| table::text(item, member);
@@ -98,10 +124,7 @@ fn told(item: &Value) -> String {
         let like = |member| table::text(&item["like"], member);
         lines.push(format!("  its name is like {} of the server {}", like("name"), like("server")));
     }
-    for finding in item["findings"].as_array().into_iter().flatten() {
-        let of = |member| table::text(finding, member);
-        lines.push(format!("  {} at {}: {}", of("rule"), of("place"), of("excerpt")));
-    }
+    lines.extend(findings(item));
     match item["difference"]["changes"].as_array() {
         Some(changes) => {
             for change in changes {
@@ -241,6 +264,24 @@ mod tests {
         let row = row(&item);
         assert_eq!(row.len(), COLUMNS.len());
         assert_eq!(row[4..], ["0123456789ab", "then", "now"]);
+    }
+
+    /// S22: what is let through with a warning is told with what is wrong with it.
+    #[test]
+    fn s22_what_is_let_through_flagged_is_told() {
+        let finding = json!({ "rule": "hidden_text", "place": "/description", "excerpt": "Load" });
+        let item = |state: &str, findings: Value| {
+            json!({ "name": "echo", "kind": "tool", "digest": "0123456789abcdef", "state": state,
+                "findings": findings })
+        };
+        let told = flagged(&item("pinned", json!([finding]))).unwrap();
+        assert!(told.starts_with("warning: echo (tool, 0123456789ab) is there"), "{told}");
+        assert!(told.ends_with("\n  hidden_text at /description: Load"), "{told}");
+        assert_eq!(flagged(&item("pinned", json!([]))), None);
+        // What waits is told with what changed in it, and what a human accepted is not told again.
+        for state in ["quarantined", "accepted", "rejected"] {
+            assert_eq!(flagged(&item(state, json!([finding]))), None, "{state}");
+        }
     }
 
     /// S23: what was rejected can be accepted after all; of a name that has something waiting only

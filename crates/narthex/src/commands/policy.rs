@@ -90,6 +90,11 @@ async fn check(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Fa
     let client = DaemonClient::operator(&context.settings)?;
     let request = ApiRequest::new(Method::POST, format!("{}/check", policy_path(place)));
     let checked = waiting("asking the daemon", context, client.api(request.entry(&entry))).await?;
+    if !context.format.is_json() {
+        for told in checked["warnings"].as_array().into_iter().flatten() {
+            output::notice(&format!("warning: {}", told.as_str().unwrap_or_default()));
+        }
+    }
     output::told(&checked, &harmless(&sentence(&checked)), context.format)
 }
 

@@ -1,6 +1,7 @@
 //! `narthex sessions`: what agents are doing, over all their runs, through the daemon.
 
 mod events;
+mod list;
 mod resume;
 
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ use crate::{
 pub(crate) async fn run(command: SessionsCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     match command {
-        SessionsCommand::List { place } => list(&client, &place, &context).await,
+        SessionsCommand::List { place } => list::list(&client, &place, &context).await,
         SessionsCommand::Show { id, place } => {
             show(&client, &session_path(&place, &id), &context).await
         }
@@ -37,28 +38,6 @@ pub(crate) async fn run(command: SessionsCommand, context: Context) -> Result<Ex
             output::told(&json!({ "session_id": id }), &sentence, context.format)
         }
     }
-}
-
-async fn list(
-    client: &DaemonClient,
-    place: &WorkspaceArgs,
-    context: &Context,
-) -> Result<ExitCode, Failure> {
-    let path = workspace_path(&place.workspace, "/sessions");
-    let items = waiting("asking the daemon", context, client.api_all(&path)).await?;
-    let header = ["id", "status", "agent", "created", "by", "parent", "env"];
-    let row = |one: &Value| {
-        vec![
-            table::text(one, "session_id"),
-            table::text(one, "status"),
-            table::or_none(one, "agent_name"),
-            table::text(one, "created_at"),
-            table::text(one, "created_by"),
-            table::or_none(one, "parent_run_id"),
-            env(one),
-        ]
-    };
-    table::list(&items, &header, row, "There are no sessions yet.", context)
 }
 
 async fn suspend(

@@ -247,9 +247,13 @@ pub(crate) fn narrow(loaded: &mut LoadedConfig, alias: &Alias, file: &Path) -> R
 
 /// There is no such server, but there are others.
 pub(crate) fn unknown(alias: &Alias, place: &str, names: &[&str]) -> Failure {
-    let known = match names {
-        [] => "it has none".to_owned(),
-        names => format!("it has {}", names.join(", ")),
+    let meant = narthex_failure::nearest(alias.as_str(), names.iter().copied());
+    let known = match (names, meant) {
+        ([], _) => "it has none".to_owned(),
+        (names, Some(meant)) => {
+            format!("did you mean `{meant}`? It has {}", names.join(", "))
+        }
+        (names, None) => format!("it has {}", names.join(", ")),
     };
     let text = format!("there is no server `{alias}` in {place}; {known}");
     Failure::new(ErrorKind::NotFound, text)

@@ -25,10 +25,9 @@ struct Listed {
 
 pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, Failure> {
     let Some(file) = &args.config else {
-        let client = DaemonClient::new(&context.settings)?;
+        let client = DaemonClient::of_run_or_file(&context.settings)?;
         let rows = client.rows().await?;
-        let place = format!("the daemon at {}", client.state.url);
-        let rows = chosen(rows, args.alias.as_ref(), &place)?;
+        let rows = chosen(rows, args.alias.as_ref(), &client.place())?;
         return show(&list(Peer::Daemon(&client), rows).await, &context);
     };
     let mut loaded = source::read(file)?;

@@ -34,6 +34,14 @@ impl DaemonClient {
         Self::holder_if_up(settings, own)?.ok_or_else(|| not_up(settings))
     }
 
+    /// The same for commands that can do without a daemon, by `--config`.
+    pub(crate) fn of_run_or_file(settings: &Settings) -> Result<Self, Failure> {
+        if settings.daemon_url.is_none() {
+            DataDir::at(&settings.data).daemon()?;
+        }
+        Self::of_run(settings)
+    }
+
     /// With the token that is given, or with one out of the data directory.
     fn holder_if_up(
         settings: &Settings,

@@ -59,6 +59,7 @@ fn r_m33_every_finding_has_its_code_and_level() {
         ("COMMAND", &["warn", "info", "warn", "info"]),
         ("ENV", &["warn"]),
         ("ENTRY", &["warn"]),
+        ("EXECUTORS", &["info"]),
     ] {
         assert_eq!(levels(data, code), expected, "{code} in {data}");
     }

@@ -223,6 +223,19 @@ fn a_program_that_fails_is_told() {
     let story = world.story(&text(&absent["session_id"]));
     let reason = text(&of_type(&story, "session.failed")["reason"]);
     assert!(reason.contains("no-such-thing"), "{reason}");
+    // Nor does a further try mend that for an orchestrator, which else has six.
+    let lead = json!({ "name": "lead", "executor": "none", "agent_type": "orchestrator" });
+    world.has_agent(&lead);
+    let absent = world.begin("lead");
+    let story = world.story(&text(&absent["session_id"]));
+    let failed = of_type(&story, "session.failed");
+    assert_eq!(failed["attempts"], 1, "{failed}");
+    assert!(text(&failed["reason"]).contains("not tried again"), "{failed}");
+    // The list has the newest last, and why sessions have failed.
+    let seen = world.place.run(["sessions", "list"]).succeeded();
+    let last = seen.stdout.trim_end().lines().last().unwrap();
+    assert!(last.contains(&text(&absent["session_id"])) && last.contains("failed"), "{last}");
+    assert!(seen.stderr.contains("no-such-thing"), "{}", seen.stderr);
 }
 
 /// Who ends a session ends its program: it is told to, and nobody of it is left.

@@ -45,7 +45,12 @@ fn commands_work_through_the_daemon() {
     assert_eq!(done.stdout, "hello\n");
     place.run(["call", "fixture", "fail"]).failed(1, &["server_error"]);
     place.run(["call", "fixture", "ecko"]).failed(1, &["tool_not_found", "echo"]);
-    place.run(["call", "nobody", "echo"]).failed(1, &[]);
+    place.run(["call", "nobody", "echo"]).failed(1, &["`nobody`", "it has fixture"]);
+    place.run(["call", "fixtrue", "echo"]).failed(1, &["did you mean `fixture`?"]);
+    // As other commands that work as a run, with the token of that run.
+    let mut foreign = place.command(["call", "fixture", "echo", "message=x"]);
+    let foreign = foreign.env("NARTHEX_TOKEN", "nrt_nobody").output().unwrap();
+    crate::support::Done::from(foreign).failed(1, &["unauthenticated"]);
     let status = place.run(["status", "--json"]).succeeded().json();
     assert_eq!(status["servers"][0]["status"], "ready");
     assert!(place.run(["status"]).succeeded().stdout.contains("ready"));

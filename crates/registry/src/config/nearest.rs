@@ -30,29 +30,7 @@ pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     if let Some(found) = known.iter().find(|name| Some(**name) == synonym) {
         return Some(found);
     }
-    // Long words are no misspellings, and measuring them takes time.
-    if word.len() > 40 {
-        return None;
-    }
-    let close = |name: &str| distance(&word.to_lowercase(), &name.to_lowercase());
-    let (name, distance) = known.iter().map(|name| (*name, close(name))).min_by_key(|(_, d)| *d)?;
-    (distance <= 1 + name.len() / 4 && distance < name.len()).then_some(name)
-}
-
-/// How many letters must be changed, added or removed.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for column in 0..other.len() {
-            let changed = diagonal + usize::from(letter != other[column]);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
+    narthex_model::nearest(word, known.iter().copied())
 }
 
 #[cfg(test)]

@@ -293,6 +293,7 @@ impl Connection {
         found.inventory_version += 1;
         found.facts = Some(facts.clone());
         found.pinned = pinned;
+        self.match_gates(found);
         // What is mounted for runs alone is looked at by them, and what is pinned was.
         if !self.is_shown() || is_pinned {
             return;
@@ -313,6 +314,19 @@ impl Connection {
         found.changed = changed.len();
     }
 
+    /// Tells once of gates that gate nothing: what somebody meant to gate is open.
+    fn match_gates(&self, found: &mut Found) {
+        let all = found.pinned.as_ref().map_or(&found.inventory, |said| said.listed());
+        let unmatched = self.definition.gates.unmatched(&all.names());
+        if *unmatched == *found.unmatched {
+            return;
+        }
+        for gate in unmatched.iter().filter(|_| self.is_shown()) {
+            tracing::warn!(server.name = %self.alias(), "{gate}");
+        }
+        found.unmatched = unmatched.into();
+    }
+
     fn failed(&self, shared: &Shared, fault: Fault) {
         let Fault { kind, message, is_forgotten: _ } = fault;
         tracing::warn!(server.name = %self.alias(), error.kind = %kind, "server failed: {message}");
@@ -323,7 +337,7 @@ impl Connection {
             found.is_asleep = false;
             found.error = Some(CallError::new(kind, message));
             if !found.inventory.is_empty() {
-                found.inventory = Arc::default();
+                found.had = std::mem::take(&mut found.inventory);
                 found.inventory_version += 1;
             }
         });

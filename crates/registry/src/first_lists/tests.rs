@@ -70,6 +70,28 @@ fn d10_resources_freeze_by_what_is_told_of_them() {
     assert!(Arc::ptr_eq(&FirstList::Kept(Arc::new(kept)).of(&now), &now));
 }
 
+/// D5: of what a server had before it was lost, a run knows what it was frozen to, and no more.
+#[test]
+fn d5_a_run_knows_no_more_of_a_server_that_is_lost() {
+    let shaped = r#"{"outputSchema":{}}"#;
+    let first = inventory(&[("a", shaped), ("b", "{}")], &[]);
+    let had = inventory(&[("a", shaped), ("b", "{}"), ("later", shaped)], &[]);
+    let alias = Alias::new("files").unwrap();
+    let error = narthex_model::CallError::new(
+        narthex_model::CallErrorKind::TransportError,
+        "it is down".to_owned(),
+    );
+    let row = Arc::new(ServerRow::failed(alias.clone(), error).that_had(had));
+    assert!(row.is_shaped("later"));
+    for first in both(&first) {
+        let lists = BTreeMap::from([(alias.clone(), first)]);
+        let seen = FirstLists { lists, ..FirstLists::default() }.row(row.clone());
+        let shapes = ["a", "b", "later"].map(|tool| seen.is_shaped(tool));
+        assert_eq!(shapes, [true, false, false]);
+        assert!(seen.inventory.is_empty() && seen.known_tools().count() == 2);
+    }
+}
+
 /// S22: of two definitions of one name the first counts, and the second is nowhere.
 #[test]
 fn s22_the_second_of_two_of_one_name_does_not_count() {

@@ -6,7 +6,9 @@ use narthex_audit::kind;
 use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
 use narthex_model::{CatalogKind, ServerId, WorkspaceId};
 use narthex_screen::{DEFINITION_MAX, Definition, Difference, harmless};
-use narthex_store::{DefinitionHead, DefinitionRow, DefinitionState, Definitions, StatementError};
+use narthex_store::{
+    DefinitionHead, DefinitionRow, DefinitionState, Definitions, DefinitionsOf, StatementError,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -89,6 +91,21 @@ impl Runs {
         }
         let next = items.last().map(|last| last.head.digest.clone());
         Ok(DefinitionPage { items, next: next.filter(|_| wanted.len() > limit) })
+    }
+
+    /// What a server of the catalog was seen to list, in whatever run and whether it may be had or
+    /// not: the kind and the name of each definition.
+    ///
+    /// # Errors
+    /// When there is no store, or it fails.
+    pub async fn definition_names(
+        &self,
+        workspace: &WorkspaceId,
+        server: &ServerId,
+    ) -> Result<Vec<(String, String)>, RunError> {
+        let definitions = self.store()?.definitions(DefinitionsOf::Catalog(workspace, server));
+        let heads = definitions.heads().await.map_err(ControlError::Store)?;
+        Ok(heads.into_iter().map(|head| (head.kind, head.name)).collect())
     }
 
     /// Decides on definitions of a server, as a JSON document says it, all of them or none; gives

@@ -71,7 +71,37 @@ impl KeptServer {
 pub(crate) struct Decided {
     numbers: LookedAt<i64>,
     names: LookedAt<NamesDigest>,
+    told: Told,
     pub(super) known: Named,
+}
+
+/// What of each live server, by place and alias, the log says is held back: a server is looked at
+/// several times when it starts, on each of its links, and beside what others list.
+#[derive(Debug, Default)]
+struct Told(Mutex<BTreeMap<(String, String), Vec<Held>>>);
+
+impl Told {
+    /// How many lists of a server, which differ by the link, are remembered.
+    const LISTS_MAX: usize = 8;
+
+    /// Whether this was not told since nothing was held back.
+    fn is_news(&self, place: &str, server: &str, held: &Held) -> bool {
+        let key = (place.to_owned(), server.to_owned());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.count() == 0 {
+            known.remove(&key);
+            return false;
+        }
+        let told = known.entry(key).or_default();
+        if told.contains(held) {
+            return false;
+        }
+        if told.len() == Self::LISTS_MAX {
+            told.remove(0);
+        }
+        told.push(held.clone());
+        true
+    }
 }
 
 /// A live server of which something is to be looked at beside these names.
@@ -170,7 +200,9 @@ impl Runs {
         let number = decided.get(alias.as_str()).copied().unwrap_or_default();
         self.shared.decided.numbers.note_first(&place, alias.as_str(), number);
         self.shared.decided.names.note_one(&place, alias.as_str(), named);
-        told(alias, &held.names, looked.len());
+        if self.shared.decided.told.is_news(&place, alias.as_str(), &held) {
+            tell(alias, &held.names, looked.len());
+        }
         Ok(held)
     }
 
@@ -329,13 +361,35 @@ impl Runs {
 }
 
 /// Tells whoever reads the log that something is held back.
-fn told(alias: &Alias, names: &HeldNames, count: usize) {
-    if count > 0 {
-        let held = names.count();
-        tracing::warn!(
-            server.name = %alias,
-            "{count} of its definitions ({held} of its lists) are held back until a human has \
-             accepted them: see `narthex servers definitions {alias} --live --quarantined`"
-        );
+fn tell(alias: &Alias, names: &HeldNames, count: usize) {
+    let held = names.count();
+    tracing::warn!(
+        server.name = %alias,
+        "{count} of its definitions ({held} of its lists) are held back until a human has \
+         accepted them: see `narthex servers definitions {alias} --live --quarantined`"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_upstream::Listed;
+
+    use super::*;
+
+    /// S22: what is held back is told once, and again when something else is, or the same after
+    /// nothing was.
+    #[test]
+    fn s22_what_is_held_back_is_told_once_for_each_change() {
+        let alias = Alias::new("git").unwrap();
+        let held = |names: &[&str]| {
+            let mut held = Held::default();
+            names.iter().for_each(|name| held.names.add(&alias, Listed::Tool, name));
+            held
+        };
+        let told = Told::default();
+        let is_news = |names: &[&str]| told.is_news("mcp.json", "git", &held(names));
+        let looks: [&[&str]; 7] = [&["a"], &["a"], &["a", "b"], &["a"], &[], &["a"], &["a"]];
+        assert_eq!(looks.map(is_news), [true, false, true, false, false, true, false]);
+        assert!(told.is_news("mcp.json", "mail", &held(&["a"])), "each server for itself");
     }
 }

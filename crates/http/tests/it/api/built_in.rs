@@ -157,8 +157,54 @@ async fn x_e100_what_does_not_fit_is_a_failed_result() {
     let errors = error["details"]["errors"].as_array().unwrap();
     let told = |text: &str| errors.iter().any(|one| one.to_string().contains(text));
     assert!(told("title") && told("content") && told("artifact_type") && told("more"), "{error}");
+    assert!(told("takes one of `code`, `analysis`") && told("a string of 4 characters"), "{error}");
     let error = run.refused("request_permission", json!({"scopes": ["X"], "justification": "y"}));
     assert_eq!(error.await["details"]["errors"][0]["field"], "scopes.0");
+}
+
+/// D15, D5: nobody is asked for a grant for what the run does not have; what is hidden from it is
+/// as what does not exist.
+#[tokio::test]
+async fn d15_a_grant_for_nothing_is_not_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let server = json!({ "url": api.fixture_url(), "transport": "http",
+                         "tool_scopes": { "echo": "demo.write" },
+                         "tools": { "deny": ["add"] } });
+    let path = "/api/workspaces/default/mcp-servers/demo";
+    api.send("PUT", path, server.to_string()).await.succeeded();
+    let run = Run::begin(&api).await;
+    let refused = async |details: Value| {
+        let mut asked = json!({
+            "request_id": "ask-1", "grant_type": "tool_scope", "scope": "session",
+            "details": { "scope": "demo.write" }, "justification": "to try it",
+        });
+        asked["details"].as_object_mut().unwrap().extend(details.as_object().unwrap().clone());
+        let error = run.refused("request_grant", asked).await;
+        assert_eq!(error["kind"], "invalid_arguments", "{error}");
+        let fault = &error["details"]["errors"][0];
+        let text = |name: &str| fault[name].as_str().unwrap().to_owned();
+        (text("field"), text("message"))
+    };
+    let (field, message) = refused(json!({ "server": "dem" })).await;
+    assert_eq!(field, "details.server");
+    assert!(message.contains("did you mean `demo`?"), "{message}");
+    let (field, message) = refused(json!({ "server": "demo", "tool": "ecko" })).await;
+    assert_eq!(field, "details.tool");
+    assert!(message.contains("did you mean `echo`?") && !message.contains("`add`"), "{message}");
+    let of = async |tool: &str| {
+        let (_, message) = refused(json!({ "server": "demo", "tool": tool })).await;
+        message.split_once("; there are").unwrap().0.replace(tool, "TOOL")
+    };
+    assert_eq!(of("add").await, of("six").await, "what is hidden is as what is not there");
+    for tool in ["echo", "test_simple_prompt", "test://static-text"] {
+        let asked = json!({
+            "request_id": tool, "grant_type": "tool_scope", "scope": "session",
+            "details": { "scope": "demo.write", "server": "demo", "tool": tool },
+            "justification": "to try it",
+        });
+        assert_eq!(run.called("request_grant", asked).await["status"], "pending", "{tool}");
+    }
 }
 
 /// X-M55, X-M56: a gated call is refused, the run asks and gets an answer at once, a human decides,
@@ -172,6 +218,9 @@ async fn x_m56_what_was_asked_for_can_be_granted_in_the_same_run() {
     let error = &refused["structuredContent"]["error"];
     assert_eq!(error["kind"], "permission_required", "{refused}");
     assert_eq!(error["details"]["scopes"], json!(["demo.write"]));
+    let message = error["message"].as_str().unwrap();
+    let command = "`narthex grants create demo.write --agent writer --server demo --tool 'echo'";
+    assert!(message.contains(command) && message.contains("grants pending"), "{message}");
     let wanted = json!({
         "request_id": "ask-1", "grant_type": "tool_scope", "scope": "session",
         "details": { "scope": "demo.write" }, "justification": "to write the report",

@@ -120,6 +120,41 @@ async fn x_m54_a_call_goes_through_while_its_grant_counts() {
     assert_eq!(unknown.json()["code"], "grant_not_found");
 }
 
+/// X-M57, D14: a gate for what the server does not have is told of, at every place where that is
+/// known, with what was probably meant: else a typo leaves open what somebody meant to gate.
+#[tokio::test]
+async fn x_m57_a_gate_for_nothing_is_told_of() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let gates = json!({ "ecko": "demo.write", "add": "demo.read" });
+    let server = json!({ "one": { "transport": "http", "url": "URL", "tool_scopes": gates } });
+    let api = Api::with_all(&server, store, &place.path().join("master.key")).await;
+    let told = "`tool_scopes` names `ecko`, which the server does not list: it gates nothing";
+    let meant = format!("{told}; did you mean `echo`?");
+    for path in ["/api/servers", "/api/status"] {
+        let rows = api.get(path).await;
+        assert_eq!(rows["items"][0]["gates_unmatched"], json!([meant]), "{path} {rows}");
+    }
+    let here = "/api/workspaces/default";
+    let demo = json!({ "url": api.fixture_url(), "transport": "http", "tool_scopes": gates });
+    let put = async || {
+        let path = format!("{here}/mcp-servers/demo");
+        api.send("PUT", &path, demo.to_string()).await.succeeded()["warnings"].clone()
+    };
+    assert_eq!(put().await, json!([]), "nobody knows yet what it has");
+    let agent = json!({ "mcpServers": { "demo": { "ref": "demo" } } });
+    api.send("PUT", &format!("{here}/agents/writer"), agent.to_string()).await.succeeded();
+    let asked = json!({ "agent_name": "writer" }).to_string();
+    let made = api.send("POST", &format!("{here}/runs"), asked).await.succeeded();
+    // Whoever creates a run may be a model, which is told no word of a server here.
+    assert_eq!(made["warnings"], json!([format!("server `demo`: {told}")]), "{made}");
+    let warnings = put().await;
+    assert_eq!(warnings[0]["field"], "tool_scopes.ecko", "{warnings}");
+    let message = warnings[0]["message"].as_str().unwrap();
+    assert!(message.starts_with(&meant) && message.contains("servers definitions"), "{message}");
+    assert_eq!(warnings.as_array().unwrap().len(), 1, "{warnings}");
+}
+
 /// X-M62, X-M65: the event of a call names the grant by which it was allowed.
 #[tokio::test]
 async fn x_m62_x_m65_a_call_names_its_grant() {

@@ -126,6 +126,33 @@ async fn d13_wrong_rules_are_refused_whole() {
     assert_eq!(api.get(POLICY).await["rules"], RULE);
 }
 
+/// D13: a check warns of names that nothing has, as far as that is known, with what was meant.
+#[tokio::test]
+async fn d13_a_check_warns_of_names_that_nothing_has() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let agent = json!({ "mcpServers": {} }).to_string();
+    api.send("PUT", "/api/workspaces/default/agents/writer", agent).await.succeeded();
+    let warnings = async |asked: Value| {
+        let path = format!("{POLICY}/check");
+        api.send("POST", &path, asked.to_string()).await.succeeded()["warnings"].clone()
+    };
+    for known in [
+        json!({ "agent": "writer", "server": "one", "tool": "echo" }),
+        json!({ "server": "narthex", "tool": "emit_status" }),
+        json!({ "server": "one", "resource": "test://any" }),
+    ] {
+        assert_eq!(warnings(known.clone()).await, json!([]), "{known}");
+    }
+    let told = warnings(json!({ "agent": "writter", "server": "one", "tool": "ecko" })).await;
+    let agent = "there is no agent `writter`; did you mean `writer`?";
+    let tool = "the server `one` has listed no tool `ecko`; did you mean `echo`?";
+    assert_eq!(told, json!([agent, tool]));
+    let told = warnings(json!({ "server": "onee", "tool": "echo" })).await;
+    let server = "there is no server `onee`, neither in the catalog nor live; did you mean `one`?";
+    assert_eq!(told, json!([server]));
+}
+
 /// D13: a check says what the rules say, of those that are stored or of others, and is no call.
 #[tokio::test]
 async fn d13_a_check_asks_the_rules() {

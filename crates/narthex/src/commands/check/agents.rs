@@ -5,7 +5,7 @@ use std::{collections::HashMap, path::Path};
 
 use serde_json::Value;
 
-use super::{Check, host::find};
+use super::{Check, executors, gates, host::find};
 use crate::{
     Failure,
     commands::catalog::text,
@@ -54,6 +54,12 @@ async fn look(settings: &Settings) -> Result<Option<Vec<Check>>, Failure> {
             faults.push(Check::warn("AGENT", text, "store it anew"));
             continue;
         }
+        // The settings of a daemon elsewhere are not these.
+        if let Some(named) = agent["definition"]["executor"].as_str()
+            && settings.daemon_url.is_none()
+        {
+            faults.extend(executors::of_agent(id, named, &settings.executors));
+        }
         let path = workspace_path(WORKSPACE, &format!("/agents/{}?view=merged", segment(id)));
         let merged = client.api_get(path).await?;
         having.extend(servers_of(id, &merged));
@@ -62,6 +68,7 @@ async fn look(settings: &Settings) -> Result<Option<Vec<Check>>, Failure> {
     }
     let mut checks = vec![summary(agents.len(), &having)];
     checks.extend(faults);
+    checks.extend(gates::look(&client, WORKSPACE, &servers).await?);
     Ok(Some(checks))
 }
 

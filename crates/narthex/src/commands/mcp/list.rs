@@ -52,6 +52,12 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
         let (name, error) = (shown_name(row), text(&row["error"], "message"));
         output::notice(&format!("{}: {}", harmless(&name), harmless(error)));
     }
+    for row in &rows {
+        for told in row["gates_unmatched"].as_array().into_iter().flatten() {
+            let told = harmless(told.as_str().unwrap_or_default());
+            output::notice(&format!("{}: warning: {told}", harmless(&shown_name(row))));
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,34 +6,40 @@ use std::{
 };
 
 use fs_err as fs;
+use narthex_failure::Failure;
 use narthex_model::ErrorKind;
 use narthex_store::TrustedFiles;
 use sha2::{Digest, Sha256};
-
-use crate::Failure;
 
 /// More than any configuration that is accepted.
 const TEXT_MAX: u64 = 4 * 1024 * 1024 + 1;
 
 /// A file's text, read once: what was approved is what is started.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     /// Without links, so that one file has one place.
     place: PathBuf,
-    pub(crate) text: Vec<u8>,
+    /// What it says.
+    pub text: Vec<u8>,
 }
 
 /// How a file stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub enum Standing {
+    /// Its user has approved this content there.
     Approved,
     /// Another content was approved.
     Changed,
+    /// None was.
     Unknown,
 }
 
 impl Folder {
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no regular file.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
         let place = fs::canonicalize(path)?;
         if !fs::metadata(&place)?.is_file() {
             let text = format!("{} is not a regular file", path.display());
@@ -45,15 +51,24 @@ impl Folder {
     }
 
     /// A text that was read already, of a file that is there.
-    pub(crate) fn of(path: &Path, text: &[u8]) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When it is not there any more.
+    pub fn of(path: &Path, text: &[u8]) -> Result<Self, Failure> {
         Ok(Self { place: fs::canonicalize(path)?, text: text.to_vec() })
     }
 
-    pub(crate) fn hash(&self) -> String {
+    /// The SHA-256 of the text, as hexadecimal digits.
+    #[must_use]
+    pub fn hash(&self) -> String {
         hex::encode(Sha256::digest(&self.text))
     }
 
-    pub(crate) async fn standing(&self, trusted: TrustedFiles<'_>) -> Result<Standing, Failure> {
+    /// Whether this content is approved there.
+    ///
+    /// # Errors
+    /// When the place is not UTF-8, or the store fails.
+    pub async fn standing(&self, trusted: TrustedFiles<'_>) -> Result<Standing, Failure> {
         Ok(match trusted.find(self.place()?).await? {
             Some(approved) if approved.sha256 == self.hash() => Standing::Approved,
             Some(_) => Standing::Changed,
@@ -61,7 +76,11 @@ impl Folder {
         })
     }
 
-    pub(crate) async fn approve(&self, trusted: TrustedFiles<'_>) -> Result<(), Failure> {
+    /// Notes that it is approved.
+    ///
+    /// # Errors
+    /// As for [`Folder::standing`].
+    pub async fn approve(&self, trusted: TrustedFiles<'_>) -> Result<(), Failure> {
         Ok(trusted.approve(self.place()?, &self.hash()).await?)
     }
 

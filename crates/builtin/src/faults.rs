@@ -1,0 +1,232 @@
+//! What is wrong with the arguments of a tool, so that who sent them can mend it: which argument,
+//! of what type it was given, and what it takes. Values are not told back.
+
+use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
+use narthex_model::nearest;
+use serde_json::Value;
+
+/// How many faults of arguments are told.
+const FAULTS_MAX: usize = 20;
+/// How much of the name of an argument is told that there is none of.
+const NAME_SHOWN: usize = 100;
+
+/// What is wrong with arguments, each with its place: everything, up to a limit. `schema` is what
+/// the validator is made of.
+pub(crate) fn faults(
+    schema: &Value,
+    validator: &Validator,
+    arguments: &Value,
+) -> Vec<(String, String)> {
+    let all = validator.iter_errors(arguments);
+    all.flat_map(|error| of_error(schema, &error)).take(FAULTS_MAX).collect()
+}
+
+fn of_error(schema: &Value, error: &ValidationError<'_>) -> Vec<(String, String)> {
+    let path = error.instance_path().to_string();
+    let place = path.trim_start_matches('/').replace('/', ".");
+    let schema = at(schema, &path);
+    let within = |name: &str| match place.is_empty() {
+        true => name.to_owned(),
+        false => format!("{place}.{name}"),
+    };
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            let wanted = expected(&schema["properties"][name]);
+            vec![(within(name), format!("is missing; it takes {wanted}"))]
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let told = |name: &String| {
+                let name: String = name.chars().take(NAME_SHOWN).collect();
+                (within(&name), unknown(schema, &name))
+            };
+            unexpected.iter().map(told).collect()
+        }
+        kind => {
+            let given = given(error.instance());
+            let message = match rule(kind) {
+                Some(rule) => format!("{rule}; {given} was given"),
+                None if is_known(schema) => {
+                    format!("takes {}; {given} was given", expected(schema))
+                }
+                None => error.masked().to_string(),
+            };
+            vec![(if place.is_empty() { "arguments".to_owned() } else { place }, message)]
+        }
+    }
+}
+
+/// What is said of an argument that there is none of.
+fn unknown(schema: &Value, name: &str) -> String {
+    let members = schema["properties"].as_object();
+    let known: Vec<_> =
+        members.into_iter().flat_map(|all| all.keys().map(String::as_str)).collect();
+    if known.is_empty() {
+        return "is not known here, where there are no arguments".to_owned();
+    }
+    let all = quoted(known.iter().copied());
+    match nearest(name, known) {
+        Some(meant) => format!("is not known here; did you mean `{meant}`? There are {all}"),
+        None => format!("is not known here; there are {all}"),
+    }
+}
+
+/// The rule of a value that has the right type and is not allowed.
+fn rule(kind: &ValidationErrorKind) -> Option<String> {
+    Some(match kind {
+        ValidationErrorKind::MinLength { limit } => {
+            format!("must have at least {limit} characters")
+        }
+        ValidationErrorKind::MaxLength { limit } => {
+            format!("must have at most {limit} characters")
+        }
+        ValidationErrorKind::Minimum { limit } => format!("must be at least {limit}"),
+        ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}"),
+        ValidationErrorKind::ExclusiveMinimum { limit } => format!("must be more than {limit}"),
+        ValidationErrorKind::ExclusiveMaximum { limit } => format!("must be less than {limit}"),
+        ValidationErrorKind::MinItems { limit } => format!("must have at least {limit} items"),
+        ValidationErrorKind::MaxItems { limit } => format!("must have at most {limit} items"),
+        ValidationErrorKind::UniqueItems => "must not have an item twice".to_owned(),
+        ValidationErrorKind::Pattern { pattern } => {
+            format!("must match the regular expression `{pattern}`")
+        }
+        _ => return None,
+    })
+}
+
+/// The schema of what stands at a path of arguments.
+fn at<'s>(schema: &'s Value, path: &str) -> &'s Value {
+    path.split('/').skip(1).fold(schema, |schema, step| match schema.get("items") {
+        Some(items) if step.bytes().all(|byte| byte.is_ascii_digit()) => items,
+        _ => &schema["properties"][step],
+    })
+}
+
+fn is_known(schema: &Value) -> bool {
+    ["enum", "const", "type"].iter().any(|key| schema.get(key).is_some())
+}
+
+/// What a schema takes.
+fn expected(schema: &Value) -> String {
+    if let Some(choices) = schema["enum"].as_array() {
+        return format!("one of {}", quoted(choices.iter().map(written)));
+    }
+    if let Some(only) = schema.get("const") {
+        return quoted([written(only)]);
+    }
+    match &schema["type"] {
+        Value::String(name) => with_article(name).to_owned(),
+        Value::Array(names) => {
+            let names = names.iter().filter_map(Value::as_str).map(with_article);
+            names.collect::<Vec<_>>().join(" or ")
+        }
+        _ => "a value".to_owned(),
+    }
+}
+
+/// A choice as people write it.
+fn written(choice: &Value) -> String {
+    choice.as_str().map_or_else(|| choice.to_string(), str::to_owned)
+}
+
+fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
+    let names = names.into_iter().map(|name| format!("`{}`", name.as_ref()));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// What kind of value was given, and how much of it: never what it says.
+fn given(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("a string of {} characters", text.chars().count()),
+        Value::Array(items) => format!("an array of {} items", items.len()),
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "a boolean".to_owned(),
+        Value::Number(_) => "a number".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+fn with_article(name: &str) -> &str {
+    match name {
+        "string" => "a string",
+        "number" => "a number",
+        "integer" => "a whole number",
+        "boolean" => "a boolean",
+        "object" => "an object",
+        "array" => "an array",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(arguments: &Value) -> Vec<(String, String)> {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "status": {"type": "string", "enum": ["starting", "writing", "waiting", "done"]},
+                "detail": {"type": "string", "maxLength": 4},
+                "scopes": {"type": "array", "items": {"type": "string"}},
+                "anchor": {"type": "object", "properties": {"line": {"type": "integer"}},
+                    "additionalProperties": false},
+            },
+            "required": ["status"],
+            "additionalProperties": false,
+        });
+        let validator = jsonschema::options().offline().build(&schema).unwrap();
+        let mut told = faults(&schema, &validator, arguments);
+        told.sort();
+        told
+    }
+
+    fn one(arguments: &Value) -> (String, String) {
+        let [fault]: [_; 1] = told(arguments).try_into().unwrap();
+        fault
+    }
+
+    fn fault(place: &str, message: &str) -> (String, String) {
+        (place.to_owned(), message.to_owned())
+    }
+
+    /// X-M2: a fault names the argument, of what type it was given, and what it takes; never the
+    /// value.
+    #[test]
+    fn x_m2_a_fault_names_the_argument_and_what_it_takes() {
+        let choices = "one of `starting`, `writing`, `waiting`, `done`";
+        let missing = format!("is missing; it takes {choices}");
+        assert_eq!(one(&json!({})), fault("status", &missing));
+        let wrong = format!("takes {choices}; a string of 6 characters was given");
+        assert_eq!(one(&json!({"status": "secret"})), fault("status", &wrong));
+        let done = |name: &str, value: Value| {
+            let mut arguments = json!({"status": "done"});
+            arguments[name] = value;
+            one(&arguments)
+        };
+        let text = "takes a string; a number was given";
+        assert_eq!(done("detail", json!(7)), fault("detail", text));
+        assert_eq!(done("scopes", json!(["a", 7])), fault("scopes.1", text));
+        let long = "must have at most 4 characters; a string of 6 characters was given";
+        assert_eq!(done("detail", json!("secret")), fault("detail", long));
+        let line = "takes a whole number; null was given";
+        assert_eq!(done("anchor", json!({"line": null})), fault("anchor.line", line));
+        let known = "`status`, `detail`, `scopes`, `anchor`";
+        let (place, message) = done("detial", json!("secret"));
+        assert_eq!(place, "detial");
+        assert!(message.starts_with("is not known here; did you mean `detail`? There are "));
+        assert!(known.split(", ").all(|name| message.contains(name)), "{message}");
+        let inner = "is not known here; there are `line`";
+        assert_eq!(done("anchor", json!({"column": 1})), fault("anchor.column", inner));
+    }
+
+    /// All faults are told at once, also a number where a choice is wanted.
+    #[test]
+    fn all_faults_are_told_at_once() {
+        let told = told(&json!({"status": 7, "detail": true, "more": {}}));
+        let places: Vec<_> = told.iter().map(|(place, _)| place.as_str()).collect();
+        assert!(["detail", "more", "status"].iter().all(|place| places.contains(place)));
+    }
+}

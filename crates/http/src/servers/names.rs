@@ -1,0 +1,140 @@
+//! Names that operators write and under which there is nothing. They are told of and not refused:
+//! what is not there may come, and what a server has is known only once it was listed.
+
+use narthex_control::CatalogObject;
+use narthex_model::{
+    CatalogKind, ErrorKind, GATE_FIELDS, ServerId, WorkspaceId, nearest, unmatched_in,
+};
+use serde_json::{Value, json};
+
+use super::Asked;
+use crate::problem::Problem;
+
+/// How many names of the catalog a misspelt one is held against.
+const NAMES_MAX: u32 = 500;
+
+impl Asked<'_> {
+    /// What is to be said of the agent, the server and the tool that a question about rules names.
+    pub(super) async fn unknown_names(&self, text: &str) -> Result<Vec<String>, Problem> {
+        let asked: Value = serde_json::from_str(text).map_err(|error| {
+            Problem::new(ErrorKind::Invalid, format!("the question is no JSON: {error}"))
+        })?;
+        let workspace = self.workspace()?;
+        let mut told = Vec::new();
+        if let Some(agent) = asked["agent"].as_str()
+            && !self.is_in_catalog(&workspace, CatalogKind::Agent, agent).await?
+        {
+            let known = self.ids(&workspace, CatalogKind::Agent).await?;
+            told.push(format!("there is no agent `{agent}`{}", meant(agent, &known)));
+        }
+        let Some(server) = asked["server"].as_str() else { return Ok(told) };
+        let Some(tools) = self.tools_of(&workspace, server).await? else {
+            let mut known = self.ids(&workspace, CatalogKind::Server).await?;
+            known.extend(self.live_names(&workspace));
+            told.push(format!(
+                "there is no server `{server}`, neither in the catalog nor live{}",
+                meant(server, &known)
+            ));
+            return Ok(told);
+        };
+        if let Some(tool) = asked["tool"].as_str()
+            && !tools.is_empty()
+            && !tools.iter().any(|known| known == tool)
+        {
+            told.push(format!(
+                "the server `{server}` has listed no tool `{tool}`{}",
+                meant(tool, &tools)
+            ));
+        }
+        Ok(told)
+    }
+
+    /// Gates of a server of the catalog that gate nothing of what it has listed in any run; none
+    /// where it has listed nothing yet.
+    pub(super) async fn gates_unmatched(
+        &self,
+        object: &CatalogObject,
+    ) -> Result<Vec<Value>, Problem> {
+        let definition = object.definition.as_ref().unwrap_or(&Value::Null);
+        let is_gated = GATE_FIELDS.iter().any(|field| definition[*field].is_object());
+        let runs = self.door.options.runs.as_ref().filter(|_| is_gated);
+        let (Some(runs), Ok(id)) = (runs, ServerId::new(&object.id)) else {
+            return Ok(Vec::new());
+        };
+        let seen = runs.definition_names(&self.workspace()?, &id).await?;
+        let seen: Vec<_> = seen.iter().map(|(kind, name)| (kind.as_str(), name.as_str())).collect();
+        let told = unmatched_in(definition, &seen).into_iter().map(|gate| {
+            let message = format!("{gate}; `narthex servers definitions {id}` has what it listed");
+            json!({ "field": format!("{}.{}", gate.field, gate.name), "message": message })
+        });
+        Ok(told.collect())
+    }
+
+    /// The tools of a server, as far as they are known. `None`: there is no such server.
+    async fn tools_of(
+        &self,
+        workspace: &WorkspaceId,
+        server: &str,
+    ) -> Result<Option<Vec<String>>, Problem> {
+        let gateway = &self.door.gateway;
+        let keys = |inventory: &narthex_registry::ServerRow| {
+            inventory.inventory.tools.iter().map(|tool| tool.key.to_string()).collect::<Vec<_>>()
+        };
+        let snapshot = gateway.registry().snapshot();
+        let is_home = self.control()?.home() == workspace;
+        let live = snapshot.get(server).filter(|_| is_home);
+        let mut tools = live.map(|row| keys(row));
+        if narthex_model::Alias::built_in().as_str() == server
+            && let Some(built_in) = gateway.built_in_inventory()
+        {
+            tools = Some(built_in.tools.iter().map(|tool| tool.key.to_string()).collect());
+        }
+        if self.is_in_catalog(workspace, CatalogKind::Server, server).await?
+            && let Ok(id) = ServerId::new(server)
+        {
+            let known = tools.get_or_insert_default();
+            if let Some(runs) = &self.door.options.runs {
+                let seen = runs.definition_names(workspace, &id).await?;
+                let of_kind = seen.into_iter().filter(|(kind, _)| kind == "tool");
+                known.extend(of_kind.map(|(_, name)| name));
+            }
+        }
+        Ok(tools)
+    }
+
+    async fn is_in_catalog(
+        &self,
+        workspace: &WorkspaceId,
+        kind: CatalogKind,
+        id: &str,
+    ) -> Result<bool, Problem> {
+        match self.control()?.catalog_get(workspace, kind, id).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn ids(
+        &self,
+        workspace: &WorkspaceId,
+        kind: CatalogKind,
+    ) -> Result<Vec<String>, Problem> {
+        let page = self.control()?.catalog_list(workspace, kind, "", NAMES_MAX).await?;
+        Ok(page.items.into_iter().map(|object| object.id).collect())
+    }
+
+    /// The live servers, which the workspace of the daemon has.
+    fn live_names(&self, workspace: &WorkspaceId) -> Vec<String> {
+        let is_home = self.control().is_ok_and(|control| control.home() == workspace);
+        let snapshot = self.door.gateway.registry().snapshot();
+        let rows = snapshot.servers.iter().filter(|row| is_home && !row.is_overridden);
+        rows.map(|row| row.name.clone()).collect()
+    }
+}
+
+/// What was probably meant, at the end of a sentence.
+fn meant(name: &str, known: &[String]) -> String {
+    let found = nearest(name, known.iter().map(String::as_str));
+    found.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default()
+}

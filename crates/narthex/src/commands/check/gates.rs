@@ -1,0 +1,44 @@
+//! Gates that gate nothing, if a daemon runs: a typo in `tool_scopes` leaves a tool open.
+
+use narthex_model::{GATE_FIELDS, unmatched_in};
+use serde_json::Value;
+
+use super::Check;
+use crate::{
+    Failure,
+    commands::catalog::text,
+    daemon_client::{DaemonClient, segment, workspace_path},
+};
+
+/// How many servers of the catalog are looked at one by one.
+const SERVERS_MAX: usize = 200;
+
+/// Those of the live servers, as the daemon has found them, and those of servers of the catalog,
+/// held against what these have listed in any run.
+pub(super) async fn look(
+    client: &DaemonClient,
+    workspace: &str,
+    servers: &[Value],
+) -> Result<Vec<Check>, Failure> {
+    let check = |server: &str, told: &str| {
+        let hint = "correct the name: until then whoever has the server needs no grant for it";
+        Check::warn("GATES", format!("`{server}`: {told}"), hint)
+    };
+    let mut checks = Vec::new();
+    for row in client.api_all("/api/servers").await? {
+        let told = row["gates_unmatched"].as_array().into_iter().flatten();
+        let told = told.filter_map(Value::as_str);
+        checks.extend(told.map(|told| check(text(&row, "name"), told)));
+    }
+    let is_gated =
+        |one: &&Value| GATE_FIELDS.iter().any(|field| one["definition"][*field].is_object());
+    for server in servers.iter().filter(is_gated).take(SERVERS_MAX) {
+        let id = text(server, "id");
+        let path = format!("/mcp-servers/{}/definitions?source=catalog", segment(id));
+        let seen = client.api_all(&workspace_path(workspace, &path)).await?;
+        let seen: Vec<_> = seen.iter().map(|one| (text(one, "kind"), text(one, "name"))).collect();
+        let found = unmatched_in(&server["definition"], &seen);
+        checks.extend(found.iter().map(|gate| check(id, &gate.to_string())));
+    }
+    Ok(checks)
+}
