@@ -163,14 +163,14 @@ impl Shared {
     async fn call(&self, handle: &Handle, request: Option<Bytes>, call: &Call) -> Outcome {
         let path = &handle.inode.path;
         let operation = if request.is_some() { Operation::Write } else { Operation::Read };
-        let fd = self.process.open(path).map_err(failure)?;
+        let held = self.process.hold(path).map_err(failure)?;
         let doing = async {
             if let Some(request) = request {
-                self.process.write(fd, request).await?;
+                held.write(request).await?;
             }
-            self.process.read(fd, 0).await
+            held.read().await
         };
-        let done = tokio::select! {
+        tokio::select! {
             biased;
             () = self.stopping.cancelled() => Err(unmounted()),
             done = doing => done.map_err(failure),
@@ -178,12 +178,7 @@ impl Shared {
                 self.process.tell(operation, path, &cancelled());
                 Err(cancelled())
             }
-        };
-        // What was unmounted meanwhile has closed it by itself.
-        if let Err(error) = self.process.close(fd) {
-            tracing::debug!(%error, "the descriptor was closed already");
         }
-        done
     }
 }
 

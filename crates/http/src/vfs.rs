@@ -11,8 +11,8 @@ use narthex_devices::{Numbered, Numbering, Numbers, RunMounts, Seen};
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{ErrorKind, Pid, json::shortened, with_causes};
 use narthex_mount::{
-    Code, Entry, Failure, MountName, Node, Operation, PATH_MAX, Place, Process, ROOT, Report, Stat,
-    VfsError,
+    Code, Entry, Failure, Held, MountName, Node, Operation, PATH_MAX, Place, Process, ROOT, Report,
+    Stat, VfsError,
 };
 use narthex_runs::Runs;
 use percent_encoding::percent_decode_str;
@@ -157,10 +157,9 @@ impl VfsRequest<'_> {
         let seen = self.seen(&path).await;
         let seen =
             seen.map_err(|failure| problem(&VfsError::new(Operation::Write, &*path, failure)))?;
-        let file = Open::new(&seen.process, &path).map_err(|error| problem(&error))?;
-        let written = file.process.write(file.fd, bytes).await;
-        written.map_err(|error| problem(&error))?;
-        file.read(&path).await
+        let held = seen.process.hold(&path).map_err(|error| problem(&error))?;
+        held.write(bytes).await.map_err(|error| problem(&error))?;
+        all_of(&held, &path).await
     }
 
     async fn seen(&self, path: &str) -> Result<Arc<Seen>, Failure> {
@@ -188,39 +187,18 @@ fn begins_with(path: &str) -> Operation {
     }
 }
 
-/// A descriptor, as long as its request lives.
-struct Open<'a> {
-    process: &'a Process,
-    fd: u64,
-}
-
-impl<'a> Open<'a> {
-    fn new(process: &'a Process, path: &str) -> Result<Self, VfsError> {
-        Ok(Self { process, fd: process.open(path)? })
-    }
-
-    /// All that there is to read.
-    async fn read(&self, path: &str) -> Result<Response, Problem> {
-        let bytes = self.process.read(self.fd, 0).await.map_err(|error| problem(&error))?;
-        let mut response = respond::json(StatusCode::OK, bytes.into());
-        let media = HeaderValue::from_static(media_type(path));
-        response.headers_mut().insert(header::CONTENT_TYPE, media);
-        Ok(response)
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        // The run may have ended meanwhile, and closed it.
-        if let Err(error) = self.process.close(self.fd) {
-            tracing::debug!(%error, "the descriptor was closed already");
-        }
-    }
-}
-
 async fn read(process: &Process, path: &str) -> Result<Response, Problem> {
-    let file = Open::new(process, path).map_err(|error| problem(&error))?;
-    file.read(path).await
+    let held = process.hold(path).map_err(|error| problem(&error))?;
+    all_of(&held, path).await
+}
+
+/// All that there is to read.
+async fn all_of(held: &Held<'_>, path: &str) -> Result<Response, Problem> {
+    let bytes = held.read().await.map_err(|error| problem(&error))?;
+    let mut response = respond::json(StatusCode::OK, bytes.into());
+    let media = HeaderValue::from_static(media_type(path));
+    response.headers_mut().insert(header::CONTENT_TYPE, media);
+    Ok(response)
 }
 
 async fn list(process: &Process, path: &str) -> Result<Response, Problem> {

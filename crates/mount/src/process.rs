@@ -1,5 +1,6 @@
 //! One process of a namespace: what it may open, and what it has open.
 
+mod held;
 mod telling;
 
 use std::{
@@ -20,6 +21,8 @@ use crate::{
     namespace::Shared,
     tools,
 };
+
+pub use self::held::Held;
 
 /// A process. Its descriptors are its own.
 #[derive(Debug)]
