@@ -18,8 +18,23 @@ const GENERATIONS: usize = 64;
 const PROC_BYTES: usize = 4096;
 const PROC_BYTES_MAX: u64 = 1 << 20;
 
-/// The signals that end a call which waits: hang-up, interrupt, quit, kill, terminate.
-const ENDING: u64 = bit(1) | bit(2) | bit(3) | bit(9) | bit(15);
+/// The signals that end a call which waits: hang-up, interrupt, quit, kill, terminate; and those by
+/// which a program is ended that has failed: illegal instruction, trap, abort, bus, floating point,
+/// segment, processor time, file size, bad system call.
+const ENDING: u64 = bit(1)
+    | bit(2)
+    | bit(3)
+    | bit(9)
+    | bit(15)
+    | bit(4)
+    | bit(5)
+    | bit(6)
+    | bit(7)
+    | bit(8)
+    | bit(11)
+    | bit(24)
+    | bit(25)
+    | bit(31);
 
 const fn bit(signal: u32) -> u64 {
     1 << (signal - 1)

@@ -20,9 +20,10 @@ use narthex_mount::{MountName, Node, Operation, Place};
 
 use crate::{
     callers::lineage,
-    errno::{busy, cancelled, errno_for, errno_of, too_large},
-    handle::{Flushing, Handle, Mode, Reading, Refused},
+    errno::{busy, cancelled, errno_for, errno_of, too_large, unread},
+    handle::{Handle, Mode},
     lists::{BELIEVED_FOR, Listed},
+    next::{Flushing, Reading, Refused, Written},
     running::{Shared, appends, may_wait, mode},
     tree::{Inode, Tree, child, child_path, kind, number},
     waiting::{PendingFlush, PendingRead},
@@ -221,10 +222,14 @@ impl Filesystem for Files {
         let Ok(length) = u32::try_from(data.len()) else { return reply.error(Errno::EFBIG) };
         let offset = (!appends(flags)).then_some(offset);
         match handle.write(offset, data, self.shared.write_bytes) {
-            Ok(None) => reply.written(length),
-            // Before the answer: who reads then comes to a call that is under way.
-            Ok(request) => {
-                self.shared.call_for_read(&handle, request);
+            Ok(Written { request, is_lost }) => {
+                if is_lost {
+                    self.shared.process.note(Operation::Write, &handle.inode.path, unread(true));
+                }
+                // Before the answer: who reads then comes to a call that is under way.
+                if request.is_some() {
+                    self.shared.call_for_read(&handle, request);
+                }
                 reply.written(length);
             }
             Err(refused) => {

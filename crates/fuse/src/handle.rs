@@ -16,6 +16,7 @@ use crate::{
     callers::{Caller, is_interrupted, lineage, process_of},
     errno::{errno_for, too_large, unread},
     kept::Outcome,
+    next::{Flushing, Reading, Refused, Written},
     tree::Inode,
     waiting::{PendingFlush, PendingRead, Waiting},
     whole::{Object, is_blank, is_incomplete},
@@ -49,6 +50,8 @@ struct State {
     object: Object,
     /// Whether the request has not been made a call of.
     is_unsent: bool,
+    /// Whether it has, and is gone with it.
+    is_called: bool,
     /// Whether nobody has been answered with what came of it, or has waited for that.
     is_unread: bool,
     /// Whether more was written than a request may have: what comes behind it is dropped with it.
@@ -65,39 +68,6 @@ struct State {
     left_by: Option<Vec<Caller>>,
 }
 
-/// What has to be done when a descriptor is closed.
-#[derive(Debug)]
-pub(crate) enum Flushing {
-    /// It is answered, now or later.
-    Taken,
-    /// These bytes are to be made a call of; the closing waits for it.
-    Call(PendingFlush, Bytes),
-    /// These bytes are no whole request. They stay, as another descriptor may bring the rest.
-    Incomplete(PendingFlush, Bytes),
-    /// Who wrote was interrupted before the end: nothing is to be called.
-    Dropped(PendingFlush),
-}
-
-/// Why something cannot be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// A request has no more bytes than it may.
-    TooLarge,
-    /// The call of what was written before is under way.
-    Busy,
-}
-
-/// What a read finds.
-#[derive(Debug)]
-pub(crate) enum Reading {
-    /// It is answered, now or later.
-    Taken,
-    /// These bytes are to be made a call of, first; the read waits for it.
-    Call(Bytes),
-    /// Nothing was written here: it is to be looked for elsewhere. Others who read wait already.
-    Nothing(PendingRead),
-}
-
 impl Handle {
     /// A file that a thread has opened.
     pub(crate) fn new(inode: Inode, mode: Mode, thread: u32) -> Self {
@@ -112,7 +82,7 @@ impl Handle {
         offset: Option<u64>,
         data: &[u8],
         most: usize,
-    ) -> Result<Option<Bytes>, Refused> {
+    ) -> Result<Written, Refused> {
         let mut state = self.state();
         // The end of a line behind a request is no request, and leaves its result.
         let is_called = state.running.is_some() || state.outcome.is_some();
@@ -122,7 +92,7 @@ impl Handle {
             if let Some((at, _)) = moved {
                 state.read_at = Some(at + data.len() as u64);
             }
-            return Ok(None);
+            return Ok(Written::default());
         }
         if state.running.is_some() {
             return Err(Refused::Busy);
@@ -132,7 +102,9 @@ impl Handle {
         }
         let offset = offset.unwrap_or(state.request_at + state.request.len() as u64);
         state.is_told_once = false;
-        if state.outcome.take().is_some() || state.request.is_empty() {
+        let is_lost = state.outcome.take().is_some() && state.is_called && state.is_unread;
+        if state.is_called || state.request.is_empty() {
+            state.is_called = false;
             state.request.clear();
             state.request_at = offset;
             state.read_at = None;
@@ -162,7 +134,8 @@ impl Handle {
         state.request.extend_from_slice(data);
         state.is_unsent = true;
         state.is_unread = true;
-        Ok((self.mode == Mode::Both).then(|| state.whole()).flatten())
+        let request = if self.mode == Mode::Both { state.whole() } else { None };
+        Ok(Written { request, is_lost: self.mode == Mode::Both && is_lost })
     }
 
     /// Forgets what was written, as opening with truncation does.
@@ -196,7 +169,7 @@ impl Handle {
             return Reading::Nothing(read);
         }
         state.running.insert(Waiting::default()).read(read, may_wait);
-        Reading::Call(Bytes::copy_from_slice(&state.request))
+        Reading::Call(state.called())
     }
 
     /// Has a read wait for what is under way.
@@ -230,7 +203,7 @@ impl Handle {
         if !is_interrupted && !is_incomplete(&state.request) {
             state.is_unsent = false;
             state.running = Some(Waiting::default());
-            return Flushing::Call(flush, Bytes::copy_from_slice(&state.request));
+            return Flushing::Call(flush, state.called());
         }
         if !self.is_opener(flush.thread) {
             // The rest comes from whoever has it open, too.
@@ -278,9 +251,9 @@ impl Handle {
     pub(crate) fn release(&self) -> Option<Failure> {
         let mut state = self.state();
         // What others have asked is theirs.
-        let is_own = self.mode == Mode::Both && !is_blank(&state.request);
+        let is_own = self.mode == Mode::Both && (state.is_called || !is_blank(&state.request));
         state.is_released = is_own;
-        (is_own && state.is_unread).then(|| unread(!state.is_unsent))
+        (is_own && state.is_unread).then(|| unread(state.is_called))
     }
 
     /// What is to be made a call of before anybody reads, if anything is.
@@ -290,7 +263,7 @@ impl Handle {
             return None;
         }
         state.running = Some(Waiting::default());
-        Some(Bytes::copy_from_slice(&state.request))
+        Some(state.called())
     }
 
     /// The call has ended so.
@@ -372,7 +345,13 @@ impl State {
         }
         self.is_unsent = false;
         self.running = Some(Waiting::default());
-        Some(Bytes::copy_from_slice(&self.request))
+        Some(self.called())
+    }
+
+    /// The request, for its call.
+    fn called(&mut self) -> Bytes {
+        self.is_called = true;
+        mem::take(&mut self.request).into()
     }
 }
 

@@ -15,6 +15,7 @@ mod kernel;
 mod lists;
 mod mountinfo;
 mod mounting;
+mod next;
 mod running;
 mod tree;
 mod waiting;

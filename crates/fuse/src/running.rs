@@ -175,7 +175,7 @@ impl Shared {
             () = self.stopping.cancelled() => Err(unmounted()),
             done = doing => done.map_err(failure),
             () = given_up(call) => {
-                self.process.tell(operation, path, &cancelled());
+                self.process.note(operation, path, cancelled());
                 Err(cancelled())
             }
         }

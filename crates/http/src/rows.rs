@@ -119,7 +119,7 @@ pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
 
 /// Gates that gate nothing, in sentences.
 pub(crate) fn unmatched(row: &ServerRow) -> Vec<String> {
-    row.unmatched.iter().map(ToString::to_string).collect()
+    row.unmatched().iter().map(ToString::to_string).collect()
 }
 
 /// Where it is among files; an entry without a usable alias is nowhere.

@@ -2,7 +2,7 @@
 
 mod api;
 mod lines;
-mod operator;
+pub(crate) mod operator;
 
 pub(crate) use api::{ApiRequest, EventReader, segment, server_path, workspace_path};
 

@@ -38,7 +38,7 @@ impl Row {
             tools: narthex_gateway::shown(row).tools.len(),
             changed: row.changed,
             held_back: row.pinned.as_ref().map_or(0, |said| said.held().count()),
-            unmatched: row.unmatched.iter().map(ToString::to_string).collect(),
+            unmatched: row.unmatched().iter().map(ToString::to_string).collect(),
             activity: row.activity.map(str::to_owned),
             error: row.error.clone(),
         }

@@ -238,6 +238,7 @@ impl Rows {
             shared.mount_live(&definition, digest, before)
         });
         let listing = old.as_ref().map(|old| old.row.listing.clone()).unwrap_or_default();
+        let before = old.as_ref().and_then(|old| old.row.definition.clone());
         let row = ServerRow {
             found: mount.found(),
             connection: Some(mount.id()),
@@ -245,8 +246,19 @@ impl Rows {
             listing,
             ..bare(&declared)
         };
+        tell_new_gates(&row, before.as_deref());
         old.into_iter().for_each(|slot| self.release(slot));
         Slot { declared, digest: Some(digest), mount: Some(mount), row: Arc::new(row) }
+    }
+}
+
+/// Tells of gates that gate nothing, where they came to a connection that has listed before.
+fn tell_new_gates(row: &ServerRow, before: Option<&ServerDefinition>) {
+    let Some((before, now)) = before.zip(row.definition.as_deref()) else { return };
+    if before.gates != now.gates {
+        for gate in row.unmatched() {
+            tracing::warn!(server.name = %row.name, "{gate}");
+        }
     }
 }
 

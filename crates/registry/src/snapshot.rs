@@ -83,7 +83,7 @@ pub struct Found {
     pub first: Option<Arc<FirstSaid>>,
     /// How much of that says something else by now, under the same names.
     pub changed: usize,
-    /// Gates of its entry that gate nothing of what it lists.
+    /// Gates of the connection's definition that gate nothing of what it lists, as they were told.
     pub unmatched: Arc<[UnmatchedGate]>,
     /// What a server said when it was looked at last, if its definitions are pinned. The inventory
     /// and the facts here are then what may be had of that.
@@ -240,6 +240,19 @@ impl ServerRow {
     #[must_use]
     pub fn is_shaped(&self, tool: &str) -> bool {
         self.known().find_map(|all| all.tool(tool)).is_some_and(InventoryEntry::is_shaped)
+    }
+
+    /// Gates of its entry as it is now that gate nothing of what the server lists, or listed when
+    /// it was there. None where it has listed nothing so far.
+    #[must_use]
+    pub fn unmatched(&self) -> Vec<UnmatchedGate> {
+        let listed = self.pinned.as_ref().map_or(&self.inventory, |said| said.listed());
+        let listed = if listed.is_empty() { &self.had } else { listed };
+        let Some(definition) = &self.definition else { return Vec::new() };
+        if listed.is_empty() && self.first.is_none() {
+            return Vec::new();
+        }
+        definition.gates.unmatched(&listed.names())
     }
 
     /// The names of its tools, those that are not there now included.

@@ -244,6 +244,25 @@ async fn what_is_written_and_never_read_is_told_as_the_last_failure() {
     assert!(world.fake.asked.load(Ordering::SeqCst) > 1);
 }
 
+/// A call was made of it, and its result made way for another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_nobody_read_is_told_of_when_it_is_gone() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import os, select
+f = os.open('tools/echo', os.O_RDWR)
+poll = select.poll(); poll.register(f, select.POLLIN)
+os.write(f, b'{\"a\":1}')
+poll.poll()
+os.write(f, b'{\"b\":2}')
+print(open('ctl/error').read(), os.read(f, 100), sep='')
+";
+    let said = world.python(script).await;
+    assert!(said.contains("nobody has what came of the call"), "{said}");
+    assert!(said.contains(r#"b'{"b":2}'"#), "{said}");
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 2);
+}
+
 /// The call is under way before anybody reads: with the write that ends the object, whatever its
 /// pieces, and not before.
 #[tokio::test(flavor = "multi_thread")]

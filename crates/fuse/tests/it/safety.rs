@@ -41,7 +41,8 @@ async fn s29_a_slow_tool_blocks_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_and_kill_cancel_the_call() {
     let Some(world) = World::new() else { return };
-    for sent in [rustix::process::Signal::INT, rustix::process::Signal::KILL] {
+    use rustix::process::Signal;
+    for sent in [Signal::INT, Signal::KILL, Signal::ABORT, Signal::SEGV] {
         let slow = slow(&world).await;
         signal(&slow, sent);
         world.within(world.fake.given_up.notified()).await;

@@ -9,7 +9,12 @@ use tokio::{
     net::UnixStream,
 };
 
-use crate::{Failure, cli::Context, data_dir::DataDir, output};
+use crate::{
+    Failure, cli::Context, daemon_client::operator::given_token, data_dir::DataDir, output,
+};
+
+const OF_A_RUN: &str = "the token is a run's, and `connect` has the daemon's own run: use the \
+    endpoint that `narthex runs create` shows, or unset NARTHEX_TOKEN and --token-file";
 
 /// Standard output belongs to the protocol: failures go to standard error in any format.
 pub(crate) async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {
@@ -26,6 +31,10 @@ pub(crate) async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {
 }
 
 async fn connect(server: Option<&Alias>, context: &Context) -> Result<(), Failure> {
+    // Whoever has a run's token would get more than that run, and not know it.
+    if given_token(&context.settings)?.is_some_and(|token| token.expose().starts_with("nxt_")) {
+        return Err(Failure::usage(OF_A_RUN));
+    }
     let path = socket(server, context)?;
     let stream = UnixStream::connect(&path).await.map_err(|error| {
         let text = match server {

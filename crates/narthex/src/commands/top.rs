@@ -137,10 +137,8 @@ impl Showing<'_> {
             return self.show_anew(Shown::Top(top));
         }
         let (summary, rows) = (top.summary(), table::render(&HEADER, &top.rows()));
-        match self.args.once {
-            true => output::line(&format!("{summary}\n\n{rows}")),
-            false => output::line(&format!("{summary}\n\n{rows}\n\n ")),
-        }
+        let end = if self.args.once { "" } else { "\n\n " };
+        output::line(&format!("{summary}\n\n{rows}{end}"))
     }
 
     fn show_anew(&self, shown: Shown) -> Result<(), Failure> {

@@ -75,7 +75,7 @@ fn not_up(settings: &Settings) -> Failure {
 }
 
 /// What `--token-file` or the environment gives.
-fn given_token(settings: &Settings) -> Result<Option<Secret>, Failure> {
+pub(crate) fn given_token(settings: &Settings) -> Result<Option<Secret>, Failure> {
     match &settings.token_file {
         Some(path) => read(path).map(Some),
         None => Ok(config::token()),

@@ -75,6 +75,23 @@ fn failures_leave_standard_output_to_the_protocol() {
     assert!(done.stdout.is_empty(), "{done:?}");
 }
 
+/// D15: who has a run's token gets no other run for it.
+#[test]
+fn the_token_of_a_run_opens_no_other_run() {
+    let place = Place::new();
+    let _daemon = place.up();
+    let of_run = |token: &str| {
+        Done::from(place.command(["connect"]).env("NARTHEX_TOKEN", token).output().unwrap())
+    };
+    let done = of_run("nxt_0123456789");
+    done.failed(2, &["the token is a run's", "narthex runs create"]);
+    place.write("token", "nxt_0123456789\n");
+    place.run(["connect", "--token-file", "token"]).failed(2, &["is a run's"]);
+    place.run(["connect", "--token-file", "absent"]).failed(1, &["absent"]);
+    // What else is in the environment of an operator is no matter.
+    of_run("of-an-operator").succeeded();
+}
+
 #[test]
 fn the_end_of_the_daemon_is_a_failure() {
     let place = Place::new();

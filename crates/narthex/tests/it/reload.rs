@@ -34,6 +34,27 @@ fn e10_a_change_of_the_file_takes_effect() {
     assert_eq!(daemon.event("removed")["alias"], "extra-2");
 }
 
+/// X-M57: what is said of gates is said of those that count now.
+#[test]
+fn x_m57_gates_that_are_edited_are_matched_anew() {
+    let place = Place::new();
+    let _daemon = place.up();
+    let told = |gate: &str| {
+        let mut gated = fixture_entry();
+        gated["tool_scopes"] = json!({ gate: "demo.write" });
+        write(&place, &json!({ "fixture": gated }));
+        place.run(["mcp", "reload"]).succeeded();
+        let rows = place.run(["mcp", "list", "--json"]).succeeded().json();
+        rows["data"]["mounts"][0]["gates_unmatched"].to_string()
+    };
+    let meant = told("ecko");
+    assert!(meant.contains("`ecko`") && meant.contains("did you mean `echo`"), "{meant}");
+    assert_eq!(told("echo"), "[]");
+    place.run(["call", "fixture", "echo", "message=hello"]).failed(1, &["permission_required"]);
+    assert!(told("nothing_like_it").contains("gates nothing"));
+    place.run(["call", "fixture", "echo", "message=hello"]).succeeded();
+}
+
 /// E118, E124: a broken file is told and changes nothing; a deleted one declares nothing.
 #[test]
 fn e118_a_broken_file_keeps_what_was_there() {
