@@ -4,7 +4,7 @@
 //! of this run.
 
 use super::plan::{Case, Era, Way, Work};
-use super::results::{MountCost, Results, Row, RunsCost};
+use super::results::{FileCallCost, MountCost, Results, Row, RunsCost};
 
 /// How many times nginx's processor time a call may take.
 const CPU_RATIO: f64 = 2.0;
@@ -74,11 +74,13 @@ fn decisions(results: &Results) -> Vec<Aim> {
 }
 
 fn mounts(cost: &MountCost) -> [Aim; 2] {
+    let added = |call: &FileCallCost| call.file_us - call.http_us;
+    let as_it_is = format!("{:.0} µs as the machine is", added(&cost.call));
     let (call, machine) = match &cost.awake {
-        Some(call) => (call, "processors awake"),
-        None => (&cost.call, "machine as it is"),
+        Some(call) => (call, format!("processors awake; {as_it_is}")),
+        None => (&cost.call, as_it_is),
     };
-    let added = call.file_us - call.http_us;
+    let added = added(call);
     [
         Aim {
             name:
