@@ -9,7 +9,10 @@ use std::{
 use bytes::Bytes;
 use fuser::{Errno, OpenFlags, ReplyEmpty};
 use narthex_mount::{Failure, Node, Operation, Process, VfsError};
-use tokio::{runtime::Handle as Runtime, time::sleep};
+use tokio::{
+    runtime::Handle as Runtime,
+    time::{Instant, sleep},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -163,6 +166,7 @@ impl Shared {
     async fn call(&self, handle: &Handle, request: Option<Bytes>, call: &Call) -> Outcome {
         let path = &handle.inode.path;
         let operation = if request.is_some() { Operation::Write } else { Operation::Read };
+        let (began, bytes) = (Instant::now(), request.as_ref().map(Bytes::len));
         let held = self.process.hold(path).map_err(failure)?;
         let doing = async {
             if let Some(request) = request {
@@ -175,7 +179,7 @@ impl Shared {
             () = self.stopping.cancelled() => Err(unmounted()),
             done = doing => done.map_err(failure),
             () = given_up(call) => {
-                self.process.note(operation, path, cancelled());
+                self.process.note_since(began, (operation, path), bytes, cancelled());
                 Err(cancelled())
             }
         }

@@ -10,18 +10,25 @@ impl Process {
     /// last at a path, and tells of it. Nothing is noted where the path is of no mount that it may
     /// open.
     pub fn note(&self, operation: Operation, path: &str, failure: Failure) {
-        self.tell(operation, path, &failure);
+        self.note_since(Instant::now(), (operation, path), None, failure);
+    }
+
+    /// The same of what began some time ago, with so many bytes.
+    pub fn note_since(
+        &self,
+        began: Instant,
+        (operation, path): (Operation, &str),
+        bytes: Option<usize>,
+        failure: Failure,
+    ) {
+        let size = bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.observe((operation, path), (None, size), Err(&failure), began);
         let Ok(Place::In(name, _)) = Place::parse(path) else { return };
         let mut state = self.state();
         let name = state.kin.also.get(&name).cloned().unwrap_or(name);
         if state.kin.allowed.contains(&name) {
             state.failures.insert(name, failure);
         }
-    }
-
-    /// Tells of a failure that whoever shows its files has met by itself.
-    pub fn tell(&self, operation: Operation, path: &str, failure: &Failure) {
-        self.observe((operation, path), (None, None), Err(failure), Instant::now());
     }
 
     pub(super) fn observe(

@@ -27,7 +27,9 @@ fn r_m35_what_programs_do_at_a_folder_is_told() {
     shell(
         &place,
         "cat mcp/0-demo/tools/echo.md; echo '{}' > mcp/0-demo/tools/fail
-         echo 'no JSON' > mcp/0-demo/tools/echo; cat mcp/0-demo/tools/absent",
+         echo 'no JSON' > mcp/0-demo/tools/echo; cat mcp/0-demo/tools/absent
+         timeout 0.2 bash -c \"exec 3<>mcp/0-demo/tools/sleep; echo '{\\\"ms\\\":30000}' >&3; cat <&3\"
+         true",
     );
     let mut wanted = vec![
         ("Open", "echo.md", None),
@@ -35,6 +37,7 @@ fn r_m35_what_programs_do_at_a_folder_is_told() {
         ("Write", "fail", Some("tool_error")),
         ("Write", "echo", Some("INVALID")),
         ("Stat", "absent", Some("NOT_FOUND")),
+        ("Write", "sleep", Some("BROKEN_PIPE")),
     ];
     while !wanted.is_empty() {
         let line = told();
@@ -43,6 +46,10 @@ fn r_m35_what_programs_do_at_a_folder_is_told() {
         if line["is_inner"] == false {
             assert!(seen.0 != "Stat" || seen.1 == "absent", "nobody has asked that: {line}");
             assert!(line["path"] != "/mnt/mcp" && line["size"] != 0, "{line}");
+            if seen.1 == "sleep" && seen.0 == "Write" {
+                let took = line["duration_us"].as_u64();
+                assert!(line["size"] == 13 && took.is_some_and(|took| took > 100), "{line}");
+            }
             wanted.retain(|one| *one != seen);
         }
     }
