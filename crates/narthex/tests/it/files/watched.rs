@@ -28,7 +28,8 @@ fn r_m35_what_programs_do_at_a_folder_is_told() {
         &place,
         "cat mcp/0-demo/tools/echo.md; echo '{}' > mcp/0-demo/tools/fail
          echo 'no JSON' > mcp/0-demo/tools/echo; cat mcp/0-demo/tools/absent
-         timeout 0.2 bash -c \"exec 3<>mcp/0-demo/tools/sleep; echo '{\\\"ms\\\":30000}' >&3; cat <&3\"
+         timeout 0.2 bash -c \
+             \"exec 3<>mcp/0-demo/tools/sleep; echo '{\\\"ms\\\":30000}' >&3; cat <&3\"
          true",
     );
     let mut wanted = vec![
