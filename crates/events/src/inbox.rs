@@ -7,7 +7,7 @@ use narthex_model::{SessionId, Timestamp, WorkspaceId};
 use narthex_store::{EventsOf, GivenAt, InboxCount, NewUnread};
 use serde_json::{Value, json};
 
-use crate::{EventKind, EventRow, Events, EventsError, Wanted, of_store, read};
+use crate::{EventKind, EventRow, Events, EventsError, Wanted, adding::of_store, read};
 
 /// How long messages that were given are not told again: in this time they are to be acknowledged.
 const GIVEN: Duration = Duration::from_secs(30);

@@ -10,6 +10,7 @@
 //!
 //! Knows neither runs nor doors. Nothing here is on the way of a call that is passed on.
 
+mod adding;
 mod delivery;
 mod event;
 mod follow;
@@ -26,12 +27,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use narthex_model::{ErrorKind, SessionId, WorkspaceId};
-use narthex_store::{EventFilter, EventsOf, NewEvent, StatementError, Store};
-use serde_json::Value;
+use narthex_store::{EventFilter, EventsOf, StatementError, Store};
 use tokio::sync::Notify;
 
 use self::{
@@ -173,104 +173,6 @@ impl Events {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Adds an event at the end of a session's stream; it is stored when this returns. Of a message
-    /// of this kind that is kept already, the event that it was then is given instead, whatever it
-    /// says now.
-    ///
-    /// # Errors
-    /// When the payload is too long, the id of the message is none, there is no such session, or
-    /// the store fails: then there is no such event.
-    pub async fn append(
-        &self,
-        place: &EventPlace,
-        kind: EventKind,
-        payload: &Value,
-        message_id: Option<&str>,
-    ) -> Result<EventRow, EventsError> {
-        let along = Along { message_id, ..Along::default() };
-        Ok(self.tell(place, kind, payload, along).await?.row)
-    }
-
-    /// The same, says whether the event is new, and stores what comes along with it. Of a message
-    /// that is there already nothing else happens.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append).
-    pub async fn tell(
-        &self,
-        place: &EventPlace,
-        kind: EventKind,
-        payload: &Value,
-        Along { message_id, turn, owed }: Along<'_>,
-    ) -> Result<Told, EventsError> {
-        let happened_at = SystemTime::now();
-        let unread = self.new_unread(kind, payload, happened_at);
-        let payload = payload.to_string();
-        if payload.len() > PAYLOAD_MAX {
-            return Err(EventsError::TooLong(payload.len()));
-        }
-        if message_id.is_some_and(|id| !is_message_id(id)) {
-            return Err(EventsError::MessageId);
-        }
-        let of = place.stream();
-        let is_own = kind.is_own();
-        let (run, word, payload) = (place.run, kind.as_str(), payload.as_str());
-        let new = NewEvent {
-            of: &of,
-            run,
-            kind: word,
-            message_id,
-            payload,
-            happened_at,
-            turn,
-            unread,
-            owed,
-            is_own,
-        };
-        loop {
-            let appended = self.shared.store.events().append(new).await;
-            if let Some(appended) = appended.map_err(|error| of_store(error, &of))? {
-                self.shared.wakers.wake(&of);
-                self.added(&of, kind).await;
-                self.keep_within_bounds(&of, appended.stream).await;
-                let turn = turn.map(|_| appended.turn);
-                return Ok(Told { row: read(appended.row)?, is_new: true, turn });
-            }
-            let message = message_id.unwrap_or_default();
-            let found = self.shared.store.events().message(&of, word, message).await;
-            // It may have been removed meanwhile; then it is new.
-            if let Some(row) = found.map_err(EventsError::Store)? {
-                return Ok(Told { row: read(row)?, is_new: false, turn: None });
-            }
-        }
-    }
-
-    /// Adds an event of something that has happened in any case, and says whether it is new. A
-    /// failure is logged and counted, and changes nothing of that.
-    pub async fn note(
-        &self,
-        place: &EventPlace,
-        kind: EventKind,
-        payload: &Value,
-        message_id: Option<&str>,
-    ) -> bool {
-        let along = Along { message_id, ..Along::default() };
-        match self.tell(place, kind, payload, along).await {
-            Ok(told) => told.is_new,
-            Err(error) => {
-                self.missed(place, kind, &error);
-                false
-            }
-        }
-    }
-
-    /// Logs and counts that an event of something that has happened could not be added.
-    pub fn missed(&self, place: &EventPlace, kind: EventKind, error: &EventsError) {
-        self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
-        let (session, kind) = (place.session, kind.as_str());
-        tracing::error!(session.id = %session, event = kind, "an event is missing: {error}");
-    }
-
     /// How many events of things that have happened could not be added.
     #[must_use]
     pub fn unwritten(&self) -> u64 {
@@ -377,17 +279,6 @@ fn is_full(events: &[EventRow], limit: u64) -> bool {
 
 fn narrow(limit: u64) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX)
-}
-
-fn is_message_id(id: &str) -> bool {
-    (1..=MESSAGE_ID_MAX).contains(&id.len()) && !id.chars().any(char::is_control)
-}
-
-fn of_store(error: StatementError, of: &EventsOf) -> EventsError {
-    match error {
-        StatementError::OwnerMissing { .. } => EventsError::NoSession(of.session),
-        error => EventsError::Store(error),
-    }
 }
 
 fn read(row: narthex_store::EventRow) -> Result<EventRow, EventsError> {

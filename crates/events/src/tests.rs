@@ -175,6 +175,30 @@ async fn what_is_no_event_is_refused_and_leaves_no_gap() {
     }
 }
 
+/// What has happened is told in its order, as far as it can be.
+#[tokio::test]
+async fn several_events_are_told_at_once() {
+    for place in Place::both() {
+        let here = at(1);
+        let events = Events::new(place.open().await);
+        begin(&events.shared.store, &here).await;
+        let mut follower = follow(&events, &here, 0);
+        let longer = json!("x".repeat(PAYLOAD_MAX - 1));
+        let (begun, mounted) = (EventKind::SessionCreated, EventKind::McpMount);
+        let all = [(begun, json!({ "n": 1 })), (EventKind::McpError, longer), (mounted, json!({}))];
+        events.note_all(&here, &all).await;
+        assert_eq!(seqs(&mut follower).await, Some(vec![1, 2]));
+        let told = page(&events, &here, 0).await.events;
+        let told: Vec<_> = told.into_iter().map(|event| (event.kind, event.place.run)).collect();
+        let wanted = [begun, mounted].map(|kind| (kind.as_str().to_owned(), here.run));
+        assert_eq!((told, events.unwritten()), (wanted.to_vec(), 1));
+        // Of a session that is gone there is nothing to tell.
+        events.note_all(&at(2), &all[..1]).await;
+        events.note_all(&here, &[]).await;
+        assert_eq!((events.unwritten(), page(&events, &here, 0).await.last), (1, 2));
+    }
+}
+
 #[tokio::test]
 async fn pages_say_after_which_number_to_go_on() {
     for place in Place::both() {

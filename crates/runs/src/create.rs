@@ -19,7 +19,7 @@ use crate::{
     family::Parent,
     frozen::{Frozen, FrozenAgent, Inputs, run_place},
     instant,
-    keep::Told,
+    keep::{Told, begun},
     making::Making,
     mounting::Mounting,
     prepare::{self, Prepared},
@@ -260,13 +260,16 @@ impl Runs {
 
     /// What is to be done with a run that is kept.
     async fn settle(&self, draft: &Draft, (row, run): (&RunRow, &Arc<RunView>), of: Mounting) {
+        let (kind, payload) = begun(draft, row);
         if row.waiting.is_some() {
+            self.tell(&row.workspace, row.session, Some(row.id), (kind, payload)).await;
             // It begins again for whoever claims it.
             self.let_go(row.id).await;
             self.call_executors();
             return;
         }
-        self.tell_mounted(row, of, self.source(draft)).await;
+        let source = self.source(draft);
+        self.tell_mounted(row, Some((kind, payload)), (of, source)).await;
         if let Err(error) = self.take_turns(run, row).await {
             tracing::warn!(run.id = %row.id, "a run begins once its token is shown: {error}");
         }

@@ -55,25 +55,7 @@ impl Runs {
         for one in noted {
             one.done().await;
         }
-        self.tell_begun(draft, &row).await;
         Ok(row)
-    }
-
-    /// Tells the session of a run that it begins with it, or goes on.
-    async fn tell_begun(&self, draft: &Draft, row: &RunRow) {
-        let is_new = draft.request.kind == RunKind::StartSession;
-        let kind = if is_new { EventKind::SessionCreated } else { EventKind::SessionResumed };
-        let mut payload = json!({
-            "agent_name": (!row.agent.is_empty()).then_some(&row.agent),
-            "parent_run_id": row.parent.map(RunId::to_text),
-            "pid": row.pid.get(),
-            "by": by(&draft.by),
-        });
-        if let Some(former) = &draft.former {
-            payload["former_pids"] = former.pids.iter().map(|pid| pid.get()).collect();
-            payload["was_suspended"] = former.suspended_at.is_some().into();
-        }
-        self.tell(&row.workspace, row.session, Some(row.id), (kind, payload)).await;
     }
 
     /// Adds an event to a session, of what is so already.
@@ -162,6 +144,23 @@ impl Runs {
         let sealed = self.vault()?.seal_document(workspace, place, text).await;
         Ok(sealed.map_err(ControlError::from)?)
     }
+}
+
+/// What the session of a run is told of its begin.
+pub(crate) fn begun(draft: &Draft, row: &RunRow) -> (EventKind, Value) {
+    let is_new = draft.request.kind == RunKind::StartSession;
+    let kind = if is_new { EventKind::SessionCreated } else { EventKind::SessionResumed };
+    let mut payload = json!({
+        "agent_name": (!row.agent.is_empty()).then_some(&row.agent),
+        "parent_run_id": row.parent.map(RunId::to_text),
+        "pid": row.pid.get(),
+        "by": by(&draft.by),
+    });
+    if let Some(former) = &draft.former {
+        payload["former_pids"] = former.pids.iter().map(|pid| pid.get()).collect();
+        payload["was_suspended"] = former.suspended_at.is_some().into();
+    }
+    (kind, payload)
 }
 
 /// Who did something, as events have it.

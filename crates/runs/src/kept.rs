@@ -235,7 +235,7 @@ impl Runs {
         if row.waiting.is_some() {
             self.shared.claimed.note(row.id, &row.token);
         }
-        self.tell_mounted(row, mounting, source).await;
+        self.tell_mounted(row, None, (mounting, source)).await;
         tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
         Ok(run)
     }

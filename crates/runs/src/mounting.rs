@@ -168,25 +168,28 @@ impl Runs {
         Source { former: Some(Pid::new(pid)), is_recovery }
     }
 
-    /// Tells the session of a run which servers the run has from now on, and which it does without,
-    /// and goes on to tell what becomes of them.
-    pub(crate) async fn tell_mounted(&self, row: &RunRow, mounting: Mounting, source: Source) {
+    /// Tells the session of a run that it has `begun`, if that is new, which servers the run has
+    /// from now on, and which it does without, and goes on to tell what becomes of them.
+    pub(crate) async fn tell_mounted(
+        &self,
+        row: &RunRow,
+        begun: Option<(EventKind, Value)>,
+        (mounting, source): (Mounting, Source),
+    ) {
+        let Some(events) = self.control().events() else { return };
         let place = EventPlace {
             workspace: row.workspace.clone(),
             session: row.session,
             run: Some(row.id),
         };
+        let mut told: Vec<_> = begun.into_iter().collect();
         for (server, mut payload) in mounting.failed {
             payload["server"] = server.as_str().into();
             payload["path"] = path(row.pid, &server).into();
             source.add(&mut payload, (row.pid, &server));
-            self.tell_of_mount(&place, EventKind::McpError, &payload).await;
+            told.push((EventKind::McpError, payload));
         }
-        if mounting.mounts.is_empty() {
-            return;
-        }
-        let held = watch::Sender::new(());
-        for mount in mounting.mounts {
+        for mount in &mounting.mounts {
             let server = mount.watched.alias().as_str();
             let path = path(row.pid, server);
             let mut payload = json!({ "server": server, "path": path, "auto": true });
@@ -194,7 +197,15 @@ impl Runs {
                 payload["reused"] = true.into();
             }
             source.add(&mut payload, (row.pid, server));
-            self.tell_of_mount(&place, EventKind::McpMount, &payload).await;
+            told.push((EventKind::McpMount, payload));
+        }
+        events.note_all(&place, &told).await;
+        if mounting.mounts.is_empty() {
+            return;
+        }
+        let held = watch::Sender::new(());
+        for mount in mounting.mounts {
+            let path = path(row.pid, mount.watched.alias().as_str());
             let watching = self.clone().watch_mount(place.clone(), path, mount, held.subscribe());
             let closing = self.control().closing();
             self.control().spawn(async move {

@@ -173,39 +173,33 @@ impl<'a> EventRows<'a> {
         Self { database }
     }
 
-    /// Adds an event, as the next of its session, and takes the turn of the session with it, if it
-    /// comes with one, and notes that a session is to go on for it, if one is. `None`, and nothing
-    /// happens, if its message is there already.
+    /// Adds events of one session, all or none, as its next ones. Each takes the turn of the
+    /// session with it, if it comes with one, and notes that a session is to go on for it, if one
+    /// is. Gives the last one; `None`, and nothing happens, if the message of one is there already.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
-    pub async fn append(&self, new: NewEvent<'_>) -> Result<Option<AppendedEvent>, StatementError> {
-        let NewEvent { of, run, kind, message_id, payload, happened_at, .. } = new;
-        let NewEvent { turn, unread, owed, is_own, .. } = new;
-        let (session, run) = (of.session.to_text(), run.map(RunId::to_text).unwrap_or_default());
+    pub async fn append(
+        &self,
+        all: &[NewEvent<'_>],
+    ) -> Result<Option<AppendedEvent>, StatementError> {
+        let Some(NewEvent { of, .. }) = all.first() else { return Ok(None) };
+        let session = of.session.to_text();
         let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
-        let bytes = i64::try_from(payload.len() + OVERHEAD).unwrap_or(i64::MAX);
-        let (bytes, message) = (Value::Integer(bytes), Value::Text(message_id.unwrap_or_default()));
-        let mut counted = place.to_vec();
-        counted.extend([bytes, Value::Integer(ms(happened_at)), message, Value::Text(kind)]);
-        counted.push(Value::Integer(is_own.into()));
-        let mut added = place.to_vec();
-        added.extend([Value::Text(kind), Value::Text(&run), message, bytes, Value::Text(payload)]);
-        let mut steps = vec![
-            Step::new(BEGIN, place.to_vec()),
-            Step::must_change(COUNT, counted),
-            Step::new(NUMBER, vec![place[0], bytes]),
-            Step::must_change(ADD, added),
-        ];
-        if let Some(turn) = turn {
-            steps.extend(runs::take_turn(place[0], place[1], turn));
+        let texts = all.iter().map(|new| {
+            let sender = new.unread.and_then(|unread| unread.sender);
+            let sender = sender.map(SessionId::to_text).unwrap_or_default();
+            (new.run.map(RunId::to_text).unwrap_or_default(), sender, new.owed.map(RestTexts::new))
+        });
+        let texts: Vec<_> = texts.collect();
+        let mut steps = Vec::new();
+        for (new, (run, sender, owed)) in all.iter().zip(&texts) {
+            steps.extend(new.steps(place, run));
+            let turn = new.turn.map(|turn| runs::take_turn(place[0], place[1], turn));
+            steps.extend(turn.into_iter().flatten());
+            steps.extend(new.unread.map(|unread| inboxes::add(place, &unread, sender)));
+            steps.extend(owed.as_ref().map(RestTexts::step));
         }
-        let sender = unread.and_then(|unread| unread.sender.map(SessionId::to_text));
-        if let Some(unread) = unread {
-            steps.push(inboxes::add(place, &unread, sender.as_deref().unwrap_or_default()));
-        }
-        let owed = owed.map(RestTexts::new);
-        steps.extend(owed.as_ref().map(RestTexts::step));
         let rows = self.database.write_then_read(&steps, ADDED, place.to_vec()).await?;
         let found = rows.iter().flatten().next();
         let appended = |row: &Row| {
@@ -230,6 +224,25 @@ impl<'a> EventRows<'a> {
             Step::new(FORGET, values.to_vec()),
         ];
         self.database.write_steps(&steps).await
+    }
+}
+
+impl NewEvent<'_> {
+    /// Adds the event alone.
+    fn steps<'v>(&'v self, place: [Value<'v>; 2], run: &'v str) -> [Step<'v>; 4] {
+        let bytes = i64::try_from(self.payload.len() + OVERHEAD).unwrap_or(i64::MAX);
+        let (bytes, at) = (Value::Integer(bytes), Value::Integer(ms(self.happened_at)));
+        let message = Value::Text(self.message_id.unwrap_or_default());
+        let (kind, is_own) = (Value::Text(self.kind), Value::Integer(self.is_own.into()));
+        let payload = Value::Text(self.payload);
+        let counted = [&place[..], &[bytes, at, message, kind, is_own]].concat();
+        let added = [&place[..], &[kind, Value::Text(run), message, bytes, payload]].concat();
+        [
+            Step::new(BEGIN, place.to_vec()),
+            Step::must_change(COUNT, counted),
+            Step::new(NUMBER, vec![place[0], bytes]),
+            Step::must_change(ADD, added),
+        ]
     }
 }
 

@@ -368,14 +368,8 @@ impl<'a> Inboxes<'a> {
 pub(super) fn add<'v>(place: [Value<'v>; 2], new: &NewUnread, sender: &'v str) -> Step<'v> {
     let expires_at = new.expires_at.map_or(0, ms);
     let due_at = new.expires_at.map_or(new.due_at, |end| end.min(new.due_at));
-    let values = vec![
-        place[0],
-        place[1],
-        Value::Text(sender),
-        Value::Integer(expires_at),
-        Value::Integer(ms(due_at)),
-    ];
-    Step::must_change(ADD, values)
+    let of = [Value::Text(sender), Value::Integer(expires_at), Value::Integer(ms(due_at))];
+    Step::must_change(ADD, [&place[..], &of].concat())
 }
 
 fn begin(place: [Value<'_>; 2], now: SystemTime, again: SystemTime) -> Vec<Value<'_>> {

@@ -72,9 +72,11 @@ async fn seqs_of(store: &Store, of: &EventsOf) -> Vec<u64> {
 }
 
 async fn write_six(store: Store, of: EventsOf, writer: usize) {
-    for number in 0..6 {
-        let payload = format!("[{writer},{number}]");
-        store.events().append(new(&of, &payload, None)).await.unwrap().unwrap();
+    for batch in [0..1, 1..3, 3..6] {
+        let last = format!("[{writer},{}]", batch.end - 1);
+        let payloads: Vec<_> = batch.map(|number| format!("[{writer},{number}]")).collect();
+        let all: Vec<_> = payloads.iter().map(|payload| new(&of, payload, None)).collect();
+        assert_eq!(store.events().append(&all).await.unwrap().unwrap().row.payload, last);
     }
 }
 
@@ -131,18 +133,23 @@ async fn x_e93_a_message_that_comes_twice_is_one() {
         let events = store.events();
         let run = Some(RunId::new([1; 6]));
         let first = NewEvent { run, ..new(&one, "1", Some("m")) };
-        let AppendedEvent { row: first, stream, .. } = events.append(first).await.unwrap().unwrap();
+        let AppendedEvent { row: first, stream, .. } =
+            events.append(&[first]).await.unwrap().unwrap();
         assert_eq!((first.seq, first.run, first.message_id.as_deref()), (1, run, Some("m")));
         assert_eq!((stream.oldest, stream.last, stream.bytes), (1, 1, 129));
-        assert!(events.append(new(&one, "2", Some("m"))).await.unwrap().is_none());
+        assert!(events.append(&[new(&one, "2", Some("m"))]).await.unwrap().is_none());
         assert_eq!(events.message(&one, "user.message", "m").await.unwrap(), Some(first));
         assert_eq!(events.message(&other, "user.message", "m").await.unwrap(), None);
-        events.append(new(&other, "3", Some("m"))).await.unwrap().unwrap();
+        events.append(&[new(&other, "3", Some("m"))]).await.unwrap().unwrap();
         assert_eq!(events.message(&one, "agent.error", "m").await.unwrap(), None);
         let of_another_kind = NewEvent { kind: "agent.error", ..new(&one, "4", Some("m")) };
-        let next = events.append(of_another_kind).await.unwrap().unwrap();
+        let next = events.append(&[of_another_kind]).await.unwrap().unwrap();
         let (next, stream) = (next.row, next.stream);
         assert_eq!((next.seq, next.number, stream.workspace_bytes), (2, 3, 3 * 129));
+        // Nor is what comes before it, or behind it.
+        let all = [new(&one, "5", None), new(&one, "6", Some("m")), new(&one, "7", None)];
+        assert!(events.append(&all).await.unwrap().is_none());
+        assert_eq!(seqs_of(&store, &one).await, [1, 2]);
     }
 }
 
@@ -154,7 +161,7 @@ async fn events_are_read_by_their_kind_and_number() {
         begin(&store, &of).await;
         let events = store.events();
         for kind in ["a.b", "a.b_c", "b", "a.b"] {
-            events.append(NewEvent { kind, ..new(&of, "{}", None) }).await.unwrap().unwrap();
+            events.append(&[NewEvent { kind, ..new(&of, "{}", None) }]).await.unwrap().unwrap();
         }
         for (kinds, from, limit, expected) in [
             (&[][..], 0, 10, vec![1, 2, 3, 4]),
@@ -175,7 +182,7 @@ async fn events_are_read_by_their_kind_and_number() {
         let nobody = WorkspaceId::new("nobody").unwrap();
         assert_eq!(events.feed(&nobody, after(0)).await.unwrap().last, 0);
         let lost = EventsOf { workspace: nobody, ..of.clone() };
-        let error = events.append(new(&lost, "{}", None)).await.unwrap_err();
+        let error = events.append(&[new(&lost, "{}", None)]).await.unwrap_err();
         assert!(matches!(error, StatementError::OwnerMissing { .. }), "{error:?}");
     }
 }
@@ -189,9 +196,9 @@ async fn a_stream_loses_its_beginning_and_goes_on() {
         begin(&store, &one).await;
         begin(&store, &other).await;
         let events = store.events();
-        events.append(new(&other, "{}", None)).await.unwrap().unwrap();
+        events.append(&[new(&other, "{}", None)]).await.unwrap().unwrap();
         for _ in 0..5 {
-            events.append(new(&one, "{}", None)).await.unwrap().unwrap();
+            events.append(&[new(&one, "{}", None)]).await.unwrap().unwrap();
         }
         assert!(events.trim(&one, 4).await.unwrap());
         assert!(!events.trim(&one, 4).await.unwrap(), "they are gone");
@@ -202,7 +209,7 @@ async fn a_stream_loses_its_beginning_and_goes_on() {
         assert!(events.trim(&one, 6).await.unwrap());
         let page = events.page(&one, after(0)).await.unwrap().unwrap();
         assert_eq!((page.events.len(), page.oldest, page.last), (0, 6, 5));
-        let added = events.append(new(&one, "{}", None)).await.unwrap().unwrap();
+        let added = events.append(&[new(&one, "{}", None)]).await.unwrap().unwrap();
         let (row, stream) = (added.row, added.stream);
         assert_eq!((row.seq, row.number), (6, 7));
         let (own, all) = (stream.bytes, stream.workspace_bytes);
@@ -220,7 +227,7 @@ async fn events_outlive_their_session_for_as_long_as_is_said() {
             begin(&store, of).await;
             let happened_at = UNIX_EPOCH + at * DAY;
             let event = NewEvent { happened_at, ..new(of, "{}", None) };
-            store.events().append(event).await.unwrap().unwrap();
+            store.events().append(&[event]).await.unwrap().unwrap();
         }
         assert!(
             store.sessions().end(&ended.workspace, ended.session, RunEnd::Ended).await.unwrap()
@@ -270,7 +277,7 @@ async fn time_does_not_go_back() {
         for days in [3, 2, 4] {
             let happened_at = UNIX_EPOCH + days * DAY;
             let event = NewEvent { happened_at, ..new(&of, "{}", None) };
-            store.events().append(event).await.unwrap().unwrap();
+            store.events().append(&[event]).await.unwrap().unwrap();
         }
         let page = store.events().page(&of, after(0)).await.unwrap().unwrap();
         let days: Vec<_> = page.events.iter().map(|event| event.happened_at).collect();
@@ -290,7 +297,7 @@ async fn x_e93_messages_are_unread_until_they_are_acknowledged() {
         let say = async |expires_at| {
             let unread = NewUnread { sender: None, expires_at, due_at: now };
             let new = NewEvent { unread: Some(unread), ..new(&of, "{}", None) };
-            store.events().append(new).await.unwrap().unwrap().row.seq
+            store.events().append(&[new]).await.unwrap().unwrap().row.seq
         };
         let inboxes = store.inboxes();
         let unread = async || seqs(&inboxes.unread(&of, now, 9).await.unwrap());

@@ -71,7 +71,7 @@ async fn a_webhook_goes_on_event_by_event() {
                 owed: None,
                 is_own: true,
             };
-            store.events().append(new).await.unwrap();
+            store.events().append(&[new]).await.unwrap();
         }
         let (team, ops, url) = (id("team"), name("ops"), secret("OPS_URL"));
         let new = |position| NewWebhook {

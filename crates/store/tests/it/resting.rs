@@ -127,10 +127,10 @@ impl Model {
         let (of, rest) = (self.events(), self.rest());
         let event = message_of(&of, &message);
         let new = NewEvent { owed: Some(&rest), ..event };
-        assert!(store.events().append(new).await.unwrap().is_some());
+        assert!(store.events().append(&[new]).await.unwrap().is_some());
         let after = self.due(store).await.len();
         // Sent again, it is the same, and owed to nobody once more.
-        assert!(store.events().append(new).await.unwrap().is_none());
+        assert!(store.events().append(&[new]).await.unwrap().is_none());
         assert_eq!(self.due(store).await.len(), after);
         after > before
     }
@@ -275,7 +275,7 @@ async fn o80_what_the_last_run_was_not_given_is_owed() {
             let of = EventsOf { workspace: here.clone(), session: session(1) };
             let owed = Some(&rest);
             let told = NewEvent { owed, unread, happened_at, ..message_of(&of, "m") };
-            let seq = store.events().append(told).await.unwrap().unwrap().row.seq;
+            let seq = store.events().append(&[told]).await.unwrap().unwrap().row.seq;
             if is_given {
                 let at = GivenAt { now: SystemTime::now(), given_again: now, again: now };
                 store.inboxes().give(&of, Some(seq), at).await.unwrap();
@@ -345,7 +345,7 @@ async fn a_beginning_is_taken_by_one() {
         let rest = NewRest { workspace, session: session(1), run: run(1), sealed };
         let of = EventsOf { workspace: here.clone(), session: session(1) };
         let told = NewEvent { owed: Some(&rest), ..message_of(&of, "m") };
-        assert!(store.events().append(told).await.unwrap().is_some());
+        assert!(store.events().append(&[told]).await.unwrap().is_some());
         let now = SystemTime::now();
         let due = store.resting().due(now, 9).await.unwrap();
         assert_eq!(due, [RestingSession { rest: rest.clone(), tries: 0 }]);
@@ -427,9 +427,9 @@ async fn sessions_that_are_done_and_go_on_are_found() {
         let kind = "session.completed";
         let happened_at = SystemTime::UNIX_EPOCH + HOUR;
         let new = NewEvent { kind, happened_at, ..message_of(&of, "done") };
-        assert!(store.events().append(new).await.unwrap().is_some());
+        assert!(store.events().append(&[new]).await.unwrap().is_some());
         let other = NewEvent { kind, happened_at, ..message_of(&of, "another") };
-        assert!(store.events().append(other).await.unwrap().is_some());
+        assert!(store.events().append(&[other]).await.unwrap().is_some());
         let found = async |until| store.resting().done((kind, "done"), until).await.unwrap();
         let expected =
             DoneSession { workspace: here.clone(), session: session(1), run: Some(run(1)) };

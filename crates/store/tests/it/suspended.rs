@@ -130,12 +130,12 @@ async fn r_m23_a_session_that_is_set_aside_is_owed_nothing() {
     let rest = NewRest { workspace, session: session(), run: run(1), sealed };
     let of = EventsOf { workspace: here.clone(), session: session() };
     let owing = |message| NewEvent { owed: Some(&rest), ..message_of(&of, message) };
-    assert!(store.events().append(owing("before")).await.unwrap().is_some());
+    assert!(store.events().append(&[owing("before")]).await.unwrap().is_some());
     assert_eq!(store.resting().due(SystemTime::now(), 9).await.unwrap().len(), 1);
     let gone = SuspendedSession { run: None, ..suspension(1, 100) };
     assert!(store.suspended().suspend(&here, &gone).await.unwrap());
     assert!(store.resting().due(SystemTime::now(), 9).await.unwrap().is_empty());
-    assert!(store.events().append(owing("while")).await.unwrap().is_some());
+    assert!(store.events().append(&[owing("while")]).await.unwrap().is_some());
     assert!(store.resting().due(SystemTime::now(), 9).await.unwrap().is_empty());
     store.close().await;
 }

@@ -69,7 +69,7 @@ async fn say(store: &Store, session: u8, id: &str, turn: Option<&TurnOf>) -> Opt
         owed: None,
         is_own: false,
     };
-    store.events().append(new).await.unwrap().map(|appended| appended.turn)
+    store.events().append(&[new]).await.unwrap().map(|appended| appended.turn)
 }
 
 async fn acts_for(store: &Store, number: u8) -> Option<PrincipalId> {

@@ -1,0 +1,163 @@
+//! What is added to the streams of sessions.
+
+use std::{sync::atomic::Ordering, time::SystemTime};
+
+use narthex_store::{EventsOf, NewEvent, StatementError};
+use serde_json::Value;
+
+use crate::{
+    Along, EventKind, EventPlace, EventRow, Events, EventsError, MESSAGE_ID_MAX, PAYLOAD_MAX, Told,
+    read,
+};
+
+impl Events {
+    /// Adds an event at the end of a session's stream; it is stored when this returns. Of a message
+    /// of this kind that is kept already, the event that it was then is given instead, whatever it
+    /// says now.
+    ///
+    /// # Errors
+    /// When the payload is too long, the id of the message is none, there is no such session, or
+    /// the store fails: then there is no such event.
+    pub async fn append(
+        &self,
+        place: &EventPlace,
+        kind: EventKind,
+        payload: &Value,
+        message_id: Option<&str>,
+    ) -> Result<EventRow, EventsError> {
+        let along = Along { message_id, ..Along::default() };
+        Ok(self.tell(place, kind, payload, along).await?.row)
+    }
+
+    /// The same, says whether the event is new, and stores what comes along with it. Of a message
+    /// that is there already nothing else happens.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub async fn tell(
+        &self,
+        place: &EventPlace,
+        kind: EventKind,
+        payload: &Value,
+        Along { message_id, turn, owed }: Along<'_>,
+    ) -> Result<Told, EventsError> {
+        let happened_at = SystemTime::now();
+        let unread = self.new_unread(kind, payload, happened_at);
+        let payload = payload.to_string();
+        if payload.len() > PAYLOAD_MAX {
+            return Err(EventsError::TooLong(payload.len()));
+        }
+        if message_id.is_some_and(|id| !is_message_id(id)) {
+            return Err(EventsError::MessageId);
+        }
+        let of = place.stream();
+        let is_own = kind.is_own();
+        let (run, word, payload) = (place.run, kind.as_str(), payload.as_str());
+        let new = NewEvent {
+            of: &of,
+            run,
+            kind: word,
+            message_id,
+            payload,
+            happened_at,
+            turn,
+            unread,
+            owed,
+            is_own,
+        };
+        loop {
+            let appended = self.shared.store.events().append(&[new]).await;
+            if let Some(appended) = appended.map_err(|error| of_store(error, &of))? {
+                self.shared.wakers.wake(&of);
+                self.added(&of, kind).await;
+                self.keep_within_bounds(&of, appended.stream).await;
+                let turn = turn.map(|_| appended.turn);
+                return Ok(Told { row: read(appended.row)?, is_new: true, turn });
+            }
+            let message = message_id.unwrap_or_default();
+            let found = self.shared.store.events().message(&of, word, message).await;
+            // It may have been removed meanwhile; then it is new.
+            if let Some(row) = found.map_err(EventsError::Store)? {
+                return Ok(Told { row: read(row)?, is_new: false, turn: None });
+            }
+        }
+    }
+
+    /// Adds an event of something that has happened in any case, and says whether it is new. A
+    /// failure is logged and counted, and changes nothing of that.
+    pub async fn note(
+        &self,
+        place: &EventPlace,
+        kind: EventKind,
+        payload: &Value,
+        message_id: Option<&str>,
+    ) -> bool {
+        let along = Along { message_id, ..Along::default() };
+        match self.tell(place, kind, payload, along).await {
+            Ok(told) => told.is_new,
+            Err(error) => {
+                self.missed(place, kind, &error);
+                false
+            }
+        }
+    }
+
+    /// The same of several events that have happened one after the other, at the cost of one. Of a
+    /// session that has gone with its workspace, nothing is told.
+    pub async fn note_all(&self, place: &EventPlace, told: &[(EventKind, Value)]) {
+        let (of, happened_at) = (place.stream(), SystemTime::now());
+        let texts: Vec<_> =
+            told.iter().map(|(kind, payload)| (*kind, payload.to_string())).collect();
+        let (fitting, longer): (Vec<_>, Vec<_>) =
+            texts.iter().partition(|(_, payload)| payload.len() <= PAYLOAD_MAX);
+        for (kind, payload) in longer {
+            self.missed(place, *kind, &EventsError::TooLong(payload.len()));
+        }
+        let new = fitting.iter().map(|(kind, payload)| NewEvent {
+            of: &of,
+            run: place.run,
+            kind: kind.as_str(),
+            message_id: None,
+            payload,
+            happened_at,
+            turn: None,
+            unread: None,
+            owed: None,
+            is_own: kind.is_own(),
+        });
+        let new: Vec<_> = new.collect();
+        match self.shared.store.events().append(&new).await {
+            Ok(appended) => {
+                self.shared.wakers.wake(&of);
+                for (kind, _) in &fitting {
+                    self.added(&of, *kind).await;
+                }
+                if let Some(appended) = appended {
+                    self.keep_within_bounds(&of, appended.stream).await;
+                }
+            }
+            Err(error) => match of_store(error, &of) {
+                EventsError::NoSession(_) => {}
+                error => fitting.iter().for_each(|(kind, _)| self.missed(place, *kind, &error)),
+            },
+        }
+    }
+
+    /// Logs and counts that an event of something that has happened could not be added.
+    pub fn missed(&self, place: &EventPlace, kind: EventKind, error: &EventsError) {
+        self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
+        let (session, kind) = (place.session, kind.as_str());
+        tracing::error!(session.id = %session, event = kind, "an event is missing: {error}");
+    }
+}
+
+fn is_message_id(id: &str) -> bool {
+    (1..=MESSAGE_ID_MAX).contains(&id.len()) && !id.chars().any(char::is_control)
+}
+
+pub(crate) fn of_store(error: StatementError, of: &EventsOf) -> EventsError {
+    match error {
+        StatementError::OwnerMissing { .. } => EventsError::NoSession(of.session),
+        error => EventsError::Store(error),
+    }
+}
