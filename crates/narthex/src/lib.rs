@@ -7,7 +7,6 @@ mod arguments;
 mod cli;
 mod commands;
 mod core_dumps;
-mod daemon_client;
 mod output;
 mod peer;
 mod rows;
@@ -15,6 +14,7 @@ mod run_sockets;
 mod secrets;
 mod table;
 
+use narthex_daemon_client as daemon_client;
 use narthex_data_dir::{self as data_dir, trust};
 use narthex_settings as config;
 

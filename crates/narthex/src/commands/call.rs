@@ -14,6 +14,7 @@ use crate::{
     daemon_client::DaemonClient,
     output,
     peer::{Peer, Tool, protocol_failure},
+    rows::Row,
 };
 
 pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Failure> {
@@ -39,7 +40,7 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
 
 /// The server is not there, in the words of `narthex tools`; what else is not there stays as it is.
 async fn unknown_alias(failure: Failure, client: &DaemonClient, args: &CallArgs) -> Failure {
-    let Ok(rows) = client.rows().await else { return failure };
+    let Ok(rows) = client.rows::<Row>().await else { return failure };
     let names: Vec<_> = rows.iter().map(|row| row.alias.as_str()).collect();
     match names.contains(&args.alias.as_str()) {
         true => failure,

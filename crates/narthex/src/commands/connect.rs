@@ -9,9 +9,7 @@ use tokio::{
     net::UnixStream,
 };
 
-use crate::{
-    Failure, cli::Context, daemon_client::operator::given_token, data_dir::DataDir, output,
-};
+use crate::{Failure, cli::Context, daemon_client::given_token, data_dir::DataDir, output};
 
 const OF_A_RUN: &str = "the token is a run's, and `connect` has the daemon's own run: use the \
     endpoint that `narthex runs create` shows, or unset NARTHEX_TOKEN and --token-file";

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::{Failure, cli::Context, daemon_client::DaemonClient, output, table};
+use crate::{Failure, cli::Context, daemon_client::DaemonClient, output, rows::Row, table};
 
 pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::new(&context.settings)?;
-    let rows = client.rows().await?;
+    let rows = client.rows::<Row>().await?;
     let state = &client.state;
     if context.format.is_json() {
         output::json(&json!({

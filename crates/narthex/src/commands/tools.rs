@@ -26,7 +26,7 @@ struct Listed {
 pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, Failure> {
     let Some(file) = &args.config else {
         let client = DaemonClient::of_run_or_file(&context.settings)?;
-        let rows = client.rows().await?;
+        let rows = client.rows::<Row>().await?;
         let rows = chosen(rows, args.alias.as_ref(), &client.place())?;
         return show(&list(Peer::Daemon(&client), rows).await, &context);
     };

@@ -6,36 +6,46 @@ use fs_err as fs;
 use narthex_model::{ErrorKind, Secret};
 use url::Url;
 
+use narthex_data_dir::{DaemonState, DataDir, read_admin_token, read_client_token};
+use narthex_failure::Failure;
+use narthex_settings::{self as settings, Settings};
+
 use super::DaemonClient;
-use crate::{
-    Failure,
-    config::{self, Settings},
-    data_dir::{DaemonState, DataDir, read_admin_token, read_client_token},
-    output,
-};
 
 /// More than any token has.
 const TOKEN_MAX: u64 = 4096;
 
 impl DaemonClient {
     /// Finds the daemon, to work as its operator. Nothing is sent yet.
-    pub(crate) fn operator(settings: &Settings) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When a daemon or a token that is given cannot be used, or none is found.
+    pub fn operator(settings: &Settings) -> Result<Self, Failure> {
         Self::operator_if_up(settings)?.ok_or_else(|| not_up(settings))
     }
 
     /// The same; `None` if no daemon runs.
-    pub(crate) fn operator_if_up(settings: &Settings) -> Result<Option<Self>, Failure> {
+    ///
+    /// # Errors
+    /// When a daemon or a token that is given cannot be used, or none is found.
+    pub fn operator_if_up(settings: &Settings) -> Result<Option<Self>, Failure> {
         Self::holder_if_up(settings, |data| Ok(Secret::new(read_admin_token(data)?.expose())))
     }
 
     /// Finds the daemon, to work as a run: the one whose token is given, or the daemon's own.
-    pub(crate) fn of_run(settings: &Settings) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When a daemon or a token that is given cannot be used, or none is found.
+    pub fn of_run(settings: &Settings) -> Result<Self, Failure> {
         let own = |data: &_| Ok(Secret::new(read_client_token(data)?.expose()));
         Self::holder_if_up(settings, own)?.ok_or_else(|| not_up(settings))
     }
 
     /// The same for commands that can do without a daemon, by `--config`.
-    pub(crate) fn of_run_or_file(settings: &Settings) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When a daemon or a token that is given cannot be used, or none is found.
+    pub fn of_run_or_file(settings: &Settings) -> Result<Self, Failure> {
         if settings.daemon_url.is_none() {
             DataDir::at(&settings.data).daemon()?;
         }
@@ -75,10 +85,13 @@ fn not_up(settings: &Settings) -> Failure {
 }
 
 /// What `--token-file` or the environment gives.
-pub(crate) fn given_token(settings: &Settings) -> Result<Option<Secret>, Failure> {
+///
+/// # Errors
+/// When a daemon or a token that is given cannot be used, or none is found.
+pub fn given_token(settings: &Settings) -> Result<Option<Secret>, Failure> {
     match &settings.token_file {
         Some(path) => read(path).map(Some),
-        None => Ok(config::token()),
+        None => Ok(settings::token()),
     }
 }
 
@@ -106,17 +119,6 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
     if !matches!(url.scheme(), "http" | "https") || !is_bare || !url.username().is_empty() {
         return Err(wrong("is no plain address of a host over http or https"));
     }
-    let is_loopback = match url.host() {
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        Some(url::Host::Domain(name)) => name == "localhost",
-        None => false,
-    };
-    if url.scheme() == "http" && !is_loopback {
-        output::notice(
-            "warning: whoever can read the network reads the token: --daemon-url is plain HTTP",
-        );
-    }
     Ok(DaemonState {
         pid: 0,
         url: text.trim_end_matches('/').to_owned(),
@@ -124,6 +126,20 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
         config: std::path::PathBuf::new(),
         store: None,
     })
+}
+
+/// Whether whoever can read the network reads the token: the daemon at this address is asked by
+/// plain HTTP, and on another machine.
+#[must_use]
+pub fn is_overheard(daemon_url: &str) -> bool {
+    let Ok(url) = Url::parse(daemon_url) else { return false };
+    let is_loopback = match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    url.scheme() == "http" && !is_loopback
 }
 
 #[cfg(test)]
@@ -146,5 +162,13 @@ mod tests {
         ] {
             assert!(remote(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn plain_http_to_another_machine_is_overheard() {
+        for near in ["http://127.0.0.1:7717", "http://[::1]:1", "http://localhost", "https://a.b"] {
+            assert!(!is_overheard(near), "{near}");
+        }
+        assert!(is_overheard("http://narthex.example") && is_overheard("http://10.0.0.1:7717"));
     }
 }

@@ -8,11 +8,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::{DaemonClient, failure, is_event_stream, refused};
-use crate::Failure;
+use narthex_failure::Failure;
 
 /// A request of the API.
 #[derive(Debug, Default)]
-pub(crate) struct ApiRequest {
+pub struct ApiRequest {
     method: Method,
     path: String,
     headers: HeaderMap,
@@ -20,12 +20,15 @@ pub(crate) struct ApiRequest {
 }
 
 impl ApiRequest {
-    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+    /// A request without anything in it.
+    #[must_use]
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), ..Self::default() }
     }
 
     /// With an entry's text.
-    pub(crate) fn entry(mut self, text: &str) -> Self {
+    #[must_use]
+    pub fn entry(mut self, text: &str) -> Self {
         let json = HeaderValue::from_static("application/json");
         self.headers.insert(header::CONTENT_TYPE, json);
         self.body = Payload::from(text.as_bytes().to_vec());
@@ -33,24 +36,28 @@ impl ApiRequest {
     }
 
     /// Not to be done if it would overwrite.
-    pub(crate) fn for_new_only(mut self) -> Self {
+    #[must_use]
+    pub fn for_new_only(mut self) -> Self {
         self.headers.insert(header::IF_NONE_MATCH, HeaderValue::from_static("*"));
         self
     }
 }
 
 /// The path of a server, or of something that it has.
-pub(crate) fn server_path(name: &str, below: &str) -> String {
+#[must_use]
+pub fn server_path(name: &str, below: &str) -> String {
     format!("/api/servers/{}{below}", utf8_percent_encode(name, NON_ALPHANUMERIC))
 }
 
 /// The path of a workspace, or of something in it.
-pub(crate) fn workspace_path(workspace: &str, below: &str) -> String {
+#[must_use]
+pub fn workspace_path(workspace: &str, below: &str) -> String {
     format!("/api/workspaces/{}{below}", segment(workspace))
 }
 
 /// A name as it stands between the slashes of a path.
-pub(crate) fn segment(name: &str) -> String {
+#[must_use]
+pub fn segment(name: &str) -> String {
     // What ids have besides letters and digits may stand in a path as it is.
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
     utf8_percent_encode(name, KEPT).to_string()
@@ -58,7 +65,10 @@ pub(crate) fn segment(name: &str) -> String {
 
 impl DaemonClient {
     /// Asks for bytes, whatever they are.
-    pub(crate) async fn api_bytes(&self, request: ApiRequest) -> Result<bytes::Bytes, Failure> {
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub async fn api_bytes(&self, request: ApiRequest) -> Result<bytes::Bytes, Failure> {
         let ApiRequest { method, path, headers, body } = request;
         let response = self.send(method, &path, headers, body).await?;
         let (status, body) = (response.status, self.body(response).await?);
@@ -70,7 +80,10 @@ impl DaemonClient {
     }
 
     /// Asks the API; null if there is nothing to say.
-    pub(crate) async fn api(&self, request: ApiRequest) -> Result<Value, Failure> {
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub async fn api(&self, request: ApiRequest) -> Result<Value, Failure> {
         let ApiRequest { method, path, headers, body } = request;
         let response = self.send(method, &path, headers, body).await?;
         if response.status == StatusCode::NO_CONTENT {
@@ -89,12 +102,19 @@ impl DaemonClient {
         }
     }
 
-    pub(crate) async fn api_get(&self, path: impl Into<String>) -> Result<Value, Failure> {
+    /// Asks the API for something.
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub async fn api_get(&self, path: impl Into<String>) -> Result<Value, Failure> {
         self.api(ApiRequest::new(Method::GET, path)).await
     }
 
     /// The items of all pages of a list.
-    pub(crate) async fn api_all(&self, path: &str) -> Result<Vec<Value>, Failure> {
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub async fn api_all(&self, path: &str) -> Result<Vec<Value>, Failure> {
         match self.api_list(path).await?["items"].take() {
             Value::Array(items) => Ok(items),
             other => Err(no_list(&other)),
@@ -102,7 +122,10 @@ impl DaemonClient {
     }
 
     /// A list with the items of all its pages, and what its last page has besides them.
-    pub(crate) async fn api_list(&self, path: &str) -> Result<Value, Failure> {
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub async fn api_list(&self, path: &str) -> Result<Value, Failure> {
         let mut items = Vec::new();
         let mut after = String::new();
         let sign = if path.contains('?') { '&' } else { '?' };
@@ -122,16 +145,19 @@ impl DaemonClient {
         }
     }
 
-    pub(crate) async fn api_post(&self, path: impl Into<String>) -> Result<Value, Failure> {
+    /// Has the API do something.
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub async fn api_post(&self, path: impl Into<String>) -> Result<Value, Failure> {
         self.api(ApiRequest::new(Method::POST, path)).await
     }
 
     /// Asks for a stream of events.
-    pub(crate) async fn api_events(
-        &self,
-        method: Method,
-        path: String,
-    ) -> Result<EventReader, Failure> {
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub async fn api_events(&self, method: Method, path: String) -> Result<EventReader, Failure> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         let response = self.send(method, &path, headers, Payload::default()).await?;
@@ -154,14 +180,17 @@ impl DaemonClient {
 
 /// A stream of the daemon's that is being read.
 #[derive(Debug)]
-pub(crate) struct EventReader {
+pub struct EventReader {
     response: HttpResponse,
     parser: SseParser,
 }
 
 impl EventReader {
     /// The next event; `None` when the daemon has ended the stream.
-    pub(crate) async fn next(&mut self) -> Result<Option<Value>, Failure> {
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub async fn next(&mut self) -> Result<Option<Value>, Failure> {
         loop {
             let event = self.parser.next_event().map_err(|error| {
                 Failure::new(ErrorKind::Exhausted, format!("the daemon sent {error}"))

@@ -9,14 +9,14 @@ use narthex_wire::Payload;
 use serde_json::Value;
 
 use super::{DaemonClient, api::of_problem, failure, refused};
-use crate::Failure;
+use narthex_failure::Failure;
 
 /// Longer than any line.
 const LINE_MAX: usize = 16 << 20;
 
 /// Lines that are being read.
 #[derive(Debug)]
-pub(crate) struct LineReader {
+pub struct LineReader {
     response: HttpResponse,
     rest: Vec<u8>,
     lines: VecDeque<String>,
@@ -24,13 +24,19 @@ pub(crate) struct LineReader {
 
 impl DaemonClient {
     /// Asks for lines.
-    pub(crate) async fn api_lines(&self, path: String) -> Result<LineReader, Failure> {
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or ends in the middle.
+    pub async fn api_lines(&self, path: String) -> Result<LineReader, Failure> {
         let response = self.api_content(path, "application/x-ndjson").await?;
         Ok(LineReader { response, rest: Vec::new(), lines: VecDeque::new() })
     }
 
     /// Asks for something that is read piece by piece.
-    pub(crate) async fn api_content(
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or ends in the middle.
+    pub async fn api_content(
         &self,
         path: String,
         accept: &'static str,
@@ -51,7 +57,10 @@ impl DaemonClient {
 
 impl LineReader {
     /// The next line, without its end; `None` when the daemon has sent all.
-    pub(crate) async fn next(&mut self) -> Result<Option<String>, Failure> {
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or ends in the middle.
+    pub async fn next(&mut self) -> Result<Option<String>, Failure> {
         loop {
             if let Some(line) = self.lines.pop_front() {
                 return Ok(Some(line));

@@ -2,25 +2,26 @@
 
 mod api;
 mod lines;
-pub(crate) mod operator;
-
-pub(crate) use api::{ApiRequest, EventReader, segment, server_path, workspace_path};
+mod operator;
 
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use narthex_data_dir::{DaemonState, DataDir, read_client_token};
+use narthex_failure::Failure;
 use narthex_model::{Alias, ErrorKind, Secret, with_causes};
+use narthex_settings::Settings;
 use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, HttpResponse};
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, SseParser,
     headers::{HeaderParams, compose_request_headers},
 };
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
-use crate::{
-    Failure,
-    config::Settings,
-    data_dir::{DaemonState, DataDir, read_client_token},
-    rows::Row,
+pub use self::{
+    api::{ApiRequest, EventReader, segment, server_path, workspace_path},
+    lines::LineReader,
+    operator::{given_token, is_overheard},
 };
 
 /// How many characters are shown of an answer that is not understood.
@@ -28,8 +29,8 @@ const REFUSAL_MAX: usize = 200;
 
 /// Speaks to the daemon that holds a data directory.
 #[derive(Debug)]
-pub(crate) struct DaemonClient {
-    pub(crate) state: DaemonState,
+pub struct DaemonClient {
+    pub state: DaemonState,
     http: HttpClient,
     token: Secret,
     limits: Limits,
@@ -37,7 +38,10 @@ pub(crate) struct DaemonClient {
 
 impl DaemonClient {
     /// Finds the daemon. Nothing is sent yet.
-    pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub fn new(settings: &Settings) -> Result<Self, Failure> {
         if settings.daemon_url.is_some() {
             let text = "--daemon-url (NARTHEX_DAEMON_URL) is for the commands of operators; this \
                         one works with the daemon of a data directory (--data)";
@@ -59,22 +63,28 @@ impl DaemonClient {
     }
 
     /// What it is called in sentences.
-    pub(crate) fn place(&self) -> String {
+    #[must_use]
+    pub fn place(&self) -> String {
         format!("the daemon at {}", self.state.url)
     }
 
     /// Whose it works as.
-    pub(crate) fn token(&self) -> &Secret {
+    #[must_use]
+    pub fn token(&self) -> &Secret {
         &self.token
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
     /// Sends a modern request to one server's transparent endpoint. `schema` is the input schema
     /// of the tool that is called: it may want arguments mirrored as headers.
-    pub(crate) async fn ask(
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub async fn ask(
         &self,
         alias: &Alias,
         message: Message,
@@ -95,8 +105,11 @@ impl DaemonClient {
         }
     }
 
-    /// The daemon's servers.
-    pub(crate) async fn rows(&self) -> Result<Vec<Row>, Failure> {
+    /// The daemon's servers, each as `T` reads it.
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, or what it says cannot be read.
+    pub async fn rows<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
         let rows = self.api_all("/api/status").await?;
         serde_json::from_value(Value::Array(rows)).map_err(|error| {
             let text =
@@ -158,7 +171,8 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-pub(crate) fn failure(error: &ClientError) -> Failure {
+#[must_use]
+pub fn failure(error: &ClientError) -> Failure {
     Failure::new(error.kind(), with_causes(error))
 }
 
