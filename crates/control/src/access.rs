@@ -14,7 +14,6 @@ mod fields;
 mod members;
 mod principals;
 mod table;
-mod token;
 mod tokens;
 mod workspaces;
 
@@ -32,12 +31,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::table::AccessTable;
+pub use narthex_login::{McpClientToken, ServiceToken};
+
 pub use self::{
     agent_env::EnvNames,
     clients::{ClientRequest, CreatedClient, NewClient},
     error::AccessError,
     table::{Account, KnownClient, KnownToken},
-    token::{McpClientToken, ServiceToken},
     tokens::CreatedToken,
 };
 pub(crate) use self::{

@@ -11,10 +11,10 @@ use subtle::ConstantTimeEq;
 
 use crate::{
     Access,
-    guard::single,
     problem::Problem,
     signin::{check_cookie_request, session_cookie},
 };
+use narthex_listener::single;
 
 /// The hash of a token, which is all that is kept of it.
 #[derive(Clone, Copy)]

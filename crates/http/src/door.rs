@@ -23,7 +23,6 @@ use crate::{
     Access, HttpOptions, ResponseBody, Route,
     auth::{Caller, Principal, Proofs, authenticate},
     calling,
-    guard::Guard,
     hub::Hub,
     legacy,
     post::{self, Post},
@@ -34,6 +33,7 @@ use crate::{
     signin::Visitor,
     vfs::{self, VfsRequest},
 };
+use narthex_listener::Guard;
 
 /// How many streams of events of workspaces there may be: each looks into the store now and then.
 const EVENT_STREAMS_MAX: usize = 500;
@@ -60,7 +60,7 @@ pub struct Router(Arc<Door>);
 #[must_use]
 pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
     let door = Door {
-        guard: Guard::new(&options),
+        guard: Guard::new(options.listen, &options.allowed_hosts, &options.allowed_origins),
         event_streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
         hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
         mounts: vfs::mounts(&gateway, &options),

@@ -15,7 +15,6 @@ use narthex_wire::{
 use crate::{
     detached::{Detached, Start},
     door::{Door, Visit, wrong_method},
-    guard::single,
     hub::{CallChannel, Reader},
     modern::whole,
     post::{Post, accepts, not_acceptable, prefers_stream, trace_context},
@@ -24,6 +23,7 @@ use crate::{
     respond::{Response, empty, event_stream, json, rpc_error},
     stream::{End, ReaderStream, Shown},
 };
+use narthex_listener::single;
 
 /// Answers one message.
 pub(crate) async fn receive(post: Post<'_>, message: Message) -> Response {

@@ -13,7 +13,6 @@ mod detached;
 mod door;
 mod feed;
 mod file;
-mod guard;
 mod hub;
 mod legacy;
 mod lines;

@@ -18,12 +18,12 @@ use crate::{
     batch,
     body::{self, BodyFault},
     door::{Door, Visit},
-    guard::single,
     legacy, modern,
     problem::Problem,
     respond::{Response, closing, json, rpc_error},
     servers::changes::of_body,
 };
+use narthex_listener::single;
 
 /// A POST on its way.
 #[derive(Clone, Copy)]

@@ -24,12 +24,12 @@ use self::cookie::{Jar, Kept};
 use crate::{
     body,
     door::Door,
-    guard::single,
     problem::Problem,
     respond::{self, Response},
     routes::Segments,
     servers::changes::of_body,
 };
+use narthex_listener::single;
 
 /// Enough for the answer of any authenticator, which may carry certificates.
 const BODY_MAX: usize = 64 * 1024;

@@ -1,5 +1,6 @@
 //! The listener: accepts connections, bounds them in number and time, and ends them.
 
+mod guard;
 mod io;
 mod options;
 mod workers;
@@ -20,6 +21,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::io::{Activity, WatchedIo};
 
+pub use guard::{Guard, single};
 pub use options::ServeOptions;
 pub use workers::Workers;
 

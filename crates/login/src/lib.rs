@@ -7,6 +7,7 @@
 
 pub mod oidc;
 
+mod bearer;
 mod consent;
 mod link;
 mod options;
@@ -15,6 +16,7 @@ mod pending;
 mod session;
 mod token;
 
+pub use bearer::{BearerHash, McpClientToken, ServiceToken, client_of, service_of};
 pub use consent::{CONSENT_LIFE, ConsentError, Consents};
 pub use link::{LINK_LIFE, SignInLink};
 pub use options::{LoginOptions, ProviderOptions};

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_login::BearerHash;
 use narthex_model::{
     AgentName, ClientOrigin, McpClientId, PrincipalId, PrincipalKind, PrincipalName, RunId,
     SessionId, Timestamp, WorkspaceId,
@@ -13,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{
     AccessError, KnownClient, McpClientToken, change::of_statement, fields::Fields,
-    principals::new_id, token::Hash,
+    principals::new_id,
 };
 use crate::{By, Control, ControlError};
 
@@ -97,7 +98,7 @@ impl ClientRequest {
     /// # Errors
     /// When the system has no randomness to give.
     pub fn with_token(self) -> Result<NewClient, ControlError> {
-        let (token, id) = McpClientToken::generate()?;
+        let (token, id) = McpClientToken::generate().map_err(AccessError::Randomness)?;
         Ok(NewClient { request: self, sealed: String::new(), token, id })
     }
 }
@@ -142,7 +143,7 @@ impl Control {
         self.known_workspace(workspace)?;
         let (workspace, by) = (workspace.clone(), by.clone());
         let NewClient { request, sealed, token, id } = new;
-        let hash = Hash::of(token.expose()).to_text();
+        let hash = BearerHash::of(token.expose()).to_text();
         let of = id.clone();
         self.change_access(async move |this, store| {
             let now = SystemTime::now();

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use narthex_login::{BearerHash, client_of, service_of};
 use narthex_model::{
     McpClientId, PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId,
 };
@@ -16,7 +17,6 @@ use narthex_store::{
     McpClientRow, PrincipalRow, ServiceTokenRow, StatementError, Store, Workspace,
 };
 
-use super::token::{Hash, client_of, id_of};
 use crate::{ActorKind, By, login::KnownSession};
 
 /// How much later than last written down a token must be used to be written down again.
@@ -71,7 +71,7 @@ pub struct KnownToken {
     pub row: ServiceTokenRow,
     /// The service.
     pub account: Arc<Account>,
-    hash: Hash,
+    hash: BearerHash,
     /// When it was last shown, in milliseconds since 1970; 0: never.
     used_ms: AtomicU64,
     stored_ms: AtomicU64,
@@ -99,7 +99,7 @@ pub struct KnownClient {
     pub row: McpClientRow,
     /// Who it is.
     pub account: Arc<Account>,
-    hash: Hash,
+    hash: BearerHash,
 }
 
 impl KnownClient {
@@ -144,7 +144,7 @@ impl AccessTable {
         for row in store.service_tokens().all().await? {
             // Whose service is not there yet is so at the next look.
             let Some(account) = accounts.get(&row.principal) else { continue };
-            let Some(hash) = Hash::parse(&row.hash) else {
+            let Some(hash) = BearerHash::parse(&row.hash) else {
                 tracing::warn!(token.id = %row.id, "the hash of a token is damaged; revoke it");
                 continue;
             };
@@ -162,7 +162,7 @@ impl AccessTable {
         let mut clients = BTreeMap::new();
         for row in store.mcp_clients().all().await? {
             let Some(account) = accounts.get(&row.principal).cloned() else { continue };
-            let Some(hash) = Hash::parse(&row.hash) else {
+            let Some(hash) = BearerHash::parse(&row.hash) else {
                 tracing::warn!(client.id = %row.id, "a client's hash is damaged; revoke it");
                 continue;
             };
@@ -183,7 +183,7 @@ impl AccessTable {
 
     /// Whose token this is, if it opens anything now.
     pub(super) fn find(&self, token: &str) -> Option<Arc<Account>> {
-        let known = self.tokens.get(&id_of(token)?)?;
+        let known = self.tokens.get(&service_of(token)?)?;
         let now = SystemTime::now();
         let is_it = known.hash.opens_for(token);
         if !is_it || !known.is_live(now) || known.account.disabled_at.is_some() {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_login::BearerHash;
 use narthex_model::{
     PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId, json::shortened,
 };
@@ -17,7 +18,6 @@ use super::{
     fields::Fields,
     members::{names, of_member, set},
     principals::new_id,
-    token::Hash,
 };
 use crate::{By, CatalogError, Control, ControlError};
 
@@ -85,7 +85,7 @@ impl Control {
                 }
                 let Asked { name, roles, label, expires_at } = asked;
                 let principal = this.service(&store, &workspace, name, roles, &by).await?;
-                let (token, id) = ServiceToken::generate()?;
+                let (token, id) = ServiceToken::generate().map_err(AccessError::Randomness)?;
                 let event = of_token(kind::TOKEN_CREATED, &workspace, &id, by.clone());
                 let event = event.with("principal", principal.as_str());
                 let noted = this.note(event).await?;
@@ -93,7 +93,7 @@ impl Control {
                     id: id.clone(),
                     workspace,
                     principal,
-                    hash: Hash::of(token.expose()).to_text(),
+                    hash: BearerHash::of(token.expose()).to_text(),
                     label,
                     created_at: now,
                     created_by: by.id.into_owned(),

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
 use super::{Answered, Asked, Query, access::created, ok};
-use crate::{auth::Principal, feed, guard::single, post::prefers_stream, problem::Problem};
+use crate::{auth::Principal, feed, post::prefers_stream, problem::Problem};
+use narthex_listener::single;
 
 /// How many events a page has, if nothing is said, and at most.
 const PAGE: u64 = 500;

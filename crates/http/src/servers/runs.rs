@@ -17,7 +17,8 @@ use narthex_runs::{
 use serde_json::{Map, Value, json};
 
 use super::{Answered, Asked, document, ok, once::ToldOnce};
-use crate::{auth::Principal, guard::single, problem::Problem, respond, rows};
+use crate::{auth::Principal, problem::Problem, respond, rows};
+use narthex_listener::single;
 
 /// How runs may stand, and all of them.
 const STATUSES: [&str; 7] =

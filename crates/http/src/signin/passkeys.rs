@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::{Answered, CSRF_HEADER, Visitor, page::guarded, redirect};
-use crate::{guard::single, post::is_json, problem::Problem, respond};
+use crate::{post::is_json, problem::Problem, respond};
+use narthex_listener::single;
 
 /// What the script sends back.
 #[derive(Deserialize)]

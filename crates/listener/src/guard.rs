@@ -9,27 +9,27 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use http::{HeaderMap, HeaderName, Uri, header};
 
-use crate::HttpOptions;
-
 /// The lists of what is allowed besides loopback names.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
 impl Guard {
-    pub(crate) fn new(options: &HttpOptions) -> Self {
-        let port = options.listen.port();
-        let mut hosts = own_hosts(options.listen);
-        for host in &options.allowed_hosts {
+    /// The guard of a listener at an address, which lets these `Host`s and `Origin`s in as well.
+    #[must_use]
+    pub fn new(listen: SocketAddr, allowed_hosts: &[String], allowed_origins: &[String]) -> Self {
+        let port = listen.port();
+        let mut hosts = own_hosts(listen);
+        for host in allowed_hosts {
             let host = host.to_ascii_lowercase();
             if split_port(&host).is_some_and(|(_, port)| port.is_none()) {
                 hosts.push(format!("{host}:{port}"));
             }
             hosts.push(host);
         }
-        let mut origins = options.allowed_origins.clone();
+        let mut origins = allowed_origins.to_vec();
         for name in ["localhost", "127.0.0.1", "[::1]"] {
             origins.push(format!("http://{name}:{port}"));
         }
@@ -37,7 +37,8 @@ impl Guard {
     }
 
     /// Whether a request may come in, as far as `Host` and `Origin` tell.
-    pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+    #[must_use]
+    pub fn admits(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let Some(Some(host)) = single(headers, &header::HOST) else { return false };
         if uri.authority().is_some_and(|authority| authority.as_str() != host) {
             return false;
@@ -102,7 +103,8 @@ fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
 
 /// The only value of a header: `Some(None)` if there is none, `None` if there are several or it
 /// is no visible ASCII.
-pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
+#[must_use]
+pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
     let mut values = headers.get_all(name).iter();
     let Some(first) = values.next() else { return Some(None) };
     if values.next().is_some() {
@@ -118,11 +120,9 @@ mod tests {
     use super::*;
 
     fn guard(allowed_hosts: &[&str], allowed_origins: &[&str]) -> Guard {
-        let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-        let mut options = HttpOptions::new("127.0.0.1:7717".parse().unwrap());
-        options.allowed_hosts = owned(allowed_hosts);
-        options.allowed_origins = owned(allowed_origins);
-        Guard::new(&options)
+        let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        let listen = "127.0.0.1:7717".parse().unwrap();
+        Guard::new(listen, &owned(allowed_hosts), &owned(allowed_origins))
     }
 
     fn admits(guard: &Guard, host: &str, origin: Option<&str>) -> bool {
@@ -244,11 +244,10 @@ mod tests {
 
     #[test]
     fn the_address_of_the_listener_is_allowed() {
-        let mut options = HttpOptions::new("192.0.2.7:80".parse().unwrap());
-        let guard = Guard::new(&options);
-        assert!(admits(&guard, "192.0.2.7:80", None) && admits(&guard, "192.0.2.7", None));
-        assert!(!admits(&guard, "192.0.2.8", None));
-        options.listen = "0.0.0.0:7717".parse().unwrap();
-        assert!(!admits(&Guard::new(&options), "0.0.0.0:7717", None));
+        let guard = |listen: &str| Guard::new(listen.parse().unwrap(), &[], &[]);
+        let own = guard("192.0.2.7:80");
+        assert!(admits(&own, "192.0.2.7:80", None) && admits(&own, "192.0.2.7", None));
+        assert!(!admits(&own, "192.0.2.8", None));
+        assert!(!admits(&guard("0.0.0.0:7717"), "0.0.0.0:7717", None));
     }
 }

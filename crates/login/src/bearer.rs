@@ -6,8 +6,6 @@ use narthex_model::{McpClientId, Secret, ServiceTokenId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::AccessError;
-
 /// What every token of a service starts with, so that secret scanners can find leaked ones.
 const SERVICE: &str = "nxs_";
 /// And what those of MCP clients do.
@@ -25,13 +23,16 @@ pub struct McpClientToken(Secret);
 
 /// The hash of a token, which is all that is kept of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hash([u8; 32]);
+pub struct BearerHash([u8; 32]);
 
 impl ServiceToken {
     /// A new one, with its id.
-    pub(super) fn generate() -> Result<(Self, ServiceTokenId), AccessError> {
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn generate() -> Result<(Self, ServiceTokenId), getrandom::Error> {
         let token = generate(SERVICE)?;
-        let id = id_of(token.expose()).expect("a token is written as it is read");
+        let id = service_of(token.expose()).expect("a token is written as it is read");
         Ok((Self(token), id))
     }
 
@@ -44,7 +45,10 @@ impl ServiceToken {
 
 impl McpClientToken {
     /// A new one, with its client's id.
-    pub(super) fn generate() -> Result<(Self, McpClientId), AccessError> {
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn generate() -> Result<(Self, McpClientId), getrandom::Error> {
         let token = generate(CLIENT)?;
         let id = client_of(token.expose()).expect("a token is written as it is read");
         Ok((Self(token), id))
@@ -57,20 +61,22 @@ impl McpClientToken {
     }
 }
 
-fn generate(prefix: &str) -> Result<Secret, AccessError> {
+fn generate(prefix: &str) -> Result<Secret, getrandom::Error> {
     let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
-    getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;
+    getrandom::fill(&mut bytes)?;
     let digits = Secret::new(hex::encode(bytes));
     Ok(Secret::new(format!("{prefix}{}", digits.expose())))
 }
 
 /// The id that a token carries; `None` if the text is no token of a service.
-pub(super) fn id_of(text: &str) -> Option<ServiceTokenId> {
+#[must_use]
+pub fn service_of(text: &str) -> Option<ServiceTokenId> {
     ServiceTokenId::new(&format!("tok_{}", digits(text, SERVICE)?)).ok()
 }
 
 /// The client that a token names; `None` if the text is no token of a client.
-pub(super) fn client_of(text: &str) -> Option<McpClientId> {
+#[must_use]
+pub fn client_of(text: &str) -> Option<McpClientId> {
     McpClientId::new(&format!("cli_{}", digits(text, CLIENT)?)).ok()
 }
 
@@ -83,28 +89,36 @@ fn digits<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     (is_whole && is_hex).then(|| &digits[..2 * ID_BYTES])
 }
 
-impl Hash {
-    pub(super) fn of(token: &str) -> Self {
+impl BearerHash {
+    /// The hash of what somebody shows, whether it is a token or not.
+    #[must_use]
+    pub fn of(token: &str) -> Self {
         Self(Sha256::digest(token).into())
     }
 
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    /// One that was stored.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         hex::decode_to_slice(text, &mut bytes).ok().map(|()| Self(bytes))
     }
 
-    pub(super) fn to_text(self) -> String {
+    /// As it is stored: 64 hexadecimal digits.
+    #[must_use]
+    pub fn to_text(self) -> String {
         hex::encode(self.0)
     }
 
-    pub(super) fn opens_for(self, token: &str) -> bool {
+    /// Whether it is that of this token; takes as long for each.
+    #[must_use]
+    pub fn opens_for(self, token: &str) -> bool {
         self.0.ct_eq(&Self::of(token).0).into()
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for BearerHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hash")
+        f.write_str("BearerHash")
     }
 }
 
@@ -116,11 +130,11 @@ mod tests {
     fn tokens_carry_their_id_and_open_by_hash() {
         let (token, id) = ServiceToken::generate().unwrap();
         assert!(token.expose().starts_with("nxs_"));
-        assert_eq!((id_of(token.expose()), client_of(token.expose())), (Some(id), None));
+        assert_eq!((service_of(token.expose()), client_of(token.expose())), (Some(id), None));
         let (client, id) = McpClientToken::generate().unwrap();
         assert!(client.expose().starts_with("nxc_"));
-        assert_eq!((client_of(client.expose()), id_of(client.expose())), (Some(id), None));
-        let hash = Hash::parse(&Hash::of(token.expose()).to_text()).unwrap();
+        assert_eq!((client_of(client.expose()), service_of(client.expose())), (Some(id), None));
+        let hash = BearerHash::parse(&BearerHash::of(token.expose()).to_text()).unwrap();
         assert!(hash.opens_for(token.expose()));
         assert!(!hash.opens_for(ServiceToken::generate().unwrap().0.expose()));
         assert!(!format!("{token:?}{hash:?}").contains(&token.expose()[4..12]));
@@ -133,11 +147,11 @@ mod tests {
         let odd = format!("nxs_{}", "\u{e4}".repeat(40));
         for bad in ["", "nxs_", &token[1..], &token[..token.len() - 1], &format!("{token}0"), &odd]
         {
-            assert_eq!(id_of(bad), None, "{bad}");
+            assert_eq!(service_of(bad), None, "{bad}");
         }
-        assert_eq!(id_of(&token.to_uppercase()), None);
+        assert_eq!(service_of(&token.to_uppercase()), None);
         for bad in ["", "0", "zz", &"0".repeat(63), &"0".repeat(66)] {
-            assert_eq!(Hash::parse(bad), None, "{bad}");
+            assert_eq!(BearerHash::parse(bad), None, "{bad}");
         }
     }
 }
