@@ -13,8 +13,8 @@ use thiserror::Error;
 use crate::{
     StatementError, Store,
     database::{BUSY_LIMIT, Database, sqlite},
-    open::create_private,
 };
+use narthex_schema::open::create_private;
 
 const COPY: &str = "backup.copy";
 const CHECK: &str = "backup.check";

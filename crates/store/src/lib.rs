@@ -10,19 +10,15 @@
 //! Nothing here is on the way of a call.
 
 mod backup;
-mod connect;
-mod fault;
-mod migrations;
 mod objects;
-mod open;
 mod store;
 
 use narthex_database::{self as database, statement};
 
 pub use backup::{Backup, BackupError};
-pub use connect::ConnectError;
 pub use narthex_database::postgres::UrlFault;
 pub use narthex_database::statement::StatementError;
+pub use narthex_schema::{ConnectError, OpenError};
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::costs::{Cost, CostRows, CostSum, REPORTS_MAX};
@@ -67,5 +63,4 @@ pub use objects::suspended::{SuspendedRows, SuspendedSession};
 pub use objects::traffic::{CallCount, TrafficRows};
 pub use objects::trusted_files::{TrustedFile, TrustedFiles};
 pub use objects::workspaces::{Workspace, WorkspaceChange, WorkspaceSettings, Workspaces};
-pub use open::OpenError;
 pub use store::Store;

@@ -9,14 +9,14 @@ use crate::{
     EnvBindings, EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients,
     OpenError, Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags,
     ServiceTokens, SessionRows, Shares, StatementError, SuspendedRows, TrafficRows, TrustedFiles,
-    Webhooks, WorkspaceRulesRows, Workspaces, connect,
+    Webhooks, WorkspaceRulesRows, Workspaces,
     database::Database,
     objects::definitions::{
         numbers,
         statements::{CATALOG_NAMED, LIVE_DECIDED},
     },
-    open,
 };
+use narthex_schema::{connect, open};
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
 #[derive(Debug, Clone)]

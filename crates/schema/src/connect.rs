@@ -90,7 +90,7 @@ impl ConnectError {
 }
 
 /// Connects, brings the database up to this program's version, and says where it is.
-pub(crate) async fn connect(url: &str) -> Result<(Database, String), ConnectError> {
+pub async fn connect(url: &str) -> Result<(Database, String), ConnectError> {
     let Address { options, place } = Address::parse(url).map_err(ConnectError::Url)?;
     match in_time(first(&options, migrate)).await {
         Ok(()) => Ok((Database::Postgres(PostgresServer::new(&options)), place)),
@@ -99,7 +99,7 @@ pub(crate) async fn connect(url: &str) -> Result<(Database, String), ConnectErro
 }
 
 /// Connects to a database as it is, to be read; `None` if there is nothing in it yet.
-pub(crate) async fn look(url: &str) -> Result<Option<(Database, String)>, ConnectError> {
+pub async fn look(url: &str) -> Result<Option<(Database, String)>, ConnectError> {
     let Address { options, place } = Address::parse(url).map_err(ConnectError::Url)?;
     match in_time(first(&read_only(&options), examine)).await {
         Ok(true) => Ok(Some((Database::Postgres(PostgresServer::to_look(&options)), place))),

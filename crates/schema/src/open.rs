@@ -144,7 +144,7 @@ impl OpenError {
 }
 
 /// Opens the file at this program's version, and makes it if there is none.
-pub(crate) async fn open(path: &Path) -> Result<Database, OpenError> {
+pub async fn open(path: &Path) -> Result<Database, OpenError> {
     make_private(path)?;
     let database = SqliteFile::new(path);
     if let Err(fault) = in_time(prepare(&database)).await {
@@ -155,7 +155,7 @@ pub(crate) async fn open(path: &Path) -> Result<Database, OpenError> {
 }
 
 /// Opens the file as it is, to be read; `None` if there is none, or nothing in it to be looked at.
-pub(crate) async fn look(path: &Path) -> Result<Option<Database>, OpenError> {
+pub async fn look(path: &Path) -> Result<Option<Database>, OpenError> {
     match see_private(path) {
         Err(OpenError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(None);
@@ -197,7 +197,7 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
 }
 
 /// Makes an empty file for its owner alone, where none is.
-pub(crate) fn create_private(path: &Path) -> io::Result<()> {
+pub fn create_private(path: &Path) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     OpenOptionsExt::mode(options.options_mut(), 0o600);

@@ -1,0 +1,17 @@
+//! From a path or a URL to a database of this program's version, or why not.
+//!
+//! * A file is made, for its owner alone, looked at for damage, and brought up to this version; a
+//!   database of a server is taken if it is empty or ours, and brought up as well.
+//! * Each step is a file of `migrations/`. A step that was published never changes again.
+//!
+//! Knows no object. Nothing here is on the way of a call.
+
+pub mod connect;
+mod fault;
+mod migrations;
+pub mod open;
+
+use narthex_database::{self as database, statement};
+
+pub use connect::ConnectError;
+pub use open::OpenError;
