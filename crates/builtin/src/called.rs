@@ -43,7 +43,7 @@ impl<'a> Called<'a> {
 
     /// The arguments, which fit the tool's schema.
     pub(crate) fn arguments<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
-        serde_json::from_value(self.value.take()).map_err(|error| {
+        serde_json::from_value(with_whole_numbers(self.value.take())).map_err(|error| {
             CallError::new(CallErrorKind::InvalidArguments, format!("`arguments`: {error}"))
         })
     }
@@ -90,6 +90,18 @@ impl<'a> Called<'a> {
             CallError::new(CallErrorKind::ServerError, text)
         })
     }
+}
+
+/// The same arguments with numbers without a fraction as whole ones, however they are written: many
+/// clients send all numbers alike. What is beyond all whole numbers is the nearest.
+fn with_whole_numbers(mut arguments: Value) -> Value {
+    let members = arguments.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut);
+    for number in members.filter(|value| value.is_f64()) {
+        let Some(float) = number.as_f64().filter(|float| float.fract() == 0.0) else { continue };
+        let nearest = if float < 0.0 { i64::MIN } else { i64::MAX };
+        *number = format!("{float:.0}").parse().unwrap_or(nearest).into();
+    }
+    arguments
 }
 
 fn no_session() -> CallError {
@@ -160,5 +172,19 @@ pub(crate) fn kind_of(kind: ErrorKind) -> CallErrorKind {
         ErrorKind::Exhausted => CallErrorKind::LimitExceeded,
         ErrorKind::Timeout => CallErrorKind::Timeout,
         ErrorKind::Unavailable | ErrorKind::Bug => CallErrorKind::ServerError,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x_m3_numbers_without_a_fraction_are_whole() {
+        let given = json!({"a": 5000.0, "b": -2.0, "c": 1e20, "d": -1e300, "e": 1.5, "f": {"g": 2.0}, "h": 7});
+        let wanted = json!({
+            "a": 5000, "b": -2, "c": i64::MAX, "d": i64::MIN, "e": 1.5, "f": {"g": 2.0}, "h": 7,
+        });
+        assert_eq!(with_whole_numbers(given), wanted);
     }
 }

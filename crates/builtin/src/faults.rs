@@ -42,6 +42,11 @@ fn of_error(schema: &Value, error: &ValidationError<'_>) -> Vec<(String, String)
             };
             unexpected.iter().map(told).collect()
         }
+        ValidationErrorKind::OneOfNotValid { .. }
+        | ValidationErrorKind::OneOfMultipleValid { .. } => {
+            let message = format!("take one of these together: {}", alternatives(schema));
+            vec![(if place.is_empty() { "arguments".to_owned() } else { place }, message)]
+        }
         kind => {
             let given = given(error.instance());
             let message = match rule(kind) {
@@ -54,6 +59,13 @@ fn of_error(schema: &Value, error: &ValidationError<'_>) -> Vec<(String, String)
             vec![(if place.is_empty() { "arguments".to_owned() } else { place }, message)]
         }
     }
+}
+
+/// What may stand together, as the titles of a schema's alternatives have it.
+fn alternatives(schema: &Value) -> String {
+    let all = schema["oneOf"].as_array().into_iter().flatten();
+    let titles = all.filter_map(|one| one["title"].as_str());
+    titles.collect::<Vec<_>>().join("; or ")
 }
 
 /// What is said of an argument that there is none of.

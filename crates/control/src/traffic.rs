@@ -12,7 +12,7 @@ use narthex_model::{
     Alias, CatalogKind, ChildLimits, RunBudget, TrafficLimits, WorkspaceId, WorkspaceLimits,
 };
 use narthex_resolve::{Agent, ServerEntry};
-use narthex_store::{CallCount, CatalogRow, Store};
+use narthex_store::{CallCount, Store};
 use narthex_traffic::{DayCount, Meter, MeterKey, MeterKind, RunMeters};
 use serde_json::json;
 
@@ -118,7 +118,7 @@ impl Control {
         for (kind, of) in COUNTED {
             let all = store.catalog(kind).all(workspace).await.map_err(ControlError::Store)?;
             for one in &all {
-                rows.row(of, &one.id).limits = limits_of(kind, one);
+                rows.row(of, &one.id).limits = limits_of(kind, &one.document);
             }
         }
         if *workspace == self.shared.workspace {
@@ -192,7 +192,7 @@ impl Control {
         let found = store.catalog(kind).find(workspace, id).await.map_err(ControlError::Store)?;
         let meter = self.shared.meters.get(&key(workspace, of, id));
         if let Some(row) = found {
-            meter.set_limits(limits_of(kind, &row));
+            meter.set_limits(limits_of(kind, &row.document));
         }
         Ok(meter)
     }
@@ -208,13 +208,13 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         kind: CatalogKind,
-        row: &CatalogRow,
+        (id, document): (&str, &str),
     ) {
         let Some((_, of)) = COUNTED.into_iter().find(|(counted, _)| *counted == kind) else {
             return;
         };
-        if let Some(meter) = self.shared.meters.find(&key(workspace, of, &row.id)) {
-            meter.set_limits(limits_of(kind, row));
+        if let Some(meter) = self.shared.meters.find(&key(workspace, of, id)) {
+            meter.set_limits(limits_of(kind, document));
         }
     }
 
@@ -324,10 +324,10 @@ fn key(workspace: &WorkspaceId, kind: MeterKind, name: &str) -> MeterKey {
 }
 
 /// The limits of an object as it is stored; what cannot be read has none.
-fn limits_of(kind: CatalogKind, row: &CatalogRow) -> TrafficLimits {
-    let text = row.document.as_bytes();
+fn limits_of(kind: CatalogKind, document: &str) -> TrafficLimits {
+    let text = document.as_bytes();
     // Most have none, and need not be read.
-    if !row.document.contains("\"limits\"") {
+    if !document.contains("\"limits\"") {
         return TrafficLimits::default();
     }
     match kind {

@@ -76,15 +76,21 @@ impl ProviderKind {
     }
 }
 
+/// By what the log knows the messages of channels: it has them whatever its level is.
+const TARGET: &str = "narthex::channel";
+
 impl Provider for Log {
     fn send<'a>(&'a self, message: &'a Outgoing, _deadline: Instant) -> Sending<'a> {
         Box::pin(async move {
             let Outgoing { workspace, sender, channel, said, .. } = message;
             tracing::info!(
-                workspace.id = %workspace,
-                run.id = %sender.run,
-                channel = %channel,
-                text = ?said.text,
+                target: TARGET,
+                {
+                    workspace.id = %workspace,
+                    run.id = %sender.run,
+                    channel = %channel,
+                    text = ?said.text
+                },
                 "an agent posts a message"
             );
             Ok(())

@@ -16,9 +16,15 @@ use narthex_registry::{Found, MountFault, MountSet, WatchedMount};
 use narthex_store::RunRow;
 use narthex_upstream::Ended;
 use serde_json::{Value, json};
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
 use crate::{RunFault, Runs, create::Draft, frozen::GoesOnFrom};
+
+/// How long a daemon that stops waits for a server that was given back before, and does not end.
+const END_LIMIT: Duration = Duration::from_secs(15);
 
 /// The runs of this process whose servers are watched: each watcher goes on until its run is taken
 /// out of here.
@@ -207,10 +213,7 @@ impl Runs {
         for mount in mounting.mounts {
             let path = path(row.pid, mount.watched.alias().as_str());
             let watching = self.clone().watch_mount(place.clone(), path, mount, held.subscribe());
-            let closing = self.control().closing();
-            self.control().spawn(async move {
-                closing.run_until_cancelled(watching).await;
-            });
+            self.control().spawn(watching);
         }
         self.shared.mounted.held().insert(row.id, held);
     }
@@ -232,10 +235,14 @@ impl Runs {
         mut held: watch::Receiver<()>,
     ) {
         let OneMount { mut watched, mut seen, .. } = mount;
+        let closing = self.control().closing();
         loop {
             tokio::select! {
+                biased;
                 // Nobody sends anything: the sender goes.
                 _gone = held.changed() => break,
+                // The run goes on with the next daemon. What was given back is told of before.
+                () = closing.cancelled() => return,
                 () = watched.changed() => {
                     let server = watched.alias().clone();
                     for (kind, payload) in seen.look(server.as_str(), &watched.found()) {
@@ -247,7 +254,14 @@ impl Runs {
         let since = Instant::now();
         // What others use goes on.
         let is_used = watched.is_held();
-        let is_forced = !is_used && watched.ended().await == Ended::Killed;
+        let ended = async {
+            tokio::select! {
+                ended = watched.ended() => ended == Ended::Killed,
+                // Whatever it is that does not end, the daemon does.
+                () = async { closing.cancelled().await; sleep(END_LIMIT).await } => true,
+            }
+        };
+        let is_forced = !is_used && ended.await;
         let mut payload = json!({
             "server": watched.alias().as_str(),
             "path": path,

@@ -30,6 +30,8 @@ const TRACES: &str = "/v1/traces";
 
 /// The library that watches files tells of each that was written: of a log beside them without end.
 const UNHEARD: &str = "notify=off";
+/// What agents post to channels that are the log itself.
+const HEARD: &str = "narthex::channel=info";
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -105,7 +107,7 @@ pub struct Telemetry {
 /// # Errors
 /// When the filter or the endpoint is wrong, or something in this process logs already.
 pub fn start(options: TelemetryOptions<'_>, runtime: &Handle) -> Result<Telemetry, TelemetryError> {
-    let filter = format!("{UNHEARD},{}", options.filter);
+    let filter = format!("{UNHEARD},{HEARD},{}", options.filter);
     let filter = EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter {
         text: options.filter.to_owned(),
         why: error.to_string(),

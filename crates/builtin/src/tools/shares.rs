@@ -186,13 +186,16 @@ fn share_comment() -> Tool {
             },
             "required": ["text"],
             "oneOf": [
-                {"required": ["thread_id"], "not": {"anyOf": [
+                {"title": "`thread_id`, for a thread that there is", "required": ["thread_id"],
+                 "not": {"anyOf": [
                     {"required": ["share_id"]}, {"required": ["scope"]}, {"required": ["anchor"]},
                 ]}},
-                {"required": ["share_id", "scope", "anchor"],
+                {"title": "`share_id`, `anchor` and `\"scope\": \"passage\"`, for a passage",
+                 "required": ["share_id", "scope", "anchor"],
                  "properties": {"scope": {"const": "passage"}},
                  "not": {"required": ["thread_id"]}},
-                {"required": ["share_id"], "properties": {"scope": {"const": "share"}},
+                {"title": "`share_id` alone, for all of a share",
+                 "required": ["share_id"], "properties": {"scope": {"const": "share"}},
                  "not": {"anyOf": [{"required": ["anchor"]}, {"required": ["thread_id"]}]}},
             ],
             "additionalProperties": false,

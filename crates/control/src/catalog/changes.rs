@@ -251,21 +251,31 @@ impl Control {
                 row
             }
         };
-        if *kind == CatalogKind::Server && is_off(&row) {
-            let key = server_key(workspace, &row.id);
-            let is_meant = |identity: &MountIdentity| identity.server.as_ref() == Some(&key);
-            self.cut(&CutReason::SwitchedOff, is_meant);
-        }
-        self.limits_changed(workspace, *kind, &row);
+        self.cut_through(workspace, *kind, (&row.id, &row.document));
         let kind = *kind;
         let object = self.catalog_work(move || object(kind, &row)).await?;
         Ok(CatalogWritten { object, was_there, warnings })
     }
+
+    /// Has what an object says now count for the runs that there are, as far as it does (D10).
+    fn cut_through(
+        &self,
+        workspace: &WorkspaceId,
+        kind: CatalogKind,
+        (id, document): (&str, &str),
+    ) {
+        if kind == CatalogKind::Server && is_off(document) {
+            let key = server_key(workspace, id);
+            let is_meant = |identity: &MountIdentity| identity.server.as_ref() == Some(&key);
+            self.cut(&CutReason::SwitchedOff, is_meant);
+        }
+        self.limits_changed(workspace, kind, (id, document));
+    }
 }
 
 /// Whether a server is switched off (D10).
-fn is_off(row: &CatalogRow) -> bool {
-    let parsed = ServerEntry::parse(row.document.as_bytes(), None);
+fn is_off(document: &str) -> bool {
+    let parsed = ServerEntry::parse(document.as_bytes(), None);
     parsed.is_ok_and(|parsed| parsed.value.settings.disabled)
 }
 

@@ -155,9 +155,11 @@ async fn o100_quotas_outlive_a_restart_and_change_under_runs() {
     let limits = json!({ "calls_per_day": 100 });
     assert_eq!(operator.used("server", "notes").await, Some((3, limits)));
 
-    operator
-        .has_stored("agents/reader", &json!({ "mcpServers": { "notes": { "ref": "notes" } } }))
-        .await;
+    // Also where it comes in a document with others.
+    let reader = json!({ "name": "reader", "mcpServers": { "notes": { "ref": "notes" } } });
+    let import = json!({ "version": 1, "agents": [reader] }).to_string();
+    let imported = operator.ask("POST", &format!("{HOME}/import"), &import).await;
+    assert!(imported.status.is_success(), "{imported:?}");
     operator.has_stored("limits", &json!({ "calls_per_day": 4 })).await;
     assert!(is_done(&operator.says(&one).await));
     assert_eq!(refused(&operator.says(&one).await), of("workspace", "daily"));

@@ -46,3 +46,26 @@ fn what_is_posted_to_others_is_set_at_the_command_line() {
     assert_eq!(removed, "the webhook ops is removed\n");
     place.run(["webhooks", "deliveries", "ops"]).failed(1, &["not_found", "`ops`"]);
 }
+
+/// What goes to a channel of the log is there at the level that a daemon has by itself, and is not
+/// where it was left out by name.
+#[test]
+fn x_e71_what_is_posted_to_the_log_is_in_it() {
+    for (level, is_heard) in
+        [(None, true), (Some("error"), true), (Some("narthex::channel=off"), false)]
+    {
+        let place = Place::with(&json!({}));
+        let log = fs_err::File::create(place.path("log")).unwrap();
+        let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+        let daemon = place.start_with(&words, |command| {
+            command.stderr(log.into_file());
+            level.map(|level| command.env("NARTHEX_LOG", level));
+        });
+        daemon.event("ready");
+        place.run(["channels", "set", "notes", "--provider", "log"]).succeeded();
+        let said = ["channel=notes", "text=the lamp is lit"];
+        place.run([&["call", "narthex", "post_message"][..], &said].concat()).succeeded();
+        let log = fs_err::read_to_string(place.path("log")).unwrap();
+        assert_eq!(log.contains("the lamp is lit"), is_heard, "{level:?}: {log}");
+    }
+}

@@ -159,6 +159,9 @@ impl Control {
                 return Err(CatalogError::ImportOutrun.into());
             }
             Noted::all_done(noted).await;
+            for one in &ready {
+                this.cut_through(&workspace, one.kind, (&one.id, &one.document));
+            }
             Ok(imported)
         };
         self.to_the_end(work).await

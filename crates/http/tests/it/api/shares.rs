@@ -243,6 +243,7 @@ async fn own_comments_wake_nobody() {
     ] {
         let error = run.refused("share_comment", wrong).await;
         assert_eq!(error["kind"], "invalid_arguments", "{error}");
+        assert!(error.to_string().contains("`share_id` alone, for all of a share"), "{error}");
     }
 }
 

@@ -34,25 +34,34 @@ async fn d10_clearing_a_secret_cuts_through() {
     operator.works(operator.begin(&request()).await["token"].as_str().unwrap()).await;
 }
 
-/// D10, D16: switching a server of the catalog off ends it for all runs, and no run begins with it.
+/// D10, D16: switching a server of the catalog off ends it for all runs, and no run begins with it,
+/// whether it is written alone or comes in a document.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_switching_a_server_off_cuts_through() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
-    let begun = operator.begin(&request()).await;
-    let mut off = noting_server(&world);
-    off["disabled"] = json!(true);
-    operator.put("mcp-servers/notes", &off).await;
-    let reply = operator.echoes(begun["token"].as_str().unwrap()).await;
-    assert_eq!(reply.kind(), "server_disabled", "{reply:?}");
-    let text = request().to_string();
-    let status = StatusCode::SERVICE_UNAVAILABLE;
-    let problem = operator.refused(&text, status, "unavailable").await;
-    assert_eq!(
-        (&problem["code"], &problem["server_name"]),
-        (&json!("server_disabled"), &json!("library"))
-    );
-    operator.put("mcp-servers/notes", &noting_server(&world)).await;
-    operator.works(operator.begin(&request()).await["token"].as_str().unwrap()).await;
+    for is_imported in [false, true] {
+        let begun = operator.begin(&request()).await;
+        let mut off = noting_server(&world);
+        off["disabled"] = json!(true);
+        if is_imported {
+            let import = json!({ "version": 1, "servers": [off] }).to_string();
+            let imported = operator.ask("POST", &format!("{HOME}/import"), &import).await;
+            assert!(imported.status.is_success(), "{imported:?}");
+        } else {
+            operator.put("mcp-servers/notes", &off).await;
+        }
+        let reply = operator.echoes(begun["token"].as_str().unwrap()).await;
+        assert_eq!(reply.kind(), "server_disabled", "{reply:?}");
+        let text = request().to_string();
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        let problem = operator.refused(&text, status, "unavailable").await;
+        assert_eq!(
+            (&problem["code"], &problem["server_name"]),
+            (&json!("server_disabled"), &json!("library"))
+        );
+        operator.put("mcp-servers/notes", &noting_server(&world)).await;
+        operator.works(operator.begin(&request()).await["token"].as_str().unwrap()).await;
+    }
 }

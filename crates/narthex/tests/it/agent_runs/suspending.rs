@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{HOME, plain, request};
 use crate::{
     runs::{Operator, RUNS},
+    support::fixture,
     world::{SOON, World},
 };
 
@@ -221,4 +222,22 @@ async fn r_e40_a_session_hears_of_a_server_that_is_lost_and_comes_back() {
     assert_eq!(back, [wanted]);
     operator.works(text(&run, "token")).await;
     assert_eq!(operator.told(&run, "mcp.error").await.len(), 1);
+}
+
+/// R-E31: what was given back is told of, also where it ends while the daemon stops.
+#[tokio::test(flavor = "multi_thread")]
+async fn r_e31_a_server_that_ends_as_the_daemon_stops_is_told_of() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    let script = format!("'{}' --stdio; sleep 0.3", fixture().display());
+    let server = json!({ "type": "stdio", "command": "sh", "args": ["-c", script] });
+    operator.put("mcp-servers/slow", &server).await;
+    operator.put("agents/slow", &json!({ "mcpServers": { "slow": { "ref": "slow" } } })).await;
+    let asked = json!({ "type": "start_session", "agent_name": "slow" });
+    let begun = operator.begin(&asked).await;
+    operator.suspend(&begun).await;
+    let world = World::operated_in(world.stop().await).await;
+    let told = Operator(&world).told(&begun, "mcp.unmount").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0]["path"], "/mnt/mcp/1-slow");
 }
