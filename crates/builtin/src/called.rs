@@ -181,7 +181,9 @@ mod tests {
 
     #[test]
     fn x_m3_numbers_without_a_fraction_are_whole() {
-        let given = json!({"a": 5000.0, "b": -2.0, "c": 1e20, "d": -1e300, "e": 1.5, "f": {"g": 2.0}, "h": 7});
+        let given = json!({
+            "a": 5000.0, "b": -2.0, "c": 1e20, "d": -1e300, "e": 1.5, "f": {"g": 2.0}, "h": 7,
+        });
         let wanted = json!({
             "a": 5000, "b": -2, "c": i64::MAX, "d": i64::MIN, "e": 1.5, "f": {"g": 2.0}, "h": 7,
         });

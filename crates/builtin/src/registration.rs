@@ -16,8 +16,10 @@ pub enum Effect {
     Reads,
     /// It adds something, each time that it is called.
     Adds,
-    /// It changes or ends something; twice is the same as once.
+    /// It changes something; twice is the same as once.
     Settles,
+    /// It ends something, or overwrites what was there; twice is the same as once.
+    Destroys,
 }
 
 /// What a tool writes that is submitted at the boundary (D18).
@@ -79,6 +81,8 @@ pub struct Tool {
     pub schema: Value,
     /// What it does.
     pub effect: Effect,
+    /// Whether it reaches what is outside of the platform.
+    pub is_open_world: bool,
     /// What it submits, if it writes to a workspace.
     pub boundary: Option<Boundary>,
     /// The tool scopes that whoever calls it must have been granted (X-M6).
@@ -117,6 +121,7 @@ impl Tool {
             description: "",
             schema: Value::Null,
             effect,
+            is_open_world: false,
             boundary: None,
             required_scopes: &[],
             is_sandbox_eligible: effect == Effect::Reads,
@@ -137,9 +142,9 @@ impl Tool {
             "inputSchema": self.schema,
             "annotations": {
                 "readOnlyHint": is_read_only,
-                "destructiveHint": false,
+                "destructiveHint": self.effect == Effect::Destroys,
                 "idempotentHint": self.effect != Effect::Adds,
-                "openWorldHint": false,
+                "openWorldHint": self.is_open_world,
             },
         })
     }

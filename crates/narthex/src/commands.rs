@@ -29,6 +29,7 @@ pub(crate) mod shares;
 mod source;
 pub(crate) mod status;
 pub(crate) mod strace;
+mod streams;
 pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod top;

@@ -253,7 +253,7 @@ fn cancel() -> Tool {
             }),
             &["child_session_id"],
         ),
-        ..Tool::new("cancel_session", Effect::Settles, |called| Box::pin(end(called)))
+        ..Tool::new("cancel_session", Effect::Destroys, |called| Box::pin(end(called)))
     }
 }
 
@@ -367,8 +367,15 @@ pub(super) fn of_runs(error: &RunError) -> CallError {
         }
         error => {
             let mut told = coded(kind_of(error.kind()), error.code(), error.to_string());
-            if let (Some(details), Some(members)) = (&mut told.details, error.members()) {
-                details["errors"] = members;
+            // What stands beside an error elsewhere, such as all of its faults.
+            if let (Some(details), Some(Value::Object(members))) =
+                (&mut told.details, error.members())
+            {
+                for (name, member) in members {
+                    if !matches!(&*name, "error" | "code") {
+                        details[name] = member;
+                    }
+                }
             }
             told
         }

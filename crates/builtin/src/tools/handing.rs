@@ -76,7 +76,7 @@ fn pull_from_child() -> Tool {
             &["child_session_id"],
         ),
         spelling: Some(|arguments| spell_paths(arguments, &["paths"])),
-        ..Tool::new("pull_from_child", Effect::Settles, |called| Box::pin(fetch(called)))
+        ..Tool::new("pull_from_child", Effect::Destroys, |called| Box::pin(fetch(called)))
     }
 }
 

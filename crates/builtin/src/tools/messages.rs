@@ -32,6 +32,7 @@ fn post_message() -> Tool {
             }),
             &["channel", "text"],
         ),
+        is_open_world: true,
         spelling: Some(spell),
         ..Tool::new("post_message", Effect::Adds, |called| Box::pin(post(called)))
     }

@@ -24,7 +24,7 @@ fn end_session() -> Tool {
             json!({"summary": {"type": "string", "minLength": 1, "maxLength": 20_000}}),
             &["summary"],
         ),
-        ..Tool::new("end_session", Effect::Settles, |called| Box::pin(end(called)))
+        ..Tool::new("end_session", Effect::Destroys, |called| Box::pin(end(called)))
     }
 }
 

@@ -22,6 +22,8 @@ const READ_RESULT_MAX: usize = 9 * 1024 * 1024;
 const TEXT_MAX: usize = 256 * 1024;
 /// How many files of a share are listed.
 const LISTED_MAX: usize = 500;
+/// What their names take at most; each of their characters may be six in JSON.
+const LISTED_BYTES: usize = 128 * 1024;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![share(), read_share(), share_comment(), share_comment_resolve()]
@@ -78,7 +80,7 @@ async fn shared(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         "share_type": row.kind,
         "title": row.title,
         "revision": row.revision,
-        "files": files.iter().take(LISTED_MAX).map(listed).collect::<Vec<_>>(),
+        "files": listed(files),
         "file_count": count,
         "total_size": row.total_size,
         "entry_point": row.entry_point,
@@ -88,8 +90,19 @@ async fn shared(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     Ok(said(text, answer))
 }
 
-fn listed(file: &SharedFileRow) -> Value {
-    json!({"path": file.path, "size": file.size, "content_type": file.content_type})
+/// The first of the files, as many as an answer has room for.
+fn listed(files: &[SharedFileRow]) -> Vec<Value> {
+    let mut room = LISTED_BYTES;
+    let fitting = files.iter().take(LISTED_MAX).take_while(|file| {
+        let left = room.checked_sub(file.path.len() + file.content_type.len());
+        room = left.unwrap_or(0);
+        left.is_some()
+    });
+    let told = |file: &SharedFileRow| {
+        let SharedFileRow { path, size, content_type, .. } = file;
+        json!({"path": path, "size": size, "content_type": content_type})
+    };
+    fitting.map(told).collect()
 }
 
 fn read_share() -> Tool {
@@ -157,8 +170,7 @@ async fn which(called: &Called<'_>, id: &str, error: &SharingError) -> CallError
     let mut refused = of_sharing(error);
     let share = called.platform.runs.share_get(&called.run.workspace, id).await;
     if let (Ok(share), Some(Value::Object(details))) = (share, &mut refused.details) {
-        let files = share.files.iter().take(LISTED_MAX).map(listed);
-        details.insert("files".to_owned(), files.collect());
+        details.insert("files".to_owned(), listed(&share.files).into());
     }
     refused
 }

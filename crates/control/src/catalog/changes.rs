@@ -1,12 +1,12 @@
 //! Changes of the catalog, each of them whole or not at all.
 
 mod attachments;
+mod cutting;
 mod import;
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{AgentName, CatalogKind, WorkspaceId};
-use narthex_registry::{CutReason, MountIdentity};
-use narthex_resolve::{ServerEntry, document};
+use narthex_resolve::document;
 use narthex_store::CatalogRow;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use super::{
     error::{CatalogError, FieldWarning},
     object, tag, unknown,
 };
-use crate::{By, Control, ControlError, keys::server_key};
+use crate::{By, Control, ControlError};
 
 /// What is to be changed, by whom, and when not.
 #[derive(Debug, Clone)]
@@ -256,27 +256,6 @@ impl Control {
         let object = self.catalog_work(move || object(kind, &row)).await?;
         Ok(CatalogWritten { object, was_there, warnings })
     }
-
-    /// Has what an object says now count for the runs that there are, as far as it does (D10).
-    fn cut_through(
-        &self,
-        workspace: &WorkspaceId,
-        kind: CatalogKind,
-        (id, document): (&str, &str),
-    ) {
-        if kind == CatalogKind::Server && is_off(document) {
-            let key = server_key(workspace, id);
-            let is_meant = |identity: &MountIdentity| identity.server.as_ref() == Some(&key);
-            self.cut(&CutReason::SwitchedOff, is_meant);
-        }
-        self.limits_changed(workspace, kind, (id, document));
-    }
-}
-
-/// Whether a server is switched off (D10).
-fn is_off(document: &str) -> bool {
-    let parsed = ServerEntry::parse(document.as_bytes(), None);
-    parsed.is_ok_and(|parsed| parsed.value.settings.disabled)
 }
 
 /// Reads what an object is to become, and holds it against everything that is stored.

@@ -81,10 +81,10 @@ fn x_e93_a_message_is_for_a_while() {
     place.run(wrong).failed(2, &["--expires-in", "write a number with its unit"]);
 }
 
-/// Whoever follows sees what comes, until the session has ended.
+/// Whoever follows sees what comes, until the session has ended; also after the daemon was killed.
 #[test]
 fn a_session_is_followed_to_its_end() {
-    let (place, _daemon, session) = with_session();
+    let (place, mut daemon, session) = with_session();
     let mut command = place.command(["sessions", "events", &session, "--follow", "--json"]);
     let mut follower = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
@@ -92,6 +92,15 @@ fn a_session_is_followed_to_its_end() {
     assert_eq!(next().unwrap()["type"], "session.created");
     place.run(["sessions", "message", &session, "hello"]).succeeded();
     assert_eq!(next().unwrap()["payload"]["text"], "hello");
+    let told = fs_err::read_to_string(place.path("data/daemon.json")).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let address = told["url"].as_str().unwrap().trim_start_matches("http://");
+    daemon.signal("KILL");
+    daemon.wait();
+    let daemon = place.start(&["up", "--config", "mcp.json", "--listen", address]);
+    daemon.event("ready");
+    place.run(["sessions", "message", &session, "again"]).succeeded();
+    assert_eq!(next().unwrap()["payload"]["text"], "again");
     place.run(["sessions", "end", &session]).succeeded();
     assert_eq!(next().unwrap()["type"], "session.ended");
     assert_eq!(next(), None);

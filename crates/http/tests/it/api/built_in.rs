@@ -533,6 +533,14 @@ async fn d13_built_in_tools_pass_the_rules() {
            when { context.annotations.destructiveHint };"#)
     .await;
     run.called("emit_status", status.clone()).await;
+    let ended = run.refused("end_session", json!({})).await;
+    assert_eq!(ended["details"]["rule"], "mild", "it ends something: {ended}");
+    set(r#"@id("inside") forbid(principal, action, resource in Server::"narthex")
+           when { context.annotations.openWorldHint };"#)
+    .await;
+    let posted = json!({ "channel": "team", "text": "x" });
+    let refused = run.refused("post_message", posted).await;
+    assert_eq!(refused["details"]["rule"], "inside", "it reaches others: {refused}");
     let told = run.events().await.len();
 
     set(r#"@id("quiet") @reason("say nothing")

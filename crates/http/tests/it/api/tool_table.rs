@@ -329,7 +329,7 @@ async fn x_e113_a_stale_secret_is_an_event_of_the_session() {
     assert_eq!(error["details"]["code"], "invalid", "{error}");
     let fault = json!({ "code": "secret_not_set", "server": "docs", "field": "API_KEY", "ref": null,
                         "secret": "DOCS_KEY",
-                        "path": error["details"]["errors"]["errors"][0]["path"] });
+                        "path": error["details"]["errors"][0]["path"] });
     let events = run.events().await;
     let told: Vec<_> = events.iter().filter(|one| one["type"] == "session.run_refused").collect();
     assert_eq!(told.len(), 1, "{events:?}");

@@ -1,28 +1,22 @@
 //! `narthex grants pending --watch`: what runs ask for and what is decided, while it happens.
 
-use std::{collections::BTreeSet, process::ExitCode, time::Duration};
+use std::{collections::BTreeSet, process::ExitCode};
 
 use http::Method;
 use narthex_cli::WorkspaceArgs;
-use narthex_model::ErrorKind;
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use super::{request_row, waiting};
 use crate::{
-    Failure, FailureKind,
+    Failure,
     cli::Context,
-    daemon_client::{DaemonClient, EventReader, workspace_path},
+    commands::streams::{again, cut_off},
+    daemon_client::{DaemonClient, workspace_path},
     output::{self, harmless},
     table,
 };
 
 const WATCHED: &str = "/events?type=agent.permission_request,permission.granted,permission.denied";
-
-const UNAVAILABLE: FailureKind = FailureKind::Operation(ErrorKind::Unavailable);
-/// How long is waited for a daemon that is away, at first and at most.
-const PAUSE: Duration = Duration::from_millis(500);
-const PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// Shows what waits, and what comes. A stream that is cut off is gone on with, and shows nothing
 /// that waits twice.
@@ -35,7 +29,7 @@ pub(super) async fn requests(
     let mut shown = BTreeSet::new();
     let mut stream = client.api_events(Method::GET, path.clone()).await?;
     loop {
-        while let Some(event) = stream.next().await.unwrap_or_else(told) {
+        while let Some(event) = stream.next().await.unwrap_or_else(cut_off) {
             match event["type"].as_str() {
                 // The stream stands before the first list is read: nothing falls between them.
                 Some("stream.begin" | "agent.permission_request") => {
@@ -45,27 +39,6 @@ pub(super) async fn requests(
             }
         }
         stream = again(client, &path).await?;
-    }
-}
-
-/// That a stream was cut off: it is begun again.
-fn told(failure: Failure) -> Option<Value> {
-    tracing::info!("the stream was cut off: {failure}");
-    None
-}
-
-/// The stream anew, also of a daemon that was started again meanwhile.
-async fn again(client: &DaemonClient, path: &str) -> Result<EventReader, Failure> {
-    let mut pause = PAUSE;
-    loop {
-        match client.api_events(Method::GET, path.to_owned()).await {
-            Err(failure) if failure.kind == UNAVAILABLE => {
-                output::notice(&format!("{failure}; trying again"));
-                sleep(pause).await;
-                pause = (pause * 2).min(PAUSE_MAX);
-            }
-            done => return done,
-        }
     }
 }
 

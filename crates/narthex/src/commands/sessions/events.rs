@@ -16,7 +16,10 @@ use super::{session_path, with_remedy};
 use crate::{
     Failure,
     cli::Context,
-    commands::waiting::waiting,
+    commands::{
+        streams::{again, cut_off},
+        waiting::waiting,
+    },
     daemon_client::{ApiRequest, DaemonClient, segment},
     output::{self, harmless},
 };
@@ -77,10 +80,10 @@ async fn follow(
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let mut after = args.after;
+    let mut stream =
+        client.api_events(Method::GET, path(args, after)).await.map_err(with_remedy)?;
     loop {
-        let mut stream =
-            client.api_events(Method::GET, path(args, after)).await.map_err(with_remedy)?;
-        while let Some(event) = stream.next().await? {
+        while let Some(event) = stream.next().await.unwrap_or_else(cut_off) {
             if event["type"] == END {
                 if !context.format.is_json() && !context.format.is_quiet() {
                     output::notice("the session has ended");
@@ -90,6 +93,7 @@ async fn follow(
             after = event["sequence"].as_u64().unwrap_or(after);
             show(&event, context)?;
         }
+        stream = again(client, &path(args, after)).await.map_err(with_remedy)?;
     }
 }
 
