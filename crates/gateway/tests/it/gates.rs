@@ -181,6 +181,7 @@ async fn s14_resources_prompts_and_completion_are_gated_alike() {
             let mut asked = vec![
                 ("resources/read", json!({"uri": "test://static-text"}), "x.read"),
                 ("resources/read", json!({"uri": "test://template/7/data"}), "x.read"),
+                ("resources/read", json!({"uri": "TEST://template/7/data"}), "x.read"),
                 ("prompts/get", json!({"name": prompt, "arguments": arguments}), "x.prompt"),
                 (
                     "completion/complete",
@@ -210,9 +211,12 @@ async fn s14_resources_prompts_and_completion_are_gated_alike() {
             for (method, params) in [
                 ("tools/call", json!({"name": "absent", "arguments": {}})),
                 ("prompts/get", json!({"name": "absent"})),
+                ("resources/read", json!({"uri": "te\tst://static-text"})),
+                ("resources/read", json!({"uri": " test://static-text"})),
             ] {
                 let absent = gated.world.ask(&caller, method, params).await;
                 assert!(!absent.to_string().contains("permission"), "{absent}");
+                assert!(absent.get("error").is_some() || !kind(&absent).is_null(), "{absent}");
             }
         }
     }
