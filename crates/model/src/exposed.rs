@@ -80,9 +80,10 @@ impl UriRule {
     /// A rule. An empty `allow` lets nothing through, an absent one everything.
     #[must_use]
     pub fn new<T: AsRef<str>>(allow: Option<&[T]>, deny: &[T]) -> Self {
-        let allow = allow.map(|all| all.iter().flat_map(|one| opening(one.as_ref())).collect());
+        let allow: Option<Vec<_>> =
+            allow.map(|all| all.iter().flat_map(|one| opening(one.as_ref())).collect());
         let deny: Vec<_> = deny.iter().flat_map(|one| closing(one.as_ref())).collect();
-        Self(NameRule::new(allow.as_ref().map(Vec::<String>::as_slice), &deny))
+        Self(NameRule::new(allow.as_deref(), &deny))
     }
 
     /// Whether it lets everything through.

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 
 use url::Url;
 
-/// The texts that a server may take a URI for, each once, and first the URI as it is written: the
-/// same percent-decoded, and of both what the URL Standard of WHATWG makes of them, which many
-/// servers read URIs by. That has a scheme and a host in small letters, no port that goes without
-/// saying, no steps such as `..`, no tabs and line ends, and no blanks around it.
+/// The texts that a server may take a URI for, each once, and first the URI as it is written.
+///
+/// The others are the same percent-decoded, and of both what the URL Standard of WHATWG makes of
+/// them, which many servers read URIs by. That has a scheme and a host in small letters, no port
+/// that goes without saying, no steps such as `..`, no tabs and line ends, and no blanks around it.
 #[must_use]
 pub fn spellings(uri: &str) -> Vec<Cow<'_, str>> {
     let mut all = vec![Cow::Borrowed(uri)];
