@@ -86,18 +86,28 @@ impl Tools {
         self.all.iter().map(|one| &one.tool)
     }
 
-    async fn answer(&self, call: BuiltInCall<'_>) -> Result<BuiltInResult, CallError> {
-        let name = call.name;
+    /// A tool, and the arguments of its call as text and as values.
+    fn checked(
+        &self,
+        name: &str,
+        arguments: Option<Raw<'_>>,
+    ) -> Result<(&Tool, Vec<u8>, Value), CallError> {
         let found = self.by_name.get(name).map(|index| &self.all[*index]);
         let Some(Registered { tool, validator, .. }) = found else {
             let text = format!("there is no tool `{name}`");
             return Err(CallError::new(CallErrorKind::ToolNotFound, text));
         };
-        let (text, value) = read(call.arguments)?;
+        let (text, value) = read(arguments)?;
         let faults = faults::faults(&tool.schema, validator, &value);
-        if !faults.is_empty() {
-            return Err(invalid(faults));
+        match faults.is_empty() {
+            true => Ok((tool, text, value)),
+            false => Err(invalid(faults)),
         }
+    }
+
+    async fn answer(&self, call: BuiltInCall<'_>) -> Result<BuiltInResult, CallError> {
+        let name = call.name;
+        let (tool, text, value) = self.checked(name, call.arguments)?;
         let called = Called::new((&self.platform, &self.waiting), &call, text, value);
         let result = (tool.handler)(called).await?;
         match result.structured.to_string().len() > tool.result_max {
@@ -155,6 +165,10 @@ impl BuiltInTools for Tools {
 
     fn instructions(&self) -> &str {
         tools::INSTRUCTIONS
+    }
+
+    fn check(&self, name: &str, arguments: Option<Raw<'_>>) -> Result<(), CallError> {
+        self.checked(name, arguments).map(|_| ())
     }
 
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a> {

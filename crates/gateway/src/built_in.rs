@@ -56,6 +56,13 @@ pub trait BuiltInTools: fmt::Debug + Send + Sync {
     /// and mean the same: else a rule for one spelling would not count for another.
     fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>>;
 
+    /// What is wrong with the arguments of one, by what it says that it takes. Asked before policy:
+    /// a call that cannot be made uses no grant up.
+    ///
+    /// # Errors
+    /// What is wrong, for whoever calls.
+    fn check(&self, name: &str, arguments: Option<Raw<'_>>) -> Result<(), CallError>;
+
     /// Calls one of them. What was begun goes on to its end if nobody waits for it.
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a>;
 }
@@ -306,6 +313,9 @@ impl Shared {
         let built_in = built_in.ok_or_else(unknown)?;
         let no_limits = TrafficLimits::default;
         record.admitted(self.admit(caller, Some(&request.alias), no_limits, true)?);
+        let arguments = request.shown.as_deref().map(Raw::new);
+        let arguments = arguments.or_else(|| request.message.get("arguments"));
+        built_in.tools.check(&name, arguments).map_err(Refusal::Own)?;
         let target = Target::built_in(built_in.inventory(), &built_in.gates);
         let permitted = self.permit(caller, target, request, &[]).await?;
         record.allowed(permitted.basis());

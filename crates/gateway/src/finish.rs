@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use bytes::Bytes;
 use narthex_audit::Outcome;
 use narthex_model::{Alias, CallErrorKind, OutputLimits, ServerDefinition};
-use narthex_policy::Item;
+use narthex_policy::{Item, Paid};
 use narthex_registry::ServerRow;
 use narthex_tasks::TaskOwner;
 use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
@@ -20,7 +20,7 @@ use crate::{
     Answer, RunView, Session, Step,
     exposure::hide,
     held::may_be_told,
-    prepare::{Paid, state_binding},
+    prepare::state_binding,
     record::CallRecord,
     refusal::{Refusal, status_of_code},
     seal::Sealer,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use narthex_model::GrantId;
+use narthex_policy::Payment;
 use narthex_registry::ServerRow;
 use narthex_upstream::Link;
 use narthex_wire::{Message, rpc};
@@ -24,8 +24,8 @@ pub(crate) struct Open {
     pub(crate) record: CallRecord,
     /// How its session's client can give it up.
     pub(crate) open_call: Option<OpenCall>,
-    /// The grants that its tries have used up.
-    pub(crate) paid: Vec<GrantId>,
+    /// What its tries have of grants for a single call.
+    pub(crate) payment: Payment,
 }
 
 /// A try that did not get to an answer.

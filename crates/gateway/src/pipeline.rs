@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use bytes::Bytes;
 use narthex_audit::AuditFull;
 use narthex_model::{Alias, CallErrorKind};
-use narthex_policy::{Item, Request};
+use narthex_policy::{Item, Payment, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_traffic::Admission;
 use narthex_upstream::{Hop, InUse, Link};
@@ -123,7 +123,7 @@ impl Shared {
         let record = self.record(caller, &routed.request);
         let mut record = record.map_err(|refusal| refusal.shaped(is_shaped))?;
         record.admitted(admission);
-        let open = Open { record, open_call, paid: Vec::new() };
+        let open = Open { record, open_call, payment: Payment::default() };
         match self.forward_on(caller, routed, chosen.link, hop, open).await {
             Ok(answering) => Ok(answering),
             Err(failed) => {
@@ -163,6 +163,9 @@ impl Shared {
         };
         let refusal = refusal.settled().shaped(is_shaped);
         open.record.refused(&refusal);
+        if refusal.is_unsent() {
+            open.payment.give_back(&caller.run.unused, &self.sealer.spent);
+        }
         Err(refusal)
     }
 
@@ -271,7 +274,7 @@ impl Shared {
         self.trace(caller, &link, &mut routed.request, &mut hop, &mut open.record);
         // Until it is known to be unsent: who gives it up meanwhile has made it.
         open.record.set_sent(true);
-        let sending = self.send(caller, routed, (link, hop), &mut open.paid);
+        let sending = self.send(caller, routed, (link, hop), &mut open.payment);
         match unless_given_up(open.open_call.as_ref(), sending).await {
             Ok(sent) => {
                 open.record.allowed(sent.finish.basis());

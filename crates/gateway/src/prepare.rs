@@ -1,22 +1,23 @@
 //! What a request is given before it is checked and sealed: what the server's era needs.
 
 use bytes::Bytes;
-use narthex_model::{Alias, ArgumentsDigest, GrantId};
-use narthex_policy::Request;
+use narthex_model::Alias;
+use narthex_policy::{Paid, Payment, Request, bound_arguments};
 use narthex_upstream::ClientIdentity;
 use narthex_wire::{Era, Revision, Rewrite, json::encode_string, meta_key, translate};
 
 use crate::{Caller, RunId, gateway::Shared, refusal::Refusal};
 
 impl Shared {
-    /// Rewrites what the server's era needs, before the request is checked and sealed. Gives the
-    /// grants that earlier rounds of the same call have used up.
+    /// Rewrites what the server's era needs, before the request is checked and sealed. What earlier
+    /// rounds of the same call have used up of grants is added to what it has.
     pub(crate) fn prepare(
         &self,
         caller: &Caller,
         request: &mut Request,
         up: Revision,
-    ) -> Result<Vec<GrantId>, Refusal> {
+        payment: &mut Payment,
+    ) -> Result<(), Refusal> {
         match (caller.era(), up.era()) {
             (Era::Legacy, Era::Modern) => {
                 let stamp = match &caller.session {
@@ -28,10 +29,10 @@ impl Shared {
             (Era::Modern, Era::Legacy) => {
                 merge(&mut request.rewrite, translate::request_to_legacy());
             }
-            (Era::Modern, Era::Modern) => return self.open_state(caller, request),
+            (Era::Modern, Era::Modern) => return self.open_state(caller, request, payment),
             (Era::Legacy, Era::Legacy) => {}
         }
-        Ok(Vec::new())
+        Ok(())
     }
 
     /// What we say of ourselves where no client's words fit.
@@ -44,11 +45,17 @@ impl Shared {
     }
 
     /// Gives a server back its own request state, byte for byte (§1.3).
-    fn open_state(&self, caller: &Caller, request: &mut Request) -> Result<Vec<GrantId>, Refusal> {
-        let Some(state) = request.message.get("requestState") else { return Ok(Vec::new()) };
+    fn open_state(
+        &self,
+        caller: &Caller,
+        request: &mut Request,
+        payment: &mut Payment,
+    ) -> Result<(), Refusal> {
+        let Some(state) = request.message.get("requestState") else { return Ok(()) };
         let binding = binding(caller.run.id, request);
         let opened = state.as_str().and_then(|text| self.sealer.open(&text, &binding));
-        let Some((paid, state)) = opened.as_deref().and_then(Paid::read) else {
+        let read = opened.as_ref().and_then(|(id, state)| Some((*id, Paid::read(state)?)));
+        let Some((id, (paid, state))) = read else {
             return Err(Refusal::invalid(
                 "`params.requestState` is not one that this request was given, or has expired",
             ));
@@ -57,49 +64,12 @@ impl Shared {
             Some(state) => request.rewrite.body.set("requestState", state.to_vec()),
             None => request.rewrite.body.remove("requestState"),
         }
-        // What is used up is used up for these arguments.
-        let is_same = paid.grants.is_empty() || paid.arguments == request.arguments_digest();
-        Ok(if is_same { paid.grants } else { Vec::new() })
-    }
-}
-
-/// What earlier rounds of a call have used up, as it travels in the sealed state.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Paid {
-    pub(crate) grants: Vec<GrantId>,
-    /// The digest of the call's arguments, if they have one.
-    pub(crate) arguments: Option<ArgumentsDigest>,
-}
-
-impl Paid {
-    /// A server's state with this in front: whether there is a state and a digest, how many grants,
-    /// and these.
-    pub(crate) fn with_state(&self, state: Option<&[u8]>) -> Vec<u8> {
-        let grants = self.grants.iter().take(usize::from(u8::MAX));
-        let ids: Vec<u8> = grants.clone().flat_map(|id| id.bytes()).collect();
-        let digest = self.arguments.map(ArgumentsDigest::bytes);
-        let flags = [u8::from(state.is_some()), u8::from(digest.is_some())];
-        let count = [u8::try_from(grants.count()).unwrap_or(u8::MAX)];
-        let digest = digest.as_ref().map_or(&[][..], |digest| digest);
-        [&flags[..], &count, &ids, digest, state.unwrap_or_default()].concat()
-    }
-
-    /// Reads it, with the server's state.
-    fn read(bytes: &[u8]) -> Option<(Self, Option<&[u8]>)> {
-        let (&[has_state, has_digest, count], mut rest) = bytes.split_first_chunk::<3>()?;
-        let mut grants = Vec::new();
-        for _ in 0..count {
-            let (id, after) = rest.split_first_chunk()?;
-            grants.push(GrantId::new(*id));
-            rest = after;
+        // What is used up is used up for these arguments, and for one further round.
+        if !paid.grants.is_empty() && paid.arguments == bound_arguments(request) {
+            let now = std::time::SystemTime::now();
+            payment.bring((id, paid.grants), &self.sealer.spent, now);
         }
-        let mut arguments = None;
-        if has_digest == 1 {
-            let (digest, after) = rest.split_first_chunk()?;
-            arguments = Some(ArgumentsDigest::new(*digest));
-            rest = after;
-        }
-        Some((Self { grants, arguments }, (has_state == 1).then_some(rest)))
+        Ok(())
     }
 }
 

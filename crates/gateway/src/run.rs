@@ -15,7 +15,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use narthex_audit::ToolSet;
 use narthex_model::{Alias, RunId, Secret, WorkspaceId};
-use narthex_policy::{Authority, RunPolicy};
+use narthex_policy::{Authority, RunPolicy, Unused};
 use narthex_registry::{
     FirstLists, FirstVariants, HeldBack, KeptFurther, MountFault, MountSet, Registry, ServerKey,
     Snapshot,
@@ -57,6 +57,8 @@ pub struct RunView {
     pub(crate) usage: Usage,
     /// What it takes to record what its calls carry.
     pub(crate) contents: RunContents,
+    /// What it has paid for, and not had.
+    pub(crate) unused: Unused,
     /// The servers that it was last told to lack.
     missing: Mutex<BTreeSet<Alias>>,
 }
@@ -92,6 +94,7 @@ impl RunView {
             view: ArcSwapOption::empty(),
             usage: Usage::default(),
             contents: RunContents::default(),
+            unused: Unused::default(),
             missing: Mutex::default(),
         }
     }

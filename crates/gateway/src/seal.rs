@@ -10,6 +10,7 @@ use aes_gcm::{
     aead::{Aead, Payload},
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use narthex_policy::{SpentStates, StateId};
 
 const NONCE_BYTES: usize = 12;
 
@@ -20,6 +21,8 @@ pub(crate) const STATE_TTL: Duration = Duration::from_secs(60 * 60);
 pub(crate) struct Sealer {
     cipher: Aes256Gcm,
     node_id: String,
+    /// Those that may not pay for anything any more.
+    pub(crate) spent: SpentStates,
 }
 
 impl std::fmt::Debug for Sealer {
@@ -36,7 +39,8 @@ impl Sealer {
     pub(crate) fn new(node_id: &str) -> Result<Self, getrandom::Error> {
         let mut key = [0_u8; 32];
         getrandom::fill(&mut key)?;
-        Ok(Self { cipher: Aes256Gcm::new(&key.into()), node_id: node_id.to_owned() })
+        let (cipher, spent) = (Aes256Gcm::new(&key.into()), SpentStates::new(STATE_TTL));
+        Ok(Self { cipher, node_id: node_id.to_owned(), spent })
     }
 
     /// Seals `state` for whoever shows the same `binding` again. `None` if there is no randomness.
@@ -52,7 +56,7 @@ impl Sealer {
     }
 
     /// Opens a state; `None` if it is not ours, was changed, is bound otherwise, or has expired.
-    pub(crate) fn open(&self, text: &str, binding: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn open(&self, text: &str, binding: &[u8]) -> Option<(StateId, Vec<u8>)> {
         let (node, text) = text.rsplit_once('.')?;
         if node != self.node_id {
             return None;
@@ -62,7 +66,7 @@ impl Sealer {
         let payload = Payload { msg: sealed, aad: binding };
         let clear = self.cipher.decrypt(&(*nonce).into(), payload).ok()?;
         let (expires, state) = clear.split_first_chunk::<8>()?;
-        (u64::from_be_bytes(*expires) >= now()).then(|| state.to_vec())
+        (u64::from_be_bytes(*expires) >= now()).then(|| (*nonce, state.to_vec()))
     }
 }
 
@@ -78,7 +82,7 @@ mod tests {
     fn states_open_only_unchanged_and_for_their_binding() {
         let sealer = Sealer::new("n1").unwrap();
         let text = sealer.seal(b"\"state\"", b"run|git|tools/call").unwrap();
-        assert_eq!(sealer.open(&text, b"run|git|tools/call").unwrap(), b"\"state\"");
+        assert_eq!(sealer.open(&text, b"run|git|tools/call").unwrap().1, b"\"state\"");
         assert!(sealer.open(&text, b"other|git|tools/call").is_none());
         assert!(Sealer::new("n1").unwrap().open(&text, b"run|git|tools/call").is_none());
         let mut changed = text.into_bytes();

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use narthex_model::GrantId;
-use narthex_policy::Verdict;
+use narthex_policy::{Payment, Verdict};
 use narthex_upstream::{Hop, InUse, Link, LinkError};
 use narthex_wire::{Revision, method, rpc};
 use tokio::time::Instant;
@@ -29,7 +29,7 @@ impl Shared {
         caller: &Caller,
         routed: Routed,
         (link, hop): (InUse, Hop),
-        paid: &mut Vec<GrantId>,
+        payment: &mut Payment,
     ) -> Result<Sent, Refusal> {
         let (row, listening) = (routed.row.clone(), routed.listening.clone());
         let method = routed.request.message.method();
@@ -38,15 +38,16 @@ impl Shared {
             method::TASKS_RESULT => self.timeout(&routed.row).max(TASK_RESULT_TIMEOUT),
             _ => self.timeout(&routed.row),
         });
-        let (mut finish, verdict) = self.seal(caller, routed, &link, paid)?;
+        let (mut finish, verdict) = self.seal(caller, routed, &link, payment)?;
         let permitted = match verdict {
             Verdict::Permit(permitted) => permitted,
             Verdict::Unpaid(unpaid) => {
-                Box::pin(self.settle(caller, Target::of(Some(&row)), unpaid, paid)).await?
+                let target = Target::of(Some(&row));
+                Box::pin(self.settle(caller, target, unpaid, &payment.grants)).await?
             }
         };
         finish.allowed(&permitted);
-        paid.extend(permitted.basis().single());
+        payment.uses(permitted.basis());
         let is_subscription = permitted.message.method() == method::RESOURCES_SUBSCRIBE;
         if let Some(session) = caller.session.as_ref().filter(|_| is_subscription) {
             self.unsubscribe_own_when_over(caller, session, &permitted);
@@ -79,12 +80,14 @@ impl Shared {
         caller: &Caller,
         mut routed: Routed,
         link: &Link,
-        paid: &mut Vec<GrantId>,
+        payment: &mut Payment,
     ) -> Result<(FinishParts, Verdict), Refusal> {
         let up = link.facts().revision;
         let finish = FinishParts::read(self, caller, &routed, up);
-        paid.extend(self.prepare(caller, &mut routed.request, up)?);
-        let verdict = self.decide(caller, Target::of(Some(&routed.row)), routed.request, paid)?;
+        self.prepare(caller, &mut routed.request, up, payment)?;
+        let (target, request) = (Target::of(Some(&routed.row)), routed.request);
+        let decide = |paid: &[GrantId]| self.decide(caller, target, request, paid);
+        let verdict = caller.run.unused.lend(payment, decide)?;
         Ok((finish, verdict))
     }
 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use narthex_model::{OutputLimits, ServerDefinition};
-use narthex_policy::{Basis, Item, Origin, Permitted, Request};
+use narthex_policy::{Basis, Item, Origin, Paid, Permitted, Request, bound_arguments};
 use narthex_registry::ServerRow;
 use narthex_tasks::TaskOwner;
 use narthex_upstream::Inventory;
@@ -21,7 +21,6 @@ use crate::{
     grants::Over,
     open::Open,
     pipeline::{id_of, name_of},
-    prepare::Paid,
     route::Routed,
 };
 
@@ -132,7 +131,7 @@ impl FinishParts {
             tasks.origin = Some(Arc::new(Origin { tool, arguments, paid: paid.clone() }));
         }
         if let Some(state) = &mut self.state {
-            state.paid = Paid { grants: paid, arguments };
+            state.paid = Paid { grants: paid, arguments: bound_arguments(permitted) };
         }
     }
 

@@ -74,7 +74,7 @@ impl Shared {
                 .collect());
         };
         let opened = cursor.as_str().and_then(|text| {
-            let opened = self.sealer.open(&text, &binding(caller.run.id))?;
+            let (_, opened) = self.sealer.open(&text, &binding(caller.run.id))?;
             serde_json::from_slice(&opened).ok()
         });
         opened.ok_or_else(|| Refusal::invalid("`cursor` is none of ours, or has expired"))

@@ -2,9 +2,9 @@
 //!
 //! What a rule hides is absent: from lists, and for calls.
 
-use std::borrow::Cow;
-
 use wildmatch::WildMatch;
+
+use crate::uri::{closing, has_steps, is_plain, opening, spellings};
 
 /// The rules of one server, by what they are for.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -12,7 +12,7 @@ pub struct Exposed {
     /// For tools, by the server's own names.
     pub tools: NameRule,
     /// For resources, by URI, and for templates, by their text.
-    pub resources: NameRule,
+    pub resources: UriRule,
     /// For prompts, by the server's own names.
     pub prompts: NameRule,
 }
@@ -25,10 +25,15 @@ pub struct NameRule {
     deny: Vec<WildMatch>,
 }
 
+/// What resources and templates may be seen, whatever spelling they are asked for by: patterns as
+/// in [`NameRule`], of URIs. A template's text in `deny` means also what the template covers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct UriRule(NameRule);
+
 /// The rules of a server that hides nothing.
 pub static EVERYTHING: Exposed = Exposed {
     tools: NameRule { allow: Vec::new(), deny: Vec::new() },
-    resources: NameRule { allow: Vec::new(), deny: Vec::new() },
+    resources: UriRule(NameRule { allow: Vec::new(), deny: Vec::new() }),
     prompts: NameRule { allow: Vec::new(), deny: Vec::new() },
 };
 
@@ -36,7 +41,7 @@ impl Exposed {
     /// Whether nothing is hidden.
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        [&self.tools, &self.resources, &self.prompts].into_iter().all(NameRule::is_open)
+        self.tools.is_open() && self.resources.is_open() && self.prompts.is_open()
     }
 }
 
@@ -69,45 +74,31 @@ impl NameRule {
         let is_in = |patterns: &[WildMatch]| patterns.iter().any(|pattern| pattern.matches(name));
         self.allow.iter().all(|patterns| is_in(patterns)) && !is_in(&self.deny)
     }
+}
 
-    /// Whether a URI or a template may be seen. It has to pass as written and percent-decoded, and
-    /// without steps such as `..`, which lead elsewhere than the text says.
+impl UriRule {
+    /// A rule. An empty `allow` lets nothing through, an absent one everything.
     #[must_use]
-    pub fn lets_uri(&self, uri: &str) -> bool {
-        if self.is_open() {
-            return true;
-        }
-        let decoded = percent_decoded(uri);
-        self.lets(uri) && self.lets(&decoded) && !has_steps(&decoded)
+    pub fn new<T: AsRef<str>>(allow: Option<&[T]>, deny: &[T]) -> Self {
+        let allow: Option<Vec<_>> =
+            allow.map(|all| all.iter().flat_map(|one| opening(one.as_ref())).collect());
+        let deny: Vec<_> = deny.iter().flat_map(|one| closing(one.as_ref())).collect();
+        Self(NameRule::new(allow.as_deref(), &deny))
     }
-}
 
-pub(crate) fn has_steps(uri: &str) -> bool {
-    uri.split(['/', '\\', '?', '#']).any(|part| matches!(part, "." | ".."))
-}
+    /// Whether it lets everything through.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.0.is_open()
+    }
 
-/// The text that a reader of URIs may take this one for.
-pub(crate) fn percent_decoded(uri: &str) -> Cow<'_, str> {
-    if !uri.contains('%') {
-        return Cow::Borrowed(uri);
+    /// Whether a URI or a template may be seen. Each of its [spellings] has to pass, and without
+    /// steps such as `..`, which lead elsewhere than the text says. What can be no URI is nowhere.
+    #[must_use]
+    pub fn lets(&self, uri: &str) -> bool {
+        let passes = |one: &str| self.0.lets(one) && !has_steps(one);
+        is_plain(uri) && (self.is_open() || spellings(uri).iter().all(|one| passes(one)))
     }
-    let mut bytes = Vec::with_capacity(uri.len());
-    let mut rest = uri.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|code| first == b'%' && code.is_ascii());
-        let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 #[cfg(test)]
@@ -158,10 +149,10 @@ mod tests {
     /// D5: a URI passes only if it means what it says.
     #[test]
     fn d5_no_spelling_of_a_uri_gets_around_a_rule() {
-        let allow = NameRule::new(Some(&["file:///docs/*"]), &[]);
-        let deny = NameRule::new(None, &["file:///secret/*"]);
-        assert!(allow.lets_uri("file:///docs/a%20b.md") && deny.lets_uri("file:///docs/a.md"));
-        assert!(allow.lets_uri("file:///docs/{path}") && allow.lets_uri("file:///docs/50%"));
+        let allow = UriRule::new(Some(&["file:///docs/*"]), &[]);
+        let deny = UriRule::new(None, &["file:///secret/*"]);
+        assert!(allow.lets("file:///docs/a%20b.md") && deny.lets("file:///docs/a.md"));
+        assert!(allow.lets("file:///docs/{path}") && allow.lets("file:///docs/50%"));
         for uri in [
             "file:///docs/../secret/a",
             "file:///docs/%2e%2e/secret/a",
@@ -169,11 +160,11 @@ mod tests {
             "file:///docs/..\\secret/a",
             "file:///secret/a",
         ] {
-            assert!(!allow.lets_uri(uri), "{uri}");
+            assert!(!allow.lets(uri), "{uri}");
         }
         for uri in ["file:///%73ecret/a", "file:///docs/../secret/a", "file:///secret/a"] {
-            assert!(!deny.lets_uri(uri), "{uri}");
+            assert!(!deny.lets(uri), "{uri}");
         }
-        assert!(NameRule::default().lets_uri("file:///docs/../secret/a"));
+        assert!(UriRule::default().lets("file:///docs/../secret/a"));
     }
 }

@@ -12,7 +12,7 @@ use wildmatch::WildMatch;
 pub use self::unmatched::{GATE_FIELDS, ListedNames, UnmatchedGate, unmatched_in};
 use crate::{
     ToolScope,
-    exposed::{has_steps, percent_decoded},
+    uri::{closing, has_steps, spellings},
 };
 
 /// The tool scopes that something requires: all of them.
@@ -26,7 +26,17 @@ pub struct Gates {
     /// Of prompts, by the server's own names.
     prompts: BTreeMap<String, ToolScopes>,
     /// Of resources, by patterns of URIs, and of templates, by patterns of their texts.
-    resources: Vec<(WildMatch, ToolScopes)>,
+    resources: Vec<UriGate>,
+}
+
+/// The gate of resources and templates whose URI or text a pattern matches.
+#[derive(Debug, Clone, PartialEq)]
+struct UriGate {
+    /// The pattern as it is written.
+    written: String,
+    /// The same in all spellings, with what it means as a template.
+    patterns: Vec<WildMatch>,
+    scopes: ToolScopes,
 }
 
 /// The gates of a server that has none.
@@ -37,7 +47,8 @@ static NOTHING: ToolScopes = BTreeSet::new();
 
 impl Gates {
     /// Gates by name and, for resources, by pattern: `*` is any number of characters and `?` is
-    /// one. A name without a scope requires none.
+    /// one. A pattern that is a template's text gates what the template covers as well. A name
+    /// without a scope requires none.
     #[must_use]
     pub fn new(
         tools: BTreeMap<String, ToolScopes>,
@@ -49,7 +60,11 @@ impl Gates {
             gates
         };
         let resources = resources.iter().filter(|(_, scopes)| !scopes.is_empty());
-        let resources = resources.map(|(text, scopes)| (WildMatch::new(text), scopes.clone()));
+        let resources = resources.map(|(text, scopes)| UriGate {
+            written: text.clone(),
+            patterns: closing(text).iter().map(|one| WildMatch::new(one)).collect(),
+            scopes: scopes.clone(),
+        });
         Self { tools: named(tools), prompts: named(prompts), resources: resources.collect() }
     }
 
@@ -72,22 +87,20 @@ impl Gates {
     }
 
     /// What a resource requires, by its URI, or a template, by its text: the scopes of all patterns
-    /// that match as it is written or percent-decoded. One with steps such as `..` may mean any
-    /// resource of the server, and requires what all of them do.
+    /// that match it in any of its [spellings]. One with steps such as `..` may mean any resource
+    /// of the server, and requires what all of them do.
     #[must_use]
     pub fn of_resource(&self, uri: &str) -> Cow<'_, ToolScopes> {
         if self.resources.is_empty() {
             return Cow::Borrowed(&NOTHING);
         }
-        let decoded = percent_decoded(uri);
-        let means_any = has_steps(&decoded);
-        let is_meant =
-            |pattern: &WildMatch| means_any || pattern.matches(uri) || pattern.matches(&decoded);
-        let mut meant = self.resources.iter().filter(|(pattern, _)| is_meant(pattern));
-        let Some((_, first)) = meant.next() else { return Cow::Borrowed(&NOTHING) };
-        let mut all = Cow::Borrowed(first);
-        for (_, scopes) in meant {
-            all.to_mut().extend(scopes.iter().cloned());
+        let spelled = spellings(uri);
+        let means_any = spelled.iter().any(|one| has_steps(one));
+        let mut meant = self.resources.iter().filter(|gate| means_any || gate.gates(&spelled));
+        let Some(first) = meant.next() else { return Cow::Borrowed(&NOTHING) };
+        let mut all = Cow::Borrowed(&first.scopes);
+        for gate in meant {
+            all.to_mut().extend(gate.scopes.iter().cloned());
         }
         all
     }
@@ -95,6 +108,12 @@ impl Gates {
     /// The names of the tools that require something.
     pub fn tools(&self) -> impl Iterator<Item = (&str, &ToolScopes)> {
         self.tools.iter().map(|(name, scopes)| (name.as_str(), scopes))
+    }
+}
+
+impl UriGate {
+    fn gates(&self, spelled: &[Cow<'_, str>]) -> bool {
+        self.patterns.iter().any(|pattern| spelled.iter().any(|one| pattern.matches(one)))
     }
 }
 
@@ -145,8 +164,24 @@ mod tests {
             ("file:///docs/../secret/a", &["s.read", "k.read"]),
             ("file:///docs/%2e%2e/secret/a", &["s.read", "k.read"]),
             ("file:///secret/{path}", &["s.read"]),
+            ("FILE:/secret/a", &["s.read"]),
         ] {
             assert_eq!(*gates.of_resource(uri), scopes(required), "{uri}");
         }
+    }
+
+    /// D14: a gate that is written as a template gates what the template covers, and the template.
+    #[test]
+    fn d14_a_gate_of_a_template_gates_its_resources() {
+        let template = "demo://text/{id}/of{?q}";
+        let gates = Gates::new(map(&[]), &map(&[(template, &["t.read"])]), map(&[]));
+        for gated in [template, "demo://text/1/of", "demo://text/1/of?q=2", "Demo://text/%31/of"] {
+            assert_eq!(*gates.of_resource(gated), scopes(&["t.read"]), "{gated}");
+        }
+        assert!(gates.of_resource("demo://text/1").is_empty());
+        let listed = ListedNames { templates: vec![template], ..ListedNames::default() };
+        assert!(gates.unmatched(&listed).is_empty());
+        let [told]: [_; 1] = gates.unmatched(&ListedNames::default()).try_into().unwrap();
+        assert_eq!(told.name, template, "as it is written");
     }
 }

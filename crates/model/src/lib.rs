@@ -33,6 +33,7 @@ mod shares;
 mod timestamp;
 mod traffic;
 mod turn;
+pub mod uri;
 pub mod variable;
 mod workspace;
 mod workspace_limits;
@@ -52,7 +53,7 @@ pub use confinement::{
 pub use env_binding::{EnvBindingId, EnvScope};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side, with_causes};
 pub use executors::KnownExecutors;
-pub use exposed::{EVERYTHING, Exposed, NameRule};
+pub use exposed::{EVERYTHING, Exposed, NameRule, UriRule};
 pub use gates::{
     GATE_FIELDS, Gates, ListedNames, NO_GATES, ToolScopes, UnmatchedGate, unmatched_in,
 };

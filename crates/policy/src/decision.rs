@@ -111,6 +111,15 @@ impl ServerRules<'static> {
 }
 
 impl Verdict {
+    /// By which grants it goes, or may go.
+    #[must_use]
+    pub fn basis(&self) -> &Basis {
+        match self {
+            Self::Permit(permitted) => permitted.basis(),
+            Self::Unpaid(unpaid) => &unpaid.basis,
+        }
+    }
+
     /// What may go already.
     #[must_use]
     pub fn permitted(self) -> Option<Permitted<Request>> {

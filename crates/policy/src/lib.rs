@@ -9,6 +9,7 @@ mod digest;
 mod grants;
 mod request;
 mod rules;
+mod single;
 mod workspace_rules;
 
 pub use decision::{Attempt, Authority, Basis, CHECKS, ServerRules, Unpaid, Verdict};
@@ -16,6 +17,7 @@ pub use digest::digest_of;
 pub use grants::{Acting, Actors, Grants, LiveGrant, SpawnPermit, SpawnRefusal, Spawning};
 pub use request::{Item, Origin, Request};
 pub use rules::{Denial, Permitted, RunPolicy};
+pub use single::{Paid, Payment, SpentStates, StateId, Unused, bound_arguments};
 pub use workspace_rules::{
     Arguments, CallOrigin, Forbidding, Question, Rules, Ruling, Site, WorkspaceRules,
 };

@@ -36,7 +36,7 @@ impl Item {
         match self {
             Self::Tool(name) => exposed.tools.lets(name),
             Self::Prompt(name) => exposed.prompts.lets(name),
-            Self::Resource(uri) => exposed.resources.lets_uri(uri),
+            Self::Resource(uri) => exposed.resources.lets(uri),
             // A task is made by a call that was let through.
             Self::Task(_) | Self::Server => true,
         }

@@ -10,7 +10,10 @@ use cedar_policy::{
     Authorizer, Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, Request,
     RestrictedExpression,
 };
-use narthex_model::json::{Node, field};
+use narthex_model::{
+    json::{Node, field},
+    uri::spellings,
+};
 use narthex_policy::{Arguments, Forbidding, Item, Question, Rules, Ruling};
 
 use crate::{
@@ -66,13 +69,31 @@ struct Matches {
 }
 
 impl Rules for RuleSet {
+    /// A resource is asked about in each of its [spellings], and what any of them matches, matches.
     fn ask(&self, question: &Question<'_>) -> Ruling {
-        let Some(asked) = Asked::of(question) else {
-            // Nothing in a question can be so wrong; if it were, nobody could say what matches.
-            let all = (0..self.rules.len()).collect();
-            return self.ruling(Matches { all, failed: (0..self.rules.len()).collect() });
-        };
         let mut matches = Matches::default();
+        let names = match question.item {
+            Item::Resource(uri) => spellings(uri),
+            item => vec![item.name().into()],
+        };
+        for name in names {
+            self.find(question, &name, &mut matches);
+        }
+        matches.all.sort_unstable();
+        matches.all.dedup();
+        self.ruling(matches)
+    }
+}
+
+impl RuleSet {
+    /// Asks about what goes by this name.
+    fn find(&self, question: &Question<'_>, name: &str, matches: &mut Matches) {
+        let Some(asked) = Asked::of(question, name) else {
+            // Nothing in a question can be so wrong; if it were, nobody could say what matches.
+            matches.all.extend(0..self.rules.len());
+            matches.failed.extend(0..self.rules.len());
+            return;
+        };
         matches.find(&self.plain, &asked, asked.context.clone());
         if let Arguments::Json(arguments) = question.arguments
             && !self.asking.is_empty()
@@ -82,12 +103,8 @@ impl Rules for RuleSet {
             context.extend(values::record(arguments).map(|record| (ARGUMENTS.to_owned(), record)));
             matches.find(&self.asking, &asked, context);
         }
-        matches.all.sort_unstable();
-        self.ruling(matches)
     }
-}
 
-impl RuleSet {
     fn ruling(&self, matches: Matches) -> Ruling {
         let mut ruling = Ruling::default();
         for number in matches.all {
@@ -164,14 +181,14 @@ impl Matches {
 }
 
 impl Asked {
-    fn of(question: &Question<'_>) -> Option<Self> {
+    fn of(question: &Question<'_>, name: &str) -> Option<Self> {
         let Question { actors, server, item, method, origin, site, at, arguments: _ } = question;
         let id = site.server_id.unwrap_or(server.as_str());
         let of_server = uid(&TYPES.server, id);
         let (kind, name) = match item {
-            Item::Tool(name) => (&TYPES.tool, &**name),
-            Item::Prompt(name) => (&TYPES.prompt, &**name),
-            Item::Resource(name) => (&TYPES.resource, &**name),
+            Item::Tool(_) => (&TYPES.tool, name),
+            Item::Prompt(_) => (&TYPES.prompt, name),
+            Item::Resource(_) => (&TYPES.resource, name),
             // A task without a call that made it is asked of by its method.
             Item::Task(_) | Item::Server => (&TYPES.method, *method),
         };

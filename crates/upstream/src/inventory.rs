@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_model::{Exposed, ListedNames};
+use narthex_model::{Exposed, ListedNames, uri::spellings};
 use narthex_wire::{Message, Raw, Template, headers::HeaderParams, method, rpc};
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
@@ -205,7 +205,7 @@ impl Inventory {
         self.only(|list, entry| match list {
             Listed::Tool => exposed.tools.lets(&entry.key),
             Listed::Prompt => exposed.prompts.lets(&entry.key),
-            Listed::Resource | Listed::Template => exposed.resources.lets_uri(&entry.key),
+            Listed::Resource | Listed::Template => exposed.resources.lets(&entry.key),
         })
     }
 
@@ -242,20 +242,25 @@ impl Inventory {
     }
 
     /// Whether a URI, or a template, is one that the server lists and that is not there for who
-    /// sees this. What a template that is there covers is there, too.
+    /// sees this, in any of its [spellings]. What a template that is there covers is there, too.
     #[must_use]
     pub fn withholds(&self, uri: &str) -> bool {
-        if self.withheld.is_empty() {
+        let is_there = |text: &str| self.resources.iter().any(|entry| *entry.key == *text);
+        if self.withheld.is_empty() || is_there(uri) {
             return false;
         }
-        let covers = |key: &str| key == uri || Template::parse(key).matches(uri);
-        let is_there = self.resources.iter().any(|entry| *entry.key == *uri)
-            || self.templates.iter().any(|entry| covers(&entry.key));
-        let is_later = |(list, key): &(Listed, Arc<str>)| match list {
-            Listed::Template => covers(key),
-            Listed::Tool | Listed::Prompt | Listed::Resource => **key == *uri,
+        let covers = |key: &str, text: &str| key == text || Template::parse(key).matches(text);
+        let is_covered = |text: &str| self.templates.iter().any(|one| covers(&one.key, text));
+        let is_later = |text: &str| {
+            self.withheld.iter().any(|(list, key)| match list {
+                Listed::Template => spellings(key).iter().any(|key| covers(key, text)),
+                Listed::Tool | Listed::Prompt | Listed::Resource => {
+                    spellings(key).iter().any(|key| key == text)
+                }
+            })
         };
-        !is_there && self.withheld.iter().any(is_later)
+        let is_withheld = |text: &str| !is_there(text) && !is_covered(text) && is_later(text);
+        spellings(uri).iter().any(|text| is_withheld(text))
     }
 
     /// All entries, each with its list.

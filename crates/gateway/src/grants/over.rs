@@ -213,7 +213,7 @@ impl Shared {
             let Some(text) = uri.as_str() else { continue };
             let is_free =
                 gates.of_resource(&text).is_empty() && caller.run.authority.rules.is_empty();
-            if !exposed(row).resources.lets_uri(&text) {
+            if !exposed(row).resources.lets(&text) {
                 continue;
             }
             let item = Item::Resource(text.as_ref().into());

@@ -60,6 +60,13 @@ impl BuiltInTools for Tools {
         "Ask."
     }
 
+    fn check(&self, _name: &str, arguments: Option<Raw<'_>>) -> Result<(), CallError> {
+        match arguments.is_some_and(|sent| sent.get("wrong").is_some()) {
+            true => Err(CallError::new(CallErrorKind::InvalidArguments, "`wrong` is unknown")),
+            false => Ok(()),
+        }
+    }
+
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a> {
         Box::pin(async move {
             match call.name {
@@ -195,6 +202,22 @@ async fn x_m6_built_in_tools_require_what_they_say() {
         assert_eq!(called(&world, &caller, tool).await["content"][0]["text"], "done");
         assert!(grants.remove(id));
     }
+}
+
+/// X-E75: a call of a built-in tool that cannot be made uses no grant for a single call up: what is
+/// wrong with it is said before policy is asked.
+#[tokio::test]
+async fn x_e75_wrong_arguments_of_built_in_tools_use_no_grant_up() {
+    let world = world(false, Audit::disabled()).await;
+    let policy = RunPolicy::Attached([alias("all")].into());
+    let run = run(&world, policy, Some("writer"), &Arc::default());
+    let caller = Caller::new(run, transparent("narthex"), None);
+    let call = async |arguments: Value| {
+        let params = json!({"name": "guarded", "arguments": arguments});
+        error(&world.ask(&caller, "tools/call", params).await["result"])["kind"].clone()
+    };
+    assert_eq!(call(json!({"wrong": 1})).await, "invalid_arguments");
+    assert_eq!(call(json!({})).await, "permission_required");
 }
 
 /// S32: the record says which check refused a call; what a built-in tool answers itself was

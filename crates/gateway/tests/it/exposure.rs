@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
-use narthex_model::{Exposed, NameRule, ServerDefinition, WorkspaceId};
+use narthex_model::{Exposed, NameRule, ServerDefinition, UriRule, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountOptions, Mountable, config::Entry};
 use narthex_testkit::fixture::{Eras, Options, Running};
@@ -17,7 +17,7 @@ const HIDDEN_URI: &str = "test://static-text";
 fn hide(definition: &mut ServerDefinition) {
     *definition.exposed = Exposed {
         tools: NameRule::new(Some(&["echo", "add", "test_*", "list_*", "read_*"]), &["add"]),
-        resources: NameRule::new(None, &[HIDDEN_URI, "test://template/*"]),
+        resources: UriRule::new(None, &[HIDDEN_URI, "test://template/*"]),
         prompts: NameRule::new(Some(&["test_simple_*"]), &[]),
     };
 }
@@ -168,7 +168,7 @@ async fn d5_hidden_resources_are_not_followed() {
     let watched = "test://watched-resource";
     for endpoint in [transparent("one"), Endpoint::Aggregated] {
         let world = World::changed([("one", Eras::Modern)], |definition| {
-            definition.exposed.resources = NameRule::new(None, &[HIDDEN_URI]);
+            definition.exposed.resources = UriRule::new(None, &[HIDDEN_URI]);
         })
         .await;
         let caller = world.modern_caller(endpoint.clone());

@@ -7,19 +7,20 @@ use std::{
 };
 
 use narthex_gateway::{
-    Caller, Consumed, Consuming, Endpoint, GrantLedger, LedgerError, RunToken, RunView, Step,
+    Caller, Consumed, Consuming, Endpoint, GatewayOptions, GrantLedger, LedgerError, RunToken,
+    RunView, Step,
 };
 use narthex_model::{
-    AgentName, Gates, Grant, GrantDuration, GrantId, GrantOf, GrantSubject, PrincipalId,
-    ServerDefinition, ToolScope, ToolScopeGrant, ToolScopes, WorkspaceId,
+    AgentName, Gates, Grant, GrantDuration, GrantId, GrantOf, GrantSubject, PrincipalId, ToolScope,
+    ToolScopeGrant, ToolScopes, WorkspaceId,
 };
 use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
-use narthex_registry::{MountOptions, MountSet, Mountable};
-use narthex_testkit::fixture::Eras;
+use narthex_registry::{MountOptions, MountSet, Mountable, config::Entry};
+use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::world::{SOON, World, transparent};
+use super::world::{SOON, World, http_server, transparent};
 
 const ERAS: [Eras; 2] = [Eras::Legacy, Eras::Modern];
 
@@ -88,8 +89,15 @@ impl Gated {
     }
 
     async fn gated(eras: Eras, gates: Gates, ledger: Ledger) -> Self {
-        let gate = |server: &mut ServerDefinition| server.gates = gates.clone().into();
-        let mut world = World::changed([("all", eras)], gate).await;
+        Self::over(Options { eras, ..Options::default() }, gates, ledger).await
+    }
+
+    async fn over(options: Options, gates: Gates, ledger: Ledger) -> Self {
+        let fixture = Running::http(options).await.unwrap();
+        let mut server = http_server("all", &fixture.url);
+        server.gates = gates.into();
+        let settled = World::settled(vec![Entry::Server(server)], GatewayOptions::default()).await;
+        let mut world = World { fixtures: vec![fixture], ..settled };
         let (grants, ledger) = (Arc::<Grants>::default(), Arc::new(ledger));
         world.gateway.set_ledger(ledger.clone());
         world.run = begin(&world, &grants, None);
@@ -181,6 +189,7 @@ async fn s14_resources_prompts_and_completion_are_gated_alike() {
             let mut asked = vec![
                 ("resources/read", json!({"uri": "test://static-text"}), "x.read"),
                 ("resources/read", json!({"uri": "test://template/7/data"}), "x.read"),
+                ("resources/read", json!({"uri": "TEST://template/7/data"}), "x.read"),
                 ("prompts/get", json!({"name": prompt, "arguments": arguments}), "x.prompt"),
                 (
                     "completion/complete",
@@ -210,9 +219,12 @@ async fn s14_resources_prompts_and_completion_are_gated_alike() {
             for (method, params) in [
                 ("tools/call", json!({"name": "absent", "arguments": {}})),
                 ("prompts/get", json!({"name": "absent"})),
+                ("resources/read", json!({"uri": "te\tst://static-text"})),
+                ("resources/read", json!({"uri": " test://static-text"})),
             ] {
                 let absent = gated.world.ask(&caller, method, params).await;
                 assert!(!absent.to_string().contains("permission"), "{absent}");
+                assert!(absent.get("error").is_some() || !kind(&absent).is_null(), "{absent}");
             }
         }
     }
@@ -245,6 +257,65 @@ async fn x_e75_of_many_calls_one_uses_a_single_grant() {
     gated.grants.add(grant(3, "x.call", GrantDuration::Once));
     gated.grants.add(grant(4, "x.call", GrantDuration::Once));
     assert!(kind(&gated.echo(&caller, "", "x").await).is_null());
+    assert_eq!(kind(&gated.echo(&caller, "", "x").await), "permission_required");
+}
+
+/// S26, D25: a grant for a single call pays for each round of that call once, and for no other
+/// arguments, also where these have no digest.
+#[tokio::test(flavor = "multi_thread")]
+async fn s26_a_round_of_a_call_is_paid_for_once() {
+    let tool = "test_input_required_result_request_state";
+    let gates = Gates::new(named(&[(tool, "x.call")]), &BTreeMap::new(), BTreeMap::new());
+    let gated = Gated::gated(Eras::Modern, gates, Ledger::default()).await;
+    let caller = gated.world.modern_caller(transparent("all"));
+    let ask = async |params: &Value| gated.world.ask(&caller, "tools/call", params.clone()).await;
+    for (number, arguments, other) in [
+        (1, json!({}), json!({"amount": 2})),
+        // Numbers that readers round: there is no digest of these.
+        (2, json!({"big": 12345678901234567890_u64}), json!({"big": 12345678901234567891_u64})),
+    ] {
+        let capabilities = json!({"io.modelcontextprotocol/clientCapabilities":
+            {"elicitation": {}, "sampling": {}, "roots": {}}});
+        let mut call = json!({"name": tool, "arguments": arguments, "_meta": capabilities});
+        gated.grants.add(grant(number, "x.call", GrantDuration::Once));
+        let first = ask(&call).await;
+        assert_eq!(first["result"]["resultType"], "input_required", "{first}");
+        let key = first["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap();
+        let content = json!({"confirmed": true, "name": "x", "ok": true, "confirm": true});
+        call["inputResponses"] = json!({key: {"action": "accept", "content": content}});
+        call["requestState"] = first["result"]["requestState"].clone();
+        let mut others = call.clone();
+        others["arguments"] = other;
+        let before = gated.calls();
+        assert_eq!(kind(&ask(&others).await), "permission_required");
+        let second = ask(&call).await;
+        assert_eq!(second["result"]["resultType"], "complete", "{second}");
+        for _ in 0..2 {
+            assert_eq!(kind(&ask(&call).await), "permission_required", "it was done");
+        }
+        assert_eq!(gated.calls() - before, 1);
+    }
+}
+
+/// X-E75, D25: what certainly no server has seen has used up no grant for a single call: the next
+/// call has it, and no other one.
+#[tokio::test(flavor = "multi_thread")]
+async fn x_e75_a_call_that_was_not_sent_uses_no_single_grant() {
+    let quirks = vec![Quirk::ForgetCalls];
+    let forgets = Options { eras: Eras::Legacy, quirks, ..Options::default() };
+    let gated = Gated::over(forgets, gates(), Ledger::default()).await;
+    gated.grants.add(grant(1, "x.call", GrantDuration::Once));
+    let caller = gated.world.modern_caller(transparent("all"));
+    let failed = gated.echo(&caller, "", "x").await;
+    assert_eq!(kind(&failed), "transport_error", "{failed}");
+    assert_eq!(gated.ledger.used.lock().unwrap().len(), 1, "it is used up for everybody else");
+    let gates_nothing = json!({"name": "add", "arguments": {"a": 1, "b": 2}});
+    gated.world.ask(&caller, "tools/call", gates_nothing).await;
+    let other = begin(&gated.world, &gated.grants, None);
+    let elsewhere = Caller::new(other, transparent("all"), None);
+    assert_eq!(kind(&gated.echo(&elsewhere, "", "x").await), "permission_required");
+    let done = gated.echo(&caller, "", "x").await;
+    assert!(kind(&done).is_null(), "{done}");
     assert_eq!(kind(&gated.echo(&caller, "", "x").await), "permission_required");
 }
 

@@ -1,7 +1,7 @@
 //! Tools of the gateway's own for resources and prompts.
 
 use narthex_gateway::{Caller, Endpoint, GatewayOptions};
-use narthex_model::NameRule;
+use narthex_model::{NameRule, UriRule};
 use narthex_registry::config::Entry;
 use narthex_testkit::fixture::Eras;
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ async fn e80_a_real_tool_is_never_hidden_by_one_of_our_own() {
 async fn d5_own_tools_show_nothing_that_a_rule_hides() {
     let world = World::changed([("one", Eras::Both)], |definition| {
         definition.exposed.tools = NameRule::new(None, &["list_prompts"]);
-        definition.exposed.resources = NameRule::new(None, &["test://static-*", "*template*"]);
+        definition.exposed.resources = UriRule::new(None, &["test://static-*", "*template*"]);
         definition.exposed.prompts = NameRule::new(Some(&["test_simple_prompt"]), &[]);
     })
     .await;

@@ -64,7 +64,7 @@ impl Gates {
     fn named(&self) -> impl Iterator<Item = (&'static str, String)> {
         let tools = self.tools.keys().map(|name| (TOOLS, name.clone()));
         let prompts = self.prompts.keys().map(|name| (PROMPTS, name.clone()));
-        let resources = self.resources.iter().map(|(uri, _)| (RESOURCES, uri.pattern()));
+        let resources = self.resources.iter().map(|gate| (RESOURCES, gate.written.clone()));
         tools.chain(resources).chain(prompts)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use narthex_model::{
     AgentName, Alias, ErrorKind, Grant, GrantDuration, GrantOf, GrantSubject, NameRule,
-    PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
+    PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant, UriRule,
 };
 use narthex_wire::{Limits, Message};
 
@@ -127,7 +127,8 @@ fn d5_permits_nothing_that_a_rule_hides() {
         RunPolicy::AllAttached.authorize(call("{}"), rules, &authority, attempt).unwrap_err();
     assert_eq!((denial.kind(), denial.check()), (ErrorKind::NotFound, "exposed"));
     assert_eq!(denial, Denial::Hidden(Item::Tool("write".into())));
-    let hides_all = Exposed { tools: deny("*"), resources: deny("*"), prompts: deny("*") };
+    let resources = UriRule::new(None, &["*"]);
+    let hides_all = Exposed { tools: deny("*"), resources, prompts: deny("*") };
     for (item, is_exposed) in [
         (Item::Tool("a".into()), false),
         (Item::Prompt("a".into()), false),

@@ -1,6 +1,6 @@
 //! The part of an entry that says what callers may see of a server (D5, E151).
 
-use narthex_model::{Exposed, NameRule};
+use narthex_model::{Exposed, NameRule, UriRule};
 
 use super::{
     node::{Node, Place, field},
@@ -10,21 +10,38 @@ use super::{
 /// The keys of a rule.
 const KEYS: [&str; 2] = ["allow", "deny"];
 
+/// A rule as it is written.
+#[derive(Default)]
+struct Rule {
+    allow: Option<Vec<String>>,
+    deny: Vec<String>,
+}
+
+impl Rule {
+    fn names(&self) -> NameRule {
+        NameRule::new(self.allow.as_deref(), &self.deny)
+    }
+
+    fn uris(&self) -> UriRule {
+        UriRule::new(self.allow.as_deref(), &self.deny)
+    }
+}
+
 impl Reader<'_> {
     /// What `tools`, `resources` and `prompts` say. A rule that cannot be read is a fault in every
     /// document: to ignore it would show what somebody meant to hide.
     pub(super) fn exposed(&mut self, fields: &Fields, at: &Place) -> Exposed {
         Exposed {
-            tools: self.rule(fields, at, "tools"),
-            resources: self.rule(fields, at, "resources"),
-            prompts: self.rule(fields, at, "prompts"),
+            tools: self.rule(fields, at, "tools").names(),
+            resources: self.rule(fields, at, "resources").uris(),
+            prompts: self.rule(fields, at, "prompts").names(),
         }
     }
 
-    fn rule(&mut self, fields: &Fields, at: &Place, key: &str) -> NameRule {
+    fn rule(&mut self, fields: &Fields, at: &Place, key: &str) -> Rule {
         let place = at.key(key);
         match field(fields, key) {
-            None => NameRule::default(),
+            None => Rule::default(),
             Some(Node::Object(fields)) => {
                 // A misspelt key would hide nothing.
                 for (key, node) in fields.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
@@ -32,16 +49,13 @@ impl Reader<'_> {
                 }
                 let allow = self.patterns(fields, &place, "allow");
                 let deny = self.patterns(fields, &place, "deny").unwrap_or_default();
-                NameRule::new(allow.as_deref(), &deny)
+                Rule { allow, deny }
             }
             // The short form, which other programs write too.
-            Some(Node::List(_)) => {
-                let allow = self.patterns(fields, at, key);
-                NameRule::new(allow.as_deref(), &[])
-            }
+            Some(Node::List(_)) => Rule { allow: self.patterns(fields, at, key), deny: Vec::new() },
             Some(node) => {
                 self.wrong_type(&place, node, "an object with `allow` or `deny`");
-                NameRule::default()
+                Rule::default()
             }
         }
     }

@@ -55,10 +55,10 @@ fn d10_resources_freeze_by_what_is_told_of_them() {
         let resources = [("r:1", large), ("r:2", told), ("r:3", small), ("t:9", small)];
         let seen = first.of(&inventory(&templates, &resources));
         assert_eq!(names(&seen, Listed::Resource), ["r:1"]);
-        for uri in ["r:2", "r:3", "later:4", "later:{id}"] {
+        for uri in ["r:2", "r:3", "later:4", "later:{id}", "R:3", "r:\t%32", "Later:4", " r:2"] {
             assert!(seen.withholds(uri), "{uri}");
         }
-        for uri in ["r:1", "t:9", "t:{id}", "r:4", "in-no-list"] {
+        for uri in ["r:1", "R:1", "t:9", "T:9", "t:{id}", "r:4", "in-no-list"] {
             assert!(!seen.withholds(uri), "{uri}");
         }
         let shown = seen.only(|list, _| list != Listed::Tool);

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU64, time::Duration};
 
-use narthex_model::{Exposed, NameRule, OutputLimits, TrafficLimits, json::Node};
+use narthex_model::{Exposed, NameRule, OutputLimits, TrafficLimits, UriRule, json::Node};
 use serde::Serialize;
 
 use crate::{
@@ -95,13 +95,18 @@ impl NameRules {
     pub(crate) fn rule(&self) -> NameRule {
         NameRule::new(self.allow.as_deref(), &self.deny)
     }
+
+    /// The same of URIs.
+    fn uri_rule(&self) -> UriRule {
+        UriRule::new(self.allow.as_deref(), &self.deny)
+    }
 }
 
 impl ServerSettings {
     pub(crate) fn exposed(&self) -> Exposed {
         Exposed {
             tools: self.tools.rule(),
-            resources: self.resources.rule(),
+            resources: self.resources.uri_rule(),
             prompts: self.prompts.rule(),
         }
     }

@@ -165,6 +165,37 @@ fn d13_rules_add_up() {
     assert_eq!(scopes, ["linear.read", "linear.write", "team.audit"]);
 }
 
+/// S14, D5: a rule about a resource is about it in every spelling, and told once.
+#[test]
+fn s14_no_spelling_of_a_uri_gets_around_a_rule() {
+    let set = rules(
+        r#"@id("one") forbid(principal, action, resource == Resource::"files/file:///secret/a b");
+           @id("like") @approval("s.read") forbid(principal, action, resource is Resource)
+           when { resource.name like "demo://resource/*" };"#,
+    );
+    let of = |uri: &str| {
+        let said = set.ask(&Question {
+            actors: &actors(),
+            server: &Alias::new("files").unwrap(),
+            item: &Item::Resource(uri.into()),
+            method: "resources/read",
+            origin: CallOrigin::Call,
+            arguments: Arguments::Json(b"{}"),
+            site: Site::default(),
+            at: at(),
+        });
+        said.matched.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let secret = ["file:///secret/a b", "FILE:/secret/a%20b", "file:///x/..\\secret/a b"];
+    for uri in secret {
+        assert_eq!(of(uri), ["one"], "{uri}");
+    }
+    for uri in ["demo://resource/a", "de\tmo://resource/%61", " DEMO://resource/a"] {
+        assert_eq!(of(uri), ["like"], "{uri:?}");
+    }
+    assert_eq!(of("demo://resources/a"), Vec::<String>::new());
+}
+
 proptest! {
     /// Whatever the arguments and names are, rules answer, and alike each time.
     #[test]

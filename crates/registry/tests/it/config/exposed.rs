@@ -21,7 +21,7 @@ fn e151_rules_are_read_for_tools_resources_and_prompts() {
     );
     assert!(read.tools.lets("get_user") && !read.tools.lets("get_delete"));
     assert!(!read.tools.lets("set_user"));
-    assert!(read.resources.lets_uri("file:///a") && !read.resources.lets_uri("file:///secret/a"));
+    assert!(read.resources.lets("file:///a") && !read.resources.lets("file:///secret/a"));
     assert!(!read.prompts.lets("any"));
     assert!(exposed(r#""disabled": false"#).is_everything());
     assert!(exposed(r#""tools": {}"#).is_everything());

@@ -1,0 +1,125 @@
+//! The spellings of a URI: the texts that servers may take for the same one. What says something of
+//! URIs looks at all of them, so that no other spelling goes around it (D5).
+
+use std::borrow::Cow;
+
+use url::Url;
+
+/// The texts that a server may take a URI for, each once, and first the URI as it is written.
+///
+/// The others are the same percent-decoded, and of both what the URL Standard of WHATWG makes of
+/// them, which many servers read URIs by. That has a scheme and a host in small letters, no port
+/// that goes without saying, no steps such as `..`, no tabs and line ends, and no blanks around it.
+#[must_use]
+pub fn spellings(uri: &str) -> Vec<Cow<'_, str>> {
+    let mut all = vec![Cow::Borrowed(uri)];
+    add(&mut all, percent_decoded(uri));
+    for index in 0..all.len() {
+        if let Some(normal) = normal(&all[index]) {
+            let decoded = percent_decoded(&normal).into_owned();
+            add(&mut all, normal.into());
+            add(&mut all, decoded.into());
+        }
+    }
+    all
+}
+
+/// Whether it can be a URI at all: none has control characters, or blanks around it. What readers
+/// make of such a text, they do not agree on.
+#[must_use]
+pub fn is_plain(uri: &str) -> bool {
+    let is_blank = |one: char| one.is_whitespace() || one == '\u{feff}';
+    !uri.contains(char::is_control) && !uri.starts_with(is_blank) && !uri.ends_with(is_blank)
+}
+
+/// Whether a text has steps such as `..`, which lead elsewhere than it says.
+pub(crate) fn has_steps(uri: &str) -> bool {
+    uri.split(['/', '\\', '?', '#']).any(|part| matches!(part, "." | ".."))
+}
+
+/// What a pattern of URIs takes away from callers, in all spellings. What is written as a template
+/// means the resources that the template covers as well.
+pub(crate) fn closing(pattern: &str) -> Vec<String> {
+    let mut all = written_alike(pattern);
+    for one in written_alike(&covered(pattern)) {
+        add(&mut all, one);
+    }
+    all
+}
+
+/// What a pattern of URIs opens to callers: the spellings that mean no more than what is written.
+pub(crate) fn opening(pattern: &str) -> Vec<String> {
+    let wild = |text: &str| text.matches('*').count();
+    // A `?` is one character here, and the beginning of a query there.
+    if pattern.contains('?') || has_steps(&percent_decoded(pattern)) {
+        return vec![pattern.to_owned()];
+    }
+    let mut all = written_alike(pattern);
+    all.retain(|one| wild(one) == wild(pattern) && !one.contains('?'));
+    all
+}
+
+/// A pattern in all spellings.
+fn written_alike(pattern: &str) -> Vec<String> {
+    let mut all = vec![pattern.to_owned()];
+    for one in spellings(pattern) {
+        // A host that goes on as it likes has no end to which a path could be added.
+        let grown = one.strip_suffix("*/").filter(|_| pattern.ends_with('*'));
+        add(&mut all, grown.map_or_else(|| one.to_string(), |start| format!("{start}*")));
+    }
+    // A scheme is one also where the rest is none of a URL, such as for `HTTP://*:8080/`.
+    if let Some((scheme, rest)) = pattern.split_once(':')
+        && !scheme.contains(['/', '*', '?'])
+    {
+        add(&mut all, format!("{}:{rest}", scheme.to_ascii_lowercase()));
+    }
+    all
+}
+
+/// The pattern of what a template covers: each of its expressions is anything.
+fn covered(template: &str) -> String {
+    let mut pattern = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((literal, after)) = rest.split_once('{') {
+        pattern.push_str(literal);
+        pattern.push('*');
+        rest = after.split_once('}').map_or("", |(_, tail)| tail);
+    }
+    pattern + rest
+}
+
+fn normal(uri: &str) -> Option<String> {
+    Url::parse(uri).ok().map(String::from)
+}
+
+fn add<T: PartialEq>(all: &mut Vec<T>, one: T) {
+    if !all.contains(&one) {
+        all.push(one);
+    }
+}
+
+fn percent_decoded(uri: &str) -> Cow<'_, str> {
+    if !uri.contains('%') {
+        return Cow::Borrowed(uri);
+    }
+    let mut bytes = Vec::with_capacity(uri.len());
+    let mut rest = uri.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|code| first == b'%' && code.is_ascii());
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned().into()
+}
+
+#[cfg(test)]
+mod tests;
