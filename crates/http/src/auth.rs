@@ -3,7 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, header, request::Parts};
-use narthex_control::{AccessError, Account, Actor, ActorKind, Control, KnownClient, KnownToken, SignedIn};
+use narthex_control::{
+    AccessError, Account, Actor, ActorKind, Control, KnownClient, KnownToken, SignedIn,
+};
 use narthex_gateway::{Gateway, RunToken, RunView};
 use narthex_model::{ErrorKind, PrincipalId, Role, WorkspaceId};
 use sha2::{Digest, Sha256};

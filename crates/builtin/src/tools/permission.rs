@@ -29,7 +29,7 @@ pub(crate) fn ask(control: &Control, run: &RunView, lacking: &Lacking<'_>) -> Op
         return None;
     }
     let Lacking { scope, server, name } = *lacking;
-    let mut details = json!({ "scope": scope.as_str(), "server": server.as_str() });
+    let mut details = json!({ "scope": scope.as_str(), "server": server });
     let mut id = format!("{scope}@{server}");
     if !name.is_empty() {
         details["tool"] = json!(name);
@@ -73,7 +73,8 @@ fn request_grant() -> Tool {
 }
 
 async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
-    let asked = RequestOf::read(&called.text).map_err(|error| failed(&error.into()))?;
+    let mut asked = RequestOf::read(&called.text).map_err(|error| failed(&error.into()))?;
+    named::by_id(called.platform.runs.gateway(), called.run, &mut asked.of);
     if let Some(row) = asked_before(&called, &asked).await? {
         return Ok(standing(&row));
     }

@@ -240,6 +240,51 @@ async fn x_m56_what_was_asked_for_can_be_granted_in_the_same_run() {
     assert_eq!(run.echo().await["content"][0]["text"], "x");
 }
 
+/// D14: a grant at a server is for what the catalog calls so. Whoever writes agents makes nothing
+/// else of it by another alias, and it counts under each; refusals and requests name it by its id.
+#[tokio::test]
+async fn d14_a_grant_follows_the_server_and_not_its_alias() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let here = "/api/workspaces/default";
+    let granted = async |server: &str| {
+        let grant = json!({ "grant_type": "tool_scope", "scope": "persistent",
+                            "details": { "scope": "demo.write", "server": server },
+                            "agent_subject_id": "writer" });
+        let made = api.send("POST", GRANTS, grant.to_string()).await.succeeded();
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let staging = granted("staging").await;
+    // The author has `staging` lead to another server.
+    let agent = json!({ "mcpServers": { "staging": { "ref": "demo" } } });
+    api.send("PUT", &format!("{here}/agents/writer"), agent.to_string()).await.succeeded();
+    let run = Run::begin(&api).await;
+    let params = json!({ "name": "mcp__staging__echo", "arguments": { "message": "x" } });
+    let echo = async || {
+        let answer = run.ask("/mcp", "tools/call", params.clone()).await;
+        answer.json()["result"].clone()
+    };
+    let refused = echo().await;
+    let error = &refused["structuredContent"]["error"];
+    assert_eq!(error["kind"], "permission_required", "{refused}");
+    let asks = error["details"]["ask"]["calls"][0]["arguments"].clone();
+    assert_eq!(asks["details"]["server"], "demo", "{refused}");
+    assert!(error["message"].as_str().unwrap().contains("--server demo"), "{refused}");
+    // What the agent calls it is understood as well, and asked for by the id.
+    for (id, server) in [("by-alias", "staging"), ("by-id", "demo")] {
+        let asked = json!({ "request_id": id, "grant_type": "tool_scope", "scope": "once",
+                            "details": { "scope": "demo.write", "server": server, "tool": "echo" },
+                            "justification": "to try it" });
+        run.called("request_grant", asked).await;
+    }
+    let pending = api.get(REQUESTS).await;
+    assert_eq!(pending["items"].as_array().unwrap().len(), 1, "{pending}");
+    assert_eq!(pending["items"][0]["details"]["server"], "demo", "{pending}");
+    api.ask("DELETE", &format!("{GRANTS}/{staging}")).send().await;
+    granted("demo").await;
+    assert_eq!(echo().await["content"][0]["text"], "x");
+}
+
 /// X-E80: a workspace can say that its runs ask nobody; what waits can still be decided.
 #[tokio::test]
 async fn x_e80_a_workspace_lets_no_runs_ask() {
