@@ -78,7 +78,7 @@ pub struct CreateGrantArgs {
     pub subject: GrantSubjectArgs,
     #[command(flatten)]
     pub duration: GrantDurationArgs,
-    /// At this server only
+    /// At this server only: its id in the catalog, or its name in mcp.json
     #[arg(long)]
     pub server: Option<String>,
     /// For this tool, prompt or resource only, under the server's own name

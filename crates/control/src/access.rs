@@ -152,15 +152,15 @@ impl Access {
 }
 
 impl Control {
-    /// The service whose token this is; `None` if it opens nothing, or not any more.
+    /// The token of a service, with whose it is; `None` if it opens nothing, or not any more.
     ///
     /// # Errors
     /// When this process has not been able to ask the store for so long that the token may have
     /// been revoked meanwhile.
-    pub fn authenticate(&self, token: &str) -> Result<Option<Arc<Account>>, AccessError> {
+    pub fn authenticate(&self, token: &str) -> Result<Option<Arc<KnownToken>>, AccessError> {
         let access = &self.shared.access;
-        let Some(account) = access.table.load().find(token) else { return Ok(None) };
-        if access.is_fresh() { Ok(Some(account)) } else { Err(AccessError::Stale) }
+        let Some(known) = access.table.load().find(token) else { return Ok(None) };
+        if access.is_fresh() { Ok(Some(known)) } else { Err(AccessError::Stale) }
     }
 
     /// The MCP client whose token this is; `None` if it opens nothing, or not any more.

@@ -183,6 +183,7 @@ impl Control {
         follow_store(&shared);
         let control = Self { shared };
         control.begin_counting().await?;
+        control.follow_requests();
         Ok(control)
     }
 

@@ -2,7 +2,9 @@
 //! up for the gateway.
 
 mod asked;
+mod expiring;
 mod ledger;
+mod models;
 mod requests;
 
 use std::time::{Duration, SystemTime};

@@ -85,8 +85,8 @@ pub struct BuiltInTool<'a> {
 pub struct Lacking<'a> {
     /// The scope that nobody has granted.
     pub scope: &'a ToolScope,
-    /// The server, as the run calls it.
-    pub server: &'a Alias,
+    /// The server, as grants know it.
+    pub server: &'a str,
     /// The server's own name of the tool, prompt or resource; empty for the server as such.
     pub name: &'a str,
 }

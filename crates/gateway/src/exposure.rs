@@ -25,8 +25,8 @@ use crate::{
 /// All rules of a server, as policy asks for them.
 pub(crate) fn rules(row: Option<&ServerRow>) -> ServerRules<'_> {
     match row.and_then(|row| row.definition.as_deref()) {
-        Some(server) => ServerRules { exposed: &server.exposed, gates: &server.gates },
-        None => ServerRules { exposed: &EVERYTHING, gates: &NO_GATES },
+        Some(server) => ServerRules { exposed: &server.exposed, gates: &server.gates, id: None },
+        None => ServerRules { exposed: &EVERYTHING, gates: &NO_GATES, id: None },
     }
 }
 

@@ -55,7 +55,7 @@ impl<'a> Target<'a> {
 
     /// The built-in server, which hides nothing.
     pub(crate) fn built_in(inventory: &'a Inventory, gates: &'a Gates) -> Self {
-        let rules = ServerRules { exposed: &EVERYTHING, gates };
+        let rules = ServerRules { exposed: &EVERYTHING, gates, id: None };
         Self { inventory: Some(inventory), rules }
     }
 }
@@ -95,7 +95,8 @@ impl Shared {
             }
         };
         let attempt = Attempt { now: SystemTime::now, paid, site: &site };
-        let decided = run.policy.authorize(request, target.rules, &run.authority, attempt);
+        let rules = ServerRules { id: run.catalog_id(&request.alias), ..target.rules };
+        let decided = run.policy.authorize(request, rules, &run.authority, attempt);
         decided.map_err(|denial| {
             let tool = denial.tool().zip(target.inventory);
             let tool = tool.and_then(|(name, all)| all.tool(name));

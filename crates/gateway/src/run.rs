@@ -206,6 +206,18 @@ impl RunView {
         (workspace == self.workspace.as_str()).then_some(id)
     }
 
+    /// By what grants know a server: by its id in the catalog, whatever the run calls it, and by its
+    /// alias what is of no catalog (D14).
+    #[must_use]
+    pub fn granted_as(&self, alias: &Alias) -> Alias {
+        if self.is_built_in(alias) {
+            return Alias::built_in();
+        }
+        // Ids follow the rule of aliases.
+        let id = self.catalog_id(alias).and_then(|id| Alias::new(id).ok());
+        id.unwrap_or_else(|| alias.clone())
+    }
+
     /// Whether an alias means the same server in another run: one of the same catalog, or the one
     /// that all share.
     #[must_use]

@@ -3,7 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, header, request::Parts};
-use narthex_control::{AccessError, Account, Actor, ActorKind, Control, KnownClient, SignedIn};
+use narthex_control::{
+    AccessError, Account, Actor, ActorKind, Control, KnownClient, KnownToken, SignedIn,
+};
 use narthex_gateway::{Gateway, RunToken, RunView};
 use narthex_model::{ErrorKind, PrincipalId, Role, WorkspaceId};
 use sha2::{Digest, Sha256};
@@ -44,7 +46,7 @@ pub(crate) enum Principal {
     /// A client, which acts for a run.
     Run(Arc<RunView>),
     /// A service, by a token of its own.
-    Known(Arc<Account>),
+    Known(Arc<KnownToken>),
     /// A human who has signed in, and how.
     Human(SignedIn),
     /// Whoever can read the file of the admin token. It proves no human (D15).
@@ -115,8 +117,8 @@ async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Caller>, Pro
     }
     let Some(control) = control else { return Ok(None) };
     let problem = |error: AccessError| Problem::new(error.kind(), error.to_string());
-    if let Some(account) = control.authenticate(token).map_err(problem)? {
-        return known(Principal::Known(account));
+    if let Some(token) = control.authenticate(token).map_err(problem)? {
+        return known(Principal::Known(token));
     }
     Ok(control.authenticate_client(token).map_err(problem)?.map(Caller::Client))
 }
@@ -138,7 +140,7 @@ impl Principal {
     pub(crate) fn actor(&self) -> Actor<'static> {
         match self {
             Self::Run(run) => Actor::new(ActorKind::Run, run.id.to_text()),
-            Self::Known(account) => account.actor(),
+            Self::Known(token) => token.account.actor(),
             Self::Human(signed_in) => signed_in.account.actor(),
             Self::LocalAdmin => Actor::new(ActorKind::LocalAdmin, "admin"),
         }
@@ -148,7 +150,7 @@ impl Principal {
     pub(crate) fn is_operator(&self) -> bool {
         match self {
             Self::Run(_) => false,
-            Self::Known(account) => account.is_operator,
+            Self::Known(token) => token.account.is_operator,
             Self::Human(signed_in) => signed_in.account.is_operator,
             Self::LocalAdmin => true,
         }
@@ -167,7 +169,7 @@ impl Principal {
     pub(crate) fn account(&self) -> Option<&Account> {
         match self {
             Self::Run(_) | Self::LocalAdmin => None,
-            Self::Known(account) => Some(account),
+            Self::Known(token) => Some(&token.account),
             Self::Human(signed_in) => Some(&signed_in.account),
         }
     }
@@ -195,6 +197,16 @@ impl Principal {
     /// in a file or was made with it.
     pub(crate) fn is_authenticated_human(&self) -> bool {
         matches!(self, Self::Human(signed_in) if signed_in.method.is_authenticated())
+    }
+
+    /// Whether what they say of humans is to be believed where humans have to prove that they are
+    /// some: they are one who did, or a service by a token that such a one has made. Else whoever
+    /// has the admin token would make themselves another that speaks for everybody.
+    pub(crate) fn is_proved(&self) -> bool {
+        match self {
+            Self::Known(token) => token.row.is_proved,
+            Self::Run(_) | Self::Human(_) | Self::LocalAdmin => self.is_authenticated_human(),
+        }
     }
 
     /// Whether they may know that a workspace is there.

@@ -41,8 +41,9 @@ impl Speaker {
         Self { turn: Some(TurnOf::User(who)), may_name: false }
     }
 
-    /// A human who has not proved to be one, where that is asked for (D15): nobody has the turn,
-    /// since whoever holds a file would have what was granted to others.
+    /// A human who has not proved to be one, where that is asked for (D15), or a service by a token
+    /// that such a one has made: nobody has the turn, since whoever holds a file would have what
+    /// was granted to others.
     #[must_use]
     pub fn unproved() -> Self {
         Self { turn: Some(TurnOf::Nobody), may_name: false }

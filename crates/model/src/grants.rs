@@ -41,7 +41,7 @@ pub enum GrantOf {
 pub struct ToolScopeGrant {
     /// The tool scope.
     pub scope: ToolScope,
-    /// At this server only.
+    /// At this server only: by its id in the catalog, or by its alias if it is of none.
     pub server: Option<Alias>,
     /// For this tool, prompt or resource only, under the server's own name.
     pub tool: Option<String>,

@@ -29,6 +29,9 @@ pub struct ServerRules<'a> {
     pub exposed: &'a Exposed,
     /// What of it requires tool scopes.
     pub gates: &'a Gates,
+    /// Its id in the catalog, by which grants know it (D14), whatever a run calls it: who writes
+    /// agents chooses that. `None` of what is of no catalog; it goes by its alias.
+    pub id: Option<&'a str>,
 }
 
 /// Whom a run acts for, what they have been granted, and what the rules of its workspace say.
@@ -107,7 +110,7 @@ impl std::fmt::Debug for Attempt<'_> {
 
 impl ServerRules<'static> {
     /// The rules of a server that hides nothing and requires nothing.
-    pub const OPEN: Self = Self { exposed: &EVERYTHING, gates: &NO_GATES };
+    pub const OPEN: Self = Self { exposed: &EVERYTHING, gates: &NO_GATES, id: None };
 }
 
 impl Verdict {
@@ -224,7 +227,8 @@ impl RunPolicy {
         if required.is_empty() {
             return Ok(Verdict::Permit(Permitted::new(request, Basis::default())));
         }
-        let (basis, taken) = authority.pay(&actors, &request, &required, attempt)?;
+        let server = rules.id.unwrap_or(request.alias.as_str());
+        let (basis, taken) = authority.pay(&actors, (&request, server), &required, attempt)?;
         if taken.is_empty() {
             return Ok(Verdict::Permit(Permitted::new(request, basis)));
         }
@@ -271,12 +275,12 @@ impl Authority {
     fn pay(
         &self,
         actors: &Actors,
-        request: &Request,
+        (request, server): (&Request, &str),
         required: &ToolScopes,
         attempt: Attempt<'_>,
     ) -> Result<(Basis, Vec<Arc<LiveGrant>>), Denial> {
         let wanted = Use {
-            server: &request.alias,
+            server,
             name: request.granted_name(),
             arguments: request.arguments_digest(),
             at: (attempt.now)(),
@@ -296,7 +300,7 @@ impl Authority {
             }
             if !missing.is_empty() {
                 let has_digest = wanted.arguments.is_some();
-                let (server, item) = (request.alias.clone(), request.item.clone());
+                let (server, item) = (server.into(), request.item.clone());
                 let name = wanted.name.into();
                 return Err(Denial::Ungranted { server, item, name, missing, has_digest });
             }

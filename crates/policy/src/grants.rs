@@ -12,8 +12,8 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 use narthex_model::{
-    AgentName, AgentType, Alias, ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf,
-    GrantSubject, PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
+    AgentName, AgentType, ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantSubject,
+    PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
 };
 use tokio::sync::watch;
 
@@ -82,7 +82,7 @@ impl Acting {
 /// What is to be used, as far as grants look at it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Use<'a> {
-    pub(crate) server: &'a Alias,
+    pub(crate) server: &'a str,
     pub(crate) name: &'a str,
     pub(crate) arguments: Option<ArgumentsDigest>,
     pub(crate) at: SystemTime,
@@ -185,7 +185,7 @@ impl LiveGrant {
         self.has_time(wanted.at)
             && self.is_theirs(actors)
             && self.is_for_run(actors)
-            && server.as_ref().is_none_or(|server| server == wanted.server)
+            && server.as_ref().is_none_or(|server| server.as_str() == wanted.server)
             && tool.as_ref().is_none_or(|tool| tool == wanted.name)
             && arguments.is_none_or(|arguments| wanted.arguments == Some(arguments))
     }

@@ -71,8 +71,8 @@ pub enum Denial {
     /// Nobody has granted what it requires (X-M55).
     #[error("this requires {}", listed(.missing))]
     Ungranted {
-        /// The server, as the run calls it.
-        server: Alias,
+        /// The server, as grants know it.
+        server: Arc<str>,
         /// What was to be used.
         item: Item,
         /// Under which name grants know it: a task goes by the tool that made it.

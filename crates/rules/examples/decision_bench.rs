@@ -87,7 +87,7 @@ fn measure(is_gated: bool, rules: &str, decisions: u32) -> Outcome<f64> {
     let scopes = [ToolScope::new("files.write7")?].into();
     let gated = Gates::new([("write".to_owned(), scopes)].into(), &[].into(), [].into());
     let gates = if is_gated { &gated } else { &NO_GATES };
-    let server = ServerRules { exposed: &EVERYTHING, gates };
+    let server = ServerRules { exposed: &EVERYTHING, gates, id: None };
     let request = request()?;
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {

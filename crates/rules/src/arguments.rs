@@ -2,15 +2,24 @@
 //!
 //! Tools take whatever their servers say, so that no schema knows their arguments. What a rule does
 //! with one tells its type: `like` takes a text, `<` a whole number. Against that type the rule is
-//! checked; an argument of another type at a call is an error of the rule, which then matches.
+//! checked; an argument of another type at a call is an error of the rule, which then matches. Cedar
+//! itself says so of `like` and `<` alone, and takes `==` and `contains` for false there: servers
+//! that read `"true"` as `true` would be called with what the rule forbids.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Policy, UnaryOp, Var};
+use narthex_model::json::Node;
 use serde_json::{Map, Value, json};
+
+use crate::values;
 
 /// The member of the context in which they are.
 pub(crate) const ARGUMENTS: &str = "arguments";
+
+/// Of which types the arguments must be of which a rule asks more than whether they are there.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kinds(BTreeMap<String, Kind>);
 
 /// What is asked of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +56,11 @@ impl Asked {
     /// Whether it asks for any.
     pub(crate) fn is_any(&self) -> bool {
         self.is_asked
+    }
+
+    /// Of which types they must be.
+    pub(crate) fn kinds(self) -> Kinds {
+        Kinds(self.arguments)
     }
 
     /// The arguments as attributes of a record in a schema. None of them need be there.
@@ -182,6 +196,36 @@ impl Asked {
             let shown = path.join(".");
             let message = format!("`context.arguments.{shown}` cannot be of two types at once");
             self.faults.push((message, "make two rules of it, each for the tools of one type"));
+        }
+    }
+}
+
+impl Kinds {
+    /// The names of the arguments that are given and are of other types, or have something in them
+    /// that is.
+    pub(crate) fn mistyped<'a>(&'a self, given: &Node) -> Vec<&'a str> {
+        let Node::Object(given) = given else { return Vec::new() };
+        let is_other = |name: &str, kind: &Kind| {
+            given.iter().any(|(key, node)| key == name && !kind.is_of(node))
+        };
+        let others = self.0.iter().filter(|(name, kind)| is_other(name, kind));
+        others.map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+impl Kind {
+    /// Whether a value is of this kind, as rules are told it: what is `null` is not there.
+    fn is_of(&self, node: &Node) -> bool {
+        match (self, node) {
+            (_, Node::Null) | (Self::Any, _) | (Self::Bool, Node::Bool(_)) => true,
+            (Self::Text, Node::Text(_)) => true,
+            (Self::Long, Node::Number(number)) => values::whole(number).is_some(),
+            (Self::Text, Node::Number(number)) => values::whole(number).is_none(),
+            (Self::Set(of), Node::List(items)) => items.iter().all(|item| of.is_of(item)),
+            (Self::Record(members), Node::Object(fields)) => fields
+                .iter()
+                .all(|(name, node)| members.get(name).is_none_or(|kind| kind.is_of(node))),
+            (Self::Bool | Self::Long | Self::Text | Self::Set(_) | Self::Record(_), _) => false,
         }
     }
 }

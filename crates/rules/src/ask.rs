@@ -1,14 +1,15 @@
 //! Asking a set of rules about one request.
 
 use std::{
+    cell::LazyCell,
     collections::{HashMap, HashSet},
     sync::{LazyLock, atomic::Ordering},
     time::UNIX_EPOCH,
 };
 
 use cedar_policy::{
-    Authorizer, Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, Request,
-    RestrictedExpression,
+    Authorizer, Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy, PolicySet,
+    Request, RestrictedExpression,
 };
 use narthex_model::{
     json::{Node, field},
@@ -99,9 +100,37 @@ impl RuleSet {
             && !self.asking.is_empty()
         {
             let mut context = asked.context.clone();
+            let given = values::given(arguments);
             // Without them, a rule that looks at one cannot be asked, and so matches.
-            context.extend(values::record(arguments).map(|record| (ARGUMENTS.to_owned(), record)));
+            let record = given.clone().and_then(values::record);
+            context.extend(record.map(|record| (ARGUMENTS.to_owned(), record)));
+            if let Some(given) = &given {
+                self.find_mistyped(given, &asked, &context, matches);
+            }
             matches.find(&self.asking, &asked, context);
+        }
+    }
+
+    /// Finds the rules of which an argument is of another type than they say, and all else is as
+    /// they say.
+    fn find_mistyped(&self, given: &Node, asked: &Asked, context: &Values, matches: &mut Matches) {
+        let request = LazyCell::new(|| asked.request(context.clone()));
+        let is_so = |rule: Policy| match (&*request, PolicySet::from_policies([rule])) {
+            (Some(request), Ok(one)) => {
+                let response = AUTHORIZER.is_authorized(request, &one, &asked.entities);
+                let said = response.diagnostics();
+                said.reason().next().is_some() || said.errors().next().is_some()
+            }
+            // Nobody can say.
+            _ => true,
+        };
+        let parts = asked.heads.iter().filter_map(|head| self.asking.by_head.get(head));
+        for number in parts.flat_map(Part::numbers) {
+            let rule = self.rules.get(number).and_then(|rule| rule.typed.as_ref());
+            if rule.is_some_and(|rule| rule.fails(given, is_so)) {
+                matches.all.push(number);
+                matches.failed.insert(number);
+            }
         }
     }
 
@@ -146,10 +175,7 @@ impl Matches {
         if parts.peek().is_none() {
             return;
         }
-        let request = Context::from_pairs(context).ok().and_then(|context| {
-            let (principal, resource) = (asked.principal.clone(), asked.resource.clone());
-            Request::new(principal, TYPES.call.clone(), resource, context, None).ok()
-        });
+        let request = asked.request(context);
         for part in parts {
             let Some(request) = &request else {
                 self.fail(part);
@@ -174,13 +200,20 @@ impl Matches {
     }
 
     fn fail(&mut self, part: &Part) {
-        let numbers: Vec<_> = part.rules().filter_map(|rule| number(rule.id())).collect();
+        let numbers: Vec<_> = part.numbers().collect();
         self.all.extend_from_slice(&numbers);
         self.failed.extend(numbers);
     }
 }
 
 impl Asked {
+    /// The question with this context, if Cedar takes it.
+    fn request(&self, context: Values) -> Option<Request> {
+        let context = Context::from_pairs(context).ok()?;
+        let (principal, resource) = (self.principal.clone(), self.resource.clone());
+        Request::new(principal, TYPES.call.clone(), resource, context, None).ok()
+    }
+
     fn of(question: &Question<'_>, name: &str) -> Option<Self> {
         let Question { actors, server, item, method, origin, site, at, arguments: _ } = question;
         let id = site.server_id.unwrap_or(server.as_str());

@@ -9,6 +9,7 @@ mod fault;
 mod part;
 mod schema;
 mod set;
+mod typed;
 mod values;
 
 pub use fault::{RuleFault, RuleFaults};

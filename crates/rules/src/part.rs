@@ -53,6 +53,11 @@ impl Part {
         self.sets.iter().flat_map(PolicySet::policies)
     }
 
+    /// Their numbers.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.rules().filter_map(|rule| number(rule.id()))
+    }
+
     /// The sets in which a rule may match or fail.
     pub(crate) fn sets_for(&self, request: &Request, entities: &Entities) -> Vec<&PolicySet> {
         if self.joined.is_empty() {
@@ -98,7 +103,7 @@ fn joined(number: usize, set: &PolicySet) -> Policy {
 }
 
 /// What a rule asks for behind its head: what all must be true, the last first.
-fn conditions(rule: &Policy) -> Option<Vec<Value>> {
+pub(crate) fn conditions(rule: &Policy) -> Option<Vec<Value>> {
     let mut rule = rule.to_json().ok()?;
     let Value::Array(conditions) = rule["conditions"].take() else { return None };
     let mut all = Vec::new();

@@ -14,10 +14,11 @@ use narthex_policy::Rules;
 
 use crate::{
     RuleFault, RuleFaults,
-    arguments::Asked,
+    arguments::{Asked, Kinds},
     fault::{invalid, line_of, suspicious, unreadable},
     part::Part,
     schema,
+    typed::Typed,
 };
 
 /// The longest text of a set, in bytes.
@@ -48,6 +49,8 @@ pub(crate) struct Rule {
     pub(crate) reason: Arc<str>,
     /// What it requires; it forbids if this is empty.
     pub(crate) scopes: ToolScopes,
+    /// Of which types its arguments must be, if it asks for some.
+    pub(crate) typed: Option<Typed>,
     /// Whether it was told in the log that it cannot be asked something.
     pub(crate) is_told: AtomicBool,
 }
@@ -108,10 +111,11 @@ impl RuleSet {
         let drafts = drafts(text, &ordered, &mut faults);
         let mut set = Self { rules: Vec::new(), plain: Group::default(), asking: Group::default() };
         for Draft { policy, line, rule } in drafts {
-            let is_asking = check(policy, &rule, line, &mut faults);
-            let group = if is_asking { &mut set.asking } else { &mut set.plain };
+            let kinds = check(policy, &rule, line, &mut faults);
+            let group = if kinds.is_some() { &mut set.asking } else { &mut set.plain };
             group.add(policy, set.rules.len());
-            set.rules.push(rule);
+            let typed = kinds.map(|kinds| Typed::of(policy, kinds));
+            set.rules.push(Rule { typed, ..rule });
         }
         set.plain.join();
         set.asking.join();
@@ -243,7 +247,7 @@ impl Reading {
         }
         let scopes = said.get("approval").map(|scopes| self.scopes(scopes)).unwrap_or_default();
         let (id, reason) = (self.id.as_str().into(), reason.into());
-        Rule { id, reason, scopes, is_told: AtomicBool::new(false) }
+        Rule { id, reason, scopes, typed: None, is_told: AtomicBool::new(false) }
     }
 
     fn scopes(&mut self, text: &str) -> ToolScopes {
@@ -275,8 +279,9 @@ impl Reading {
     }
 }
 
-/// Checks one rule against the schema; whether it asks for arguments.
-fn check(policy: &Policy, rule: &Rule, line: usize, faults: &mut Vec<RuleFault>) -> bool {
+/// Checks one rule against the schema; gives of which types its arguments must be, if it asks for
+/// some.
+fn check(policy: &Policy, rule: &Rule, line: usize, faults: &mut Vec<RuleFault>) -> Option<Kinds> {
     let (at, id) = (Some(line), Some(rule.id.to_string()));
     let mut refuse = |message: String, remedy: &str| {
         let remedy = remedy.to_owned();
@@ -286,12 +291,12 @@ fn check(policy: &Policy, rule: &Rule, line: usize, faults: &mut Vec<RuleFault>)
         Ok(read) => Asked::by(&read),
         Err(error) => {
             refuse(error.to_string(), "see docs/policy.md for the form of a rule");
-            return false;
+            return None;
         }
     };
     if !asked.faults.is_empty() {
         asked.faults.iter().for_each(|(message, remedy)| refuse(message.clone(), remedy));
-        return asked.is_any();
+        return asked.is_any().then(|| asked.kinds());
     }
     let named = policy.new_id(PolicyId::new(&rule.id));
     let one = PolicySet::from_policies([named]).expect("a single rule has no double");
@@ -302,7 +307,7 @@ fn check(policy: &Policy, rule: &Rule, line: usize, faults: &mut Vec<RuleFault>)
             None => {
                 let message = "it asks for an argument that no rule can ask for".to_owned();
                 refuse(message, "names that begin with `__cedar` are taken");
-                return true;
+                return Some(asked.kinds());
             }
         },
     };
@@ -313,7 +318,7 @@ fn check(policy: &Policy, rule: &Rule, line: usize, faults: &mut Vec<RuleFault>)
         let warnings = result.validation_warnings();
         faults.extend(warnings.map(|warning| suspicious(warning, &rule.id, line)));
     }
-    asked.is_any()
+    asked.is_any().then(|| asked.kinds())
 }
 
 /// Where a rule is about things of all types, each says the same of it: one is enough.

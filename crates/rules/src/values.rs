@@ -15,13 +15,17 @@ const DEPTH_MAX: usize = 16;
 /// The largest number up to which every whole one is its own float.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Arguments as a record. `None` if they are no object, too large, or a key stands twice in them:
-/// then nobody can say what the server reads.
-pub(crate) fn record(arguments: &[u8]) -> Option<RestrictedExpression> {
+/// Arguments as they are given. `None` if they are too large, or no JSON.
+pub(crate) fn given(arguments: &[u8]) -> Option<Node> {
     if arguments.len() > BYTES_MAX {
         return None;
     }
-    let node = Node::parse(arguments).ok()?;
+    Node::parse(arguments).ok()
+}
+
+/// Arguments as a record. `None` if they are no object, too large, or a key stands twice in them:
+/// then nobody can say what the server reads.
+pub(crate) fn record(node: Node) -> Option<RestrictedExpression> {
     let is_object = matches!(node, Node::Object(_));
     let mut left = VALUES_MAX;
     if is_object { value(node, DEPTH_MAX, &mut left)? } else { None }
@@ -60,7 +64,8 @@ fn value(node: Node, depth: usize, left: &mut usize) -> Option<Option<Restricted
     }))
 }
 
-fn whole(number: &serde_json::Number) -> Option<i64> {
+/// A whole number as rules are told it; `None` of any other, which is its text.
+pub(crate) fn whole(number: &serde_json::Number) -> Option<i64> {
     if let Some(number) = number.as_i64() {
         return Some(number);
     }
@@ -74,8 +79,12 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
 mod tests {
     use super::*;
 
+    fn told(text: &str) -> Option<RestrictedExpression> {
+        record(given(text.as_bytes())?)
+    }
+
     fn shown(text: &str) -> Option<String> {
-        let context = [("arguments".to_owned(), record(text.as_bytes())?)];
+        let context = [("arguments".to_owned(), told(text)?)];
         let context = cedar_policy::Context::from_pairs(context).unwrap();
         Some(context.get("arguments")?.to_string())
     }
@@ -97,8 +106,8 @@ mod tests {
         let many = format!("{{\"a\":[{}]}}", vec!["1"; 2_100].join(","));
         let long = format!("{{\"a\":\"{}\"}}", "x".repeat(BYTES_MAX));
         for text in ["[]", "1", "{", r#"{"a":1,"a":2}"#, &deep, &many, &long] {
-            assert!(record(text.as_bytes()).is_none(), "{text}");
+            assert!(told(text).is_none(), "{text}");
         }
-        assert!(record(b"{}").is_some());
+        assert!(told("{}").is_some());
     }
 }

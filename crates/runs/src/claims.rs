@@ -276,8 +276,8 @@ fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
         }
         Creator::Unproved { by, .. } if is_for(None) => Ok(by),
         Creator::Unproved { .. } => Err(denied(
-            "a human drives this run, and only who has proved to be one, or a service, claims it \
-             (`grants.require_proof`)",
+            "a human drives this run, and only who has proved to be one, or a service by a token \
+             that such a human has made, claims it (`grants.require_proof`)",
         )),
         Creator::Run(_) | Creator::Spawner(..) | Creator::Platform(..) => {
             Err(denied("a run claims no others"))

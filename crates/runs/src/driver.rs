@@ -20,8 +20,9 @@ pub enum Creator {
     Operator(By, Option<PrincipalId>),
     /// A runner or admin of the workspace: what reaches beyond it is not theirs to say.
     Member(By, Option<PrincipalId>),
-    /// A human who has not proved to be one, where that is asked for (D15): else whoever holds the
-    /// operator's token would have what was granted to others.
+    /// A human who has not proved to be one, where that is asked for (D15), or a service by a token
+    /// that such a one has made: else whoever holds the operator's token would have what was granted
+    /// to others.
     Unproved {
         /// Who they say they are.
         by: By,
@@ -105,7 +106,8 @@ impl Runs {
             Creator::Member(_, human) => (human.as_ref(), false),
             Creator::Unproved { .. } if named.is_some() => {
                 let message = "only a human who has signed in with a passkey or at a provider, \
-                               or a service, says who drives a run (`grants.require_proof`)";
+                               or a service by a token that such a human has made, says who drives \
+                               a run (`grants.require_proof`)";
                 return Err(denied(message));
             }
             // A child of a run that somebody drives would be driven by them.

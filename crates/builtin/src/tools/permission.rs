@@ -4,12 +4,14 @@ mod named;
 
 use narthex_control::{Control, GrantRequestRow, GrantRequestStatus, GrantRequested, RequestOf};
 use narthex_gateway::{BuiltInResult, Lacking, RunView, ToPage};
-use narthex_model::{CallError, ErrorKind, GrantId, GrantOf, Timestamp, ToolScope, ToolScopeGrant};
+use narthex_model::{
+    CallError, CallErrorKind, ErrorKind, GrantId, GrantOf, Timestamp, ToolScope, ToolScopeGrant,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{REQUEST_ID, object};
-use crate::{Called, Effect, Tool, failed, invalid, said};
+use crate::{Called, Effect, Tool, called::coded, failed, invalid, said};
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![request_grant(), request_permission()]
@@ -29,20 +31,32 @@ pub(crate) fn ask(control: &Control, run: &RunView, lacking: &Lacking<'_>) -> Op
         return None;
     }
     let Lacking { scope, server, name } = *lacking;
-    let mut details = json!({ "scope": scope.as_str(), "server": server.as_str() });
+    let mut details = json!({ "scope": scope.as_str(), "server": server });
     let mut id = format!("{scope}@{server}");
     if !name.is_empty() {
         details["tool"] = json!(name);
         id = format!("{id}/{name}");
     }
-    let id: String = id.chars().filter(char::is_ascii_graphic).take(MADE_UP_MAX).collect();
     Some(json!({
-        "request_id": id,
+        "request_id": request_id(&id),
         "grant_type": "tool_scope",
         "details": details,
         "scope": "once",
         "justification": format!("`{name}` of the server `{server}` requires `{scope}`"),
     }))
+}
+
+/// A name as the id of a request. Two names are two ids, also where they are too long for one.
+fn request_id(name: &str) -> String {
+    if name.len() <= MADE_UP_MAX && name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return name.to_owned();
+    }
+    // FNV-1a: it keeps names apart, and nobody gains by two that are the same.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let begin = name.chars().filter(char::is_ascii_graphic).take(MADE_UP_MAX - 17);
+    format!("{}~{hash:016x}", begin.collect::<String>())
 }
 
 fn request_grant() -> Tool {
@@ -73,9 +87,20 @@ fn request_grant() -> Tool {
 }
 
 async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
-    let asked = RequestOf::read(&called.text).map_err(|error| failed(&error.into()))?;
+    let mut asked = RequestOf::read(&called.text).map_err(|error| failed(&error.into()))?;
+    named::by_id(called.platform.runs.gateway(), called.run, &mut asked.of);
+    let control = &called.platform.control;
+    let of = control.grant_of_models(&called.run.workspace, asked.of);
+    asked.of = of.map_err(|error| failed(&error))?;
     if let Some(row) = asked_before(&called, &asked).await? {
         return Ok(standing(&row));
+    }
+    let is_other = control.grant_request_is_other(called.run, &asked).await;
+    if is_other.map_err(|error| failed(&error))? {
+        let id = &asked.asked_as;
+        let text =
+            format!("something else was asked for under the request_id `{id}`; choose another id");
+        return Err(coded(CallErrorKind::InvalidArguments, "request_id_conflict", text));
     }
     let absent = named::absent(called.platform.runs.gateway(), called.run, &asked.of);
     if !absent.is_empty() {
@@ -199,11 +224,16 @@ async fn permission(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
         (Some(tool), None) => format!("{} (to call `{tool}`)", asked.justification),
         (None, _) => asked.justification,
     };
+    let of = |scope: &ToolScope| {
+        let (scope, server) = (scope.clone(), None);
+        GrantOf::ToolScope(ToolScopeGrant { scope, server, tool: None, arguments: None })
+    };
+    let all: Vec<_> = scopes.iter().map(of).collect();
+    let fits = called.platform.control.grant_requests_fit(called.run, &all).await;
+    fits.map_err(|error| failed(&error))?;
     let mut requests = Vec::new();
-    for scope in scopes {
-        let wanted = ToolScopeGrant { scope, server: None, tool: None, arguments: None };
-        let asked_as = format!("permission-{}", wanted.scope);
-        let (of, reason) = (GrantOf::ToolScope(wanted), reason.clone());
+    for (scope, of) in scopes.iter().zip(all) {
+        let (asked_as, reason) = (format!("permission-{scope}"), reason.clone());
         let done =
             asked_for(&called, RequestOf { asked_as, of, duration: "session", reason }).await?;
         requests.push(json!({
@@ -226,4 +256,24 @@ fn read_scopes(texts: &[String]) -> Result<Vec<ToolScope>, CallError> {
         }
     }
     if faults.is_empty() { Ok(scopes) } else { Err(invalid(faults)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D15: what is asked for under made-up ids is told apart by them, however long it is.
+    #[test]
+    fn d15_made_up_ids_are_as_different_as_names() {
+        assert_eq!(request_id("demo.write@demo/echo"), "demo.write@demo/echo");
+        let long = |end: &str| request_id(&format!("demo.write@demo/{}{end}", "x".repeat(100)));
+        assert_ne!(long("a"), long("b"));
+        assert_ne!(request_id("a@b/\u{e9}"), request_id("a@b/\u{e8}"));
+        for id in [long("a"), request_id("a@b/\u{e9} \n")] {
+            assert!(
+                id.len() <= MADE_UP_MAX && id.bytes().all(|one| one.is_ascii_graphic()),
+                "{id}"
+            );
+        }
+    }
 }

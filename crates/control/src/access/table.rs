@@ -182,7 +182,7 @@ impl AccessTable {
     }
 
     /// Whose token this is, if it opens anything now.
-    pub(super) fn find(&self, token: &str) -> Option<Arc<Account>> {
+    pub(super) fn find(&self, token: &str) -> Option<Arc<KnownToken>> {
         let known = self.tokens.get(&service_of(token)?)?;
         let now = SystemTime::now();
         let is_it = known.hash.opens_for(token);
@@ -190,7 +190,7 @@ impl AccessTable {
             return None;
         }
         known.used_ms.fetch_max(since_ms(now), Ordering::Relaxed);
-        Some(known.account.clone())
+        Some(known.clone())
     }
 
     /// Whose token this is, if it opens anything now.

@@ -62,7 +62,8 @@ impl Control {
     }
 
     /// Makes one by `{"service": …, "roles": […], "label": …, "expires_in": …}`. A service that is
-    /// not there yet is made, and needs roles; one that is there keeps its own.
+    /// not there yet is made, and needs roles; one that is there keeps its own. Whether whoever
+    /// makes it `is_proved` goes on to it: what it may say of humans is no more than they may (D15).
     ///
     /// # Errors
     /// When a field is wrong, the service has other roles, or there are too many tokens; when there
@@ -71,7 +72,7 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         text: &[u8],
-        by: &By,
+        (by, is_proved): (&By, bool),
     ) -> Result<CreatedToken, ControlError> {
         self.known_workspace(workspace)?;
         let asked = asked(workspace, text)?;
@@ -88,6 +89,7 @@ impl Control {
                 let (token, id) = ServiceToken::generate().map_err(AccessError::Randomness)?;
                 let event = of_token(kind::TOKEN_CREATED, &workspace, &id, by.clone());
                 let event = event.with("principal", principal.as_str());
+                let event = event.with("is_proved", is_proved);
                 let noted = this.note(event).await?;
                 let row = ServiceTokenRow {
                     id: id.clone(),
@@ -97,6 +99,7 @@ impl Control {
                     label,
                     created_at: now,
                     created_by: by.id.into_owned(),
+                    is_proved,
                     expires_at: Some(expires_at),
                     revoked_at: None,
                     last_used_at: None,

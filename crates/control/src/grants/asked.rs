@@ -32,6 +32,13 @@ const ONE_SUBJECT: &str = "exactly_one_of_user_subject_id_or_agent_subject_id";
 /// A field that its type of grant does not have, or that is not what it should be (X-E72).
 const SHAPE: &str = "invalid_grant_shape";
 
+/// The longest name of a tool, a prompt or a resource, in bytes: a URI may be long.
+const TOOL_MAX: usize = 4096;
+/// The most texts of a list, and the longest of them, in bytes: with everything else they have to
+/// fit in one event.
+const TEXTS_MAX: usize = 100;
+const TEXT_MAX: usize = 200;
+
 /// What stands in a document, before anything is looked for.
 pub(super) struct Asked {
     of: GrantOf,
@@ -158,7 +165,10 @@ fn read_details(
         true => {
             let scope = details.needed("scope", ToolScope::new);
             let server = details.maybe("server", Alias::new);
-            let tool = details.maybe("tool", |text| Ok::<_, String>(text.to_owned()));
+            let tool = details.maybe("tool", |text| match text.len() <= TOOL_MAX {
+                true => Ok(text.to_owned()),
+                false => Err(format!("it is longer than {TOOL_MAX} bytes")),
+            });
             let arguments = details.arguments(text);
             scope.map(|scope| GrantOf::ToolScope(ToolScopeGrant { scope, server, tool, arguments }))
         }
@@ -208,16 +218,21 @@ impl Details<'_> {
     }
 
     fn list(&mut self, name: &str) -> Option<Vec<String>> {
+        let is_fit = |text: &str| {
+            (1..=TEXT_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
+        };
         let text = |node: &Node| match node {
-            Node::Text(text) => Some(text.clone()),
+            Node::Text(text) if is_fit(text) => Some(text.clone()),
             _ => None,
         };
         let found = match field(self.details, name)? {
-            Node::List(items) => items.iter().map(text).collect(),
+            Node::List(items) if items.len() <= TEXTS_MAX => items.iter().map(text).collect(),
             _ => None,
         };
         if found.is_none() {
-            self.fault(name, "it is no list of texts", "write a list of texts");
+            let message = format!("it is no list of up to {TEXTS_MAX} names");
+            let remedy = format!("write a list of names of 1 to {TEXT_MAX} bytes");
+            self.fault(name, &message, &remedy);
         }
         found
     }
@@ -341,6 +356,7 @@ impl Control {
         if !faults.is_empty() {
             return Err(CatalogError::Refused(faults).into());
         }
+        let of = self.grant_of_models(workspace, of)?;
         let id = GrantId::new(random()?);
         Ok((Grant { id, subject, of, duration, expires_at }, reason))
     }

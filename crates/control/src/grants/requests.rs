@@ -140,6 +140,38 @@ impl Control {
         Ok(Some(row).filter(|_| counts))
     }
 
+    /// Whether a run has asked for something else under this name: two decisions under one would
+    /// not say of what they are.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn grant_request_is_other(
+        &self,
+        run: &RunView,
+        asked: &RequestOf,
+    ) -> Result<bool, ControlError> {
+        let store = self.catalog_store(&run.workspace).await?;
+        let place = (run.id, run.authority.actors().session);
+        let found = store.grant_requests().is_other(place, &asked.asked_as, &asked.of).await;
+        found.map_err(ControlError::Store)
+    }
+
+    /// Refuses what a run is to ask for together if it waits for too much besides.
+    ///
+    /// # Errors
+    /// When it does; when there is no such workspace or no store, or it fails.
+    pub async fn grant_requests_fit(
+        &self,
+        run: &RunView,
+        all: &[GrantOf],
+    ) -> Result<(), ControlError> {
+        let store = self.catalog_store(&run.workspace).await?;
+        match store.grant_requests().is_room(run.id, all).await.map_err(ControlError::Store)? {
+            true => Ok(()),
+            false => Err(GrantError::TooMany(OPEN_MAX).into()),
+        }
+    }
+
     /// What is wrong with a grant until a run ends, if that is the run of a daemon itself: no end
     /// of it is stored, which the grant could share.
     async fn no_end(&self, run: RunId, scope: &str) -> Result<Vec<FieldError>, ControlError> {
@@ -268,7 +300,13 @@ impl Control {
 
     /// Tells the session of a request what became of it (X-E83): of what was granted all that it
     /// allows, whatever was asked for.
-    async fn tell_session(&self, kind: EventKind, row: &GrantRequestRow, granted: Option<&Grant>) {
+    /// What is told twice of a request is one.
+    pub(super) async fn tell_session(
+        &self,
+        kind: EventKind,
+        row: &GrantRequestRow,
+        granted: Option<&Grant>,
+    ) {
         let (Some(events), Some(session)) = (self.events(), row.session) else { return };
         let place = EventPlace { workspace: row.workspace.clone(), session, run: Some(row.run) };
         let id = row.id.to_text();
@@ -282,6 +320,9 @@ impl Control {
             "scope": granted.map_or(row.duration, |grant| grant.duration.word()),
         });
         match &row.decided {
+            None if row.status == GrantRequestStatus::Expired => {
+                payload["reason"] = json!("nobody has decided in time");
+            }
             None => payload["justification"] = json!(row.reason),
             Some((_, by)) => {
                 payload["decided_by"] = json!(by);
@@ -299,7 +340,7 @@ impl Control {
             payload["expires_at"] =
                 json!(grant.expires_at.map(|at| Timestamp::new(at).to_string()));
         }
-        events.note(&place, kind, &payload, None).await;
+        events.note(&place, kind, &payload, Some(&id)).await;
     }
 
     /// One request of a workspace.

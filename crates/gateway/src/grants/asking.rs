@@ -11,7 +11,7 @@ impl Shared {
     pub(crate) fn ungranted(
         &self,
         caller: &Caller,
-        (server, item, granted): (&Alias, &Item, &str),
+        (server, item, granted): (&str, &Item, &str),
         missing: &[ToolScope],
         has_digest: bool,
     ) -> Refusal {
@@ -33,7 +33,7 @@ impl Shared {
     fn how_to_ask(
         &self,
         caller: &Caller,
-        server: &Alias,
+        server: &str,
         name: &str,
         missing: &[ToolScope],
     ) -> (String, Value) {
@@ -71,7 +71,7 @@ impl Shared {
 }
 
 /// What grants a scope for one call, to be typed by a human. `None` where the run acts for nobody.
-fn command(caller: &Caller, server: &Alias, name: &str, scope: &ToolScope) -> Option<String> {
+fn command(caller: &Caller, server: &str, name: &str, scope: &ToolScope) -> Option<String> {
     let (run, actors) = (&caller.run, caller.run.authority.actors());
     let subject = match (&actors.agent, &actors.user) {
         (Some(agent), _) => GrantSubject::Agent(agent.clone()),

@@ -49,7 +49,7 @@ impl BuiltInTools for Tools {
     fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value> {
         let Lacking { scope, server, name } = lacking;
         let may_ask = run.authority.actors().agent.is_some();
-        may_ask.then(|| json!([scope.as_str(), server.as_str(), name]))
+        may_ask.then(|| json!([scope.as_str(), server, name]))
     }
 
     fn shown(&self, _name: &str, _arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {

@@ -128,7 +128,8 @@ impl Asked<'_> {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
         let here = self.workspace()?;
-        let made = self.control()?.service_token_create(&here, text.as_bytes(), &self.by()).await?;
+        let by = (&self.by(), self.principal.is_proved());
+        let made = self.control()?.service_token_create(&here, text.as_bytes(), by).await?;
         let CreatedToken { token: secret, known } = made;
         let mut shown = token(&known);
         shown["token"] = json!(secret.expose());
@@ -231,6 +232,7 @@ fn token(token: &Arc<KnownToken>) -> Value {
         "is_live": token.is_live(SystemTime::now()),
         "created_at": time(row.created_at),
         "created_by": row.created_by,
+        "is_proved": row.is_proved,
         "expires_at": row.expires_at.map(time),
         "revoked_at": row.revoked_at.map(time),
         "last_used_at": token.last_used_at().map(time),

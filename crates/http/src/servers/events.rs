@@ -158,7 +158,9 @@ impl Asked<'_> {
     /// Who speaks to an agent, and whose turn it is then (X-E81).
     pub(super) fn speaker(&self) -> Speaker {
         match &self.principal {
-            Principal::Human(_) | Principal::LocalAdmin if self.is_unproved() => {
+            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
+                if self.is_unproved() =>
+            {
                 Speaker::unproved()
             }
             Principal::Human(signed_in) => Speaker::human(signed_in.account.id.clone()),

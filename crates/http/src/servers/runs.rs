@@ -122,7 +122,9 @@ impl Asked<'_> {
     pub(super) fn creator(&self) -> Creator {
         match &self.principal {
             Principal::Run(run) => Creator::Run(run.clone()),
-            Principal::Human(_) | Principal::LocalAdmin if self.is_unproved() => {
+            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
+                if self.is_unproved() =>
+            {
                 let is_operator = self.principal.is_operator();
                 Creator::Unproved { by: self.by(), is_operator }
             }
@@ -133,10 +135,10 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether this may be no human, where humans have to prove that they are some.
+    /// Whether no human may be behind this, where humans have to prove that they are some (D15).
     pub(super) fn is_unproved(&self) -> bool {
         let is_asked = self.door.options.control.as_ref().is_some_and(Control::needs_proof);
-        is_asked && !self.principal.is_authenticated_human()
+        is_asked && !self.principal.is_proved()
     }
 
     pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {

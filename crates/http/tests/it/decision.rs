@@ -173,6 +173,7 @@ async fn x_e82_a_page_is_answered_once_and_by_whom_it_was_shown_to() {
     }
     let other = run.called("request_grant", {
         let mut other = wanted("to write elsewhere");
+        other["request_id"] = json!("ask-2");
         other["details"] = json!({ "scope": "demo.push" });
         other
     });

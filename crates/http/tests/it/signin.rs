@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     api::world::Api,
     browser::{Browser, ORIGIN, Site, options},
-    world::Builder,
+    world::{Answer, Builder, whole},
 };
 
 #[tokio::test]
@@ -156,7 +156,9 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
     let counting = |api: &Api| api.control.grants_of(&WorkspaceId::default()).ids();
     assert_eq!(counting(&site.api).len(), 1);
 
-    site.api = Api::with_proofs(site.store.clone(), options(), None).await;
+    let place = tempfile::tempdir().unwrap();
+    let keys = place.path().join("master.key");
+    site.api = Api::with_proofs(site.store.clone(), options(), Some(&keys)).await;
     assert_eq!(counting(&site.api), []);
     assert!(!site.api.control.has_proofs().await.unwrap());
     let by_token = site.api.send("POST", GRANTS, grant.to_string()).await;
@@ -192,6 +194,7 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
     let mut human = Browser::new(&site);
     human.passkey(&mut authenticator).await.succeeded();
     human.page().await;
+    speaks_by_a_proved_token_alone(&site, &mut human).await;
     let made = human.script(GRANTS, &grant).await.succeeded();
     assert_eq!(made["is_advisory"], false);
     assert_eq!(counting(&site.api).len(), 1);
@@ -202,6 +205,54 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
         assert!(site.api.ask("DELETE", &path).send().await.status.is_success());
     }
     assert_eq!(counting(&site.api), []);
+}
+
+/// Whoever holds the operator's token makes themselves no service that speaks for humans: what one
+/// may say of them is what who made its token might, and who made that.
+async fn speaks_by_a_proved_token_alone(site: &Site, human: &mut Browser<'_>) {
+    const HERE: &str = "/api/workspaces/default";
+    let tokens = format!("{HERE}/service-tokens");
+    let asked = json!({ "service": "chat", "roles": ["runner", "admin"] });
+    let by_file = site.api.send("POST", &tokens, asked.to_string()).await.succeeded();
+    assert_eq!(by_file["is_proved"], false);
+    let of_file = by_file["token"].as_str().unwrap();
+    let again = as_service(&site.api, of_file, &tokens, &asked).await.succeeded();
+    assert_eq!(again["is_proved"], false);
+    let by_human = human.script(&tokens, &asked).await.succeeded();
+    assert_eq!(by_human["is_proved"], true);
+    let of_human = by_human["token"].as_str().unwrap();
+    let next = as_service(&site.api, of_human, &tokens, &asked).await.succeeded();
+    assert_eq!(next["is_proved"], true);
+
+    let (runs, driven) = (format!("{HERE}/runs"), json!({ "agent_name": "writer", "user": "ada" }));
+    let made = as_service(&site.api, of_human, &runs, &driven).await.succeeded();
+    let session = made["session_id"].as_str().unwrap();
+    let messages = format!("{HERE}/sessions/{session}/messages");
+    let says = json!({ "text": "hi", "user": "ada" });
+    let (run, of_run) = (made["run_id"].as_str().unwrap(), format!("{HERE}/runs/"));
+    let acts_for = async || site.api.get(&format!("{of_run}{run}")).await["acts_for"].clone();
+    for token in [of_file, again["token"].as_str().unwrap()] {
+        let refused = as_service(&site.api, token, &runs, &driven).await;
+        let told = refused.problem(StatusCode::FORBIDDEN, "denied");
+        assert!(told.contains("grants.require_proof"), "{told}");
+        let refused = as_service(&site.api, token, &messages, &says).await;
+        refused.problem(StatusCode::FORBIDDEN, "denied");
+        assert_eq!(acts_for().await, json!(site.ada));
+    }
+    as_service(&site.api, of_human, &messages, &json!({ "text": "hi" })).await.succeeded();
+    assert_eq!(acts_for().await, json!(site.ada), "who names nobody leaves the turn");
+    as_service(&site.api, of_file, &messages, &json!({ "text": "hi" })).await.succeeded();
+    assert_eq!(acts_for().await, Value::Null, "what was granted to ada is not theirs to use");
+    let next = next["token"].as_str().unwrap();
+    as_service(&site.api, next, &messages, &says).await.succeeded();
+    assert_eq!(acts_for().await, json!(site.ada));
+}
+
+async fn as_service(api: &Api, token: &str, path: &str, body: &Value) -> Answer {
+    let request = api.world.request(Method::POST, path);
+    let request = request.header("authorization", &format!("Bearer {token}"));
+    let request = request.header("content-type", "application/json");
+    request.body(whole(body.to_string())).send().await
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ fn decide_paid(
     paid: &[GrantId],
 ) -> Result<Verdict, Denial> {
     let exposed = Exposed::default();
-    let rules = ServerRules { exposed: &exposed, gates };
+    let rules = ServerRules { exposed: &exposed, gates, id: None };
     let attempt = Attempt { paid, ..Attempt::first(|| at(100)) };
     RunPolicy::AllAttached.authorize(request, rules, authority, attempt)
 }
@@ -96,7 +96,7 @@ fn unpaid(verdict: Result<Verdict, Denial>) -> Unpaid {
 fn d13_permits_attached_servers_only() {
     let policy = RunPolicy::Attached([alias("git")].into());
     let (open, gates) = (Exposed::default(), Gates::default());
-    let rules = ServerRules { exposed: &open, gates: &gates };
+    let rules = ServerRules { exposed: &open, gates: &gates, id: None };
     let attempt = Attempt::first(|| at(0));
     let sent = call("{}");
     let bytes = sent.message.bytes().clone();
@@ -118,7 +118,7 @@ fn d13_permits_attached_servers_only() {
 fn d5_permits_nothing_that_a_rule_hides() {
     let deny = |pattern| NameRule::new(None, &[pattern]);
     let hides_tool = Exposed { tools: deny("write"), ..Exposed::default() };
-    let rules = ServerRules { exposed: &hides_tool, gates: &gates(&["git.write"]) };
+    let rules = ServerRules { exposed: &hides_tool, gates: &gates(&["git.write"]), id: None };
     let authority = authority();
     let subject = GrantSubject::User(user('1'));
     authority.grants.add(grant(1, subject, of("git.write"), GrantDuration::Persistent));
@@ -137,6 +137,31 @@ fn d5_permits_nothing_that_a_rule_hides() {
         (Item::Server, true),
     ] {
         assert_eq!(item.is_exposed(&hides_all), is_exposed, "{item:?}");
+    }
+}
+
+/// D14: a grant at a server is for what the catalog calls so, whatever a run does: who writes agents
+/// moves it nowhere, and it counts under each alias. What is of no catalog goes by its alias.
+#[test]
+fn d14_a_grant_at_a_server_is_for_its_id() {
+    let (exposed, gates) = (Exposed::default(), gates(&["git.write"]));
+    let decide = |server: &str, id| {
+        let authority = authority();
+        let of = ToolScopeGrant { server: Some(alias(server)), ..of("git.write") };
+        let subject = GrantSubject::User(user('1'));
+        authority.grants.add(grant(1, subject, of, GrantDuration::Persistent));
+        let rules = ServerRules { exposed: &exposed, gates: &gates, id };
+        let attempt = Attempt::first(|| at(0));
+        RunPolicy::AllAttached.authorize(call("{}"), rules, &authority, attempt)
+    };
+    // `call` is of the server that the run calls `git`.
+    assert!(is_permit(decide("git", None)));
+    assert!(is_permit(decide("git-prod", Some("git-prod"))));
+    for (granted, id, named) in [("git", Some("git-prod"), "git-prod"), ("git-prod", None, "git")] {
+        match decide(granted, id).unwrap_err() {
+            Denial::Ungranted { server, .. } => assert_eq!(&*server, named),
+            other => panic!("{other}"),
+        }
     }
 }
 
@@ -377,7 +402,7 @@ fn d13_rules_are_asked_about_what_uses_something() {
     authority.rules.set(Some(Box::new(says)));
     let attempt = || Attempt::first(|| at(0));
     let hidden = Exposed { tools: NameRule::new(None, &["*"]), ..Exposed::default() };
-    let rules = ServerRules { exposed: &hidden, gates: &Gates::default() };
+    let rules = ServerRules { exposed: &hidden, gates: &Gates::default(), id: None };
     let hidden = RunPolicy::AllAttached.authorize(call("{}"), rules, &authority, attempt());
     assert_eq!(word(&hidden), "exposed");
     let absent = RunPolicy::default();
@@ -451,7 +476,7 @@ proptest::proptest! {
             authority.grants.add(grant(number, subject, of(name), GrantDuration::Persistent));
         }
         let decide = || {
-            let rules = ServerRules { exposed: &exposed, gates: &gates };
+            let rules = ServerRules { exposed: &exposed, gates: &gates, id: None };
             policy.authorize(call("{}"), rules, &authority, Attempt::first(|| at(0)))
         };
         let without = decide();

@@ -145,6 +145,87 @@ fn s14_what_cannot_be_asked_counts_as_matching() {
     assert!(of_task("read").forbidden.is_some());
 }
 
+/// S14: an argument of another type than a rule says counts as matching also where Cedar takes it
+/// for different: servers that read `"true"` as `true` are not called with what is forbidden.
+#[test]
+fn s14_an_argument_of_another_type_counts_as_matching() {
+    const FORCE: &str = "context.arguments has force && context.arguments.force == true";
+    const KEPT: &str = "context.arguments has keep && context.arguments.keep != true";
+    const TO: &str = r#"context.arguments has to && context.arguments.to.contains("all")"#;
+    const N: &str = "context.arguments has n && context.arguments.n == 3";
+    const IN: &str =
+        "context.arguments has options.force && context.arguments.options.force == true";
+    const ANY: &str =
+        r#"context.arguments has to && context.arguments.to.containsAny(["all", "list"])"#;
+    for (condition, is_so, mistyped, other) in [
+        (
+            FORCE,
+            r#"{"force":true}"#,
+            &[r#"{"force":"true"}"#, r#"{"force":1}"#, r#"{"force":[]}"#][..],
+            &[r#"{"force":false}"#, r#"{"force":null}"#, "{}"][..],
+        ),
+        (KEPT, r#"{"keep":false}"#, &[r#"{"keep":"no"}"#, r#"{"keep":0}"#], &[r#"{"keep":true}"#]),
+        (
+            TO,
+            r#"{"to":["all"]}"#,
+            &[r#"{"to":[["all"]]}"#, r#"{"to":[1]}"#, r#"{"to":"all"}"#],
+            &[r#"{"to":["me",null]}"#, r#"{"to":[]}"#],
+        ),
+        (N, r#"{"n":3.0}"#, &[r#"{"n":"3"}"#, r#"{"n":3.5}"#, r#"{"n":{}}"#], &[r#"{"n":4}"#]),
+        (
+            IN,
+            r#"{"options":{"force":true}}"#,
+            &[r#"{"options":{"force":"yes"}}"#, r#"{"options":"force"}"#],
+            &[r#"{"options":{"force":false}}"#, r#"{"options":{}}"#],
+        ),
+        (ANY, r#"{"to":["list"]}"#, &[r#"{"to":[5]}"#, r#"{"to":{"a":1}}"#], &[r#"{"to":["me"]}"#]),
+    ] {
+        let set = rules(&format!("forbid(principal, action, resource) when {{ {condition} }};"));
+        let asked = |arguments: &str| {
+            let said = said(&set, arguments);
+            assert_eq!(said.forbidden.is_some(), said.matched.len() == 1, "{said:?}");
+            (said.matched.len(), said.failed.len())
+        };
+        assert_eq!(asked(is_so), (1, 0), "{condition} {is_so}");
+        for arguments in mistyped {
+            assert_eq!(asked(arguments), (1, 1), "{condition} {arguments}");
+        }
+        for arguments in other {
+            assert_eq!(asked(arguments), (0, 0), "{condition} {arguments}");
+        }
+    }
+}
+
+/// S14: what else a rule asks for is asked as ever, in whatever order: a rule for one tool, or for
+/// another argument, says nothing of others.
+#[test]
+fn s14_what_a_rule_asks_besides_still_counts() {
+    let set = rules(
+        r#"@id("tool") forbid(principal, action, resource)
+        when { context.arguments has force && context.arguments.force == true
+               && resource.name == "delete" };
+        @id("repo") forbid(principal, action, resource)
+        when { context.arguments has repo && context.arguments.repo == "prod" }
+        when { context.arguments has force && context.arguments.force == true };
+        @id("dry") forbid(principal, action, resource == Tool::"linear/write")
+        when { context.arguments has wipe && context.arguments.wipe }
+        unless { context.arguments has dry && context.arguments.dry == true };
+        @id("other") forbid(principal, action, resource == Tool::"linear/read")
+        when { context.arguments has force && context.arguments.force == true };"#,
+    );
+    let failed = |arguments: &str| {
+        let said = said(&set, arguments);
+        assert_eq!(said.matched, said.failed, "{said:?}");
+        said.failed.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(failed(r#"{"force":"true"}"#), [""; 0]);
+    assert_eq!(failed(r#"{"force":"true","repo":"test"}"#), [""; 0]);
+    assert_eq!(failed(r#"{"force":"true","repo":"prod"}"#), ["repo"]);
+    assert_eq!(failed(r#"{"force":true,"repo":5}"#), ["repo"]);
+    assert_eq!(failed(r#"{"wipe":true,"dry":"true"}"#), ["dry"], "whether it is dry is not known");
+    assert_eq!(failed(r#"{"wipe":false,"dry":"true"}"#), [""; 0]);
+}
+
 /// D13: several rules at once: the first that forbids is told, and all scopes are required.
 #[test]
 fn d13_rules_add_up() {

@@ -18,13 +18,13 @@ use crate::{
 const CREATE: Statement = Statement {
     name: "service_tokens.create",
     sql: "INSERT INTO service_tokens \
-          (id, workspace, principal, hash, label, created_at, created_by, expires_at) \
-          VALUES ($1, $2, $3, $4, $5, $6, $7, NULLIF($8, 0))",
+          (id, workspace, principal, hash, label, created_at, created_by, expires_at, is_proved) \
+          VALUES ($1, $2, $3, $4, $5, $6, $7, NULLIF($8, 0), $9)",
 };
 const ALL: Statement = Statement {
     name: "service_tokens.all",
     sql: "SELECT id, workspace, principal, hash, label, created_at, created_by, expires_at, \
-          revoked_at, last_used_at FROM service_tokens",
+          revoked_at, last_used_at, is_proved FROM service_tokens",
 };
 const REVOKE: Statement = Statement {
     name: "service_tokens.revoke",
@@ -54,6 +54,8 @@ pub struct ServiceTokenRow {
     pub label: String,
     pub created_at: SystemTime,
     pub created_by: String,
+    /// Whether it was made by who had proved to be human, or by a token of which that is so.
+    pub is_proved: bool,
     pub expires_at: Option<SystemTime>,
     pub revoked_at: Option<SystemTime>,
     /// About when it was last shown.
@@ -93,6 +95,7 @@ impl<'a> ServiceTokens<'a> {
             Value::Integer(ms(token.created_at)),
             Value::Text(&token.created_by),
             Value::Integer(token.expires_at.map_or(0, ms)),
+            Value::Integer(token.is_proved.into()),
         ];
         let steps = [Step::new(CREATE, values), Step::new(CHANGED, Vec::new())];
         self.database.write_steps(&steps).await.map(drop)
@@ -148,6 +151,7 @@ fn token(row: &Row) -> Result<ServiceTokenRow, StatementError> {
         label: row.text("label")?,
         created_at: time(row, "created_at")?,
         created_by: row.text("created_by")?,
+        is_proved: row.integer("is_proved")? != 0,
         expires_at: maybe_time(row, "expires_at")?,
         revoked_at: maybe_time(row, "revoked_at")?,
         last_used_at: maybe_time(row, "last_used_at")?,

@@ -6,7 +6,7 @@ use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 
 use super::{
     events::whole,
-    grants, id, ms, now_ms, optional_time,
+    grant_requests, grants, id, ms, now_ms, optional_time,
     resting::{self, NewRest, RestTexts},
     runs, suspended, time, workspace,
 };
@@ -323,7 +323,8 @@ impl<'a> SessionRows<'a> {
         let rests = resting::forget(values[0], values[1], false);
         let owed = owed.map(RestTexts::new);
         let kept = suspended::forget(values[0], values[1]);
-        let mut steps = vec![Step::must_change(END, values), runs, rests, kept];
+        let asked = grant_requests::end_of_session(values[0], values[1]);
+        let mut steps = vec![Step::must_change(END, values), runs, rests, kept, asked];
         steps.extend(granted);
         steps.extend(owed.as_ref().map(RestTexts::step));
         self.database.write_steps(&steps).await

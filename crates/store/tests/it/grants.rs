@@ -234,6 +234,65 @@ fn asked(
     }
 }
 
+/// D15: what nobody decides in time is found until that is noted, and ends with its session; what
+/// was decided is found as long as that goes on.
+#[tokio::test]
+async fn d15_requests_end_in_time_and_with_their_session() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let here = tenant(&store, "team", 1).await;
+        let requests = store.grant_requests();
+        let late = UNIX_EPOCH + Duration::from_secs(4_000_000_000);
+        let past = UNIX_EPOCH + Duration::from_secs(1_790_000_001);
+        let of = |name: &str| {
+            let scope = ToolScope::new(name).unwrap();
+            GrantOf::ToolScope(ToolScopeGrant { scope, server: None, tool: None, arguments: None })
+        };
+        let all = [("a.one", past), ("a.two", late), ("a.three", late)];
+        for (number, (name, expires_at)) in (1..).zip(all) {
+            let one = asked(&here, number, of(name), expires_at);
+            assert!(requests.ask(&one).await.unwrap().unwrap().1);
+        }
+        let overdue = requests.overdue(9).await.unwrap();
+        assert_eq!(overdue.iter().map(|one| &one.of).collect::<Vec<_>>(), [&of("a.one")]);
+        assert_eq!(overdue[0].status, GrantRequestStatus::Expired);
+        requests.expire(&overdue[0]).await.unwrap();
+        assert_eq!(requests.overdue(9).await.unwrap(), []);
+        // The name of a request is for one thing, as long as the session lasts.
+        let (own, later) = ((run(1), Some(session(1))), (run(1), Some(session(2))));
+        assert!(!requests.is_other(own, "ask-1", &of("a.one")).await.unwrap());
+        assert!(requests.is_other(own, "ask-1", &of("a.two")).await.unwrap());
+        assert!(!requests.is_other(later, "ask-1", &of("a.two")).await.unwrap());
+        // Two are open, of which one is meant again.
+        let more = |count: i64| {
+            let new = (0..count).map(|number| of(&format!("b.s{number}")));
+            new.chain([of("a.two")]).collect::<Vec<_>>()
+        };
+        assert!(requests.is_room(run(1), &more(OPEN_MAX - 2)).await.unwrap());
+        assert!(!requests.is_room(run(1), &more(OPEN_MAX - 1)).await.unwrap());
+
+        let deny = GrantDecision { by: "ada", reason: "no", grant: None };
+        assert!(requests.decide(&here, GrantRequestId::new([2; 8]), deny).await.unwrap());
+        let decided = async || requests.decided_since(past, 9).await.unwrap();
+        assert_eq!(
+            decided().await.iter().map(|one| one.id).collect::<Vec<_>>(),
+            [GrantRequestId::new([2; 8])]
+        );
+        assert!(store.sessions().end(&here, session(1), RunEnd::Ended).await.unwrap());
+        assert_eq!(decided().await, []);
+        let third = GrantRequestId::new([3; 8]);
+        let found = requests.find(&here, third).await.unwrap().unwrap();
+        assert_eq!(found.status, GrantRequestStatus::Expired);
+        let grant = row(&here, 1, GrantDuration::Persistent);
+        let approve = GrantDecision { grant: Some(&grant), ..deny };
+        assert!(!requests.decide(&here, third, approve).await.unwrap());
+        // Nor what was asked for by a run that was about to end.
+        let after = asked(&here, 4, of("a.four"), late);
+        assert!(requests.ask(&after).await.unwrap().unwrap().1);
+        assert!(!requests.decide(&here, after.id, approve).await.unwrap());
+    }
+}
+
 /// D15: a request made twice is one; it is decided once, in time, and what is approved is granted
 /// in the same moment.
 #[tokio::test]

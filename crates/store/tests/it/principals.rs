@@ -66,6 +66,7 @@ fn token(text: &str) -> ServiceTokenRow {
         label: "\u{fc}ber \u{1f980}".to_owned(),
         created_at: SystemTime::UNIX_EPOCH + Duration::from_secs(7),
         created_by: "ada".to_owned(),
+        is_proved: true,
         expires_at: None,
         revoked_at: None,
         last_used_at: None,

@@ -8,6 +8,17 @@ use narthex_wire::Template;
 /// How many names are told of what there is.
 const TOLD_MAX: usize = 20;
 
+/// Names the server of a request as grants do: an agent knows it by what its run calls it. What is
+/// an id of one of the run's servers already stays so, since refusals say that.
+pub(super) fn by_id(gateway: &Gateway, run: &RunView, of: &mut GrantOf) {
+    let GrantOf::ToolScope(ToolScopeGrant { server: Some(server), .. }) = of else { return };
+    let attached = gateway.aliases(run);
+    let is_id = attached.iter().any(|alias| run.granted_as(alias) == *server);
+    if !is_id && attached.contains(server) {
+        *server = run.granted_as(server);
+    }
+}
+
 /// The server and the tool of a request that the run does not have, each with its place. What is
 /// hidden from it is as what does not exist (D5), and of a server that is not there now nothing is
 /// said.
@@ -16,28 +27,32 @@ pub(super) fn absent(gateway: &Gateway, run: &RunView, of: &GrantOf) -> Vec<(Str
         return Vec::new();
     };
     let attached = gateway.aliases(run);
-    let is_built_in = server.is_built_in() || run.built_in(server.as_str()).is_some();
-    if !is_built_in && !attached.contains(server) {
+    let meant: Vec<_> = attached.iter().filter(|alias| run.granted_as(alias) == *server).collect();
+    if meant.is_empty() {
         let names: Vec<_> = attached.iter().map(Alias::as_str).collect();
         let told = format!("this run has no server `{server}`");
         return vec![("details.server".to_owned(), with_names(told, server.as_str(), &names))];
     }
+    let Some(tool) = tool else { return Vec::new() };
     let snapshot = gateway.snapshot(run);
-    let row = snapshot.get(server.as_str()).filter(|row| row.is_ready());
-    let listed = match is_built_in {
-        true => gateway.built_in_inventory(),
-        false => row.map(|row| shown(row)),
+    let row = |alias: &Alias| snapshot.get(alias.as_str()).filter(|row| row.is_ready());
+    let listed: Option<Vec<_>> = match server.is_built_in() {
+        true => gateway.built_in_inventory().map(|own| vec![own]),
+        false => meant.iter().map(|alias| row(alias).map(|row| shown(row))).collect(),
     };
-    let (Some(tool), Some(listed)) = (tool, listed) else { return Vec::new() };
+    let Some(listed) = listed else { return Vec::new() };
     let is_template = |text: &str| text == tool.as_str() || Template::parse(text).matches(tool);
-    let is_there = listed.tool(tool).is_some()
-        || listed.has_prompt(tool)
-        || listed.resources.iter().any(|entry| *entry.key == **tool)
-        || listed.templates.iter().any(|entry| is_template(&entry.key));
+    let is_there = listed.iter().any(|listed| {
+        listed.tool(tool).is_some()
+            || listed.has_prompt(tool)
+            || listed.resources.iter().any(|entry| *entry.key == **tool)
+            || listed.templates.iter().any(|entry| is_template(&entry.key))
+    });
     if is_there {
         return Vec::new();
     }
-    let names: Vec<_> = listed.tools.iter().map(|entry| &*entry.key).collect();
+    let names: Vec<_> =
+        listed.iter().flat_map(|listed| &listed.tools).map(|entry| &*entry.key).collect();
     let shown: String = tool.chars().take(200).collect();
     let told = format!("there is no tool, prompt or resource `{shown}` at the server `{server}`");
     vec![("details.tool".to_owned(), with_names(told, tool, &names))]

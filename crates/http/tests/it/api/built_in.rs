@@ -207,6 +207,117 @@ async fn d15_a_grant_for_nothing_is_not_asked_for() {
     }
 }
 
+/// X-E74: what is asked for has bounds, so that what tells of it always fits in an event.
+#[tokio::test]
+async fn x_e74_details_have_bounds() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let many = |count: usize| (0..count).map(|one| format!("m{one}")).collect::<Vec<_>>();
+    let spawn = |models: Value| json!({ "child_agent_id": "writer", "allowed_models": models });
+    let scope = |tool: usize| json!({ "scope": "demo.write", "tool": "x".repeat(tool) });
+    for (kind, details, field) in [
+        ("spawn", spawn(json!(many(101))), "details.allowed_models"),
+        ("spawn", spawn(json!(["m".repeat(201)])), "details.allowed_models"),
+        ("spawn", spawn(json!([""])), "details.allowed_models"),
+        ("tool_scope", scope(4097), "details.tool"),
+    ] {
+        let asked = json!({ "request_id": "a", "grant_type": kind, "details": details,
+                            "scope": "once", "justification": "to try it" });
+        let error = run.refused("request_grant", asked).await;
+        assert_eq!(error["details"]["errors"][0]["field"], field, "{error}");
+        let grant = json!({ "grant_type": kind, "details": details, "scope": "once",
+                            "agent_subject_id": "writer" });
+        let refused = api.send("POST", GRANTS, grant.to_string()).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        assert_eq!(refused.json()["errors"][0]["code"], "invalid_grant_shape");
+    }
+    assert_eq!(api.get(REQUESTS).await["items"], json!([]));
+    for (kind, details) in [("spawn", spawn(json!(many(100)))), ("tool_scope", scope(4096))] {
+        let grant = json!({ "grant_type": kind, "details": details, "scope": "once",
+                            "agent_subject_id": "writer" });
+        api.send("POST", GRANTS, grant.to_string()).await.succeeded();
+    }
+}
+
+/// D15, X-E83: what nobody decides in time is told to whoever asked, once, also by several daemons
+/// and after a restart in between.
+#[tokio::test]
+async fn d15_what_nobody_decides_in_time_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let keys = place.path().join("master.key");
+    let api = Api::with_lifetime(store, &keys, std::time::Duration::ZERO).await;
+    agent_with_a_gated_tool(&api).await;
+    let run = Run::begin(&api).await;
+    let wanted = json!({ "request_id": "ask-1", "grant_type": "tool_scope", "scope": "session",
+                         "details": { "scope": "demo.write" }, "justification": "to write" });
+    let asked = run.called("request_grant", wanted).await;
+    for _ in 0..2 {
+        api.control.grant_requests_expire().await.unwrap();
+    }
+    let told = run.called("read_messages", json!({})).await;
+    let messages = told["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 1, "{told}");
+    assert_eq!(
+        (&messages[0]["request_id"], &messages[0]["status"]),
+        (&json!("ask-1"), &json!("expired"))
+    );
+    assert_eq!(messages[0]["grant_request_id"], asked["grant_request_id"], "{told}");
+    let expired = api.get(&format!("{REQUESTS}?status=expired")).await;
+    assert_eq!(expired["items"].as_array().unwrap().len(), 1, "{expired}");
+}
+
+/// D15: what a run has asked for ends with its session: nobody makes a standing grant of it.
+#[tokio::test]
+async fn d15_a_request_ends_with_its_session() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let wanted = json!({ "request_id": "ask-1", "grant_type": "tool_scope", "scope": "session",
+                         "details": { "scope": "demo.write" }, "justification": "to write" });
+    let asked = run.called("request_grant", wanted).await;
+    let path = format!("/api/workspaces/default/sessions/{}", run.session);
+    assert!(api.ask("DELETE", &path).send().await.status.is_success());
+    assert_eq!(api.get(REQUESTS).await["items"], json!([]));
+    let id = asked["grant_request_id"].as_str().unwrap();
+    let decide = format!("{REQUESTS}/{id}/approve");
+    for body in ["{}", r#"{"scope": "persistent"}"#] {
+        let late = api.send("POST", &decide, body).await;
+        late.problem(StatusCode::CONFLICT, "conflict");
+        assert_eq!(late.json()["code"], "grant_request_decided");
+    }
+    assert_eq!(api.get(GRANTS).await["items"], json!([]));
+}
+
+/// D15: one `request_id` is one thing: what is decided under it says which. What is asked for by
+/// `request_permission` is asked for as a whole.
+#[tokio::test]
+async fn d15_a_request_id_is_one_thing() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let wanted = |id: &str, scope: &str| {
+        json!({ "request_id": id, "grant_type": "tool_scope", "scope": "session",
+                "details": { "scope": scope }, "justification": "to write" })
+    };
+    run.called("request_grant", wanted("s", "demo.write")).await;
+    let error = run.refused("request_grant", wanted("s", "demo.read")).await;
+    assert_eq!(error["details"]["code"], "request_id_conflict", "{error}");
+    run.called("request_grant", wanted("s", "demo.write")).await;
+    run.called("request_grant", wanted("t", "demo.read")).await;
+    // Two are open; of the next 99, one is too much.
+    for number in 2..99 {
+        let (id, scope) = (format!("n{number}"), format!("demo.n{number}"));
+        run.called("request_grant", wanted(&id, &scope)).await;
+    }
+    let ask = |scopes: Value| json!({ "scopes": scopes, "justification": "to write" });
+    let error = run.refused("request_permission", ask(json!(["demo.a", "demo.b"]))).await;
+    assert_eq!(error["details"]["code"], "too_many_grant_requests", "{error}");
+    let told = run.called("request_permission", ask(json!(["demo.write", "demo.a"]))).await;
+    assert_eq!(told["requests"].as_array().unwrap().len(), 2, "{told}");
+}
+
 /// X-M55, X-M56: a gated call is refused, the run asks and gets an answer at once, a human decides,
 /// and the same call succeeds in the same run.
 #[tokio::test]
@@ -238,6 +349,51 @@ async fn x_m56_what_was_asked_for_can_be_granted_in_the_same_run() {
     let id = asked["grant_request_id"].as_str().unwrap();
     api.send("POST", &format!("{REQUESTS}/{id}/approve"), "{}").await.succeeded();
     assert_eq!(run.echo().await["content"][0]["text"], "x");
+}
+
+/// D14: a grant at a server is for what the catalog calls so. Whoever writes agents makes nothing
+/// else of it by another alias, and it counts under each; refusals and requests name it by its id.
+#[tokio::test]
+async fn d14_a_grant_follows_the_server_and_not_its_alias() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let here = "/api/workspaces/default";
+    let granted = async |server: &str| {
+        let grant = json!({ "grant_type": "tool_scope", "scope": "persistent",
+                            "details": { "scope": "demo.write", "server": server },
+                            "agent_subject_id": "writer" });
+        let made = api.send("POST", GRANTS, grant.to_string()).await.succeeded();
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let staging = granted("staging").await;
+    // The author has `staging` lead to another server.
+    let agent = json!({ "mcpServers": { "staging": { "ref": "demo" } } });
+    api.send("PUT", &format!("{here}/agents/writer"), agent.to_string()).await.succeeded();
+    let run = Run::begin(&api).await;
+    let params = json!({ "name": "mcp__staging__echo", "arguments": { "message": "x" } });
+    let echo = async || {
+        let answer = run.ask("/mcp", "tools/call", params.clone()).await;
+        answer.json()["result"].clone()
+    };
+    let refused = echo().await;
+    let error = &refused["structuredContent"]["error"];
+    assert_eq!(error["kind"], "permission_required", "{refused}");
+    let asks = error["details"]["ask"]["calls"][0]["arguments"].clone();
+    assert_eq!(asks["details"]["server"], "demo", "{refused}");
+    assert!(error["message"].as_str().unwrap().contains("--server demo"), "{refused}");
+    // What the agent calls it is understood as well, and asked for by the id.
+    for (id, server) in [("by-alias", "staging"), ("by-id", "demo")] {
+        let asked = json!({ "request_id": id, "grant_type": "tool_scope", "scope": "once",
+                            "details": { "scope": "demo.write", "server": server, "tool": "echo" },
+                            "justification": "to try it" });
+        run.called("request_grant", asked).await;
+    }
+    let pending = api.get(REQUESTS).await;
+    assert_eq!(pending["items"].as_array().unwrap().len(), 1, "{pending}");
+    assert_eq!(pending["items"][0]["details"]["server"], "demo", "{pending}");
+    api.ask("DELETE", &format!("{GRANTS}/{staging}")).send().await;
+    granted("demo").await;
+    assert_eq!(echo().await["content"][0]["text"], "x");
 }
 
 /// X-E80: a workspace can say that its runs ask nobody; what waits can still be decided.

@@ -160,6 +160,50 @@ async fn x_e87_short_names_of_models() {
     lead.called("spawn_session", ask("whatever")).await;
 }
 
+/// X-E74, X-E87: a grant for a short name is for the model that it means, whatever it is asked for
+/// by; and for what no name means there is none.
+#[tokio::test]
+async fn x_e87_a_grant_for_a_short_name_is_for_its_model() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let models = json!([{ "id": "opus-5", "short_names": ["opus"] }, { "id": "small" }]);
+    let change = json!({ "models": models }).to_string();
+    api.send("PATCH", HERE, change).await.succeeded();
+    api.send("PUT", &format!("{HERE}/agents/loner"), "{}").await.succeeded();
+    let lead = lead(&api).await;
+    let ask = |model: &str| json!({ "child_agent_id": "loner", "model": model });
+    let grant = async |models: Value| {
+        let details = json!({ "child_agent_id": "loner", "allowed_models": models });
+        let grant = json!({ "grant_type": "spawn", "details": details, "scope": "persistent",
+                            "agent_subject_id": "lead" });
+        api.send("POST", &format!("{HERE}/grants"), grant.to_string()).await
+    };
+    let unknown = grant(json!(["opus", "large"])).await;
+    unknown.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    let fault = &unknown.json()["errors"][0];
+    assert_eq!(fault["field"], "details.allowed_models[1]", "{fault}");
+    assert_eq!(fault["code"], "model_not_enabled", "{fault}");
+    // What a run asks for is kept by the id as well, so that a human sees what they allow.
+    let wanted = json!({ "request_id": "a", "grant_type": "spawn", "scope": "session",
+                         "details": { "child_agent_id": "loner", "allowed_models": ["opus"] },
+                         "justification": "to read" });
+    let asked = lead.called("request_grant", wanted.clone()).await;
+    let path = format!("{HERE}/grant-requests/{}", text(&asked, "grant_request_id"));
+    let pending = api.get(&format!("{HERE}/grant-requests")).await;
+    let details = &pending["items"][0]["details"];
+    assert_eq!(details["allowed_models"], json!(["opus-5"]), "{details}");
+    api.send("POST", &format!("{path}/approve"), "{}").await.succeeded();
+    assert_eq!(lead.called("request_grant", wanted).await["status"], "approved");
+    for model in ["opus", "opus-5"] {
+        lead.called("spawn_session", ask(model)).await;
+    }
+    let error = lead.refused("spawn_session", ask("small")).await;
+    assert_eq!(error["details"]["code"], "model_not_enabled", "{error}");
+    let made = grant(json!(["opus", "small", "opus-5"])).await.succeeded();
+    assert_eq!(made["details"]["allowed_models"], json!(["opus-5", "small"]), "{made}");
+    lead.called("spawn_session", ask("small")).await;
+}
+
 /// The runs of a session that wait for somebody, once there is one.
 async fn waiting(api: &Api, session: &str) -> Value {
     let mut changes = api.runs.awaited();

@@ -1,9 +1,10 @@
 //! Whose turn it is in a session: their grants count, and nobody else's (X-E81).
 
 use http::{Method, StatusCode};
-use narthex_model::PrincipalId;
-use narthex_store::Store;
+use narthex_model::{PrincipalId, ServiceTokenId};
+use narthex_store::{ServiceTokenRow, Store};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::{
     built_in::{Run, agent_with_a_gated_tool},
@@ -37,6 +38,20 @@ async fn service(api: &Api) -> String {
     let asked = r#"{"service": "chat", "roles": ["runner"]}"#;
     let made = api.send("POST", &path, asked).await.succeeded();
     made["token"].as_str().unwrap().to_owned()
+}
+
+/// The token of one as a human makes it who has proved to be one.
+async fn proved_service(api: &Api, store: &Store) -> String {
+    service(api).await;
+    let tokens = store.service_tokens();
+    let like = tokens.all().await.unwrap().remove(0);
+    let token = format!("nxs_{}", "4".repeat(80));
+    let hash = Sha256::digest(&token).iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = ServiceTokenId::new("tok_4444444444444444").unwrap();
+    tokens.create(&ServiceTokenRow { id, hash, is_proved: true, ..like }).await.unwrap();
+    // A change has the daemon look at all of it anew.
+    service(api).await;
+    token
 }
 
 async fn id_of(api: &Api, name: &str) -> Value {
@@ -358,9 +373,10 @@ async fn x_e81_a_human_takes_their_own_turn_alone() {
 async fn x_e81_an_unproved_human_has_no_turn() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("store.db")).await.unwrap();
-    let api = Api::with_proofs(store, options(), Some(&dir.path().join("master.key"))).await;
+    let api =
+        Api::with_proofs(store.clone(), options(), Some(&dir.path().join("master.key"))).await;
     ada_and_bob(&api).await;
-    let chat = service(&api).await;
+    let chat = proved_service(&api, &store).await;
     api.send("PUT", &format!("{HERE}/agents/writer"), "{}").await.succeeded();
     let asked = json!({ "agent_name": "writer", "user": "ada" });
     let made = sent(&api, &chat, &format!("{HERE}/runs"), asked).await.succeeded();

@@ -123,6 +123,13 @@ impl Api {
         Self::with(&json!({}), Some(store), Some(vault)).await
     }
 
+    /// With no server, where nobody waits longer for a decision.
+    pub(super) async fn with_lifetime(store: Store, keys: &Path, lifetime: Duration) -> Self {
+        let granting = GrantOptions { request_lifetime: lifetime, ..GrantOptions::default() };
+        let vault = vault(&store, keys).await;
+        Self::of(Project::Servers(&json!({})), Some(store), Some(vault), None, granting).await
+    }
+
     /// The same with servers that stand in this file, which other daemons may read, too.
     pub(super) async fn with_file(file: &Path, store: Store, keys: &Path) -> Self {
         let vault = vault(&store, keys).await;
