@@ -162,6 +162,11 @@ impl BuiltIn {
         Self { tools, all: offered, asking, gates, view }
     }
 
+    /// What policy looks at besides the run and the call.
+    pub(crate) fn target(&self) -> Target<'_> {
+        Target::built_in(self.inventory(), &self.gates)
+    }
+
     pub(crate) fn inventory(&self) -> &Arc<Inventory> {
         &self.all.inventory
     }
@@ -306,8 +311,7 @@ impl Shared {
         let built_in = built_in.ok_or_else(unknown)?;
         let no_limits = TrafficLimits::default;
         record.admitted(self.admit(caller, Some(&request.alias), no_limits, true)?);
-        let target = Target::built_in(built_in.inventory(), &built_in.gates);
-        let permitted = self.permit(caller, target, request, &[]).await?;
+        let permitted = self.permit(caller, built_in.target(), request, &[]).await?;
         record.allowed(permitted.basis());
         record.set_sent(true);
         let request = &permitted.message;

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::{inbox, object, quiet};
 use crate::{
     Called, Effect, Tool,
-    called::{coded, failed, kind_of, of_events},
+    called::{coded, failed, of_events},
     said,
 };
 
@@ -366,7 +366,7 @@ pub(super) fn of_runs(error: &RunError) -> CallError {
             CallError { details: Some(details), ..CallError::new(kind, error.to_string()) }
         }
         error => {
-            let mut told = coded(kind_of(error.kind()), error.code(), error.to_string());
+            let mut told = coded(error.kind().into(), error.code(), error.to_string());
             if let (Some(details), Some(members)) = (&mut told.details, error.members()) {
                 details["errors"] = members;
             }
