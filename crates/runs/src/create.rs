@@ -222,7 +222,7 @@ impl Runs {
             (draft.prompt(), KeptFurther::default(), draft.goes_on_from());
         let frozen = Frozen { prompt, of: made, lists, further, held: held.clone(), from };
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
-        let session = self.sealed_session(&draft, inputs).await?;
+        let session = self.sealed_session(&draft, inputs, agent_type).await?;
         let faults = set.faults().to_vec();
         let missing = prepare::missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);

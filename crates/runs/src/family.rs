@@ -125,9 +125,8 @@ impl Runs {
         }
     }
 
-    /// Has policy decide whether a run may begin another one by its token, as it does where the run
-    /// calls the tool for that: rules, limits and grants count alike, whatever the way (D5, S14).
-    /// `None` where nobody is asked: of other creators, and where that tool was called.
+    /// Has policy decide whether a run may begin another one by its token, as where it calls the
+    /// tool for that (D5, S14). `None` of other creators, and where that tool was called.
     ///
     /// # Errors
     /// When it may not, or asks for what no run may say.
@@ -140,11 +139,11 @@ impl Runs {
         let Creator::Run(run) = by else { return Ok(None) };
         let agent = self.check_own(workspace, request, run).await?;
         let mut arguments = json!({ "child_agent_id": agent });
-        if let Some(prompt) = &request.prompt {
-            arguments["prompt"] = json!(prompt);
-        }
-        if !request.params.is_empty() {
-            arguments["params"] = json!(request.params);
+        let params = Some(&request.params).filter(|params| !params.is_empty());
+        for (name, value) in [("prompt", json!(request.prompt)), ("params", json!(params))] {
+            if !value.is_null() {
+                arguments[name] = value;
+            }
         }
         let gateway = &self.shared.gateway;
         Ok(Some(gateway.permit_alike(run, SPAWN, &arguments).await?))
@@ -348,6 +347,8 @@ impl Runs {
             created_at: SystemTime::now(),
             created_by: by.to_owned(),
             ended_at: None,
+            how: None,
+            agent_type: None,
         })
     }
 
