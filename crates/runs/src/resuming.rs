@@ -158,6 +158,11 @@ impl Runs {
         self.owed_above(&child, told_prompt(&child)).await
     }
 
+    /// Notes that a run knows of a child's end: its session does not go on by itself for that.
+    pub fn knows_end(&self, run: RunId, child: SessionId) {
+        self.shared.resting.ends.runs().entry(run).or_default().insert(child);
+    }
+
     /// Wakes the session above a child, which the child has told something by the event of this
     /// number. A failure is logged: the message is there, and what the session is owed with it.
     pub async fn caller_told(&self, workspace: &WorkspaceId, child: SessionId, sequence: u64) {

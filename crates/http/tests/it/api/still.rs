@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{
     built_in::Run,
-    kin::{HERE, daemon, end, held, in_minutes, lead, start, text, wakes},
+    kin::{HERE, claimed, daemon, end, held, in_minutes, lead, run_id, start, text, wakes},
     world::Api,
 };
 use crate::world::Stream;
@@ -306,4 +306,42 @@ async fn d10_an_edit_of_an_agent_changes_no_session_of_it() {
     assert_eq!(api.ask("DELETE", &agent).send().await.status, StatusCode::NO_CONTENT);
     let told = child.called("message_caller", json!({ "summary": "as nobody" })).await;
     assert_eq!(told["delivered"], true, "{told}");
+}
+
+/// X-E88, X-E89: an orchestrator reads what it is woken for as it reads messages, also where it
+/// waits; what a child has told it is told once, and an end that was read is known.
+#[tokio::test]
+async fn x_e88_wakes_are_read_as_messages() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let begun = start(&lead, "boss").await;
+    let (boss, claim) = claimed(&api, &text(&begun["session"], "run_id")).await;
+    let child = held(&api, &start(&boss, "reader").await).await;
+    start(&boss, "reader").await;
+    child.called("message_caller", json!({ "summary": "nearly" })).await;
+    let read = boss.called("read_messages", json!({})).await;
+    let messages = read["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 1, "{read}");
+    assert_eq!((&messages[0]["text"], &messages[0]["wake"]), (&json!("nearly"), &Value::Null));
+    let view = api.world.gateway.runs().identify(&boss.token).unwrap();
+    let waits = json!({ "wait_seconds": 60, "acknowledge": read["next_seq"] });
+    let (read, ()) = tokio::join!(boss.called("read_messages", waits), async {
+        while RunView::open_calls(&view) == 0 {
+            tokio::task::yield_now().await;
+        }
+        end(&api, &format!("{HERE}/sessions/{}", child.session)).await;
+    });
+    let messages = read["messages"].as_array().unwrap();
+    assert_eq!((messages.len(), &read["left_count"]), (1, &json!(0)), "{read}");
+    let wake = json!({ "kind": "state_change", "child_session_id": child.session,
+                       "child_agent_id": "reader", "status": "ended" });
+    assert_eq!(messages[0]["wake"], wake);
+    assert!(text(&messages[0], "text").contains(&child.session), "{read}");
+    let done = json!({ "acknowledge": read["next_seq"] });
+    assert_eq!(boss.called("read_messages", done).await["messages"], json!([]));
+    // It knows of that end, so its session does not go on for it.
+    let row = store.runs().find(run_id(&claim["run"])).await.unwrap().unwrap();
+    api.runs.executed(&row, narthex_runs::Outcome::Completed).await.unwrap();
+    assert!(store.resting().due(in_minutes(600), 9).await.unwrap().is_empty());
 }
