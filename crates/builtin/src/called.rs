@@ -144,7 +144,7 @@ pub(crate) fn failed(error: &ControlError) -> CallError {
             };
             invalid(faults.iter().map(told).collect())
         }
-        ControlError::Grant(grant) => coded(kind_of(grant.kind()), grant.code(), grant.to_string()),
+        ControlError::Grant(grant) => coded(grant.kind().into(), grant.code(), grant.to_string()),
         error => of_kind(error.kind(), error),
     }
 }
@@ -155,24 +155,12 @@ pub(crate) fn of_events(error: &EventsError) -> CallError {
 
 /// A failure of shares, with its code.
 pub(crate) fn of_sharing(error: &SharingError) -> CallError {
-    coded(kind_of(error.kind()), error.code(), error.to_string())
+    coded(error.kind().into(), error.code(), error.to_string())
 }
 
 /// A failure of a kind, in its own words.
 pub(crate) fn of_kind(kind: ErrorKind, error: impl Display) -> CallError {
-    coded(kind_of(kind), kind.as_str(), error.to_string())
-}
-
-pub(crate) fn kind_of(kind: ErrorKind) -> CallErrorKind {
-    match kind {
-        ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => {
-            CallErrorKind::InvalidArguments
-        }
-        ErrorKind::Denied | ErrorKind::Unauthenticated => CallErrorKind::PermissionRequired,
-        ErrorKind::Exhausted => CallErrorKind::LimitExceeded,
-        ErrorKind::Timeout => CallErrorKind::Timeout,
-        ErrorKind::Unavailable | ErrorKind::Bug => CallErrorKind::ServerError,
-    }
+    coded(kind.into(), kind.as_str(), error.to_string())
 }
 
 #[cfg(test)]

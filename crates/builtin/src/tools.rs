@@ -10,6 +10,7 @@ mod quiet;
 mod session;
 mod shares;
 mod status;
+mod wakes;
 
 use narthex_runs::path_spelling;
 use serde_json::{Map, Value, json};

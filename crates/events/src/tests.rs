@@ -57,6 +57,8 @@ async fn begin(store: &Store, place: &EventPlace) {
         created_at: SystemTime::now(),
         created_by: "admin".to_owned(),
         ended_at: None,
+        how: None,
+        agent_type: None,
     };
     let run = NewRun {
         id: RunId::new(session.bytes()),
@@ -75,6 +77,7 @@ async fn begin(store: &Store, place: &EventPlace) {
         spawned: None,
         is_owed: false,
         suspended_at: None,
+        agent_type: None,
     };
     assert!(store.runs().create(run, Some(&row)).await.unwrap().is_some());
 }

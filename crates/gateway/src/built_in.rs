@@ -169,6 +169,11 @@ impl BuiltIn {
         Self { tools, all: offered, asking, gates, view }
     }
 
+    /// What policy looks at besides the run and the call.
+    pub(crate) fn target(&self) -> Target<'_> {
+        Target::built_in(self.inventory(), &self.gates)
+    }
+
     pub(crate) fn inventory(&self) -> &Arc<Inventory> {
         &self.all.inventory
     }
@@ -316,8 +321,7 @@ impl Shared {
         let arguments = request.shown.as_deref().map(Raw::new);
         let arguments = arguments.or_else(|| request.message.get("arguments"));
         built_in.tools.check(&name, arguments).map_err(Refusal::Own)?;
-        let target = Target::built_in(built_in.inventory(), &built_in.gates);
-        let permitted = self.permit(caller, target, request, &[]).await?;
+        let permitted = self.permit(caller, built_in.target(), request, &[]).await?;
         record.allowed(permitted.basis());
         record.set_sent(true);
         let request = &permitted.message;

@@ -4,6 +4,7 @@
 //! classifies, routes, authorizes, forwards and records, and gives back an [`Answering`] to be
 //! polled to its end. Nothing here knows HTTP or sockets.
 
+mod alike;
 mod answering;
 mod built_in;
 mod caller;
@@ -39,6 +40,7 @@ mod trace;
 mod traffic;
 mod views;
 
+pub use alike::{DoneAlike, NotAllowed};
 pub use answering::{Answer, Answering, Step};
 pub use built_in::{BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTool, BuiltInTools, Lacking};
 pub use caller::{Caller, Endpoint, TraceContext};

@@ -276,7 +276,7 @@ fn status_of_kind(kind: ErrorKind, era: Era) -> u16 {
 }
 
 /// The kind of an error that is no tool result.
-fn kind_of(kind: CallErrorKind) -> ErrorKind {
+pub(crate) fn kind_of(kind: CallErrorKind) -> ErrorKind {
     match kind {
         CallErrorKind::PermissionRequired => ErrorKind::Denied,
         CallErrorKind::ToolNotFound => ErrorKind::NotFound,

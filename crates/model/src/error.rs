@@ -103,6 +103,21 @@ pub enum CallErrorKind {
     DefinitionChanged,
 }
 
+/// What a call is told that fails for something of this kind, where nothing says more.
+impl From<ErrorKind> for CallErrorKind {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => {
+                Self::InvalidArguments
+            }
+            ErrorKind::Denied | ErrorKind::Unauthenticated => Self::PermissionRequired,
+            ErrorKind::Exhausted => Self::LimitExceeded,
+            ErrorKind::Timeout => Self::Timeout,
+            ErrorKind::Unavailable | ErrorKind::Bug => Self::ServerError,
+        }
+    }
+}
+
 impl CallErrorKind {
     /// Every kind, for tables and bounded metric labels.
     pub const ALL: [Self; 11] = [

@@ -9,13 +9,14 @@ use narthex_gateway::RunView;
 use narthex_model::{AgentName, AgentType, RunEnd, SessionId, json::shortened};
 use narthex_resolve::EndSession;
 use narthex_store::{RunRow, SessionRow};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     RunError, RunStatus, Runs,
     driver::{Awaited, Creator},
     frozen::FrozenAgent,
-    seen::Ending,
+    seen::{Ending, standing},
+    still::cancelled_by,
 };
 
 /// A session that a run of another one has begun.
@@ -25,6 +26,8 @@ pub struct Child {
     pub session: SessionRow,
     /// Its newest run.
     pub run: Option<RunRow>,
+    /// How it stands.
+    pub status: &'static str,
 }
 
 /// A run of a child that was asked for.
@@ -32,6 +35,8 @@ pub struct Child {
 pub struct Started {
     /// The newest run of its session.
     pub row: RunRow,
+    /// How its session stands.
+    pub status: &'static str,
     /// Whether it was begun just now; else it is one of which there is one at a time.
     pub is_new: bool,
 }
@@ -48,16 +53,6 @@ pub struct Caller {
 }
 
 impl Child {
-    /// How it stands.
-    #[must_use]
-    pub fn status(&self) -> RunStatus {
-        let status = self.run.as_ref().map_or(RunStatus::Running, RunStatus::of);
-        match (self.session.ended_at, status) {
-            (Some(_), RunStatus::Running | RunStatus::Pending) => RunStatus::Over(RunEnd::Ended),
-            (_, status) => status,
-        }
-    }
-
     /// Whether something may begin in it still.
     #[must_use]
     pub fn is_live(&self) -> bool {
@@ -89,7 +84,10 @@ impl Runs {
         let awaited = self.with_model(run, awaited)?;
         let by = Creator::Spawner(run.clone(), awaited);
         match self.create(&run.workspace, &request.to_string(), by).await {
-            Ok(created) => Ok(Started { row: created.row, is_new: true }),
+            Ok(created) => {
+                let status = RunStatus::of(&created.row).as_str();
+                Ok(Started { row: created.row, status, is_new: true })
+            }
             // Another daemon on the store was faster.
             Err(error @ RunError::SingleChild(_)) => {
                 self.started(run, own, agent).await?.ok_or(error)
@@ -106,9 +104,8 @@ impl Runs {
         agent: &str,
     ) -> Result<Option<Started>, RunError> {
         let (Some(own), Ok(agent)) = (own, AgentName::new(agent)) else { return Ok(None) };
-        let child = self.single(run, own, &agent).await?;
-        let row = child.and_then(|child| child.run);
-        Ok(row.map(|row| Started { row, is_new: false }))
+        let Some(child) = self.single(run, own, &agent).await? else { return Ok(None) };
+        Ok(child.run.map(|row| Started { row, status: child.status, is_new: false }))
     }
 
     /// A child of the session of a run.
@@ -128,7 +125,9 @@ impl Runs {
             return Err(none());
         }
         self.shared.resting.ends.tell(run.id, &session);
-        Ok(Child { session, run: runs.into_iter().next_back() })
+        let is_aside = self.suspended(&run.workspace, session.id).await?.is_some();
+        let status = standing(&session, &runs, is_aside);
+        Ok(Child { session, run: runs.into_iter().next_back(), status })
     }
 
     /// The same, if something may begin in it still.
@@ -143,7 +142,8 @@ impl Runs {
         }
     }
 
-    /// Ends a child for its parent (X-E92). `false` if it had ended before.
+    /// Ends a child for its parent, with all that it has begun (X-E92). `false` if it had ended
+    /// before.
     ///
     /// # Errors
     /// When it is none, or the store fails.
@@ -154,12 +154,7 @@ impl Runs {
         reason: Option<&str>,
     ) -> Result<(bool, Child), RunError> {
         let child = self.child(run, id).await?;
-        let payload = json!({
-            "cancelled_by_parent": true,
-            "parent_session_id": run.authority.actors().session.map(SessionId::to_text),
-            "parent_run_id": run.id.to_text(),
-            "reason": reason,
-        });
+        let payload = cancelled_by((run.authority.actors().session, run.id), reason);
         let ending = Ending {
             by: Actor::new(ActorKind::Run, run.id.to_text()),
             how: RunEnd::Cancelled,
@@ -169,6 +164,9 @@ impl Runs {
             true => self.end_session(&run.workspace, child.session.id, ending).await?,
             false => false,
         };
+        if let Err(error) = self.cancel_left(&run.workspace).await {
+            tracing::warn!("what a cancelled child has begun ends with the next look: {error}");
+        }
         Ok((ended, self.child(run, id).await?))
     }
 
@@ -185,7 +183,7 @@ impl Runs {
         if above.ended_at.is_some() {
             return Err(RunError::CallerOver);
         }
-        let agent_type = self.agent_type(&run.workspace, &above.agent).await?;
+        let agent_type = self.type_of((&run.workspace, &above.agent), above.agent_type).await?;
         let is_orchestrator = agent_type == AgentType::Orchestrator;
         Ok(Caller { session: above.id, is_orchestrator, child: own })
     }

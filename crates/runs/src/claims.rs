@@ -227,7 +227,6 @@ impl Runs {
                 return Err(error);
             }
         };
-        self.shared.quiet.note_used((workspace.clone(), row.session), SystemTime::now());
         if let Some(events) = self.control().events() {
             events.attended(&row.workspace, row.session).await;
         }

@@ -111,6 +111,23 @@ impl Runs {
         if self.shared.gateway.runs().len() >= RUNS_MAX {
             return Err(RunError::TooMany(RUNS_MAX));
         }
+        // First: nothing comes of what is forbidden, not even what tells whether it would work.
+        let decided = self.decided(&workspace, &request, &by).await?;
+        let said = warnings.into_iter().map(|one| one.message).collect();
+        let made = Box::pin(self.make_as(workspace, (request, text), by, said)).await;
+        if let Some(decided) = decided {
+            decided.ended(made.as_ref().err().map(|error| error.kind().into()));
+        }
+        made
+    }
+
+    async fn make_as(
+        &self,
+        workspace: WorkspaceId,
+        (request, text): (RunRequest, String),
+        by: Creator,
+        warnings: Vec<String>,
+    ) -> Result<Created, RunError> {
         let draft = self.draft(workspace, request, text, by).await?;
         for _ in 0..ATTEMPTS {
             let cuts = self.control().cuts();
@@ -123,8 +140,7 @@ impl Runs {
             };
             // What was cut off before it was mounted here was not cut off here.
             if self.control().cuts() == cuts {
-                let warnings = warnings.iter().map(|one| one.message.clone());
-                return Box::pin(self.begin(draft, making, warnings.collect())).await;
+                return Box::pin(self.begin(draft, making, warnings)).await;
             }
             making.set.unmount().await;
         }
@@ -206,7 +222,7 @@ impl Runs {
             (draft.prompt(), KeptFurther::default(), draft.goes_on_from());
         let frozen = Frozen { prompt, of: made, lists, further, held: held.clone(), from };
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
-        let session = self.sealed_session(&draft, inputs).await?;
+        let session = self.sealed_session(&draft, inputs, agent_type).await?;
         let faults = set.faults().to_vec();
         let missing = prepare::missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use narthex_audit::AuditFull;
+use narthex_gateway::NotAllowed;
 use narthex_model::{AgentName, Alias, ErrorKind, ExecutorName, OverBudget, RunId, SessionId};
 use narthex_registry::{LookError, MountFault};
 use narthex_resolve::Faults;
@@ -36,6 +37,9 @@ pub enum RunError {
         /// Why not.
         message: String,
     },
+    /// A run by its own token asks for what a call of its may not do either.
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
     /// Neither the agent of the run above nor a grant allows it.
     #[error(
         "this run may not start the agent `{0}`; ask for it with `request_grant`: grant_type \
@@ -229,6 +233,7 @@ impl RunError {
             Self::UnknownSession(_) => ErrorKind::NotFound,
             Self::SessionOver { .. } | Self::Suspended(_) => ErrorKind::Conflict,
             Self::HasEnded(_) | Self::Changed => ErrorKind::Conflict,
+            Self::NotAllowed(error) => error.kind,
             Self::Control(error) => error.kind(),
             Self::Sharing(error) => error.kind(),
             Self::Entries(faults) => {
@@ -266,6 +271,7 @@ impl RunError {
             Self::CallerOver => "parent_not_live",
             Self::SessionOver { .. } => "child_not_live",
             Self::Sharing(error) => error.code(),
+            Self::NotAllowed(NotAllowed { call: Some(kind), .. }) => kind.as_str(),
             error => error.kind().as_str(),
         }
     }
@@ -286,6 +292,9 @@ impl RunError {
                 let error = self.to_string();
                 Some(json!({ "error": error, "code": self.code(), "field": "agent_name" }))
             }
+            Self::NotAllowed(refused) => Some(json!({
+                "error": refused.message, "code": self.code(), "details": refused.details,
+            })),
             Self::TooDeep(_) => {
                 let error = self.to_string();
                 Some(json!({ "error": error, "code": self.code(), "field": "parent_run_id" }))

@@ -8,7 +8,7 @@ use std::{
 };
 
 use narthex_control::{By, ControlError};
-use narthex_model::{RunEnd, RunId};
+use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{RunError, Runs, seen::Ending};
@@ -90,15 +90,26 @@ impl Runs {
         let (workspace, session) = (&run.workspace, run.session);
         let of = store.sessions().find(workspace, session).await.map_err(ControlError::Store)?;
         let is_child = of.is_some_and(|of| of.parent.is_some() && of.ended_at.is_none());
-        let how = RunEnd::Expired;
         // Nobody would ever go on with a child's session, whose time is its run's.
-        if is_child && !self.has_living_run(workspace, session, Some(id)).await? {
-            let ending = Ending { by: By::system(), how, first: None };
-            if self.end_session(workspace, session, ending).await? {
-                return Ok(());
-            }
+        if is_child && self.expire_session(workspace, session, Some(id)).await? {
+            return Ok(());
         }
-        self.end_stored(workspace, id, how, By::system(), None).await.map(drop)
+        self.end_stored(workspace, id, RunEnd::Expired, By::system(), None).await.map(drop)
+    }
+
+    /// Ends a session whose time is over, unless a run of it goes on besides this one; `false` if
+    /// one does, or it had ended before.
+    pub(crate) async fn expire_session(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        besides: Option<RunId>,
+    ) -> Result<bool, RunError> {
+        if self.has_living_run(workspace, session, besides).await? {
+            return Ok(false);
+        }
+        let ending = Ending { by: By::system(), how: RunEnd::Expired, first: None };
+        Box::pin(self.end_session(workspace, session, ending)).await
     }
 }
 

@@ -8,14 +8,14 @@ use std::{
 };
 
 use narthex_control::{CatalogError, ControlError};
-use narthex_gateway::RunView;
+use narthex_gateway::{DoneAlike, RunView};
 use narthex_model::{
     AgentName, AgentType, CatalogKind, ChildLimits, RunId, RunScope, SessionId, WorkspaceId,
 };
 use narthex_policy::{SpawnPermit, SpawnRefusal, Spawning};
 use narthex_resolve::{RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow, Spawned};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     RunError, Runs,
@@ -23,6 +23,8 @@ use crate::{
     frozen::{Frozen, Made, run_place},
 };
 
+/// The tool by which a run begins another one.
+const SPAWN: &str = "spawn_session";
 /// How long a day is.
 const DAY: u64 = 24 * 60 * 60;
 
@@ -123,15 +125,37 @@ impl Runs {
         }
     }
 
-    /// What a run may begin by itself: a new session of an agent that its own may start, with
-    /// exactly its scope (O22, O76).
-    async fn of_token(
+    /// Has policy decide whether a run may begin another one by its token, as where it calls the
+    /// tool for that (D5, S14). `None` of other creators, and where that tool was called.
+    ///
+    /// # Errors
+    /// When it may not, or asks for what no run may say.
+    pub(crate) async fn decided(
         &self,
         workspace: &WorkspaceId,
         request: &RunRequest,
-        run: &Arc<RunView>,
-        awaited: Option<&Awaited>,
-    ) -> Result<Parent, RunError> {
+        by: &Creator,
+    ) -> Result<Option<DoneAlike>, RunError> {
+        let Creator::Run(run) = by else { return Ok(None) };
+        let agent = self.check_own(workspace, request, run).await?;
+        let mut arguments = json!({ "child_agent_id": agent });
+        let params = Some(&request.params).filter(|params| !params.is_empty());
+        for (name, value) in [("prompt", json!(request.prompt)), ("params", json!(params))] {
+            if !value.is_null() {
+                arguments[name] = value;
+            }
+        }
+        let gateway = &self.shared.gateway;
+        Ok(Some(gateway.permit_alike(run, SPAWN, &arguments).await?))
+    }
+
+    /// The agent that a run asks for by its own token, if it says nothing that no run may say.
+    async fn check_own<'a>(
+        &self,
+        workspace: &WorkspaceId,
+        request: &'a RunRequest,
+        run: &RunView,
+    ) -> Result<&'a AgentName, RunError> {
         if request.has_scope {
             let text = "a run hands its own scope on, and no other; leave it out";
             return Err(denied("scope", text));
@@ -159,6 +183,19 @@ impl Runs {
             let absent = CatalogError::NoWorkspace(workspace.clone());
             return Err(ControlError::from(absent).into());
         }
+        Ok(agent)
+    }
+
+    /// What a run may begin by itself: a new session of an agent that its own may start, with
+    /// exactly its scope (O22, O76).
+    async fn of_token(
+        &self,
+        workspace: &WorkspaceId,
+        request: &RunRequest,
+        run: &Arc<RunView>,
+        awaited: Option<&Awaited>,
+    ) -> Result<Parent, RunError> {
+        let agent = self.check_own(workspace, request, run).await?;
         let (parent, frozen) = self.living(workspace, run.id).await?;
         let permit = match spawnable(&frozen).contains(agent) {
             true => None,
@@ -310,6 +347,8 @@ impl Runs {
             created_at: SystemTime::now(),
             created_by: by.to_owned(),
             ended_at: None,
+            how: None,
+            agent_type: None,
         })
     }
 

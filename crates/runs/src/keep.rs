@@ -3,7 +3,9 @@
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, ControlError};
 use narthex_events::{EventKind, EventPlace};
-use narthex_model::{AgentEnv, EnvName, ExecutorName, RunId, Secret, SessionId, WorkspaceId};
+use narthex_model::{
+    AgentEnv, AgentType, EnvName, ExecutorName, RunId, Secret, SessionId, WorkspaceId,
+};
 use narthex_resolve::RunKind;
 use narthex_store::{NewRun, RunRow, SessionRow};
 use serde_json::{Value, json};
@@ -92,6 +94,7 @@ impl Runs {
             workspace: &draft.workspace,
             session: session.id,
             agent: &session.agent,
+            agent_type: session.agent_type,
             parent: draft.parent.as_ref().map(|parent| parent.row.id),
             agent_env,
             token: &token,
@@ -126,8 +129,9 @@ impl Runs {
         &self,
         draft: &Draft,
         inputs: Secret,
+        agent_type: Option<AgentType>,
     ) -> Result<SessionRow, RunError> {
-        let mut session = draft.session.clone();
+        let mut session = SessionRow { agent_type, ..draft.session.clone() };
         if draft.request.kind == RunKind::StartSession {
             let place = session_place(session.id);
             session.sealed = self.seal(&draft.workspace, &place, &inputs).await?;

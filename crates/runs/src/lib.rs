@@ -32,6 +32,7 @@ mod seen;
 mod shares;
 mod singles;
 mod sockets;
+mod still;
 mod suspending;
 mod waking;
 mod watchdog;
@@ -90,7 +91,6 @@ use self::{
     mounting::MountedRuns,
     resuming::Resting,
     shares::Copying,
-    watchdog::Quiet,
 };
 
 /// The most runs at one time.
@@ -136,7 +136,6 @@ struct Shared {
     numbers: AtomicU64,
     expiries: Expiries,
     kept: Kept,
-    quiet: Quiet,
     /// Changes whenever a run may wait for an executor.
     awaited: watch::Sender<()>,
     /// Held by whoever keeps new definitions of a server.
@@ -175,7 +174,6 @@ impl Runs {
             numbers: AtomicU64::new(1),
             expiries: Expiries::default(),
             kept: Kept::default(),
-            quiet: Quiet::default(),
             awaited: watch::Sender::new(()),
             looking: KeyedLock::default(),
             read_lists: ReadLists::default(),
@@ -216,46 +214,33 @@ impl Runs {
             Box::pin(runs.end_done_before(SystemTime::now())).await?;
             let with_sockets = runs.load(store).await?;
             runs.open_again(with_sockets);
-            let (watching, closing) = (runs.clone(), runs.control().closing());
-            runs.control().spawn(async move {
-                closing.run_until_cancelled(Box::pin(watching.end_in_time())).await;
-            });
-            let (watching, closing) = (runs.clone(), runs.control().closing());
-            runs.control().spawn(async move {
-                closing.run_until_cancelled(Box::pin(watching.watch_children())).await;
-            });
-            let (watching, closing) = (runs.clone(), runs.control().closing());
-            runs.control().spawn(async move {
-                closing.run_until_cancelled(Box::pin(watching.watch_claims())).await;
-            });
-            let (watching, closing) = (runs.clone(), runs.control().closing());
-            runs.control().spawn(async move {
-                closing.run_until_cancelled(Box::pin(watching.watch_resting())).await;
-            });
-            let (sweeping, closing) = (runs.clone(), runs.control().closing());
-            runs.control().spawn(async move {
-                closing.run_until_cancelled(Box::pin(sweeping.sweep_folders())).await;
-            });
-            if let Some(delivering) = runs.control().events().cloned() {
-                let closing = runs.control().closing();
-                runs.control().spawn(async move {
-                    closing.run_until_cancelled(Box::pin(delivering.deliver())).await;
-                });
+            runs.until_closed(|runs| async move { runs.end_in_time().await });
+            runs.until_closed(|runs| async move { runs.watch_children().await });
+            runs.until_closed(|runs| async move { runs.watch_claims().await });
+            runs.until_closed(|runs| async move { runs.watch_resting().await });
+            runs.until_closed(|runs| async move { runs.sweep_folders().await });
+            if let Some(events) = runs.control().events().cloned() {
+                runs.until_closed(|_| async move { events.deliver().await });
             }
             runs.shared.gateway.set_run_source(runs.shared.clone());
             runs.shared.gateway.registry().set_pins(runs.shared.clone());
-            let (following, closing) = (runs.clone(), runs.control().closing());
-            runs.control().spawn(async move {
-                closing.run_until_cancelled(Box::pin(following.follow_live())).await;
-            });
+            runs.until_closed(|runs| async move { runs.follow_live().await });
             if runs.shared.options.shares.is_some() {
-                let (sweeping, closing) = (runs.clone(), runs.control().closing());
-                runs.control().spawn(async move {
-                    closing.run_until_cancelled(Box::pin(sweeping.sweep_daily())).await;
-                });
+                runs.until_closed(|runs| async move { runs.sweep_daily().await });
             }
         }
         Ok(())
+    }
+
+    /// Begins something that goes on until the daemon stops.
+    fn until_closed<W>(&self, work: impl FnOnce(Self) -> W)
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        let (working, closing) = (Box::pin(work(self.clone())), self.control().closing());
+        self.control().spawn(async move {
+            closing.run_until_cancelled(working).await;
+        });
     }
 
     /// Notes when the runs end that live. Gives those that have sockets.

@@ -36,6 +36,8 @@ impl Runs {
                 created_at: SystemTime::now(),
                 created_by: self.own_name(),
                 ended_at: None,
+                how: None,
+                agent_type: None,
             };
             match self.store()?.sessions().begin_alone(&row).await {
                 // What was asked before went wrong after that.

@@ -10,8 +10,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_control::{By, ControlError};
-use narthex_model::{AgentType, RunEnd, RunId, Secret, SessionId, WorkspaceId};
+use narthex_control::ControlError;
+use narthex_model::{AgentType, RunId, Secret, SessionId, WorkspaceId};
 use narthex_store::{NewRest, RestingSession, RunFilter, RunRow, SessionRow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -24,7 +24,6 @@ use crate::{
     Creator, RunError, Runs,
     driver::Awaited,
     frozen::{Inputs, session_place},
-    seen::Ending,
 };
 
 /// How often it is looked for sessions that are to go on, where nobody calls.
@@ -116,7 +115,7 @@ impl Runs {
         let Some(scope) = inputs.and_then(|inputs| inputs.caller_scope) else { return Ok(None) };
         let above = self.store()?.sessions().find(workspace, run.session).await;
         let Some(above) = above.map_err(ControlError::Store)? else { return Ok(None) };
-        let agent_type = self.agent_type(workspace, &above.agent).await?;
+        let agent_type = self.type_of((workspace, &above.agent), above.agent_type).await?;
         if above.ended_at.is_some() || agent_type != AgentType::Orchestrator {
             return Ok(None);
         }
@@ -157,6 +156,11 @@ impl Runs {
     ) -> Result<Option<NewRest>, RunError> {
         let (child, _) = self.session(workspace, &child.to_text()).await?;
         self.owed_above(&child, told_prompt(&child)).await
+    }
+
+    /// Notes that a run knows of a child's end: its session does not go on by itself for that.
+    pub fn knows_end(&self, run: RunId, child: SessionId) {
+        self.shared.resting.ends.runs().entry(run).or_default().insert(child);
     }
 
     /// Wakes the session above a child, which the child has told something by the event of this
@@ -265,9 +269,8 @@ impl Runs {
     /// are for people to go on with.
     async fn is_over(&self, session: &SessionRow) -> Result<(), RunError> {
         let SessionRow { workspace, id, .. } = session;
-        if session.parent.is_some() && !self.has_living_run(workspace, *id, None).await? {
-            let ending = Ending { by: By::system(), how: RunEnd::Expired, first: None };
-            return Box::pin(self.end_session(workspace, *id, ending)).await.map(drop);
+        if session.parent.is_some() && self.expire_session(workspace, *id, None).await? {
+            return Ok(());
         }
         let forgotten = self.store()?.resting().forget(workspace, *id).await;
         Ok(forgotten.map(drop).map_err(ControlError::Store)?)
@@ -288,11 +291,14 @@ impl Runs {
 
     /// Whether a run leaves children that go on, for which its session stays.
     pub(crate) async fn leaves_children(&self, row: &RunRow) -> Result<bool, RunError> {
-        let agent_type = self.agent_type(&row.workspace, &row.agent).await?;
+        let (workspace, sessions) = (&row.workspace, self.store()?.sessions());
+        let found = sessions.find(workspace, row.session).await.map_err(ControlError::Store)?;
+        let known = found.and_then(|session| session.agent_type);
+        let agent_type = self.type_of((workspace, &row.agent), known).await?;
         if agent_type != AgentType::Orchestrator {
             return Ok(false);
         }
-        let children = self.store()?.sessions().live_children(&row.workspace, row.session).await;
+        let children = sessions.live_children(workspace, row.session).await;
         Ok(children.map_err(ControlError::Store)? > 0)
     }
 }

@@ -71,9 +71,7 @@ impl RunStatus {
             Self::Over(how) => how.as_str(),
         }
     }
-}
 
-impl RunStatus {
     /// How a run stands.
     #[must_use]
     pub fn of(row: &RunRow) -> Self {
@@ -83,6 +81,22 @@ impl RunStatus {
             (None, _) => Self::Running,
         }
     }
+}
+
+/// How a session with these runs stands. It goes on also where no run of it does: then it rests, or
+/// stands still.
+pub(crate) fn standing(session: &SessionRow, runs: &[RunRow], is_suspended: bool) -> &'static str {
+    let mut living = runs.iter().filter(|run| run.ended.is_none()).map(RunStatus::of).peekable();
+    let status = match session.ended_at {
+        // How was not kept of those that ended without a run.
+        Some(_) => RunStatus::Over(session.how.unwrap_or(RunEnd::Ended)),
+        None if is_suspended => return "suspended",
+        None if living.peek().is_some() && living.all(|one| one == RunStatus::Pending) => {
+            RunStatus::Pending
+        }
+        None => RunStatus::Running,
+    };
+    status.as_str()
 }
 
 impl SeenRun {

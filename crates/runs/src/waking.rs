@@ -132,7 +132,7 @@ impl Runs {
 
     /// What the session above a child is to go on with, if it rests. A failure is logged, and gives
     /// `None`: then nothing is told either, and the next look tries it again.
-    async fn owed_for(
+    pub(crate) async fn owed_for(
         &self,
         workspace: &WorkspaceId,
         child: SessionId,
@@ -162,7 +162,7 @@ impl Runs {
     ) -> Result<(), RunError> {
         let found = self.store()?.sessions().find(workspace, session).await;
         let Some(above) = found.map_err(ControlError::Store)? else { return Ok(()) };
-        let agent_type = self.agent_type(workspace, &above.agent).await?;
+        let agent_type = self.type_of((workspace, &above.agent), above.agent_type).await?;
         if above.ended_at.is_some() || agent_type != AgentType::Orchestrator {
             return Ok(());
         }
@@ -216,6 +216,19 @@ impl Runs {
         });
         let id = format!("message-{sequence}");
         self.wake(&child.workspace, parent.session, payload, (&id, None)).await
+    }
+
+    /// What the agent of a session is: what its newest run is frozen with says that (D10). Of a
+    /// session from before that was kept, what the agent is now.
+    pub(crate) async fn type_of(
+        &self,
+        (workspace, agent): (&WorkspaceId, &str),
+        known: Option<AgentType>,
+    ) -> Result<AgentType, RunError> {
+        match known {
+            Some(known) => Ok(known),
+            None => self.agent_type(workspace, agent).await,
+        }
     }
 
     /// What an agent is now; a worker if it is not there any more.

@@ -1,15 +1,11 @@
 //! Children of which nothing is heard: the agent above is told, and a worker that says nothing for
 //! too long ends (X-E89, X-E90). One task looks at all of them.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use narthex_control::{By, ControlError};
 use narthex_gateway::RunView;
-use narthex_model::{AgentType, ChildLimits, RunEnd, SessionId, WorkspaceId};
+use narthex_model::{AgentType, ChildLimits, RunEnd, WorkspaceId};
 use narthex_store::QuietChild;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
@@ -22,49 +18,10 @@ const EVERY: Duration = Duration::from_secs(60);
 const LADDER: [u64; 5] = [5, 10, 20, 40, 60];
 /// The longest time that may be expected to be quiet.
 pub const QUIET_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long it takes at most until what any daemon has seen of a child is stored: two looks.
+const STORED: Duration = Duration::from_secs(2 * 60);
 /// How many rows are read at a time.
 const BATCH: u32 = 500;
-
-pub(crate) type Key = (WorkspaceId, SessionId);
-
-/// What is known of the quiet, in this process alone (X-E91).
-#[derive(Debug, Default)]
-pub(crate) struct Quiet {
-    /// Until when sessions expect to say nothing.
-    hints: Mutex<HashMap<Key, SystemTime>>,
-    /// When runs of sessions were seen to be used.
-    used: Mutex<HashMap<Key, SystemTime>>,
-}
-
-impl Quiet {
-    fn hints(&self) -> MutexGuard<'_, HashMap<Key, SystemTime>> {
-        self.hints.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn used(&self) -> MutexGuard<'_, HashMap<Key, SystemTime>> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that a session was used at a time.
-    pub(crate) fn note_used(&self, key: Key, at: SystemTime) {
-        let mut used = self.used();
-        let last = used.entry(key).or_insert(at);
-        *last = at.max(*last);
-    }
-
-    /// Since when nothing is heard, for all that is known.
-    fn since(&self, key: &Key, own_at: SystemTime) -> SystemTime {
-        let hint = self.hints().get(key).copied();
-        let used = self.used().get(key).copied();
-        [hint, used].into_iter().flatten().fold(own_at, SystemTime::max)
-    }
-
-    /// Forgets what is of no session that goes on.
-    fn keep_only(&self, living: &HashSet<Key>) {
-        self.hints().retain(|key, _| living.contains(key));
-        self.used().retain(|key, _| living.contains(key));
-    }
-}
 
 /// How far somebody who has been silent for so long is up the ladder, in minutes.
 fn rung(silent: Duration) -> Option<u64> {
@@ -85,13 +42,9 @@ impl Runs {
         let own = self.session_of(run).ok_or(RunError::NoCaller)?;
         let (session, _) = self.session(&run.workspace, &own.to_text()).await?;
         session.parent.ok_or(RunError::NoCaller)?;
-        let key = (run.workspace.clone(), own);
         let until = lasts.map(|lasts| SystemTime::now() + lasts.min(QUIET_MAX));
-        let mut hints = self.shared.quiet.hints();
-        match until {
-            Some(until) => _ = hints.insert(key, until),
-            None => _ = hints.remove(&key),
-        }
+        let noted = self.store()?.sessions().expects_quiet(&run.workspace, own, until).await;
+        noted.map_err(ControlError::Store)?;
         Ok(until)
     }
 
@@ -117,22 +70,20 @@ impl Runs {
     /// # Errors
     /// When the store cannot say which workspaces there are.
     pub async fn look_at_children(&self, now: SystemTime) -> Result<(), RunError> {
-        let mut living = HashSet::new();
         let workspaces = self.store()?.workspaces().all().await.map_err(ControlError::Store)?;
-        let mut is_whole = true;
         for workspace in workspaces {
             let id = workspace.id;
-            if let Err(error) = self.look_at_children_of(&id, now, &mut living).await {
-                is_whole = false;
-                tracing::warn!(workspace = %id, "its children cannot be looked after: {error}");
+            let looks = [
+                ("its children", self.look_at_children_of(&id, now).await),
+                ("children that stand still", self.look_at_still(&id, now).await),
+                ("what is left below those that were cancelled", self.cancel_left(&id).await),
+                ("its heartbeats", self.beat(&id, now).await),
+            ];
+            for (whom, looked) in looks {
+                if let Err(error) = looked {
+                    tracing::warn!(workspace = %id, "{whom} cannot be looked after: {error}");
+                }
             }
-            if let Err(error) = self.beat(&id, now).await {
-                tracing::warn!(workspace = %id, "its heartbeats cannot be looked for: {error}");
-            }
-        }
-        // Of whom nothing could be read, nothing is forgotten.
-        if is_whole {
-            self.shared.quiet.keep_only(&living);
         }
         Ok(())
     }
@@ -141,35 +92,46 @@ impl Runs {
         &self,
         workspace: &WorkspaceId,
         now: SystemTime,
-        living: &mut HashSet<Key>,
     ) -> Result<(), RunError> {
-        let mut after = String::new();
         let limits = self.control().child_limits(workspace).await?;
+        // First: one session may have several runs, and what is decided is decided by the store.
+        self.note_acts(workspace, now).await?;
+        for child in self.quiet_children(workspace, now).await? {
+            if let Err(error) = self.look_at_child(workspace, &child, &limits, now).await {
+                let session = child.session;
+                tracing::warn!(session.id = %session, "a child is not looked after: {error}");
+            }
+        }
+        Ok(())
+    }
+
+    async fn quiet_children(
+        &self,
+        workspace: &WorkspaceId,
+        now: SystemTime,
+    ) -> Result<Vec<QuietChild>, RunError> {
+        let mut children: Vec<QuietChild> = Vec::new();
         loop {
+            let after = children.last().map(|last| last.run.to_text()).unwrap_or_default();
             let page = self.store()?.sessions().children(workspace, &after, (now, BATCH)).await;
             let page = page.map_err(ControlError::Store)?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = last.run.to_text();
-            let key = |child: &QuietChild| (workspace.clone(), child.session);
-            // First: one session may have several runs.
-            for child in &page {
-                if let Some(at) = self.view_of(child).and_then(|view| view.last_act(now)) {
-                    self.shared.quiet.note_used(key(child), at);
-                }
+            if page.is_empty() {
+                return Ok(children);
             }
-            living.extend(page.iter().map(key));
-            for child in &page {
-                if let Err(error) = self.look_at_child(workspace, child, &limits, now).await {
-                    let session = child.session;
-                    tracing::warn!(session.id = %session, "a child is not looked after: {error}");
-                }
-            }
+            children.extend(page);
         }
     }
 
-    /// The run, if it goes on in this process.
-    fn view_of(&self, child: &QuietChild) -> Option<Arc<RunView>> {
-        self.shared.gateway.runs().get(child.run)
+    /// Stores what runs were seen to do in this process. By that alone other daemons on the store
+    /// know of it, and this one when it has started again.
+    async fn note_acts(&self, workspace: &WorkspaceId, now: SystemTime) -> Result<(), RunError> {
+        let children = self.quiet_children(workspace, now).await?;
+        let act = |child: &QuietChild| {
+            let at = self.shared.gateway.runs().get(child.run)?.last_act(now)?;
+            (at > child.own_at).then_some((child.session, at))
+        };
+        let acts = children.iter().filter_map(act);
+        Ok(self.store()?.sessions().acted(workspace, acts).await.map_err(ControlError::Store)?)
     }
 
     async fn look_at_child(
@@ -179,15 +141,13 @@ impl Runs {
         limits: &ChildLimits,
         now: SystemTime,
     ) -> Result<(), RunError> {
-        let key = (workspace.clone(), child.session);
-        let since = self.shared.quiet.since(&key, child.own_at);
+        let since = child.since();
         let silent = now.duration_since(since).unwrap_or_default();
-        // Another daemon may have the run; whoever waits to be claimed says nothing.
-        let is_here = self.view_of(child).is_some() && !child.is_waiting(now);
-        let type_of = async |agent: &str| self.agent_type(workspace, agent).await;
-        if is_here
-            && silent >= limits.silence()
-            && type_of(&child.agent).await? == AgentType::Worker
+        // Nobody could say anything while there was no daemon.
+        let watched = now.duration_since(since.max(self.shared.began)).unwrap_or_default();
+        if !child.is_waiting(now)
+            && watched >= limits.silence() + STORED
+            && self.type_of((workspace, &child.agent), child.agent_type).await? == AgentType::Worker
         {
             tracing::info!(session.id = %child.session, "a child that said nothing has ended");
             let (by, how, first) = (By::system(), RunEnd::Expired, None);
@@ -221,21 +181,5 @@ mod tests {
         assert_eq!(rung(Duration::from_secs(299)), None);
         let rungs = [5, 9, 10, 19, 20, 39, 40, 59, 60, 600].map(at);
         assert_eq!(rungs, [5, 5, 10, 10, 20, 20, 40, 40, 60, 60].map(Some));
-    }
-
-    /// X-E91: what is expected, and what is seen to be used, counts like what was told; what is of
-    /// no session that goes on is forgotten.
-    #[test]
-    fn x_e91_silence_begins_with_the_last_that_is_known() {
-        let (quiet, at) = (Quiet::default(), |s| SystemTime::UNIX_EPOCH + Duration::from_secs(s));
-        let key = (WorkspaceId::default(), SessionId::new([1; 6]));
-        assert_eq!(quiet.since(&key, at(5)), at(5));
-        quiet.used().insert(key.clone(), at(7));
-        quiet.hints().insert(key.clone(), at(90));
-        assert_eq!((quiet.since(&key, at(5)), quiet.since(&key, at(99))), (at(90), at(99)));
-        quiet.hints().remove(&key);
-        assert_eq!(quiet.since(&key, at(5)), at(7));
-        quiet.keep_only(&HashSet::new());
-        assert_eq!(quiet.since(&key, at(5)), at(5));
     }
 }

@@ -44,6 +44,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (35, "live definitions", include_str!("../migrations/0035_live_definitions.sql")),
     (36, "given messages", include_str!("../migrations/0036_given_messages.sql")),
     (37, "suspended sessions", include_str!("../migrations/0037_suspended_sessions.sql")),
+    (38, "lives of sessions", include_str!("../migrations/0038_lives_of_sessions.sql")),
     (39, "tokens and requests", include_str!("../migrations/0039_tokens_and_requests.sql")),
 ];
 

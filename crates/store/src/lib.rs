@@ -21,6 +21,7 @@ pub use narthex_database::statement::StatementError;
 pub use narthex_schema::{ConnectError, OpenError};
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
+pub use objects::children::{LeftChild, QuietChild, StillChild};
 pub use objects::costs::{Cost, CostRows, CostSum, REPORTS_MAX};
 pub use objects::definitions::{
     DefinitionHead, DefinitionRow, DefinitionState, Definitions, DefinitionsOf, KnownDefinition,
@@ -54,7 +55,7 @@ pub use objects::secrets::{SecretHead, Secrets};
 pub use objects::seeded_defaults::SeededDefaults;
 pub use objects::server_flags::ServerFlags;
 pub use objects::service_tokens::{ServiceTokenRow, ServiceTokens};
-pub use objects::sessions::{QuietChild, SessionRow, SessionRows};
+pub use objects::sessions::{SessionRow, SessionRows};
 pub use objects::shares::{
     CommentBounds, CommentCounts, CommentRow, ShareBounds, ShareCounts, ShareRow, SharedFileRow,
     Shares, ThreadRow,

@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod catalog;
+pub(crate) mod children;
 pub(crate) mod costs;
 pub(crate) mod definitions;
 pub(crate) mod env_bindings;

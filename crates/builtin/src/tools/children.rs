@@ -7,14 +7,14 @@ use narthex_control::{Control, Message, Speaker};
 use narthex_events::{EventKind, EventRow, Wanted};
 use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, CallErrorKind, SessionId, Timestamp};
-use narthex_runs::{Awaited, Child, RunError, RunStatus, Started};
+use narthex_runs::{Awaited, Child, RunError, Started};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{inbox, object, quiet};
 use crate::{
     Called, Effect, Tool,
-    called::{coded, failed, kind_of, of_events},
+    called::{coded, failed, of_events},
     said,
 };
 
@@ -100,9 +100,11 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let awaited = Awaited { model: asked.model, runtime: asked.runtime_type };
     let agent = asked.child_agent_id;
     let started = called.platform.runs.spawn(called.run, &agent, &request, awaited).await;
-    let Started { row, is_new } = started.map_err(|error| of_runs(&error))?;
+    let Started { row, status, is_new } = started.map_err(|error| of_runs(&error))?;
     let text = match is_new {
-        true => format!("started `{}` as the session {}, which is pending", row.agent, row.session),
+        true => {
+            format!("started `{}` as the session {}, which is {}", row.agent, row.session, status)
+        }
         false => format!("`{}` goes on as the session {}; there is one", row.agent, row.session),
     };
     let agent = called.run.authority.actors().agent.clone();
@@ -113,7 +115,7 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         "parent_session_id": own.to_text(),
         "parent_agent_id": agent,
         "triggered_by": "agent",
-        "status": RunStatus::of(&row).as_str(),
+        "status": status,
         "triggered_at": Timestamp::new(row.created_at).to_string(),
     });
     Ok(said(text, json!({ "ok": true, "is_new": is_new, "session": session })))
@@ -167,11 +169,11 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     if told.len() == page.events.len() {
         next = page.next;
     }
-    let text = format!("{}: {} events", child.status().as_str(), told.len());
+    let text = format!("{}: {} events", child.status, told.len());
     Ok(said(
         text,
         json!({
-            "child": { "id": child.session.id.to_text(), "status": child.status().as_str() },
+            "child": { "id": child.session.id.to_text(), "status": child.status },
             "events": told,
             "next_seq": next,
             "oldest_seq": page.oldest,
@@ -245,7 +247,8 @@ async fn send(
 fn cancel() -> Tool {
     Tool {
         title: "End a child",
-        description: "Ends a child for good with all its runs. A second time changes nothing.",
+        description: "Ends a child for good with all its runs, and all that it has started. A \
+                      second time changes nothing.",
         schema: object(
             json!({
                 "child_session_id": child_argument(),
@@ -277,7 +280,7 @@ fn ended(child: &Child) -> Value {
     let at = child.session.ended_at;
     json!({
         "id": child.session.id.to_text(),
-        "status": child.status().as_str(),
+        "status": child.status,
         "completed_at": at.map(|at: SystemTime| Timestamp::new(at).to_string()),
     })
 }
@@ -366,7 +369,7 @@ pub(super) fn of_runs(error: &RunError) -> CallError {
             CallError { details: Some(details), ..CallError::new(kind, error.to_string()) }
         }
         error => {
-            let mut told = coded(kind_of(error.kind()), error.code(), error.to_string());
+            let mut told = coded(error.kind().into(), error.code(), error.to_string());
             // What stands beside an error elsewhere, such as all of its faults.
             if let (Some(details), Some(Value::Object(members))) =
                 (&mut told.details, error.members())

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use super::object;
+use super::{object, wakes};
 use crate::{
     Called, Effect, Tool,
     called::{failed, of_events},
@@ -38,7 +38,11 @@ const TAKEN_OVER: [&str; 10] = [
     "comment",
 ];
 
-/// What became of the session's requests for grants: messages, too, until they are acknowledged.
+/// What became of the session's requests for grants, and what the platform wakes it for: messages,
+/// too, until they are acknowledged.
+const BESIDES: [EventKind; 3] =
+    [EventKind::PermissionGranted, EventKind::PermissionDenied, EventKind::SessionWake];
+/// Those of them that are decisions.
 const DECISIONS: [EventKind; 2] = [EventKind::PermissionGranted, EventKind::PermissionDenied];
 /// What of such an event stands in its message.
 const DECIDED: [&str; 7] =
@@ -53,7 +57,8 @@ fn read_messages() -> Tool {
         title: "Read your messages",
         description: "Gives the messages for this session that you have not acknowledged, the \
                       oldest first: answers of people, also what became of a `request_grant`, \
-                      words of the agent that started you and of those that you have started. \
+                      words of the agent that started you and of those that you have started, \
+                      and what there is to know of these (`wake`). \
                       Acknowledge what you have read with the \
                       `next_seq` of the answer in your next call, else it is told again. \
                       `wait_seconds` waits for the first message if there is none.",
@@ -97,6 +102,9 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         let until = Instant::now() + Duration::from_secs(asked.wait_seconds.min(WAIT_MAX));
         unread = wait(&called, &place, (unread, limit), until).await?;
     }
+    for child in unread.messages.iter().filter_map(wakes::ended) {
+        called.platform.runs.knows_end(called.run.id, child);
+    }
     Ok(told(&unread))
 }
 
@@ -109,26 +117,26 @@ async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unr
         let heard = called.platform.control.session_heard(workspace, session).await;
         heard.map_err(|error| failed(&error))?;
     }
-    with_decisions(called, session, unread, limit).await
+    with_besides(called, session, unread, limit).await
 }
 
-/// Messages with the decisions between them. Of what comes behind messages that are left none is
-/// given: acknowledging it would acknowledge those.
-async fn with_decisions(
+/// Messages with decisions and wakes between them. Of what comes behind messages that are left none
+/// is given: acknowledging it would acknowledge those.
+async fn with_besides(
     called: &Called<'_>,
     session: SessionId,
     mut unread: Unread,
     limit: u32,
 ) -> Result<Unread, CallError> {
-    let wanted = Wanted { after: unread.acknowledged, limit: limit.into(), kinds: &DECISIONS };
+    let wanted = Wanted { after: unread.acknowledged, limit: limit.into(), kinds: &BESIDES };
     let page = called.events()?.read(&called.run.workspace, session, wanted).await;
-    let decisions = page.map_err(|error| of_events(&error))?.events;
+    let besides = page.map_err(|error| of_events(&error))?.events;
     let given = u64::try_from(unread.messages.len()).unwrap_or(u64::MAX);
     let is_all = unread.count <= given;
     let last = unread.messages.last().map_or(0, |message| message.seq);
-    let decisions = decisions.into_iter().filter(|one| is_all || one.seq < last);
+    let fits = |one: &EventRow| (is_all || one.seq < last) && !wakes::is_of_message(one);
     let before = unread.messages.len();
-    unread.messages.extend(decisions);
+    unread.messages.extend(besides.into_iter().filter(fits));
     unread.count += u64::try_from(unread.messages.len() - before).unwrap_or_default();
     unread.messages.sort_by_key(|message| message.seq);
     unread.messages.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -143,7 +151,7 @@ async fn wait(
     (mut unread, limit): (Unread, u32),
     until: Instant,
 ) -> Result<Unread, CallError> {
-    let kinds = [EventKind::UserMessage].into_iter().chain(DECISIONS).collect();
+    let kinds = [EventKind::UserMessage].into_iter().chain(BESIDES).collect();
     let (workspace, session) = (&called.run.workspace, place.session());
     let mut follower = called.events()?.follow(workspace, session, unread.last, kinds);
     let closing = called.platform.control.closing();
@@ -184,11 +192,16 @@ fn shown(event: &EventRow) -> Value {
     message.insert("sequence".to_owned(), json!(event.seq));
     message.insert("timestamp".to_owned(), json!(Timestamp::new(event.at).to_string()));
     let is_decision = DECISIONS.iter().any(|kind| kind.as_str() == event.kind);
-    let text = match is_decision {
-        true => json!(decided(event)),
-        false => event.payload["text"].clone(),
+    let text = match wakes::words(event) {
+        Some(words) => json!(words),
+        None if is_decision => json!(decided(event)),
+        None => event.payload["text"].clone(),
     };
     message.insert("text".to_owned(), text);
+    if wakes::is_wake(event) {
+        message.insert("wake".to_owned(), wakes::shown(event));
+        return Value::Object(message);
+    }
     if let Some(id) = &event.message_id {
         message.insert("message_id".to_owned(), json!(id));
     }

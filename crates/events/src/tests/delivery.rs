@@ -302,6 +302,7 @@ async fn run_again(store: &Store, place: &EventPlace) -> RunRow {
         spawned: None,
         is_owed: false,
         suspended_at: None,
+        agent_type: None,
     };
     assert!(store.runs().create(run, None).await.unwrap().is_some());
     store.runs().find(id).await.unwrap().unwrap()

@@ -25,6 +25,7 @@ mod policy;
 mod reading;
 mod secrets;
 mod shares;
+mod still;
 mod tenants;
 mod tool_table;
 mod transfer;

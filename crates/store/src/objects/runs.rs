@@ -7,7 +7,9 @@ mod turns;
 
 use std::time::SystemTime;
 
-use narthex_model::{EnvName, GrantId, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_model::{
+    AgentType, EnvName, GrantId, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId,
+};
 
 pub(super) use self::turns::take as take_turn;
 pub use self::{
@@ -56,7 +58,7 @@ const IS_SINGLE: Statement = Statement {
     name: "runs.is_single",
     sql: "UPDATE runs SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND \
           NOT EXISTS (SELECT 1 FROM sessions WHERE workspace = $1 AND ended_at = 0 \
-          AND agent = $4 AND id <> $5 AND parent IN \
+          AND agent = $4 AND agent_type IN ('', 'orchestrator') AND id <> $5 AND parent IN \
           (SELECT id FROM runs WHERE workspace = $1 AND session = $3))",
 };
 /// Since `$3` no more than `$4` sessions have been begun by runs.
@@ -140,6 +142,8 @@ pub struct NewRun<'a> {
     pub session: SessionId,
     /// Its agent's name; empty if it brings servers of its own.
     pub agent: &'a str,
+    /// What the agent is, as the run is frozen with; `None` if it brings servers of its own.
+    pub agent_type: Option<AgentType>,
     /// The run that begins it, which must live.
     pub parent: Option<RunId>,
     /// The variables that whoever creates it is told for the agent.
@@ -201,7 +205,7 @@ impl<'a> RunRows<'a> {
     ) -> Result<Option<RunRow>, StatementError> {
         let NewRun { id, workspace, session, agent, parent, token, .. } = run;
         let NewRun { agent_env, sealed, created_by, expires_at, has_sockets, driver, .. } = run;
-        let NewRun { awaited, spawned, is_owed, suspended_at, .. } = run;
+        let NewRun { awaited, spawned, is_owed, suspended_at, agent_type, .. } = run;
         let agent_env = agent_env.iter().map(EnvName::as_str).collect::<Vec<_>>().join(" ");
         let (id, session) = (id.to_text(), session.to_text());
         let parent = parent.map(RunId::to_text).unwrap_or_default();
@@ -219,6 +223,7 @@ impl<'a> RunRows<'a> {
                 steps.push(resting::forget(workspace, session, is_owed));
             }
         }
+        steps.push(sessions::is_of_type(workspace, Value::Text(&session), agent_type));
         if !parent.is_empty() {
             let values = vec![workspace, Value::Text(&parent)];
             steps.push(Step::must_change(PARENT_LIVES, values));

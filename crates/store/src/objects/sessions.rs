@@ -2,10 +2,10 @@
 
 use std::time::SystemTime;
 
-use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_model::{AgentType, RunEnd, RunId, SessionId, WorkspaceId};
 
 use super::{
-    events::whole,
+    children::agent_type,
     grant_requests, grants, id, ms, now_ms, optional_time,
     resting::{self, NewRest, RestTexts},
     runs, suspended, time, workspace,
@@ -28,15 +28,20 @@ const LIVES: Statement = Statement {
           AND NOT EXISTS (SELECT 1 FROM suspended_sessions WHERE \
           suspended_sessions.workspace = $1 AND suspended_sessions.session = $2)",
 };
+/// What it is that goes on, as its newest run is frozen with.
+const IS_OF_TYPE: Statement = Statement {
+    name: "sessions.is_of_type",
+    sql: "UPDATE sessions SET agent_type = $3 WHERE workspace = $1 AND id = $2",
+};
 const END: Statement = Statement {
     name: "sessions.end",
-    sql: "UPDATE sessions SET ended_at = $3, sealed = '' \
+    sql: "UPDATE sessions SET ended_at = $3, outcome = $4, sealed = '' \
           WHERE workspace = $1 AND id = $2 AND ended_at = 0",
 };
 const FIND: Statement = Statement {
     name: "sessions.find",
-    sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at \
-          FROM sessions WHERE workspace = $1 AND id = $2",
+    sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at, \
+          agent_type, outcome FROM sessions WHERE workspace = $1 AND id = $2",
 };
 /// Those without a run that is stored.
 const LIVE_ALONE: Statement = Statement {
@@ -54,7 +59,8 @@ const LIVE_CHILDREN: Statement = Statement {
 const LIVE_CHILD_OF: Statement = Statement {
     name: "sessions.live_child_of",
     sql: "SELECT id FROM sessions WHERE workspace = $1 AND ended_at = 0 AND agent = $3 \
-          AND parent IN (SELECT id FROM runs WHERE workspace = $1 AND session = $2) \
+          AND agent_type IN ('', 'orchestrator') AND parent IN \
+          (SELECT id FROM runs WHERE workspace = $1 AND session = $2) \
           ORDER BY created_at, id LIMIT 1",
 };
 const CHILDREN_SINCE: Statement = Statement {
@@ -62,31 +68,10 @@ const CHILDREN_SINCE: Statement = Statement {
     sql: "SELECT COUNT(*) AS children FROM sessions WHERE workspace = $1 AND parent <> '' \
           AND created_at >= $2",
 };
-/// The runs that go on of sessions that other runs have begun. What was told six times in vain is
-/// what was given up.
-const CHILDREN: Statement = Statement {
-    name: "sessions.children",
-    sql: "SELECT sessions.id AS session, sessions.agent AS agent, above.session AS above, \
-          own.id AS run, own.claimable AS claimable, own.claimed_until AS claimed_until, \
-          CASE WHEN COALESCE(event_streams.own_at, 0) > sessions.created_at \
-          THEN event_streams.own_at ELSE sessions.created_at END AS own_at, \
-          COALESCE((SELECT MIN(seq) FROM unread_messages \
-          WHERE unread_messages.workspace = sessions.workspace \
-          AND unread_messages.session = sessions.id AND tellings >= 6 \
-          AND (unread_messages.expires_at = 0 OR unread_messages.expires_at > $4)), 0) AS unread \
-          FROM sessions \
-          JOIN runs above ON above.workspace = sessions.workspace AND above.id = sessions.parent \
-          JOIN runs own ON own.workspace = sessions.workspace AND own.session = sessions.id \
-          AND own.ended_at = 0 \
-          LEFT JOIN event_streams ON event_streams.workspace = sessions.workspace \
-          AND event_streams.session = sessions.id \
-          WHERE sessions.workspace = $1 AND sessions.ended_at = 0 AND own.id > $2 \
-          ORDER BY own.id LIMIT $3",
-};
 const PAGE: Statement = Statement {
     name: "sessions.page",
-    sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at \
-          FROM sessions WHERE workspace = $1 AND id > $2 ORDER BY id LIMIT $3",
+    sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at, \
+          agent_type, outcome FROM sessions WHERE workspace = $1 AND id > $2 ORDER BY id LIMIT $3",
 };
 
 /// Access to sessions.
@@ -116,36 +101,10 @@ pub struct SessionRow {
     pub created_by: String,
     /// When it ended; `None` while it lives.
     pub ended_at: Option<SystemTime>,
-}
-
-/// A run that goes on, of a session that another one has begun.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QuietChild {
-    /// Its session.
-    pub session: SessionId,
-    /// The agent.
-    pub agent: String,
-    /// The session that began it.
-    pub above: SessionId,
-    /// The run.
-    pub run: RunId,
-    /// Whether somebody has to claim it.
-    pub is_claimable: bool,
-    /// Until when somebody has claimed it.
-    pub claimed_until: Option<SystemTime>,
-    /// When the session began, or last said something itself.
-    pub own_at: SystemTime,
-    /// The number of the oldest message that was told again and again, and that nobody has
-    /// acknowledged.
-    pub unread: Option<u64>,
-}
-
-impl QuietChild {
-    /// Whether it waits until somebody claims it.
-    #[must_use]
-    pub fn is_waiting(&self, now: SystemTime) -> bool {
-        self.is_claimable && self.claimed_until.is_none_or(|until| until <= now)
-    }
+    /// How it ended; `None` while it lives.
+    pub how: Option<RunEnd>,
+    /// What its agent is, as its newest run is frozen with; `None` if no run has said it.
+    pub agent_type: Option<AgentType>,
 }
 
 impl<'a> SessionRows<'a> {
@@ -255,39 +214,6 @@ impl<'a> SessionRows<'a> {
         Ok(u64::try_from(count.unwrap_or_default()).unwrap_or_default())
     }
 
-    /// The first `limit` runs of a workspace that go on in sessions that other runs have begun,
-    /// and whose ids come after `after`.
-    ///
-    /// # Errors
-    /// When the statement fails.
-    pub async fn children(
-        &self,
-        workspace: &WorkspaceId,
-        after: &str,
-        (now, limit): (SystemTime, u32),
-    ) -> Result<Vec<QuietChild>, StatementError> {
-        let values = [
-            Value::Text(workspace.as_str()),
-            Value::Text(after),
-            Value::Integer(limit.into()),
-            Value::Integer(ms(now)),
-        ];
-        let rows = self.database.read(CHILDREN, &values).await?;
-        let child = |row: &Row| {
-            Ok(QuietChild {
-                session: id(row, "session", SessionId::parse)?,
-                agent: row.text("agent")?,
-                above: id(row, "above", SessionId::parse)?,
-                run: id(row, "run", RunId::parse)?,
-                is_claimable: row.integer("claimable")? != 0,
-                claimed_until: optional_time(row, "claimed_until")?,
-                own_at: time(row, "own_at")?,
-                unread: Some(whole(row, "unread")?).filter(|seq| *seq > 0),
-            })
-        };
-        rows.iter().map(child).collect()
-    }
-
     /// Notes that a session has ended with all its runs, so and at one time, and forgets its
     /// parameters and what they were frozen with: no run begins in it any more.
     /// `false`, and nothing happens, if it had before, or there is none.
@@ -316,10 +242,11 @@ impl<'a> SessionRows<'a> {
         owed: Option<&NewRest>,
     ) -> Result<bool, StatementError> {
         let id = id.to_text();
-        let values =
+        let mut values =
             vec![Value::Text(workspace.as_str()), Value::Text(&id), Value::Integer(now_ms())];
         let granted = grants::end_of_session(values[0], values[1]);
         let runs = runs::end_all(values.clone(), how);
+        values.push(Value::Text(how.as_str()));
         let rests = resting::forget(values[0], values[1], false);
         let owed = owed.map(RestTexts::new);
         let kept = suspended::forget(values[0], values[1]);
@@ -357,6 +284,16 @@ pub(super) fn lives<'v>(workspace: Value<'v>, id: Value<'v>) -> Step<'v> {
     Step::must_change(LIVES, vec![workspace, id])
 }
 
+/// The step that notes what the agent of a session is.
+pub(super) fn is_of_type<'v>(
+    workspace: Value<'v>,
+    id: Value<'v>,
+    agent_type: Option<AgentType>,
+) -> Step<'v> {
+    let agent_type = Value::Text(agent_type.map_or("", AgentType::as_str));
+    Step::new(IS_OF_TYPE, vec![workspace, id, agent_type])
+}
+
 fn session(row: &Row) -> Result<SessionRow, StatementError> {
     let parent = match row.text("parent")?.as_str() {
         "" => None,
@@ -372,5 +309,7 @@ fn session(row: &Row) -> Result<SessionRow, StatementError> {
         created_at: time(row, "created_at")?,
         created_by: row.text("created_by")?,
         ended_at: optional_time(row, "ended_at")?,
+        how: RunEnd::parse(&row.text("outcome")?),
+        agent_type: agent_type(row)?,
     })
 }

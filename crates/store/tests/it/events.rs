@@ -30,6 +30,8 @@ async fn begin(store: &Store, of: &EventsOf) {
         created_at: UNIX_EPOCH,
         created_by: "admin".to_owned(),
         ended_at: None,
+        how: None,
+        agent_type: None,
     };
     let run = NewRun {
         id: RunId::new(session.bytes()),
@@ -48,6 +50,7 @@ async fn begin(store: &Store, of: &EventsOf) {
         spawned: None,
         is_owed: false,
         suspended_at: None,
+        agent_type: None,
     };
     assert!(store.runs().create(run, Some(&row)).await.unwrap().is_some());
 }

@@ -65,6 +65,8 @@ async fn tenant(store: &Store, name: &str, number: u8) -> WorkspaceId {
         created_at: SystemTime::now(),
         created_by: "admin".to_owned(),
         ended_at: None,
+        how: None,
+        agent_type: None,
     };
     let driver = PrincipalId::new("prn_00000000000000aa").unwrap();
     let new_run = NewRun {
@@ -84,6 +86,7 @@ async fn tenant(store: &Store, name: &str, number: u8) -> WorkspaceId {
         spawned: None,
         is_owed: false,
         suspended_at: None,
+        agent_type: None,
     };
     assert!(store.runs().create(new_run, Some(&new)).await.unwrap().is_some());
     let kept = store.runs().find(run(number)).await.unwrap().unwrap();

@@ -37,6 +37,8 @@ fn row(workspace: &WorkspaceId, number: u16, parent: Option<RunId>) -> SessionRo
         created_at: SystemTime::UNIX_EPOCH,
         created_by: "admin".to_owned(),
         ended_at: None,
+        how: None,
+        agent_type: None,
     }
 }
 
@@ -58,6 +60,7 @@ fn new(workspace: &WorkspaceId, number: u16, of: u16) -> NewRun<'_> {
         spawned: None,
         is_owed: false,
         suspended_at: None,
+        agent_type: None,
     }
 }
 

@@ -30,6 +30,8 @@ fn row(workspace: &WorkspaceId, number: u8) -> SessionRow {
         created_at: SystemTime::UNIX_EPOCH + Duration::from_millis(7),
         created_by: "admin".to_owned(),
         ended_at: None,
+        how: None,
+        agent_type: None,
     }
 }
 
@@ -51,6 +53,7 @@ fn new(workspace: &WorkspaceId, number: u8, of: u8) -> NewRun<'_> {
         spawned: None,
         is_owed: false,
         suspended_at: None,
+        agent_type: None,
     }
 }
 

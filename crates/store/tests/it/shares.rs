@@ -65,6 +65,8 @@ pub(crate) async fn store(place: &Place) -> Store {
         created_at: SystemTime::UNIX_EPOCH,
         created_by: "admin".to_owned(),
         ended_at: None,
+        how: None,
+        agent_type: None,
     };
     let run = NewRun {
         id: share(1).run,
@@ -83,6 +85,7 @@ pub(crate) async fn store(place: &Place) -> Store {
         spawned: None,
         is_owed: false,
         suspended_at: None,
+        agent_type: None,
     };
     assert!(store.runs().create(run, Some(&row)).await.unwrap().is_some());
     store

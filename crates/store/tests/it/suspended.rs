@@ -31,6 +31,8 @@ fn row(workspace: &WorkspaceId) -> SessionRow {
         created_at: SystemTime::UNIX_EPOCH,
         created_by: "admin".to_owned(),
         ended_at: None,
+        how: None,
+        agent_type: None,
     }
 }
 
@@ -52,6 +54,7 @@ fn new(workspace: &WorkspaceId, number: u8, suspended_at: Option<SystemTime>) ->
         spawned: None,
         is_owed: false,
         suspended_at,
+        agent_type: None,
     }
 }
 

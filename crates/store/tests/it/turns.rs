@@ -32,6 +32,8 @@ async fn begin(store: &Store, number: u8, session: u8, is_first: bool) {
         created_at: UNIX_EPOCH,
         created_by: "admin".to_owned(),
         ended_at: None,
+        how: None,
+        agent_type: None,
     };
     let (driver, token) = (user('1'), run(number).to_text());
     let new = NewRun {
@@ -51,6 +53,7 @@ async fn begin(store: &Store, number: u8, session: u8, is_first: bool) {
         spawned: None,
         is_owed: false,
         suspended_at: None,
+        agent_type: None,
     };
     assert!(store.runs().create(new, is_first.then_some(&row)).await.unwrap().is_some());
 }

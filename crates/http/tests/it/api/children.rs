@@ -294,7 +294,7 @@ async fn x_e90_a_silent_worker_ends() {
     assert_eq!(api.runs.expect_quiet(&view, None).await.unwrap(), None);
     api.runs.look_at_children(in_minutes(29)).await.unwrap();
     assert_eq!((status().await.as_str(), woken(&lead, "watchdog").await), ("running", 1));
-    api.runs.look_at_children(in_minutes(31)).await.unwrap();
+    api.runs.look_at_children(in_minutes(33)).await.unwrap();
     assert_eq!((status().await.as_str(), woken(&lead, "state_change").await), ("expired", 1));
     let error = lead.refused("expect_quiet_for", json!({ "seconds": 60 })).await;
     assert_eq!(error["details"]["code"], "no_parent");
@@ -456,4 +456,82 @@ async fn a_run_is_claimed_by_one_at_a_time() {
     let request = api.world.request(http::Method::POST, &path);
     let refused = request.header("authorization", &format!("Bearer {}", lead.token)).send().await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
+}
+
+/// S14, D5: a rule that forbids the tool by which agents are started, or has it approved, counts
+/// for a run that creates its child by its own token, too: what one way refuses the other does, in
+/// the same words, before anything is looked for; the arguments are those of the tool, and a grant
+/// for a single use is one child.
+#[tokio::test]
+async fn s14_rules_on_starting_agents_count_whatever_the_way() {
+    const TOOL: &str = r#"resource == Tool::"narthex/spawn_session""#;
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let by_token = async |asked: Value| {
+        let request = api.ask("POST", &format!("{HERE}/runs"));
+        let request = request.header("authorization", &format!("Bearer {}", lead.token));
+        let request = request.header("content-type", "application/json");
+        request.body(crate::world::whole(asked.to_string())).send().await
+    };
+    let rules = async |rules: String| {
+        let rules = json!({ "rules": rules }).to_string();
+        api.send("PUT", &format!("{HERE}/policy"), rules).await.succeeded();
+    };
+    let reader = || json!({ "agent_name": "reader", "prompt": "count" });
+    let tool = || json!({ "child_agent_id": "reader", "prompt": "count" });
+    let alike = async || {
+        let answer = by_token(reader()).await;
+        answer.problem(StatusCode::FORBIDDEN, "denied");
+        let (told, refused) = (answer.json(), lead.refused("spawn_session", tool()).await);
+        assert_eq!(told["code"], "permission_required", "{told}");
+        assert_eq!((&told["detail"], &told["details"]), (&refused["message"], &refused["details"]));
+        told
+    };
+    rules(format!(r#"@id("no-kin") forbid(principal, action, {TOOL});"#)).await;
+    assert_eq!(alike().await["details"]["rule"], "no-kin");
+    // What is forbidden tells nothing of what would be there.
+    let absent = by_token(json!({ "agent_name": "nobody" })).await;
+    assert_eq!(absent.json()["details"]["rule"], "no-kin", "{}", absent.text());
+
+    let like =
+        r#"when { context.arguments has prompt && context.arguments.prompt like "*count*" }"#;
+    rules(format!(r#"@id("no-count") forbid(principal, action, {TOOL}) {like};"#)).await;
+    assert_eq!(alike().await["details"]["rule"], "no-count");
+    let made = by_token(json!({ "agent_name": "reader", "prompt": "read" })).await.succeeded();
+    assert!(made["parent_run_id"].is_string(), "{made}");
+
+    rules(format!(r#"@id("ask") @approval("agents.start") forbid(principal, action, {TOOL});"#))
+        .await;
+    let told = alike().await;
+    assert_eq!(told["details"]["scopes"], json!(["agents.start"]), "{told}");
+    assert!(told["details"]["ask"]["calls"].is_array(), "{told}");
+    let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "agents.start" },
+                        "scope": "once", "agent_subject_id": "lead" });
+    api.send("POST", &format!("{HERE}/grants"), grant.to_string()).await.succeeded();
+    by_token(reader()).await.succeeded();
+    alike().await;
+    let sessions = store.sessions().page(&WorkspaceId::default(), "", 100).await.unwrap();
+    assert_eq!(sessions.len(), 3, "two children, and who began them: {sessions:?}");
+}
+
+/// S14: a child that a run creates by its own token is counted as a call of the tool, and is none
+/// any more when there are as many as there may be.
+#[tokio::test]
+async fn s14_limits_of_calls_count_whatever_the_way() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let limits = json!({ "calls_per_minute": 1 }).to_string();
+    api.send("PUT", &format!("{HERE}/limits"), limits).await.succeeded();
+    let lead = Run::of(&api, "lead").await;
+    let by_token = async || {
+        let request = api.ask("POST", &format!("{HERE}/runs"));
+        let request = request.header("authorization", &format!("Bearer {}", lead.token));
+        let request = request.header("content-type", "application/json");
+        let asked = json!({ "agent_name": "reader" }).to_string();
+        request.body(crate::world::whole(asked)).send().await
+    };
+    by_token().await.succeeded();
+    by_token().await.problem(StatusCode::TOO_MANY_REQUESTS, "exhausted");
+    assert_eq!(lead.refused("list_spawnable_agents", json!({})).await["kind"], "limit_exceeded");
 }

@@ -122,6 +122,7 @@ async fn twin(store: &Store, vault: &Vault, of: RunId, lasts: Duration) -> (RunI
         spawned: None,
         is_owed: false,
         suspended_at: None,
+        agent_type: None,
     };
     assert!(store.runs().create(new, Some(&twin)).await.unwrap().is_some());
     (run, session)
@@ -211,12 +212,12 @@ async fn x_e90_an_end_that_fails_stops_no_other() {
         claimed(&api, run).await.unwrap();
     }
     before.fails(true);
-    api.runs.look_at_children(in_minutes(31)).await.unwrap();
+    api.runs.look_at_children(in_minutes(33)).await.unwrap();
     assert!(before.refused() > 0);
     assert_eq!(status(&api, before.child).await, "running");
     assert_eq!(status(&api, other).await, "expired");
     before.fails(false);
-    api.runs.look_at_children(in_minutes(31)).await.unwrap();
+    api.runs.look_at_children(in_minutes(33)).await.unwrap();
     assert_eq!(status(&api, before.child).await, "expired");
 }
 

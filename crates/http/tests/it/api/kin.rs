@@ -106,7 +106,7 @@ async fn x_e86_a_workspace_limits_children() {
     };
     api.runs.look_at_children(in_minutes(4)).await.unwrap();
     assert_eq!(status().await, "running");
-    api.runs.look_at_children(in_minutes(6)).await.unwrap();
+    api.runs.look_at_children(in_minutes(8)).await.unwrap();
     assert_eq!(status().await, "expired");
 }
 
@@ -306,25 +306,25 @@ async fn x_e88_an_end_that_no_run_was_given_is_made_up_for() {
     }
 }
 
-fn run_id(of: &Value) -> RunId {
+pub(super) fn run_id(of: &Value) -> RunId {
     RunId::parse(&text(of, "run_id")).unwrap()
 }
 
 /// What the platform has told a session, of a kind.
-async fn wakes(run: &Run<'_>, kind: &str) -> Vec<Value> {
+pub(super) async fn wakes(run: &Run<'_>, kind: &str) -> Vec<Value> {
     let events = run.events().await.into_iter();
     let wakes = events.filter(|one| one["type"] == "session.wake");
     wakes.map(|one| one["payload"].clone()).filter(|one| one["kind"] == kind).collect()
 }
 
-async fn held<'a>(api: &'a Api, child: &Value) -> Run<'a> {
+pub(super) async fn held<'a>(api: &'a Api, child: &Value) -> Run<'a> {
     let path = format!("{HERE}/runs/{}/claim", text(&child["session"], "run_id"));
     let claim = api.send("POST", &path, r#"{"lease_seconds": 36000}"#).await.succeeded();
     let (token, session) = (text(&claim["run"], "token"), text(&claim["run"], "session_id"));
     Run { api, token, session }
 }
 
-fn in_minutes(minutes: u64) -> SystemTime {
+pub(super) fn in_minutes(minutes: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(minutes * 60)
 }
 

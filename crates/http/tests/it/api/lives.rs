@@ -163,6 +163,8 @@ async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
         created_at: SystemTime::now(),
         created_by: "admin".to_owned(),
         ended_at: None,
+        how: None,
+        agent_type: None,
     };
     let run = NewRun {
         id: RunId::new([9; 6]),
@@ -181,6 +183,7 @@ async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
         spawned: None,
         is_owed: false,
         suspended_at: None,
+        agent_type: None,
     };
     assert!(store.runs().create(run, Some(&session)).await.unwrap().is_some());
     id
@@ -441,7 +444,7 @@ async fn x_e90_only_what_a_child_does_itself_is_life() {
     lead.called("inject_message", said).await;
     api.runs.look_at_children(in_minutes(29)).await.unwrap();
     assert_eq!(status(&listens).await, "running");
-    api.runs.look_at_children(in_minutes(31)).await.unwrap();
+    api.runs.look_at_children(in_minutes(33)).await.unwrap();
     assert_eq!(status(&listens).await, "expired");
     while stream.next().await.is_some() {}
 

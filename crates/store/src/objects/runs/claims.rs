@@ -8,7 +8,7 @@ use super::RunRows;
 use crate::{
     StatementError,
     database::Step,
-    objects::{ms, now_ms},
+    objects::{children, ms, now_ms},
     statement::{Statement, Value},
 };
 
@@ -110,7 +110,9 @@ impl RunRows<'_> {
             Value::Text(claim.executor.map_or("", ExecutorName::as_str)),
             Value::Integer(i64::try_from(claim.turn).unwrap_or(i64::MAX)),
         ];
-        self.database.write_steps(&[Step::must_change(CLAIM, values)]).await
+        // That is an act of its session.
+        let acted = children::claimed(values[0], values[1], values[6]);
+        self.database.write_steps(&[Step::must_change(CLAIM, values), acted]).await
     }
 
     /// Gives all runs back that somebody has claimed for an executor.

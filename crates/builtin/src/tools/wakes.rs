@@ -1,0 +1,60 @@
+//! What the platform wakes a session for, as a message of it (X-E88).
+
+use narthex_events::{EventKind, EventRow};
+use narthex_model::{RunEnd, SessionId};
+use serde_json::Value;
+
+/// Whether it is one.
+pub(super) fn is_wake(event: &EventRow) -> bool {
+    event.kind == EventKind::SessionWake.as_str()
+}
+
+/// Whether it is for a message, which is there by itself.
+pub(super) fn is_of_message(event: &EventRow) -> bool {
+    is_wake(event) && event.payload["kind"] == "message"
+}
+
+/// The child whose end it tells, if it tells one.
+pub(super) fn ended(event: &EventRow) -> Option<SessionId> {
+    let payload = &event.payload;
+    let is_end = is_wake(event)
+        && payload["kind"] == "state_change"
+        && payload["status"].as_str().and_then(RunEnd::parse).is_some();
+    is_end.then(|| SessionId::parse(payload["child_session_id"].as_str()?)).flatten()
+}
+
+/// What it says, as an object.
+pub(super) fn shown(event: &EventRow) -> Value {
+    let mut shown = event.payload.clone();
+    if let Some(members) = shown.as_object_mut() {
+        // All of them are from there.
+        members.remove("source");
+    }
+    shown
+}
+
+/// The same in words; `None` if it is none.
+pub(super) fn words(event: &EventRow) -> Option<String> {
+    let payload = &event.payload;
+    let text = |name: &str| payload[name].as_str().unwrap_or_default();
+    let number = |name: &str| payload[name].as_u64().unwrap_or_default();
+    let child = format!("the session {} of `{}`", text("child_session_id"), text("child_agent_id"));
+    let said = match text("kind") {
+        "state_change" if payload["run_status"].is_string() => {
+            let how = text("run_status");
+            format!("nobody goes on with {child}, whose run has come to its end: {how}")
+        }
+        "state_change" => format!("{child} has ended: {}", text("status")),
+        "watchdog" => format!("{child} has been silent for {} minutes", number("silent_minutes")),
+        "heartbeat" => {
+            format!("nothing has happened here for {} minutes", number("quiet_minutes"))
+        }
+        "checkup" => match text("reason") {
+            "unclaimed" => format!("nobody carries {child} out"),
+            "unread" => format!("{child} does not acknowledge its messages"),
+            _ => format!("{child} has been silent for {} minutes", number("silent_minutes")),
+        },
+        kind => format!("{kind}: {child}"),
+    };
+    is_wake(event).then_some(said)
+}

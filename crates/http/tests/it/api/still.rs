@@ -1,0 +1,347 @@
+//! Children of which nothing is heard, nobody goes on with, or whoever began them has gone: over
+//! restarts, and where several daemons are on a store.
+
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use narthex_gateway::RunView;
+use narthex_model::{AgentType, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_store::{NewRun, SessionRow, Store};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{
+    built_in::Run,
+    kin::{HERE, claimed, daemon, end, held, in_minutes, lead, run_id, start, text, wakes},
+    world::Api,
+};
+use crate::world::Stream;
+
+/// Another daemon on the store.
+async fn other(store: &Store, place: &TempDir) -> Api {
+    Api::with_all(&json!({}), store.clone(), &place.path().join("master.key")).await
+}
+
+/// How a child stands, for who began it.
+async fn status(above: &Run<'_>, child: &str) -> String {
+    let asked = json!({ "child_session_id": child });
+    text(&above.called("read_child_output", asked).await["child"], "status")
+}
+
+/// The same run, at another daemon.
+fn at<'a>(api: &'a Api, run: &Run<'_>) -> Run<'a> {
+    Run { api, token: run.token.clone(), session: run.session.clone() }
+}
+
+/// Has a run wait for a message while something is done, and be given one then.
+async fn while_it_waits(run: &Run<'_>, above: &Run<'_>, done: impl AsyncFnOnce()) {
+    run.called("list_spawnable_agents", json!({})).await;
+    let view = run.api.world.gateway.runs().identify(&run.token).unwrap();
+    tokio::join!(run.called("read_messages", json!({ "wait_seconds": 60 })), async {
+        while RunView::open_calls(&view) == 0 {
+            tokio::task::yield_now().await;
+        }
+        done().await;
+        let said = json!({ "child_session_id": run.session, "text": "go on" });
+        at(run.api, above).called("inject_message", said).await;
+    });
+}
+
+/// X-E89, X-E90, D26: where two daemons are on a store, a child that was claimed at the one and
+/// calls at the other is not silent at either, and has what it has of silence from both.
+#[tokio::test]
+async fn x_e90_who_is_active_at_another_daemon_is_not_silent() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let other = other(&store, &place).await;
+    let lead = lead(&api).await;
+    let boss = held(&api, &start(&lead, "boss").await).await;
+    let child = held(&api, &start(&boss, "reader").await).await;
+    while_it_waits(&at(&other, &child), &boss, async || {
+        other.runs.look_at_children(in_minutes(30)).await.unwrap();
+    })
+    .await;
+    for minutes in [33, 61] {
+        api.runs.look_at_children(in_minutes(minutes)).await.unwrap();
+        assert_eq!(status(&boss, &child.session).await, "running", "after {minutes} minutes");
+    }
+    let told = wakes(&boss, "watchdog").await;
+    assert_eq!(told.last().unwrap()["silent_minutes"], 20, "{told:?}");
+    // As soon as it is silent for both.
+    api.runs.look_at_children(in_minutes(63)).await.unwrap();
+    assert_eq!(status(&boss, &child.session).await, "expired");
+}
+
+/// X-E90: what a child did before a restart counts after it, though since then it has only opened
+/// its stream again.
+#[tokio::test]
+async fn x_e90_what_was_called_before_a_restart_counts_after_it() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let child = held(&api, &start(&lead, "reader").await).await;
+    while_it_waits(&child, &lead, async || {
+        api.runs.look_at_children(in_minutes(30)).await.unwrap();
+    })
+    .await;
+    let (token, session) = (child.token.clone(), child.session.clone());
+    let lead = (lead.token.clone(), lead.session.clone());
+    drop(api);
+    let api = other(&store, &place).await;
+    let lead = Run { api: &api, token: lead.0, session: lead.1 };
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let request = api.world.modern("/mcp", "subscriptions/listen", filter);
+    let request = request.header("authorization", &format!("Bearer {token}"));
+    let mut stream = Stream::of(request.open().await);
+    stream.next().await.expect("it is acknowledged");
+    for minutes in [33, 61] {
+        api.runs.look_at_children(in_minutes(minutes)).await.unwrap();
+        assert_eq!(status(&lead, &session).await, "running", "after {minutes} minutes");
+    }
+    api.runs.look_at_children(in_minutes(63)).await.unwrap();
+    assert_eq!(status(&lead, &session).await, "expired");
+    while stream.next().await.is_some() {}
+}
+
+/// X-E90: while there was no daemon, nobody could say anything: what is silent then is silent from
+/// the start of the next one on.
+#[tokio::test]
+async fn x_e90_the_time_without_a_daemon_is_no_silence() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let parent = api.world.gateway.runs().identify(&lead.token).unwrap().id;
+    let (here, id) = (WorkspaceId::default(), SessionId::new([9; 6]));
+    let session = SessionRow {
+        workspace: here.clone(),
+        id,
+        agent: "reader".to_owned(),
+        parent: Some(parent),
+        depth: 1,
+        sealed: String::new(),
+        created_at: SystemTime::now() - Duration::from_secs(5 * 60 * 60),
+        created_by: "admin".to_owned(),
+        ended_at: None,
+        how: None,
+        agent_type: None,
+    };
+    let run = NewRun {
+        id: RunId::new([9; 6]),
+        workspace: &here,
+        session: id,
+        agent: "reader",
+        agent_type: Some(AgentType::Worker),
+        parent: Some(parent),
+        agent_env: &[],
+        token: "hash",
+        sealed: "",
+        created_by: "admin",
+        expires_at: in_minutes(600),
+        has_sockets: false,
+        driver: None,
+        awaited: None,
+        spawned: None,
+        is_owed: false,
+        suspended_at: None,
+    };
+    assert!(store.runs().create(run, Some(&session)).await.unwrap().is_some());
+    for minutes in [0, 31] {
+        api.runs.look_at_children(in_minutes(minutes)).await.unwrap();
+        assert_eq!(status(&lead, &id.to_text()).await, "running", "after {minutes} minutes");
+    }
+    api.runs.look_at_children(in_minutes(33)).await.unwrap();
+    assert_eq!(status(&lead, &id.to_text()).await, "expired");
+}
+
+/// X-E91: that nothing will be heard of a child counts at every daemon on the store, whoever was
+/// told, and after a restart.
+#[tokio::test]
+async fn x_e91_a_quiet_time_counts_at_every_daemon() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let child = held(&api, &start(&lead, "reader").await).await;
+    let elsewhere = other(&store, &place).await;
+    at(&elsewhere, &child).called("expect_quiet_for", json!({ "seconds": 7200 })).await;
+    drop(elsewhere);
+    let later = other(&store, &place).await;
+    for daemon in [&api, &later] {
+        daemon.runs.look_at_children(in_minutes(150)).await.unwrap();
+        assert_eq!(status(&lead, &child.session).await, "running");
+    }
+    child.called("expect_quiet_for", json!({ "seconds": 0 })).await;
+    later.runs.look_at_children(in_minutes(33)).await.unwrap();
+    assert_eq!(status(&lead, &child.session).await, "expired");
+}
+
+/// X-E85, X-E89: who began a child is told once when its last run has ended and the session has
+/// not; and such a session ends with the time of that run.
+#[tokio::test]
+async fn x_e89_a_child_that_nobody_goes_on_with_is_told_and_ends_in_time() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let begun = start(&lead, "boss").await;
+    let boss = held(&api, &begun).await;
+    let reader = start(&boss, "reader").await;
+    let child = held(&api, &reader).await;
+    let run = text(&reader["session"], "run_id");
+    end(&api, &format!("{HERE}/runs/{run}")).await;
+    for _ in 0..2 {
+        api.runs.look_at_children(in_minutes(1)).await.unwrap();
+        let told = wakes(&boss, "state_change").await;
+        assert_eq!(told.len(), 1, "{told:?}");
+        let [of, status, last, how] =
+            ["child_session_id", "status", "run_id", "run_status"].map(|name| &told[0][name]);
+        assert_eq!((of, status), (&json!(child.session), &json!("running")));
+        assert_eq!((last, how), (&json!(run), &json!("ended")));
+    }
+    assert_eq!(status(&boss, &child.session).await, "running");
+    // Who rests while it has children that go on is well.
+    end(&api, &format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
+    api.runs.look_at_children(in_minutes(1)).await.unwrap();
+    assert_eq!(status(&lead, &boss.session).await, "running");
+    // A day later.
+    api.runs.look_at_children(in_minutes(24 * 60 + 1)).await.unwrap();
+    let kept = store.sessions().find(&WorkspaceId::default(), id(&child)).await.unwrap().unwrap();
+    assert_eq!(kept.how, Some(RunEnd::Expired));
+}
+
+fn id(run: &Run<'_>) -> SessionId {
+    SessionId::parse(&run.session).unwrap()
+}
+
+/// X-D10, X-E92: how a child stands is what its session says: it goes on while it rests or is set
+/// aside, though no run of it does, and is cancelled when it was, also then.
+#[tokio::test]
+async fn x_e92_how_a_child_stands_is_what_its_session_says() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let begun = start(&lead, "boss").await;
+    let boss = held(&api, &begun).await;
+    start(&boss, "reader").await;
+    end(&api, &format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
+    assert_eq!(status(&lead, &boss.session).await, "running");
+    let again = start(&lead, "boss").await;
+    assert_eq!((&again["is_new"], &again["session"]["status"]), (&json!(false), &json!("running")));
+    let ended = json!({ "child_session_id": boss.session });
+    let ended = lead.called("cancel_session", ended).await;
+    assert_eq!(ended["cancelled"], true, "{ended}");
+    assert_eq!(ended["session"]["status"], "cancelled", "{ended}");
+    assert_eq!(status(&lead, &boss.session).await, "cancelled");
+
+    let aside = start(&lead, "reader").await;
+    assert_eq!(aside["session"]["status"], "pending");
+    let aside = held(&api, &aside).await;
+    let path = format!("{HERE}/sessions/{}/suspend", aside.session);
+    api.send("POST", &path, "{}").await.succeeded();
+    assert_eq!(status(&lead, &aside.session).await, "suspended");
+    api.runs.look_at_children(in_minutes(30 * 24 * 60)).await.unwrap();
+    assert_eq!(status(&lead, &aside.session).await, "suspended");
+    end(&api, &format!("{HERE}/sessions/{}", aside.session)).await;
+    assert_eq!(status(&lead, &aside.session).await, "ended");
+}
+
+/// X-E92: with a child that is cancelled ends all that it has begun, and what that has; also where
+/// the daemon stopped between.
+#[tokio::test]
+async fn x_e92_all_below_a_cancelled_child_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    for stops_between in [false, true] {
+        let lead = lead(&api).await;
+        let boss = held(&api, &start(&lead, "boss").await).await;
+        let below = held(&api, &start(&boss, "boss").await).await;
+        let reader = held(&api, &start(&below, "reader").await).await;
+        let beside = held(&api, &start(&lead, "reader").await).await;
+        if stops_between {
+            let here = WorkspaceId::default();
+            assert!(store.sessions().end(&here, id(&boss), RunEnd::Cancelled).await.unwrap());
+            api.runs.look_at_children(in_minutes(1)).await.unwrap();
+        } else {
+            let asked = json!({ "child_session_id": boss.session, "reason": "enough" });
+            assert_eq!(lead.called("cancel_session", asked).await["cancelled"], true);
+        }
+        for run in [&below, &reader] {
+            let page = api.get(&format!("{HERE}/sessions/{}/events", run.session)).await;
+            let events = page["items"].as_array().unwrap();
+            let [told, ended] = events.last_chunk().unwrap();
+            assert_eq!(told["type"], "session.cancelled_by_parent", "{page}");
+            assert_eq!(ended["payload"]["how"], "cancelled", "{page}");
+            assert!(api.world.gateway.runs().identify(&run.token).is_none());
+        }
+        assert_eq!(status(&lead, &beside.session).await, "running");
+    }
+}
+
+/// D10: what the agent of a session is, is what its run was frozen with: who edits or deletes the
+/// agent changes neither who hears of children nor who ends for silence.
+#[tokio::test]
+async fn d10_an_edit_of_an_agent_changes_no_session_of_it() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let boss = held(&api, &start(&lead, "boss").await).await;
+    let child = held(&api, &start(&boss, "reader").await).await;
+    let agent = format!("{HERE}/agents/boss");
+    let told = async |summary: &str| {
+        let told = child.called("message_caller", json!({ "summary": summary })).await;
+        assert_eq!(told["delivered"], true, "{told}");
+        let read = boss.called("read_messages", json!({})).await.to_string();
+        assert!(read.contains(summary), "{read}");
+    };
+    api.send("PUT", &agent, json!({ "spawnable_agents": ["reader"] }).to_string())
+        .await
+        .succeeded();
+    told("as a worker now").await;
+    api.runs.look_at_children(in_minutes(33)).await.unwrap();
+    assert_eq!(status(&lead, &boss.session).await, "running", "orchestrators are not ended so");
+    assert_eq!(wakes(&boss, "state_change").await.len(), 1, "it hears of the end of its own");
+    // What is begun from now on is a worker.
+    let other = start(&lead, "boss").await;
+    assert_eq!(other["is_new"], true, "{other}");
+
+    let child = held(&api, &start(&boss, "reader").await).await;
+    assert_eq!(api.ask("DELETE", &agent).send().await.status, StatusCode::NO_CONTENT);
+    let told = child.called("message_caller", json!({ "summary": "as nobody" })).await;
+    assert_eq!(told["delivered"], true, "{told}");
+}
+
+/// X-E88, X-E89: an orchestrator reads what it is woken for as it reads messages, also where it
+/// waits; what a child has told it is told once, and an end that was read is known.
+#[tokio::test]
+async fn x_e88_wakes_are_read_as_messages() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let begun = start(&lead, "boss").await;
+    let (boss, claim) = claimed(&api, &text(&begun["session"], "run_id")).await;
+    let child = held(&api, &start(&boss, "reader").await).await;
+    start(&boss, "reader").await;
+    child.called("message_caller", json!({ "summary": "nearly" })).await;
+    let read = boss.called("read_messages", json!({})).await;
+    let messages = read["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 1, "{read}");
+    assert_eq!((&messages[0]["text"], &messages[0]["wake"]), (&json!("nearly"), &Value::Null));
+    let view = api.world.gateway.runs().identify(&boss.token).unwrap();
+    let waits = json!({ "wait_seconds": 60, "acknowledge": read["next_seq"] });
+    let (read, ()) = tokio::join!(boss.called("read_messages", waits), async {
+        while RunView::open_calls(&view) == 0 {
+            tokio::task::yield_now().await;
+        }
+        end(&api, &format!("{HERE}/sessions/{}", child.session)).await;
+    });
+    let messages = read["messages"].as_array().unwrap();
+    assert_eq!((messages.len(), &read["left_count"]), (1, &json!(0)), "{read}");
+    let wake = json!({ "kind": "state_change", "child_session_id": child.session,
+                       "child_agent_id": "reader", "status": "ended" });
+    assert_eq!(messages[0]["wake"], wake);
+    assert!(text(&messages[0], "text").contains(&child.session), "{read}");
+    let done = json!({ "acknowledge": read["next_seq"] });
+    assert_eq!(boss.called("read_messages", done).await["messages"], json!([]));
+    // It knows of that end, so its session does not go on for it.
+    let row = store.runs().find(run_id(&claim["run"])).await.unwrap().unwrap();
+    api.runs.executed(&row, narthex_runs::Outcome::Completed).await.unwrap();
+    assert!(store.resting().due(in_minutes(600), 9).await.unwrap().is_empty());
+}

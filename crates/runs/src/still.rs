@@ -1,0 +1,116 @@
+//! Sessions that others have begun and that nobody goes on with: who began them is told, and they
+//! end with their time. And what is left below a session that was cancelled: it ends, too.
+
+use std::{collections::BTreeSet, time::SystemTime};
+
+use narthex_control::{By, ControlError};
+use narthex_events::EventKind;
+use narthex_model::{AgentType, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_store::{LeftChild, StillChild};
+use serde_json::{Value, json};
+
+use crate::{RunError, RunStatus, Runs, seen::Ending};
+
+/// How many rows are read at a time.
+const BATCH: u32 = 500;
+
+impl Runs {
+    /// Ends children of which no run goes on, and whose time is over; of others whoever began them
+    /// is told, once for each run that was their last. Those that go on by themselves are left
+    /// alone: they wait for children of theirs.
+    pub(crate) async fn look_at_still(
+        &self,
+        workspace: &WorkspaceId,
+        now: SystemTime,
+    ) -> Result<(), RunError> {
+        let mut after = String::new();
+        loop {
+            let page = self.store()?.sessions().still(workspace, &after, BATCH).await;
+            let page = page.map_err(ControlError::Store)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.session.to_text();
+            for child in &page {
+                if let Err(error) = self.look_at_one_still(workspace, child, now).await {
+                    let session = child.session;
+                    tracing::warn!(session.id = %session, "it stands still, untold: {error}");
+                }
+            }
+        }
+    }
+
+    async fn look_at_one_still(
+        &self,
+        workspace: &WorkspaceId,
+        child: &StillChild,
+        now: SystemTime,
+    ) -> Result<(), RunError> {
+        if child.expires_at <= now {
+            // Somebody may have had it go on just now.
+            return self.expire_session(workspace, child.session, None).await.map(drop);
+        }
+        let agent_type = self.type_of((workspace, &child.agent), child.agent_type).await?;
+        if agent_type == AgentType::Orchestrator && child.children > 0 {
+            return Ok(());
+        }
+        let payload = json!({
+            "kind": "state_change",
+            "child_session_id": child.session.to_text(),
+            "child_agent_id": child.agent,
+            "status": RunStatus::Running.as_str(),
+            "run_id": child.run.to_text(),
+            "run_status": child.how.as_str(),
+        });
+        let id = format!("still-{}-{}", child.session, child.run);
+        let owed = self.owed_for(workspace, child.session, still_prompt(child)).await;
+        let Some(owed) = owed else { return Ok(()) };
+        self.wake(workspace, child.above, payload, (&id, owed)).await
+    }
+
+    /// Ends all that goes on below sessions that were cancelled by whoever began them: nobody is
+    /// there any more who could.
+    pub(crate) async fn cancel_left(&self, workspace: &WorkspaceId) -> Result<(), RunError> {
+        let mut tried = BTreeSet::new();
+        loop {
+            let left = self.store()?.sessions().left(workspace, BATCH).await;
+            let mut left = left.map_err(ControlError::Store)?;
+            // What has failed is tried again with the next look.
+            left.retain(|child| tried.insert(child.session));
+            if left.is_empty() {
+                return Ok(());
+            }
+            for LeftChild { session, above, run } in left {
+                let reason = Some("the session that started this one was cancelled");
+                let payload = cancelled_by((Some(above), run), reason);
+                let first = Some((EventKind::SessionCancelledByParent, payload, None));
+                let ending = Ending { by: By::system(), how: RunEnd::Cancelled, first };
+                if let Err(error) = self.end_session(workspace, session, ending).await {
+                    tracing::warn!(session.id = %session, "what was left goes on: {error}");
+                }
+            }
+        }
+    }
+}
+
+/// What is told of a session that ends since whoever began it says so.
+pub(crate) fn cancelled_by(
+    (above, run): (Option<SessionId>, RunId),
+    reason: Option<&str>,
+) -> Value {
+    json!({
+        "cancelled_by_parent": true,
+        "parent_session_id": above.map(SessionId::to_text),
+        "parent_run_id": run.to_text(),
+        "reason": reason,
+    })
+}
+
+fn still_prompt(child: &StillChild) -> String {
+    format!(
+        "Nobody goes on with the session {} of the agent `{}`, which you have started: its run \
+         has come to its end ({}), and the session has not. `read_child_output` gives what it did, \
+         `cancel_session` ends it.",
+        child.session,
+        child.agent,
+        child.how.as_str()
+    )
+}

@@ -1,0 +1,294 @@
+//! Sessions that runs of others have begun: which of them are silent, which nobody goes on with,
+//! and which were left behind.
+
+use std::time::SystemTime;
+
+use narthex_model::{AgentType, RunEnd, RunId, SessionId, WorkspaceId};
+
+use super::{events::whole, id, ms, optional_time, sessions::SessionRows, time};
+use crate::{
+    StatementError,
+    database::Step,
+    statement::{Row, Statement, Value},
+};
+
+/// The runs that go on of sessions that other runs have begun. What was told six times in vain is
+/// what was given up.
+const CHILDREN: Statement = Statement {
+    name: "sessions.children",
+    sql: "SELECT sessions.id AS session, sessions.agent AS agent, above.session AS above, \
+          own.id AS run, own.claimable AS claimable, own.claimed_until AS claimed_until, \
+          sessions.created_at AS created_at, sessions.acted_at AS acted_at, \
+          COALESCE(event_streams.own_at, 0) AS own_at, sessions.quiet_until AS quiet_until, \
+          sessions.agent_type AS agent_type, \
+          COALESCE((SELECT MIN(seq) FROM unread_messages \
+          WHERE unread_messages.workspace = sessions.workspace \
+          AND unread_messages.session = sessions.id AND tellings >= 6 \
+          AND (unread_messages.expires_at = 0 OR unread_messages.expires_at > $4)), 0) AS unread \
+          FROM sessions \
+          JOIN runs above ON above.workspace = sessions.workspace AND above.id = sessions.parent \
+          JOIN runs own ON own.workspace = sessions.workspace AND own.session = sessions.id \
+          AND own.ended_at = 0 \
+          LEFT JOIN event_streams ON event_streams.workspace = sessions.workspace \
+          AND event_streams.session = sessions.id \
+          WHERE sessions.workspace = $1 AND sessions.ended_at = 0 AND own.id > $2 \
+          ORDER BY own.id LIMIT $3",
+};
+/// Sessions that other runs have begun, and of which no run goes on, or will by itself.
+const STILL: Statement = Statement {
+    name: "sessions.still",
+    sql: "SELECT sessions.id AS session, sessions.agent AS agent, \
+          sessions.agent_type AS agent_type, above.session AS above, last.id AS run, \
+          last.outcome AS outcome, last.expires_at AS expires_at, \
+          (SELECT COUNT(*) FROM sessions child JOIN runs own ON own.workspace = child.workspace \
+          AND own.id = child.parent WHERE child.workspace = sessions.workspace \
+          AND own.session = sessions.id AND child.ended_at = 0) AS children FROM sessions \
+          JOIN runs above ON above.workspace = sessions.workspace AND above.id = sessions.parent \
+          JOIN runs last ON last.workspace = sessions.workspace AND last.session = sessions.id \
+          AND last.pid = (SELECT MAX(pid) FROM runs newest WHERE \
+          newest.workspace = sessions.workspace AND newest.session = sessions.id) \
+          WHERE sessions.workspace = $1 AND sessions.ended_at = 0 AND sessions.id > $2 \
+          AND NOT EXISTS (SELECT 1 FROM runs own WHERE own.workspace = sessions.workspace \
+          AND own.session = sessions.id AND own.ended_at = 0) \
+          AND NOT EXISTS (SELECT 1 FROM suspended_sessions aside WHERE \
+          aside.workspace = sessions.workspace AND aside.session = sessions.id) \
+          AND NOT EXISTS (SELECT 1 FROM resting_sessions owed WHERE \
+          owed.workspace = sessions.workspace AND owed.session = sessions.id) \
+          ORDER BY sessions.id LIMIT $3",
+};
+/// Sessions that go on, and that runs of a session have begun which whoever began that one has
+/// cancelled.
+const LEFT: Statement = Statement {
+    name: "sessions.left",
+    sql: "SELECT sessions.id AS session, above.session AS above, above.id AS run FROM sessions \
+          JOIN runs above ON above.workspace = sessions.workspace AND above.id = sessions.parent \
+          JOIN sessions over ON over.workspace = above.workspace AND over.id = above.session \
+          AND over.outcome = 'cancelled' \
+          WHERE sessions.workspace = $1 AND sessions.ended_at = 0 ORDER BY sessions.id LIMIT $2",
+};
+const ACTED: Statement = Statement {
+    name: "sessions.acted",
+    sql: "UPDATE sessions SET acted_at = $3 WHERE workspace = $1 AND id = $2 AND acted_at < $3",
+};
+const CLAIMED: Statement = Statement {
+    name: "sessions.claimed",
+    sql: "UPDATE sessions SET acted_at = $3 WHERE workspace = $1 AND acted_at < $3 \
+          AND id = (SELECT session FROM runs WHERE runs.workspace = $1 AND runs.id = $2)",
+};
+const QUIET: Statement = Statement {
+    name: "sessions.quiet",
+    sql: "UPDATE sessions SET quiet_until = $3 WHERE workspace = $1 AND id = $2",
+};
+
+/// How many sessions are changed at a time.
+const TOGETHER: usize = 500;
+
+/// A run that goes on, of a session that another one has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuietChild {
+    /// Its session.
+    pub session: SessionId,
+    /// The agent.
+    pub agent: String,
+    /// The session that began it.
+    pub above: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// Whether somebody has to claim it.
+    pub is_claimable: bool,
+    /// Until when somebody has claimed it.
+    pub claimed_until: Option<SystemTime>,
+    /// When the session began, last said something itself, or was last seen to do something.
+    pub own_at: SystemTime,
+    /// Until when it has said that nothing will be heard of it.
+    pub quiet_until: Option<SystemTime>,
+    /// What its agent is, as its newest run is frozen with; `None` if no run has said it.
+    pub agent_type: Option<AgentType>,
+    /// The number of the oldest message that was told again and again, and that nobody has
+    /// acknowledged.
+    pub unread: Option<u64>,
+}
+
+impl QuietChild {
+    /// Since when nothing is heard of it that was not announced.
+    #[must_use]
+    pub fn since(&self) -> SystemTime {
+        self.quiet_until.map_or(self.own_at, |until| until.max(self.own_at))
+    }
+
+    /// Whether it waits until somebody claims it.
+    #[must_use]
+    pub fn is_waiting(&self, now: SystemTime) -> bool {
+        self.is_claimable && self.claimed_until.is_none_or(|until| until <= now)
+    }
+}
+
+/// A session that another one has begun, that goes on, and of which no run does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StillChild {
+    /// The session.
+    pub session: SessionId,
+    /// The agent.
+    pub agent: String,
+    /// What its agent is, as its newest run was frozen with; `None` if no run has said it.
+    pub agent_type: Option<AgentType>,
+    /// The session that began it.
+    pub above: SessionId,
+    /// Its newest run.
+    pub run: RunId,
+    /// How that ended.
+    pub how: RunEnd,
+    /// When the time of that run was or is over.
+    pub expires_at: SystemTime,
+    /// How many sessions go on that it has begun.
+    pub children: u64,
+}
+
+/// A session that goes on below one that was cancelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftChild {
+    /// The session.
+    pub session: SessionId,
+    /// The session that began it.
+    pub above: SessionId,
+    /// The run of that session that did.
+    pub run: RunId,
+}
+
+impl SessionRows<'_> {
+    /// The first `limit` runs of a workspace that go on in sessions that other runs have begun,
+    /// and whose ids come after `after`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn children(
+        &self,
+        workspace: &WorkspaceId,
+        after: &str,
+        (now, limit): (SystemTime, u32),
+    ) -> Result<Vec<QuietChild>, StatementError> {
+        let values = [
+            Value::Text(workspace.as_str()),
+            Value::Text(after),
+            Value::Integer(limit.into()),
+            Value::Integer(ms(now)),
+        ];
+        let rows = self.database.read(CHILDREN, &values).await?;
+        let child = |row: &Row| {
+            let told = [time(row, "own_at")?, time(row, "acted_at")?];
+            Ok(QuietChild {
+                session: id(row, "session", SessionId::parse)?,
+                agent: row.text("agent")?,
+                above: id(row, "above", SessionId::parse)?,
+                run: id(row, "run", RunId::parse)?,
+                is_claimable: row.integer("claimable")? != 0,
+                claimed_until: optional_time(row, "claimed_until")?,
+                own_at: told.into_iter().fold(time(row, "created_at")?, SystemTime::max),
+                quiet_until: optional_time(row, "quiet_until")?,
+                agent_type: agent_type(row)?,
+                unread: Some(whole(row, "unread")?).filter(|seq| *seq > 0),
+            })
+        };
+        rows.iter().map(child).collect()
+    }
+
+    /// The first `limit` sessions of a workspace that other runs have begun, that go on without a
+    /// run, are not set aside nor to go on by themselves, and whose ids come after `after`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn still(
+        &self,
+        workspace: &WorkspaceId,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<StillChild>, StatementError> {
+        let values =
+            [Value::Text(workspace.as_str()), Value::Text(after), Value::Integer(limit.into())];
+        let still = |row: &Row| {
+            Ok(StillChild {
+                session: id(row, "session", SessionId::parse)?,
+                agent: row.text("agent")?,
+                agent_type: agent_type(row)?,
+                above: id(row, "above", SessionId::parse)?,
+                run: id(row, "run", RunId::parse)?,
+                how: RunEnd::parse(&row.text("outcome")?).ok_or_else(|| row.damaged())?,
+                expires_at: time(row, "expires_at")?,
+                children: whole(row, "children")?,
+            })
+        };
+        self.database.read(STILL, &values).await?.iter().map(still).collect()
+    }
+
+    /// The first `limit` sessions of a workspace that go on below one that was cancelled.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn left(
+        &self,
+        workspace: &WorkspaceId,
+        limit: u32,
+    ) -> Result<Vec<LeftChild>, StatementError> {
+        let values = [Value::Text(workspace.as_str()), Value::Integer(limit.into())];
+        let left = |row: &Row| {
+            Ok(LeftChild {
+                session: id(row, "session", SessionId::parse)?,
+                above: id(row, "above", SessionId::parse)?,
+                run: id(row, "run", RunId::parse)?,
+            })
+        };
+        self.database.read(LEFT, &values).await?.iter().map(left).collect()
+    }
+
+    /// Notes when sessions were seen to do something, unless they were since.
+    ///
+    /// # Errors
+    /// When a statement fails: then some of it is not noted.
+    pub async fn acted(
+        &self,
+        workspace: &WorkspaceId,
+        acts: impl IntoIterator<Item = (SessionId, SystemTime)>,
+    ) -> Result<(), StatementError> {
+        let mut acts: Vec<_> =
+            acts.into_iter().map(|(session, at)| (session.to_text(), ms(at))).collect();
+        // In one order, so that several daemons do not wait for each other.
+        acts.sort();
+        let workspace = Value::Text(workspace.as_str());
+        for some in acts.chunks(TOGETHER) {
+            let mut steps = Vec::with_capacity(some.len());
+            for (session, at) in some {
+                let values = vec![workspace, Value::Text(session), Value::Integer(*at)];
+                steps.push(Step::new(ACTED, values));
+            }
+            self.database.write_steps(&steps).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes until when a session says that nothing will be heard of it; `None` takes that back.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn expects_quiet(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        until: Option<SystemTime>,
+    ) -> Result<(), StatementError> {
+        let session = session.to_text();
+        let until = Value::Integer(until.map_or(0, ms));
+        let values = vec![Value::Text(workspace.as_str()), Value::Text(&session), until];
+        self.database.write_steps(&[Step::new(QUIET, values)]).await.map(drop)
+    }
+}
+
+/// The step that notes that the session of a run does something: somebody claims that.
+pub(super) fn claimed<'v>(workspace: Value<'v>, run: Value<'v>, now: Value<'v>) -> Step<'v> {
+    Step::new(CLAIMED, vec![workspace, run, now])
+}
+
+/// What the agent of a session is, as a run has said it.
+pub(super) fn agent_type(row: &Row) -> Result<Option<AgentType>, StatementError> {
+    let word = row.text("agent_type")?;
+    Ok(AgentType::ALL.into_iter().find(|kind| kind.as_str() == word))
+}
