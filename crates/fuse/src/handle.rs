@@ -226,7 +226,7 @@ impl Handle {
     }
 
     fn is_opener(&self, thread: u32) -> bool {
-        process_of(thread) == self.opener.first().map(|opener| opener.pid).filter(|pid| *pid != 0)
+        process_of(thread) == self.opener.first().map(Caller::pid).filter(|pid| *pid != 0)
     }
 
     /// What was left without its end by whom, now that nobody has the file open, if that was told
