@@ -7,11 +7,14 @@ use std::{
     collections::{BTreeSet, HashMap},
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
 };
 
-use narthex_gateway::{Gateway, RunId, RunView};
+use narthex_gateway::{ConnectionId, Gateway, RunId, RunView};
 use narthex_model::{Alias, Pid, WorkspaceId};
 use narthex_mount::{
     Code, Done, Failure, Limits, MountName, Mounted, Namespace, Observer, Place, Process,
@@ -64,6 +67,9 @@ struct Shared {
     processes: papaya::HashMap<RunId, Arc<Seen>>,
     /// Held while a run becomes a process, which is once in its life.
     beginning: tokio::sync::Mutex<()>,
+    /// The number of the next server of a process. It begins at the time in microseconds, so that
+    /// no number is that of a server before a restart.
+    next_server: Arc<AtomicU64>,
     closing: CancellationToken,
 }
 
@@ -81,11 +87,21 @@ pub struct Seen {
     pub process: Arc<Process>,
     run: Arc<RunView>,
     space: Space,
-    mounted: Mutex<HashMap<Alias, Mounted>>,
+    mounted: Mutex<HashMap<Alias, OneMounted>>,
+    next_server: Arc<AtomicU64>,
     /// The earlier runs of its session.
     earlier: Vec<Pid>,
     /// The processes above it, the nearest first.
     above: Vec<(Pid, Arc<RunView>)>,
+}
+
+/// A server of a process.
+#[derive(Debug)]
+struct OneMounted {
+    mounted: Mounted,
+    /// What it is connected by: another after each change of its configuration.
+    connection: Option<ConnectionId>,
+    number: u64,
 }
 
 /// Tells whoever watches a run of its operations.
@@ -129,6 +145,8 @@ impl RunMounts {
     #[must_use]
     pub fn new(gateway: Gateway, numbers: Box<dyn Numbers>, closing: CancellationToken) -> Self {
         let limits = Limits { write_bytes: gateway.limits().message_bytes, ..Limits::default() };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(now.as_micros()).ok();
         let shared = Shared {
             gateway,
             numbers,
@@ -136,6 +154,7 @@ impl RunMounts {
             spaces: Mutex::default(),
             processes: papaya::HashMap::new(),
             beginning: tokio::sync::Mutex::default(),
+            next_server: Arc::new(AtomicU64::new(now.unwrap_or_default())),
             closing,
         };
         Self { shared: Arc::new(shared) }
@@ -244,6 +263,7 @@ impl Shared {
             run: run.clone(),
             space,
             mounted: Mutex::default(),
+            next_server: self.next_server.clone(),
             earlier: numbers.map(|numbers| numbers.earlier).unwrap_or_default(),
             above: above.unwrap_or_default(),
         };
@@ -293,6 +313,14 @@ fn numbers_late() -> Failure {
 }
 
 impl Seen {
+    /// Tells the server that is behind a mount of its own from all others that were or will be
+    /// there; `None` if there is none, or the mount is another's.
+    #[must_use]
+    pub fn server(&self, name: &MountName) -> Option<u64> {
+        let is_own = name.pid == self.process.pid();
+        self.mounted().get(&name.alias).filter(|_| is_own).map(|one| one.number)
+    }
+
     /// Mounts what the run has now, and unmounts what it has no more.
     fn look_at_all(&self, gateway: &Gateway) {
         let now: BTreeSet<_> = gateway.aliases(&self.run).into_iter().collect();
@@ -316,8 +344,15 @@ impl Seen {
         }
     }
 
-    fn mount(&self, mounted: &mut HashMap<Alias, Mounted>, gateway: &Gateway, alias: Alias) {
-        if mounted.contains_key(&alias) {
+    fn mount(&self, mounted: &mut HashMap<Alias, OneMounted>, gateway: &Gateway, alias: Alias) {
+        let snapshot = gateway.snapshot(&self.run);
+        let connection = snapshot.get(alias.as_str()).and_then(|row| row.connection);
+        if let Some(known) = mounted.get_mut(&alias) {
+            if known.connection != connection {
+                let number = self.next_server.fetch_add(1, Ordering::Relaxed);
+                (known.connection, known.number) = (connection, number);
+                self.space.namespace.renew(&known.mounted);
+            }
             return;
         }
         let device = ServerDevice::new(gateway.clone(), self.run.clone(), alias.clone());
@@ -325,16 +360,17 @@ impl Seen {
         match self.space.namespace.mount(name, Arc::new(device)) {
             Ok(mount) => {
                 self.go_by(&alias);
-                mounted.insert(alias, mount);
+                let number = self.next_server.fetch_add(1, Ordering::Relaxed);
+                mounted.insert(alias, OneMounted { mounted: mount, connection, number });
             }
             // It has ended meanwhile.
             Err(error) => tracing::debug!(%error, "a server is not mounted"),
         }
     }
 
-    fn unmount(&self, mounted: &mut HashMap<Alias, Mounted>, alias: &Alias) {
-        if let Some(mount) = mounted.remove(alias) {
-            self.space.namespace.unmount(&mount);
+    fn unmount(&self, mounted: &mut HashMap<Alias, OneMounted>, alias: &Alias) {
+        if let Some(one) = mounted.remove(alias) {
+            self.space.namespace.unmount(&one.mounted);
         }
     }
 
@@ -352,7 +388,7 @@ impl Seen {
         }
     }
 
-    fn mounted(&self) -> MutexGuard<'_, HashMap<Alias, Mounted>> {
+    fn mounted(&self) -> MutexGuard<'_, HashMap<Alias, OneMounted>> {
         self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,9 +6,25 @@ use fs_err::File;
 
 /// A process, and when it began: its number alone is given to another one some day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Caller {
-    pub(crate) pid: u32,
+struct Identity {
+    pid: u32,
     began: u64,
+}
+
+/// A process as it was when it asked for something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    identity: Identity,
+    session: u32,
+    /// The number of its terminal; 0 without one.
+    terminal: u32,
+}
+
+impl Caller {
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.identity.pid
+    }
 }
 
 /// How far up a tree of processes is looked.
@@ -42,7 +58,7 @@ const fn bit(signal: u32) -> u64 {
 
 /// All callers whose processes cannot be seen from here, as those of another container. The kernel
 /// says 0 for each, so that they are one.
-const UNSEEN: Caller = Caller { pid: 0, began: 0 };
+const UNSEEN: Caller = Caller { identity: Identity { pid: 0, began: 0 }, session: 0, terminal: 0 };
 
 /// The first process. Whoever loses its parent becomes its child, and is no relative for that.
 const INIT: u32 = 1;
@@ -68,7 +84,8 @@ fn lineage_of(process: u32, stat_of: impl Fn(u32) -> Option<Stat>) -> Vec<Caller
         if is_taken_in {
             break;
         }
-        lineage.push(Caller { pid: next, began: stat.began });
+        let identity = Identity { pid: next, began: stat.began };
+        lineage.push(Caller { identity, session: stat.session, terminal: stat.terminal });
         // A shell that is the first process, as in containers, has its children in its session.
         let is_child = stat.parent != INIT || stat.session == INIT;
         if !is_child || stat.parent == 0 {
@@ -90,6 +107,7 @@ pub(crate) fn process_of(thread: u32) -> Option<u32> {
 struct Stat {
     parent: u32,
     session: u32,
+    terminal: u32,
     flags: u32,
     began: u64,
     exit_code: u32,
@@ -110,6 +128,7 @@ impl Stat {
             parent: small(1)?,
             // Of a process of another namespace it is -1 or 0.
             session: small(3).unwrap_or(0),
+            terminal: small(4).unwrap_or(0),
             flags: small(6)?,
             began: number(19)?,
             exit_code: small(49).unwrap_or(0),
@@ -176,14 +195,29 @@ pub(crate) fn is_exiting(thread: u32) -> bool {
 /// What processes left for others of their tree, each under who left it.
 #[derive(Debug)]
 pub(crate) struct ByTree<T> {
-    left: HashMap<Caller, Left<T>>,
+    left: HashMap<Identity, Left<T>>,
 }
 
 #[derive(Debug)]
 struct Left<T> {
-    parent: Option<Caller>,
+    /// Who left it, those above it in its session, and the one above that.
+    tree: Vec<Identity>,
+    /// The terminal of who left it.
+    terminal: u32,
     what: T,
     at: u64,
+}
+
+impl<T> Left<T> {
+    /// Whether an ancestor has it in common with a reader so many processes below. What was left in
+    /// another terminal is for whoever has opened that, and for whoever has left it.
+    fn is_met_at(&self, ancestor: &Caller, (below, reader): (usize, &Caller)) -> bool {
+        let is_apart = ![self.terminal, reader.terminal].contains(&0)
+            && self.terminal != reader.terminal
+            && below > 0
+            && self.tree.first() != Some(&ancestor.identity);
+        !is_apart && self.tree.contains(&ancestor.identity)
+    }
 }
 
 impl<T> Default for ByTree<T> {
@@ -195,20 +229,21 @@ impl<T> Default for ByTree<T> {
 impl<T> ByTree<T> {
     /// Leaves something in place of what the process left before. `at` orders what is left.
     pub(crate) fn leave(&mut self, lineage: &[Caller], at: u64, what: T) {
-        if let Some(own) = lineage.first() {
-            let parent = lineage.get(1).copied();
-            self.left.insert(*own, Left { parent, what, at });
-        }
+        let Some(own) = lineage.first() else { return };
+        let in_session = lineage.iter().take_while(|above| above.session == own.session).count();
+        let tree = lineage.iter().take(in_session + 1).map(|above| above.identity).collect();
+        self.left.insert(own.identity, Left { tree, terminal: own.terminal, what, at });
     }
 
-    /// What is nearest to a caller: what it left itself, then what the process above it left, or a
-    /// child of that, the last one; and so on upwards.
+    /// What is nearest to a caller: the last one of what it left itself or what was left below it,
+    /// then the same of the process above it, and so on upwards. What stands between who left it
+    /// and the ancestor is of one session.
     pub(crate) fn nearest(&self, lineage: &[Caller]) -> Option<&T> {
-        lineage.iter().find_map(|ancestor| {
-            let own = self.left.get(ancestor);
-            let of_children = self.left.values().filter(|left| left.parent == Some(*ancestor));
-            let found = own.into_iter().chain(of_children).max_by_key(|left| left.at);
-            found.map(|left| &left.what)
+        let reader = lineage.first()?;
+        lineage.iter().enumerate().find_map(|(below, ancestor)| {
+            let is_met = |left: &&Left<T>| left.is_met_at(ancestor, (below, reader));
+            let last = self.left.values().filter(is_met).max_by_key(|left| left.at);
+            last.map(|left| &left.what)
         })
     }
 
@@ -228,111 +263,4 @@ impl<T> ByTree<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn caller(pid: u32) -> Caller {
-        Caller { pid, began: 7 }
-    }
-
-    #[test]
-    fn our_own_lineage_begins_with_us_and_ends_at_the_first_process() {
-        let own = std::process::id();
-        let lineage = lineage(own);
-        assert_eq!(lineage.first().map(|caller| caller.pid), Some(own));
-        assert!(lineage.len() > 1, "{lineage:?}");
-        assert!(!is_interrupted(own));
-        assert!(is_interrupted(u32::MAX), "it is gone");
-        assert!(!is_interrupted(0), "it cannot be seen");
-        assert_eq!(super::lineage(0), [UNSEEN], "what it leaves is found by others like it");
-    }
-
-    #[test]
-    fn processes_that_a_manager_has_taken_in_are_no_relatives() {
-        let lineage = |process| {
-            let stat =
-                |parent, session| Some(Stat { parent, session, flags: 0, began: 7, exit_code: 0 });
-            let lineage = lineage_of(process, |pid| match pid {
-                1 => stat(0, 1),
-                // A manager of the user, and two that it has taken in, one with a child.
-                5 => stat(1, 5),
-                6 | 7 => stat(5, pid),
-                8 => stat(6, 6),
-                // A daemon of the first process, with children in its session.
-                20 => stat(1, 20),
-                21 => stat(20, 20),
-                // In a container: an agent, and what it has started in a session of its own.
-                30 => stat(1, 1),
-                31 => stat(30, 31),
-                _ => None,
-            });
-            lineage.into_iter().map(|caller| caller.pid).collect::<Vec<_>>()
-        };
-        assert_eq!(lineage(8), [8, 6], "its shell, and no further");
-        assert_eq!(lineage(7), [7]);
-        assert_eq!(lineage(21), [21, 20]);
-        assert_eq!(lineage(31), [31, 30, 1]);
-        assert!(lineage(99).is_empty());
-    }
-
-    #[test]
-    fn a_program_whose_name_is_no_text_is_seen_all_the_same() {
-        use std::{
-            ffi::OsStr,
-            os::unix::{ffi::OsStrExt, fs::symlink},
-            process::{Command, Stdio},
-        };
-
-        let folder = tempfile::tempdir().expect("a folder");
-        let program = folder.path().join(OsStr::from_bytes(b"c\xff) S 7"));
-        symlink("/bin/cat", &program).expect("a link");
-        let mut child = Command::new(program).stdin(Stdio::piped()).spawn().expect("it runs");
-        let pid = child.id();
-        assert_eq!(process_of(pid), Some(pid));
-        assert!(!is_interrupted(pid));
-        assert_eq!(lineage(pid).get(1).map(|above| above.pid), Some(std::process::id()));
-        drop(child.stdin.take());
-        assert!(child.wait().expect("it ends").success());
-    }
-
-    #[test]
-    fn a_process_that_a_signal_has_ended_is_known_from_one_that_ended_by_itself() {
-        let stat = |flags: u32, exit_code: u32| {
-            let until_session = "7 (a ) b) D 1 7 3 0 -1";
-            let zeros = "0 ".repeat(12);
-            let text =
-                format!("{until_session} {flags} {zeros}99 {}{exit_code}\n", "0 ".repeat(29));
-            Stat::parse(&text).expect("it is one")
-        };
-        let running = stat(0x40_0000, 0);
-        assert_eq!((running.parent, running.session, running.began), (1, 3, 99));
-        assert!(!running.is_killed() && !running.is_exiting());
-        assert!(stat(0x4, 0).is_exiting());
-        assert!(!stat(0x4, 0).is_killed(), "it has ended by itself");
-        assert!(!stat(0x4, 1 << 8).is_killed(), "with a status");
-        assert!(stat(0x4, 9).is_killed());
-        assert!(stat(0x4, 2 | 0x80).is_killed(), "and left a core");
-    }
-
-    #[test]
-    fn a_result_is_found_by_the_tree_that_it_was_left_in() {
-        let (shell, other, agent) = (caller(10), caller(20), caller(1));
-        let mut left = ByTree::default();
-        // `echo` of the shell itself, then `cat` as its child.
-        left.leave(&[shell, agent], 1, "builtin");
-        assert_eq!(left.nearest(&[caller(11), shell, agent]), Some(&"builtin"));
-        // A program of the other shell, then another program of it.
-        left.leave(&[caller(21), other, agent], 2, "program");
-        assert_eq!(left.nearest(&[caller(22), other, agent]), Some(&"program"));
-        // The first shell still has its own.
-        assert_eq!(left.nearest(&[caller(12), shell, agent]), Some(&"builtin"));
-        // The last one of a shell counts, whoever of both wrote it.
-        left.leave(&[caller(13), shell, agent], 3, "later");
-        assert_eq!(left.nearest(&[caller(14), shell, agent]), Some(&"later"));
-        // A stranger finds nothing.
-        assert_eq!(left.nearest(&[caller(30), caller(31)]), None);
-        assert_eq!(left.nearest(&[]), None);
-        let reused = Caller { pid: 10, began: 8 };
-        assert_eq!(left.nearest(&[reused]), None, "another process of the same number");
-    }
-}
+mod tests;

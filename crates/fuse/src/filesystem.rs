@@ -22,6 +22,7 @@ use crate::{
     callers::lineage,
     errno::{busy, cancelled, errno_for, errno_of, too_large, unread},
     handle::{Handle, Mode},
+    kept::Call,
     lists::{BELIEVED_FOR, Listed},
     next::{Flushing, Reading, Refused, Written},
     running::{Shared, appends, may_wait, mode},
@@ -169,11 +170,12 @@ impl Filesystem for Files {
             Err(errno) => return reply.error(errno),
         };
         // What was revoked since it was looked up is not opened (S29).
-        if let Err(error) = self.shared.process.stat(&inode.path) {
-            return reply.error(errno_of(&error));
-        }
+        let lease = match self.shared.process.lease(&inode.path) {
+            Ok(lease) => lease,
+            Err(error) => return reply.error(errno_of(&error)),
+        };
         let fh = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.handles).insert(fh, Arc::new(Handle::new(inode, mode, req.pid())));
+        lock(&self.handles).insert(fh, Arc::new(Handle::new(inode, lease, mode, req.pid())));
         let flags = match mode {
             Mode::Write => FopenFlags::FOPEN_DIRECT_IO,
             // Closing such a file does nothing here: kernels that know how do not ask.
@@ -198,6 +200,9 @@ impl Filesystem for Files {
         // What is only read has no call to wait for: programs that open all that they find without
         // waiting, such as `grep -r`, read it as any file of a disk.
         let is_called = handle.inode.node().is_some_and(Node::is_writable);
+        if let Err(failure) = self.shared.check(&handle, Operation::Read) {
+            return handle.refuse(read, &failure);
+        }
         let may_wait = may_wait(flags) || !is_called;
         match handle.read(read, may_wait) {
             Reading::Taken => {}
@@ -220,6 +225,9 @@ impl Filesystem for Files {
     ) {
         let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
         let Ok(length) = u32::try_from(data.len()) else { return reply.error(Errno::EFBIG) };
+        if let Err(failure) = self.shared.check(&handle, Operation::Write) {
+            return reply.error(errno_for(&failure));
+        }
         let offset = (!appends(flags)).then_some(offset);
         match handle.write(offset, data, self.shared.write_bytes) {
             Ok(Written { request, is_lost }) => {
@@ -280,8 +288,14 @@ impl Filesystem for Files {
             }
             Flushing::Dropped(PendingFlush { thread, reply }) => {
                 let lineage = lineage(thread);
-                self.shared.kept.keep(&handle.inode.path, &lineage, Err(cancelled()));
+                self.shared.kept.keep(&handle, &lineage, Err(cancelled()));
                 reply.error(Errno::EINTR);
+            }
+            Flushing::TooLarge(PendingFlush { thread, reply }) => {
+                let failure = too_large(self.shared.write_bytes);
+                let errno = errno_for(&failure);
+                self.shared.keep(&handle, thread, Call::over(Err(failure)));
+                reply.error(errno);
             }
         }
     }
@@ -386,16 +400,13 @@ impl Filesystem for Files {
     ) {
         let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
         if handle.mode == Mode::Both
-            && let Some(request) = handle.unsent()
+            && let Some(request) = handle.hopeless()
         {
             self.shared.call_for_read(&handle, Some(request));
         }
-        let writable = PollEvents::POLLOUT | PollEvents::POLLWRNORM;
-        let readable = PollEvents::POLLIN | PollEvents::POLLRDNORM;
-        match handle.is_readable_or_tell(ph) {
-            true if handle.failure().is_some() => reply.poll(readable | PollEvents::POLLERR),
-            true => reply.poll(readable | writable),
-            false => reply.poll(PollEvents::empty()),
+        match self.shared.process.check(&handle.lease) {
+            Ok(()) => reply.poll(handle.ready_or_tell(ph)),
+            Err(_told_when_it_is_read) => reply.poll(PollEvents::POLLIN | PollEvents::POLLERR),
         }
     }
 
@@ -513,7 +524,7 @@ impl Files {
         };
         if near > 0 {
             let lineage: Vec<_> = lineage(read.thread).into_iter().take(near).collect();
-            if let Some(call) = self.shared.kept.find(&handle.inode.path, &lineage) {
+            if let Some(call) = self.shared.kept.find(handle, &lineage) {
                 let Some(outcome) = call.outcome() else {
                     handle.wait(read, may_wait);
                     return self.shared.follow(handle, call);

@@ -5,12 +5,12 @@
 
 use std::{
     mem,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
-use fuser::{Errno, PollNotifier};
-use narthex_mount::Failure;
+use fuser::{PollEvents, PollNotifier};
+use narthex_mount::{Failure, Lease, Node};
 
 use crate::{
     callers::{Caller, is_interrupted, lineage, process_of},
@@ -27,6 +27,10 @@ use crate::{
 pub(crate) struct Handle {
     pub(crate) inode: Inode,
     pub(crate) mode: Mode,
+    /// The server as it was when it was opened.
+    pub(crate) lease: Lease,
+    /// The one path of what it is, by whatever path it was opened.
+    pub(crate) file: Arc<str>,
     /// The process that opened it to write, and those above it. Others may have inherited it.
     opener: Vec<Caller>,
     state: Mutex<State>,
@@ -62,6 +66,8 @@ struct State {
     /// Where the result begins; not known before it is read.
     read_at: Option<u64>,
     running: Option<Waiting>,
+    /// Who polls: of one open file the kernel tells all of them by one.
+    poll: Option<PollNotifier>,
     /// Whether nobody has it open any more.
     is_released: bool,
     /// Who closed it last before the request was whole, and was not told so.
@@ -70,9 +76,10 @@ struct State {
 
 impl Handle {
     /// A file that a thread has opened.
-    pub(crate) fn new(inode: Inode, mode: Mode, thread: u32) -> Self {
+    pub(crate) fn new(inode: Inode, lease: Lease, mode: Mode, thread: u32) -> Self {
         let opener = if mode == Mode::Write { lineage(thread) } else { Vec::new() };
-        Self { inode, mode, opener, state: Mutex::default() }
+        let file = lease.path(inode.node().unwrap_or(&Node::Root)).into();
+        Self { inode, mode, lease, file, opener, state: Mutex::default() }
     }
 
     /// Takes what is written: at an offset, or at the end (`None`). Gives what is to be made a call
@@ -172,6 +179,12 @@ impl Handle {
         Reading::Call(state.called())
     }
 
+    /// Answers a read of what is of no use any more: that of before is read by nobody.
+    pub(crate) fn refuse(&self, read: PendingRead, failure: &Failure) {
+        self.state().is_unread = false;
+        read.reply.error(errno_for(failure));
+    }
+
     /// Has a read wait for what is under way.
     pub(crate) fn wait(&self, read: PendingRead, may_wait: bool) {
         self.state().running.get_or_insert_default().read(read, may_wait);
@@ -193,10 +206,10 @@ impl Handle {
         }
         if !state.is_unsent || is_blank(&state.request) {
             state.is_unsent = false;
-            match state.is_too_large {
-                true => flush.reply.error(Errno::EFBIG),
-                false => flush.reply.ok(),
+            if state.is_too_large {
+                return Flushing::TooLarge(flush);
             }
+            flush.reply.ok();
             return Flushing::Taken;
         }
         let is_interrupted = is_interrupted(flush.thread);
@@ -226,7 +239,7 @@ impl Handle {
     }
 
     fn is_opener(&self, thread: u32) -> bool {
-        process_of(thread) == self.opener.first().map(|opener| opener.pid).filter(|pid| *pid != 0)
+        process_of(thread) == self.opener.first().map(Caller::pid).filter(|pid| *pid != 0)
     }
 
     /// What was left without its end by whom, now that nobody has the file open, if that was told
@@ -256,10 +269,11 @@ impl Handle {
         (is_own && state.is_unread).then(|| unread(state.is_called))
     }
 
-    /// What is to be made a call of before anybody reads, if anything is.
-    pub(crate) fn unsent(&self) -> Option<Bytes> {
+    /// What is to be made a call of before anybody reads, if anything is: what lacks its end may
+    /// have it yet, and what can have none fails.
+    pub(crate) fn hopeless(&self) -> Option<Bytes> {
         let mut state = self.state();
-        if state.running.is_some() || !state.take_unsent() {
+        if state.running.is_some() || !state.object.is_none() || !state.take_unsent() {
             return None;
         }
         state.running = Some(Waiting::default());
@@ -287,6 +301,7 @@ impl Handle {
         for read in waiting.reads {
             answer(&mut state.read_at, outcome, read);
         }
+        let poll = state.poll.take();
         drop(state);
         for flush in waiting.flushes {
             match outcome {
@@ -294,7 +309,7 @@ impl Handle {
                 Err(failure) => flush.reply.error(errno_for(failure)),
             }
         }
-        if let Some(poll) = waiting.poll {
+        if let Some(poll) = poll {
             // Whoever polled has closed it: nobody is to be told.
             if let Err(error) = poll.notify() {
                 tracing::debug!(%error, "nobody polls any more");
@@ -308,23 +323,20 @@ impl Handle {
         answer(&mut state.read_at, outcome, read);
     }
 
-    /// Whether something can be read without waiting. If not, `poll` is told when it can.
-    pub(crate) fn is_readable_or_tell(&self, poll: PollNotifier) -> bool {
+    /// What can be done without waiting. Unless something can be read, `poll` is told when it can.
+    pub(crate) fn ready_or_tell(&self, poll: PollNotifier) -> PollEvents {
         let mut state = self.state();
-        match &mut state.running {
-            Some(waiting) => {
-                waiting.poll = Some(poll);
-                false
-            }
-            None => !state.is_unsent,
-        }
-    }
-
-    /// What the last write came to, unless it has not been called.
-    pub(crate) fn failure(&self) -> Option<Errno> {
-        let state = self.state();
-        let outcome = state.outcome.as_ref()?.as_ref();
-        outcome.err().map(errno_for)
+        let writable = PollEvents::POLLOUT | PollEvents::POLLWRNORM;
+        let readable = PollEvents::POLLIN | PollEvents::POLLRDNORM;
+        let ready = match (&state.running, &state.outcome) {
+            (Some(_), _) => PollEvents::empty(),
+            // The rest of a request is to come.
+            (None, _) if state.is_unsent => writable,
+            (None, Some(Err(_))) => return readable | PollEvents::POLLERR,
+            (None, _) => return readable | writable,
+        };
+        state.poll = Some(poll);
+        ready
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

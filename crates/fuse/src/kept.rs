@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_mount::Failure;
+use narthex_mount::{Failure, Lease};
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
@@ -49,7 +49,7 @@ impl Call {
     }
 
     /// One that is over.
-    fn over(outcome: Outcome) -> Arc<Self> {
+    pub(crate) fn over(outcome: Outcome) -> Arc<Self> {
         let ended = watch::Sender::new(Some((outcome, Instant::now())));
         Arc::new(Self { ended, at: Mutex::default() })
     }
@@ -122,24 +122,27 @@ struct Files {
 #[derive(Debug)]
 struct One {
     call: Arc<Call>,
+    /// The server that was asked.
+    lease: Lease,
     at: u64,
 }
 
 impl Kept {
     /// Keeps a result for whoever of its tree reads the file next.
-    pub(crate) fn keep(&self, file: &Arc<str>, lineage: &[Caller], outcome: Outcome) {
-        self.keep_call(file, lineage, Call::over(outcome));
+    pub(crate) fn keep(&self, handle: &Handle, lineage: &[Caller], outcome: Outcome) {
+        self.keep_call(handle, lineage, Call::over(outcome));
     }
 
     /// Keeps a call that is under way: whoever of its tree reads the file next waits for it.
-    pub(crate) fn keep_call(&self, file: &Arc<str>, lineage: &[Caller], call: Arc<Call>) {
+    pub(crate) fn keep_call(&self, handle: &Handle, lineage: &[Caller], call: Arc<Call>) {
         if lineage.is_empty() {
             return;
         }
         let mut files = self.files();
         files.next += 1;
         let at = files.next;
-        files.by_file.entry(file.clone()).or_default().leave(lineage, at, One { call, at });
+        let one = One { call, lease: handle.lease.clone(), at };
+        files.by_file.entry(handle.file.clone()).or_default().leave(lineage, at, one);
         files.tidy();
     }
 
@@ -149,15 +152,23 @@ impl Kept {
         self.files().tidy();
     }
 
-    /// The call that was kept for the caller's tree.
-    pub(crate) fn find(&self, file: &str, lineage: &[Caller]) -> Option<Arc<Call>> {
-        let files = self.files();
-        let one = files.by_file.get(file)?.nearest(lineage)?;
-        one.call.is_fresh().then(|| one.call.clone())
+    /// The call that was kept for the caller's tree. What another server has answered that was
+    /// there before is none.
+    pub(crate) fn find(&self, handle: &Handle, lineage: &[Caller]) -> Option<Arc<Call>> {
+        let mut files = self.files();
+        let results = files.by_file.get_mut(&handle.file)?;
+        results.retain(One::is_kept);
+        results.nearest(lineage).map(|one| one.call.clone())
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl One {
+    fn is_kept(&self) -> bool {
+        self.call.is_fresh() && !self.lease.is_over()
     }
 }
 
@@ -174,7 +185,7 @@ impl Files {
             let oldest = ended.iter().map(|(at, _)| *at).min();
             let is_full = bytes > BYTES_MOST || ended.len() > MOST;
             for results in self.by_file.values_mut() {
-                results.retain(|one| one.call.is_fresh() && !(is_full && Some(one.at) == oldest));
+                results.retain(|one| one.is_kept() && !(is_full && Some(one.at) == oldest));
             }
             self.by_file.retain(|_, results| !results.is_empty());
             if !is_full {

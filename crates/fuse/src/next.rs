@@ -15,6 +15,8 @@ pub(crate) enum Flushing {
     Incomplete(PendingFlush, Bytes),
     /// Who wrote was interrupted before the end: nothing is to be called.
     Dropped(PendingFlush),
+    /// More was written than a request may have.
+    TooLarge(PendingFlush),
 }
 
 /// What comes of a write.

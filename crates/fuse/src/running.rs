@@ -88,6 +88,14 @@ impl Shared {
         }
     }
 
+    /// Whether an open file is still of use (S29). What is not is told of.
+    pub(crate) fn check(&self, handle: &Handle, operation: Operation) -> Result<(), Failure> {
+        let checked = self.process.check(&handle.lease);
+        checked.inspect_err(|failure| {
+            self.process.note(operation, &handle.inode.path, failure.clone());
+        })
+    }
+
     /// Calls what was written, or fetches what nothing has to be written for: whoever waits at the
     /// handle is answered.
     pub(crate) fn call_for_read(self: &Arc<Self>, handle: &Arc<Handle>, request: Option<Bytes>) {
@@ -128,17 +136,22 @@ impl Shared {
         // Who closes by ending is answered at once: it has to be found before, and by whom it is
         // read next.
         let call = Call::begun(&handle);
-        // A shell has opened what its programs write to.
-        if let Some(opener) = handle.other_opener(flush.thread) {
-            self.kept.keep_call(&handle.inode.path, opener, call.clone());
-        }
-        self.kept.keep_call(&handle.inode.path, &lineage(flush.thread), call.clone());
+        self.keep(&handle, flush.thread, call.clone());
         handle.wait_to_close(flush);
         self.begin(request.len(), async move {
             let outcome = shared.call(&handle, Some(request), &call).await;
             shared.kept.end(&call, &outcome);
             handle.end(&outcome);
         });
+    }
+
+    /// Keeps a call for who closes a file, and for who has opened it: a shell opens what its
+    /// programs write to.
+    pub(crate) fn keep(&self, handle: &Handle, closer: u32, call: Arc<Call>) {
+        if let Some(opener) = handle.other_opener(closer) {
+            self.kept.keep_call(handle, opener, call.clone());
+        }
+        self.kept.keep_call(handle, &lineage(closer), call);
     }
 
     /// Has what is no whole request fail as it does when it is called, for those who closed it.
@@ -153,7 +166,7 @@ impl Shared {
         self.spawn(async move {
             let outcome = shared.call(&handle, Some(request), &Call::begun(&handle)).await;
             let failed = outcome.as_ref().err().map(errno_for);
-            shared.kept.keep(&handle.inode.path, &lineage, outcome);
+            shared.kept.keep(&handle, &lineage, outcome);
             match (reply, failed) {
                 (Some(reply), Some(errno)) => reply.error(errno),
                 (Some(reply), None) => reply.ok(),
@@ -167,6 +180,7 @@ impl Shared {
         let path = &handle.inode.path;
         let operation = if request.is_some() { Operation::Write } else { Operation::Read };
         let (began, bytes) = (Instant::now(), request.as_ref().map(Bytes::len));
+        self.check(handle, operation)?;
         let held = self.process.hold(path).map_err(failure)?;
         let doing = async {
             if let Some(request) = request {

@@ -1,6 +1,6 @@
 //! Who waits at a file for the call that is under way.
 
-use fuser::{Errno, PollNotifier, ReplyData, ReplyEmpty};
+use fuser::{Errno, ReplyData, ReplyEmpty};
 
 use crate::callers::{is_exiting, is_interrupted};
 
@@ -11,8 +11,6 @@ pub(crate) struct Waiting {
     is_asked: bool,
     pub(crate) reads: Vec<PendingRead>,
     pub(crate) flushes: Vec<PendingFlush>,
-    /// Who polls: of one open file the kernel tells all of them by one.
-    pub(crate) poll: Option<PollNotifier>,
 }
 
 /// A read that is answered once there is a result.

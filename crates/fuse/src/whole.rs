@@ -40,6 +40,11 @@ impl Object {
         self.place == Place::Behind
     }
 
+    /// Whether what was looked at is no object, and becomes none.
+    pub(crate) fn is_none(&self) -> bool {
+        self.place == Place::Other
+    }
+
     fn behind(&mut self, byte: u8) -> Place {
         match (self.place, byte) {
             (Place::Before | Place::Behind, byte) if is_space(byte) => self.place,
@@ -111,8 +116,8 @@ mod tests {
     #[test]
     fn what_comes_behind_an_object_makes_it_another_thing() {
         let mut object = Object::default();
-        assert!(object.is_whole(b"{} "));
-        assert!(!object.is_whole(b"{} x"));
+        assert!(object.is_whole(b"{} ") && !object.is_none());
+        assert!(!object.is_whole(b"{} x") && object.is_none());
         assert!(!object.is_whole(b"{} x{}"));
         assert!(!Object::default().is_whole(b"{}{}"));
     }

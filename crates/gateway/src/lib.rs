@@ -48,6 +48,7 @@ pub use gateway::{Gateway, GatewayOptions};
 pub use grants::{Consumed, Consuming, GrantLedger, LedgerError};
 pub use held::LookingAt;
 pub use narthex_model::RunId;
+pub use narthex_registry::ConnectionId;
 pub use narthex_view::shown;
 pub use pages::ToPage;
 pub use run::{Changes, RunTable, RunToken, RunView};

@@ -97,7 +97,7 @@ impl VfsRequest<'_> {
             "stat" => Ok(document(&shown_stat(process, &path, &stat()?))),
             "list" => list(process, &path).await,
             "read" => read(process, &path).await,
-            "mounts" => mounts_of(process, &path),
+            "mounts" => mounts_of(&seen, &path),
             _ if stat()?.is_directory => list(process, &path).await,
             _ => read(process, &path).await,
         }
@@ -208,30 +208,33 @@ async fn list(process: &Process, path: &str) -> Result<Response, Problem> {
 
 /// What is at the root, for a folder that shows it: its own look is nothing that the run does, and
 /// nobody is told of it.
-fn mounts_of(process: &Process, path: &str) -> Result<Response, Problem> {
+fn mounts_of(seen: &Seen, path: &str) -> Result<Response, Problem> {
     if !matches!(Place::parse(path), Ok(Place::Mounts)) {
         let text = format!("`op=mounts` is for `{ROOT}` alone; write `op=list`");
         return Err(Problem::new(ErrorKind::Invalid, text));
     }
-    let entry = |name: MountName| Entry { name: name.to_string(), is_directory: true };
-    let entries: Vec<_> = process.mounts().into_iter().map(entry).collect();
-    Ok(listed(process, path, &entries))
+    let process = &seen.process;
+    let entry = |name: MountName| {
+        let server = seen.server(&name);
+        json!({ "name": name.to_string(), "is_directory": true, "server": server })
+    };
+    Ok(document(&shown_list(process, path, process.mounts().into_iter().map(entry).collect())))
 }
 
 fn listed(process: &Process, path: &str, entries: &[Entry]) -> Response {
     let shown = |entry: &Entry| json!({ "name": entry.name, "is_directory": entry.is_directory });
-    let mut listed = json!({
-        "path": path,
-        "pid": process.pid().get(),
-        "entries": entries.iter().map(shown).collect::<Vec<_>>(),
-    });
+    document(&shown_list(process, path, entries.iter().map(shown).collect()))
+}
+
+fn shown_list(process: &Process, path: &str, entries: Value) -> Value {
+    let mut listed = json!({ "path": path, "pid": process.pid().get(), "entries": entries });
     if matches!(Place::parse(path), Ok(Place::Mounts)) {
         let synonyms = process.synonyms();
         let shown =
             synonyms.iter().map(|(old, now)| json!({ "path": old.path(), "means": now.path() }));
         listed["synonyms"] = shown.collect();
     }
-    document(&listed)
+    listed
 }
 
 fn shown_stat(process: &Process, path: &str, stat: &Stat) -> Value {

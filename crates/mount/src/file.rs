@@ -250,11 +250,7 @@ impl File {
         match state.ended {
             Some(Ended::Closed) => Err(closed()),
             Some(Ended::Over) => Err(over()),
-            Some(Ended::Revoked) => Err(Failure::new(
-                Code::Permission,
-                "denied",
-                "this process may not use the mount any more",
-            )),
+            Some(Ended::Revoked) => Err(revoked()),
             None if self.mount.gone.is_cancelled() => Err(unmounted()),
             None => Ok(state),
         }
@@ -275,6 +271,12 @@ pub(crate) fn over() -> Failure {
     Failure::new(Code::DeviceDisconnected, "transport_error", "the process has ended")
 }
 
-fn unmounted() -> Failure {
+/// What is done with a mount that the process may not use any more.
+pub(crate) fn revoked() -> Failure {
+    Failure::new(Code::Permission, "denied", "this process may not use the mount any more")
+}
+
+/// What is done with a mount that is there no more, or is another server's by now.
+pub(crate) fn unmounted() -> Failure {
     Failure::new(Code::DeviceDisconnected, "transport_error", "the server is not mounted any more")
 }

@@ -20,6 +20,6 @@ pub use entry::{Entry, Stat};
 pub use error::{Code, Failure, Operation, VfsError};
 pub use namespace::{Limits, Mounted, Namespace};
 pub use node::{CONTROL_FILES, MountName, Node, PATH_MAX, Place, ROOT};
-pub use process::{Held, Process};
+pub use process::{Held, Lease, Process};
 pub use tools::names;
 pub use trace::{Done, Observer, Report};

@@ -1,6 +1,9 @@
 //! One mount.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -13,4 +16,21 @@ pub(crate) struct Mount {
     pub(crate) device: Arc<dyn Device>,
     /// Cancelled once it is unmounted.
     pub(crate) gone: CancellationToken,
+    /// How many servers have been behind it before.
+    turn: AtomicU64,
+}
+
+impl Mount {
+    pub(crate) fn new(name: MountName, device: Arc<dyn Device>) -> Self {
+        Self { name, device, gone: CancellationToken::new(), turn: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn turn(&self) -> u64 {
+        self.turn.load(Ordering::Acquire)
+    }
+
+    /// Another server is behind it from here on.
+    pub(crate) fn next_turn(&self) {
+        self.turn.fetch_add(1, Ordering::AcqRel);
+    }
 }

@@ -10,7 +10,6 @@ use std::{
 };
 
 use narthex_model::Pid;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Code, Device, Failure, MountName, Observer, Operation, Process, VfsError, mounted::Mount,
@@ -144,8 +143,7 @@ impl Namespace {
             return Err(failed(already("a server is mounted there".to_owned())));
         }
         let number = self.shared.next_mount.fetch_add(1, Ordering::Relaxed);
-        let gone = CancellationToken::new();
-        let mount = Arc::new(Mount { name: name.clone(), device, gone });
+        let mount = Arc::new(Mount::new(name.clone(), device));
         tables.mounts.insert(name.clone(), (number, mount));
         process.allow(name.clone());
         Ok(Mounted { name, number })
@@ -163,6 +161,15 @@ impl Namespace {
         drop(tables);
         mount.gone.cancel();
         true
+    }
+
+    /// Says that another server is behind a mount from here on, which its device has found by
+    /// itself: what was answered before is of no use any more ([`Process::check`]). Calls that are
+    /// under way end as they do. `false` if it is not mounted any more.
+    pub fn renew(&self, mounted: &Mounted) -> bool {
+        let tables = self.shared.read();
+        let mount = tables.mounts.get(&mounted.name).filter(|(n, _)| *n == mounted.number);
+        mount.inspect(|(_, mount)| mount.next_turn()).is_some()
     }
 
     /// Everything that is mounted, in order.

@@ -1,6 +1,7 @@
 //! One process of a namespace: what it may open, and what it has open.
 
 mod held;
+mod lease;
 mod telling;
 
 use std::{
@@ -22,7 +23,7 @@ use crate::{
     tools,
 };
 
-pub use self::held::Held;
+pub use self::{held::Held, lease::Lease};
 
 /// A process. Its descriptors are its own.
 #[derive(Debug)]

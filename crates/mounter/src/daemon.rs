@@ -98,6 +98,9 @@ pub(crate) struct Root {
 #[derive(Debug, Deserialize)]
 pub(crate) struct RootEntry {
     pub(crate) name: String,
+    /// Which server it is: another number when another one is there.
+    #[serde(default)]
+    pub(crate) server: Option<u64>,
 }
 
 /// A path that means another.

@@ -41,29 +41,40 @@ pub(crate) struct Servers {
     pub(crate) daemon: Daemon,
     pub(crate) namespace: Namespace,
     pub(crate) process: std::sync::Arc<Process>,
-    pub(crate) mounted: HashMap<MountName, Mounted>,
+    /// Each with the number by which the daemon tells the server behind it from others.
+    pub(crate) mounted: HashMap<MountName, (Mounted, Option<u64>)>,
 }
 
 impl Servers {
     /// Mounts what is there now, and unmounts what is not.
     pub(crate) fn be(&mut self, root: &Root) {
-        let now: Vec<_> =
-            root.entries.iter().filter_map(|entry| MountName::parse(&entry.name)).collect();
+        let now: HashMap<_, _> = root
+            .entries
+            .iter()
+            .filter_map(|entry| Some((MountName::parse(&entry.name)?, entry.server)))
+            .collect();
         let namespace = &self.namespace;
-        self.mounted.retain(|name, mounted| {
-            let is_there = now.contains(name);
-            if !is_there {
-                namespace.unmount(mounted);
+        self.mounted.retain(|name, (mounted, server)| {
+            match now.get(name) {
+                Some(now) if now == server => {}
+                // What was answered before is none of it.
+                Some(now) => {
+                    namespace.renew(mounted);
+                    *server = *now;
+                }
+                None => {
+                    namespace.unmount(mounted);
+                }
             }
-            is_there
+            now.contains_key(name)
         });
-        for name in now {
+        for (name, server) in now {
             if self.mounted.contains_key(&name) {
                 continue;
             }
             let device = RemoteDevice::new(self.daemon.clone(), name.clone());
             match namespace.mount(name.clone(), std::sync::Arc::new(device)) {
-                Ok(mount) => drop(self.mounted.insert(name, mount)),
+                Ok(mount) => drop(self.mounted.insert(name, (mount, server))),
                 Err(error) => tracing::debug!(%error, "a server is not mounted"),
             }
         }

@@ -10,4 +10,5 @@ mod device;
 mod places;
 mod programs;
 mod safety;
+mod trees;
 mod world;

@@ -4,7 +4,10 @@ use std::{process::Stdio, sync::atomic::Ordering};
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::world::World;
+use narthex_model::Pid;
+use narthex_mount::MountName;
+
+use crate::world::{World, name};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_is_called_by_echo_and_its_result_is_read_by_cat() {
@@ -173,6 +176,36 @@ async fn what_the_folder_itself_refuses_is_told_as_the_last_failure() {
     let still = told("cat .git/config tools/.git").await;
     assert_eq!(still, error, "what programs look for by themselves hides nothing");
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r_o7_what_was_too_large_fails_the_next_read() {
+    let Some(world) = World::new() else { return };
+    let large = tempfile::NamedTempFile::new().expect("there is room");
+    fs_err::write(large.path(), vec![b'x'; 5_000_000]).expect("there is room");
+    for written in ["cp LARGE tools/echo", "cat LARGE | tee tools/echo"] {
+        let written = written.replace("LARGE", &large.path().display().to_string());
+        let script = format!("echo '{{}}' > tools/echo; {written} > /dev/null; cat tools/echo");
+        let said = world.run("bash", &["-c", &script]).await;
+        assert!(!said.status.success() && said.stdout.is_empty(), "{written}: {said:?}");
+        let last = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(last.ends_with("cat: tools/echo: File too large\n"), "{last}");
+    }
+    assert_eq!(world.bash("echo '{}' > tools/echo; cat tools/echo").await, "{}\n");
+}
+
+/// A run that goes on from another has its files at two paths.
+#[tokio::test(flavor = "multi_thread")]
+async fn r_d1_a_result_is_found_by_both_paths_of_its_file() {
+    let Some(world) = World::new() else { return };
+    let old = MountName { pid: Pid::new(7), ..name() };
+    world.process.also(old, name());
+    for (writes, reads) in
+        [("../7-files/tools/echo", "tools/echo"), ("tools/a%2Fb", "../7-files/tools/a%2Fb")]
+    {
+        let script = format!("echo '{{}}' > {writes}; cat {reads}");
+        assert_eq!(world.bash(&script).await, "{}\n", "{writes}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -269,8 +269,7 @@ f = open('tools/echo', 'r+b', buffering=0)
 f.write(b'{}'); f.read()
 print('ready', flush=True)
 sys.stdin.readline()
-f.write(b'{}')
-for do in (lambda: f.read(), lambda: os.open('tools/big', os.O_RDWR)):
+for do in (lambda: f.write(b'{}'), lambda: f.read(), lambda: os.open('tools/big', os.O_RDWR)):
     try: do(); print('none')
     except OSError as error: print(errno.errorcode[error.errno])
 ";
@@ -286,8 +285,60 @@ for do in (lambda: f.read(), lambda: os.open('tools/big', os.O_RDWR)):
     let mut rest = String::new();
     let reading = tokio::io::AsyncReadExt::read_to_string(&mut out, &mut rest);
     world.within(reading).await.expect("it says so");
-    assert_eq!(rest, "EACCES\nEACCES\n");
+    assert_eq!(rest, "EACCES\nEACCES\nEACCES\n");
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1, "the server was not asked again");
+}
+
+/// What was answered, and is read later: with a result of before, half read, called and not read,
+/// fetched and half read, and by a new open.
+const READS_LATER: &str = "
+import errno, os, sys
+open('tools/echo', 'w').write('{\"n\":1}')
+kept = os.open('tools/echo', os.O_RDONLY)
+half = os.open('tools/echo', os.O_RDWR); os.write(half, b'{}'); os.read(half, 1)
+called = os.open('tools/echo', os.O_RDWR); os.write(called, b'{}')
+fetched = os.open('tools/echo.md', os.O_RDONLY); os.read(fetched, 1)
+print('ready', flush=True)
+sys.stdin.readline()
+def anew(): return os.read(os.open('tools/echo', os.O_RDONLY), 100)
+for do in (*(lambda f=f: os.read(f, 100) for f in (kept, half, called, fetched)),
+           lambda: os.write(half, b'{}'), anew):
+    try: print(do())
+    except OSError as error: print(errno.errorcode[error.errno])
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_what_was_answered_is_of_no_use_once_its_server_is_gone() {
+    type Change = fn(&World) -> bool;
+    let changes: [(Change, &str, &str); 3] = [
+        (|world| world.namespace.unmount(&world.of_server), "ENODEV", "ENOENT"),
+        (|world| world.namespace.renew(&world.of_server), "ENODEV", "EINVAL"),
+        (
+            |world| {
+                world.process.revoke(&name());
+                true
+            },
+            "EACCES",
+            "EACCES",
+        ),
+    ];
+    for (change, before, anew) in changes {
+        let Some(world) = World::new() else { return };
+        let mut command = world.command("python3", &["-c", READS_LATER]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let said = world.within(lines.next_line()).await.expect("it can be read");
+        assert_eq!(said.as_deref(), Some("ready"));
+        assert!(change(&world));
+        drop(child.stdin.take());
+        for wanted in [before, before, before, before, before, anew] {
+            let said = world.within(lines.next_line()).await.expect("it can be read");
+            assert_eq!(said.as_deref(), Some(wanted), "before: {before}");
+        }
+        assert!(world.within(child.wait()).await.expect("it ran").success());
+        assert_eq!(world.fake.asked.load(Ordering::SeqCst), 3, "nothing more was called");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -362,6 +413,39 @@ print(bool(poll.poll(60000)), os.read(f, 100))
     let said = world.within(lines.next_line()).await.expect("it can be read");
     assert_eq!(said.as_deref(), Some("True b'at last\\n'"));
     world.within(child.wait()).await.expect("it ran");
+}
+
+/// Programs with a loop of events ask before each piece whether they may write.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_in_pieces_is_polled_between_them() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import os, select, threading
+f = os.open('tools/echo', os.O_RDWR | os.O_NONBLOCK)
+def poll(events, wait=0):
+    poll = select.poll(); poll.register(f, events)
+    return [found for _, found in poll.poll(wait)]
+os.write(f, b'{\"a\":')
+print(poll(select.POLLOUT | select.POLLIN), poll(select.POLLIN))
+told = []
+waits = threading.Thread(target=lambda: told.extend(poll(select.POLLIN, 60000)))
+waits.start()
+os.write(f, b'1}')
+waits.join()
+print(told, os.read(f, 100))
+text = b'{\"a\":\"' + b'y' * 300000 + b'\"}'
+epoll = select.epoll(); epoll.register(f, select.EPOLLOUT)
+for at in range(0, len(text), 65536):
+    assert epoll.poll(60) == [(f, select.EPOLLOUT)]
+    os.write(f, text[at:at + 65536])
+poll(select.POLLIN, 60000)
+print(sum(map(len, iter(lambda: os.read(f, 65536), b''))) - len(text))
+os.write(f, b'no object')
+print(bool(poll(select.POLLIN, 60000)[0] & select.POLLERR))
+";
+    let said = world.python(script).await;
+    assert_eq!(said, "[4] []\n[1] b'{\"a\":1}'\n0\nTrue\n");
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@ use std::{path::PathBuf, process::Output, sync::Arc, time::Duration};
 
 use narthex_fuse::{MountError, MountOptions, Mounted};
 use narthex_model::{Alias, Pid};
+use narthex_mount::Mounted as MountedServer;
 use narthex_mount::{Limits, MountName, Namespace, Process};
 use tempfile::TempDir;
 use tokio::{
@@ -21,6 +22,7 @@ pub(crate) struct World {
     pub(crate) namespace: Namespace,
     pub(crate) process: Arc<Process>,
     pub(crate) fake: Arc<Fake>,
+    pub(crate) of_server: MountedServer,
     pub(crate) mounted: Option<Mounted>,
     folder: TempDir,
 }
@@ -44,12 +46,12 @@ impl World {
         let folder = TempDir::new().expect("there is room");
         let namespace = Namespace::new(Limits::default(), None);
         let process = namespace.begin(name().pid, None, &[]).expect("it is the first");
-        namespace.mount(name(), fake.clone()).expect("nothing is there");
+        let of_server = namespace.mount(name(), fake.clone()).expect("nothing is there");
         // One thread: what the kernel asks is taken in turn.
         let options = MountOptions { threads: 1, ..MountOptions::default() };
         let mounted = Mounted::new(process.clone(), folder.path(), &options, Handle::current());
         let mounted = Some(mounted.expect("it can be mounted"));
-        Some(Self { namespace, process, fake, mounted, folder })
+        Some(Self { namespace, process, fake, of_server, mounted, folder })
     }
 
     /// The folder of the server.

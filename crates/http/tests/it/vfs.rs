@@ -1,7 +1,7 @@
 //! The files of a run: one request is one operation.
 
 use http::{Method, StatusCode};
-use narthex_testkit::fixture::Eras;
+use narthex_testkit::fixture::{Eras, Options, Running};
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World};
@@ -52,6 +52,25 @@ async fn r_g1_directories_are_listed_and_paths_are_told_of() {
         (&stat["name"], &stat["device"]),
         (&json!("/tools/echo"), &json!("/mnt/mcp/0-fixture"))
     );
+}
+
+/// S29: a folder is told when another server is behind a name, and of nothing that is the same.
+#[tokio::test]
+async fn s29_another_server_of_a_name_has_another_number() {
+    let world = World::with_fixture().await;
+    let numbers = async || {
+        let root = get(&world, &format!("{ROOT}?op=mounts")).await;
+        let entries = root.json()["entries"].as_array().unwrap().clone();
+        entries.iter().map(|entry| entry["server"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let first = numbers().await;
+    assert_eq!(first.len(), 2);
+    assert!(first[0] != first[1] && first[0] < 1 << 53, "{first:?}");
+    assert_eq!(numbers().await, first);
+    let other = Running::http(Options::default()).await.unwrap();
+    world.move_fixture(&other.url);
+    let next = numbers().await;
+    assert!(next[0] > first[0] && next[1] == first[1], "{first:?} {next:?}");
 }
 
 /// R-O2, R-O13: a write is the call, and a list is what the server says, in any era.

@@ -42,6 +42,17 @@ pub(crate) struct World {
     pub(crate) fixture: Option<Running>,
 }
 
+/// A server with the alias `fixture`.
+fn fixture_at(url: &str) -> Entry {
+    let target = Target::Http(HttpTarget {
+        url: url.to_owned(),
+        is_sse: false,
+        headers: BTreeMap::new(),
+        auth: ServerAuth::None,
+    });
+    Entry::Server(ServerDefinition::new(Alias::new("fixture").unwrap(), target))
+}
+
 impl World {
     /// Over no server at all.
     pub(crate) fn empty() -> Self {
@@ -59,18 +70,16 @@ impl World {
 
     pub(crate) async fn with(eras: Eras, change: impl FnOnce(&mut HttpOptions)) -> Self {
         let fixture = Running::http(Options { eras, ..Options::default() }).await.unwrap();
-        let target = Target::Http(HttpTarget {
-            url: fixture.url.clone(),
-            is_sse: false,
-            headers: BTreeMap::new(),
-            auth: ServerAuth::None,
-        });
-        let definition = ServerDefinition::new(Alias::new("fixture").unwrap(), target);
-        let world = Self::over(vec![Entry::Server(definition)], change);
+        let world = Self::over(vec![fixture_at(&fixture.url)], change);
         let within = Duration::from_secs(20);
         let snapshot = world.gateway.registry().wait_until(within, |all| all.is_settled()).await;
         assert!(snapshot.servers[0].is_ready(), "{:?}", snapshot.servers[0].error);
         Self { fixture: Some(fixture), ..world }
+    }
+
+    /// Has the alias `fixture` mean another server.
+    pub(crate) fn move_fixture(&self, url: &str) {
+        self.gateway.registry().apply(vec![Declared::from(fixture_at(url))]).unwrap();
     }
 
     fn over(entries: Vec<Entry>, change: impl FnOnce(&mut HttpOptions)) -> Self {

@@ -3,6 +3,7 @@
 mod background;
 mod documented;
 mod ending;
+mod kept;
 mod manifest;
 mod unprivileged;
 mod watched;

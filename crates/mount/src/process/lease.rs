@@ -1,0 +1,70 @@
+//! What whoever shows the files of a process keeps of one that it has opened.
+
+use std::sync::Arc;
+
+use super::Process;
+use crate::{
+    Failure, MountName, Node, Operation, VfsError,
+    file::{over, revoked, unmounted},
+    mounted::Mount,
+};
+
+/// A server as it was mounted when something of it was opened: whether what it has answered may
+/// still be read can be asked by it, for as long as anybody keeps that.
+#[derive(Debug, Clone)]
+pub struct Lease {
+    mount: Arc<Mount>,
+    turn: u64,
+}
+
+impl Lease {
+    /// What the server is mounted as, which may be another name than it was opened by.
+    #[must_use]
+    pub fn name(&self) -> &MountName {
+        &self.mount.name
+    }
+
+    /// The one path of a node there, by whatever path it was opened.
+    #[must_use]
+    pub fn path(&self, node: &Node) -> String {
+        format!("{}{}", self.name().path(), node.sub_path())
+    }
+
+    /// Whether the server is there no more, for nobody.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.mount.gone.is_cancelled() || self.mount.turn() != self.turn
+    }
+}
+
+impl Process {
+    /// Takes a lease of what a path leads to. No server is asked.
+    ///
+    /// # Errors
+    /// As [`Process::open`], but for how many it has open.
+    pub fn lease(&self, path: &str) -> Result<Lease, VfsError> {
+        let began = tokio::time::Instant::now();
+        let found = self.find(path);
+        let result = found.as_ref().map(|_| 0);
+        self.observe((Operation::Open, path), (None, None), result, began);
+        let (mount, _) = found.map_err(|error| VfsError::new(Operation::Open, path, error))?;
+        let turn = mount.turn();
+        Ok(Lease { mount, turn })
+    }
+
+    /// Looks whether what was opened is still of use. Tells no observer.
+    ///
+    /// # Errors
+    /// As a descriptor fails that was opened then (S29): `DEVICE_DISCONNECTED` when the server is
+    /// not mounted any more, another one is there, or the process has ended; `PERMISSION` when it
+    /// may not use the mount any more.
+    pub fn check(&self, lease: &Lease) -> Result<(), Failure> {
+        let state = self.state();
+        match () {
+            () if state.has_ended => Err(over()),
+            () if !state.kin.allowed.contains(lease.name()) => Err(revoked()),
+            () if lease.is_over() => Err(unmounted()),
+            () => Ok(()),
+        }
+    }
+}
