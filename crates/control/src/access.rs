@@ -10,7 +10,6 @@ mod agent_env;
 mod change;
 mod clients;
 mod error;
-mod fields;
 mod members;
 mod principals;
 mod table;
@@ -33,16 +32,13 @@ use tokio_util::sync::CancellationToken;
 use self::table::AccessTable;
 pub use narthex_login::{McpClientToken, ServiceToken};
 
+pub(crate) use self::principals::{new_id, of_principal};
 pub use self::{
     agent_env::EnvNames,
     clients::{ClientRequest, CreatedClient, NewClient},
     error::AccessError,
     table::{Account, KnownClient, KnownToken},
     tokens::CreatedToken,
-};
-pub(crate) use self::{
-    fields::Fields,
-    principals::{new_id, of_principal},
 };
 use crate::{Control, ControlError, SignedIn};
 

@@ -5,7 +5,6 @@
 
 mod changes;
 mod checks;
-mod error;
 mod export;
 mod parts;
 
@@ -16,15 +15,13 @@ use narthex_store::{CatalogRow, Store};
 use serde_json::Value;
 
 use self::checks::{Definition, Stored};
-pub use self::parts::AgentParts;
-pub use self::{
-    changes::{
-        CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
-        CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft, CatalogValid,
-        Precondition,
-    },
-    error::{CatalogError, FieldCode, FieldError, FieldWarning},
+pub use narthex_fields::{CatalogError, FieldCode, FieldError, FieldWarning};
+
+pub use self::changes::{
+    CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
+    CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft, CatalogValid, Precondition,
 };
+pub use self::parts::AgentParts;
 use crate::{Control, ControlError, Page};
 
 /// An object of the catalog as it is stored.

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_events::{Along, EventKind, EventPlace, EventRow, Events, EventsError};
+use narthex_fields::Fields;
 use narthex_live::Speaker;
 use narthex_model::{
     ErrorKind, SessionId, Timestamp, WorkspaceId,
@@ -12,7 +13,7 @@ use narthex_model::{
 use narthex_store::NewRest;
 use serde_json::{Value, json};
 
-use crate::{By, CatalogError, Control, ControlError, FieldError, access::Fields};
+use crate::{By, CatalogError, Control, ControlError, FieldError};
 
 /// The longest message, in bytes.
 const TEXT_MAX: usize = 64 * 1024;

@@ -5,13 +5,14 @@ mod check;
 use std::{sync::Arc, time::UNIX_EPOCH};
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_fields::Fields;
 use narthex_model::{ErrorKind, WorkspaceId, json::Node};
 use narthex_policy::WorkspaceRules;
 use narthex_rules::{RuleFaults, RuleSet};
 use narthex_store::{RulesHead, RulesRow, Store};
 
 pub use self::check::RulesChecked;
-use crate::{By, CatalogError, Control, ControlError, FieldError, Precondition, access::Fields};
+use crate::{By, CatalogError, Control, ControlError, FieldError, Precondition};
 
 /// Why rules stay as they are.
 #[derive(Debug, thiserror::Error)]

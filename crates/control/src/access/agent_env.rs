@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_fields::Fields;
 use narthex_model::{
     AgentEnv, AgentName, CatalogKind, EnvBindingId, EnvName, EnvScope, PreviewId, SecretName,
     SecretReference, WorkspaceId, json::shortened, variable,
@@ -15,7 +16,7 @@ use narthex_model::{
 use narthex_store::{EnvBindingRow, StatementError, Store};
 use narthex_vault::VaultError;
 
-use super::{AccessError, change::of_statement, fields::Fields};
+use super::{AccessError, change::of_statement};
 use crate::{By, CatalogError, Control, ControlError, FieldError, Page};
 
 /// How many bindings a workspace may have.

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_fields::Fields;
 use narthex_login::BearerHash;
 use narthex_model::{
     AgentName, ClientOrigin, McpClientId, PrincipalId, PrincipalKind, PrincipalName, RunId,
@@ -12,10 +13,7 @@ use narthex_model::{
 use narthex_store::{McpClientRow, NewPrincipal, Store};
 use serde_json::{Map, Value};
 
-use super::{
-    AccessError, KnownClient, McpClientToken, change::of_statement, fields::Fields,
-    principals::new_id,
-};
+use super::{AccessError, KnownClient, McpClientToken, change::of_statement, principals::new_id};
 use crate::{By, Control, ControlError};
 
 /// How many clients of a workspace may come in.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_fields::Fields;
 use narthex_model::{PrincipalId, PrincipalKind, Roles, WorkspaceId};
 
-use super::{AccessError, Account, fields::Fields, of_principal};
+use super::{AccessError, Account, of_principal};
 use crate::{By, Control, ControlError};
 
 impl Control {

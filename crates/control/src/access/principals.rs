@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_fields::Fields;
 use narthex_model::{PrincipalId, PrincipalKind, PrincipalName};
 use narthex_store::NewPrincipal;
 
-use super::{AccessError, Account, change::of_statement, fields::Fields};
+use super::{AccessError, Account, change::of_statement};
 use crate::{By, Control, ControlError};
 
 impl Control {

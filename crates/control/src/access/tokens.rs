@@ -6,6 +6,7 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_fields::Fields;
 use narthex_login::BearerHash;
 use narthex_model::{
     PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId, json::shortened,
@@ -15,7 +16,6 @@ use narthex_store::{NewPrincipal, ServiceTokenRow, Store};
 use super::{
     AccessError, KnownToken, ServiceToken,
     change::of_statement,
-    fields::Fields,
     members::{names, of_member, set},
     principals::new_id,
 };

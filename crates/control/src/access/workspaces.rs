@@ -1,10 +1,11 @@
 //! Workspaces: made, named and deleted.
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_fields::Fields;
 use narthex_model::{EnabledModels, OauthOnOrchestrators, WorkspaceId, json::Place};
 use narthex_store::{Workspace, WorkspaceChange};
 
-use super::{AccessError, change::of_statement, fields::Fields};
+use super::{AccessError, change::of_statement};
 use crate::{By, CatalogError, Control, ControlError};
 
 /// What can be changed of one.

@@ -5,6 +5,7 @@ mod cutting;
 mod import;
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_fields::{CatalogError, FieldWarning};
 use narthex_model::{AgentName, CatalogKind, WorkspaceId};
 use narthex_resolve::document;
 use narthex_store::CatalogRow;
@@ -17,7 +18,6 @@ pub use self::import::{CatalogImport, CatalogImportChange, CatalogImported, Cata
 use super::{
     CatalogWritten,
     checks::{Definition, Stored},
-    error::{CatalogError, FieldWarning},
     object, tag, unknown,
 };
 use crate::{By, Control, ControlError};

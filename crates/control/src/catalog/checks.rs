@@ -16,8 +16,8 @@ use narthex_store::CatalogRow;
 use serde_json::Value;
 
 pub(super) use self::definition::Definition;
-use super::error::{CatalogError, FieldCode, FieldError, FieldWarning};
 use crate::Variables;
+use narthex_fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 
 /// How many objects of each kind a workspace may have: every change is held against all of them.
 const OBJECTS_MAX: usize = 10_000;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use narthex_fields::CatalogError;
 use narthex_model::{CatalogKind, SecretName, ServerId, is_secret_name};
 use narthex_resolve::{ConfigSchema, KeySchema};
 use serde_json::{Map, Value, json};
 
 use super::{
     checks::{Definition, Stored, Workspace},
-    error::CatalogError,
     object,
 };
 

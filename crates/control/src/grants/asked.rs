@@ -3,6 +3,7 @@
 
 use std::{fmt::Display, time::SystemTime};
 
+use narthex_fields::Fields;
 use narthex_model::{
     AgentName, Alias, ArgumentsDigest, CatalogKind, Grant, GrantDuration, GrantId, GrantOf,
     GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant, WorkspaceId,
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::RequestOf;
-use crate::{CatalogError, Control, ControlError, FieldCode, FieldError, access::Fields};
+use crate::{CatalogError, Control, ControlError, FieldCode, FieldError};
 
 const FIELDS: [&str; 9] = [
     "grant_type",

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
 use narthex_events::{EventKind, EventPlace};
+use narthex_fields::Fields;
 use narthex_gateway::RunView;
 use narthex_model::{
     Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject, RunId, SessionId,
@@ -14,7 +15,7 @@ use narthex_store::{GrantDecision, GrantRequestRow, GrantRequestStatus, OPEN_MAX
 use serde_json::json;
 
 use super::{GrantError, Granter, asked, asked::random, granted, new_row, page};
-use crate::{CatalogError, Control, ControlError, FieldError, Page, access::Fields};
+use crate::{CatalogError, Control, ControlError, FieldError, Page};
 
 /// The longest reason that is kept of a run, in characters.
 const REASON_MAX: usize = 500;

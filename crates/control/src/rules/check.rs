@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use narthex_fields::Fields;
 use narthex_model::{
     AgentName, AgentType, Alias, CatalogKind, WorkspaceId,
     json::{Node, shortened},
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{refused, rules_of};
-use crate::{CatalogError, Control, ControlError, FieldError, access::Fields};
+use crate::{CatalogError, Control, ControlError, FieldError};
 
 const FIELDS: [&str; 12] = [
     "agent",

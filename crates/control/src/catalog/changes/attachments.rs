@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_fields::{CatalogError, FieldError, FieldWarning};
 use narthex_model::{Alias, CatalogKind, ServerId, json::shortened};
 use narthex_resolve::{Agent, AttachRequest, Attachment, Fault, FaultCode, Parsed};
 use narthex_store::CatalogRow;
@@ -14,7 +15,6 @@ use crate::{
     Control, ControlError,
     catalog::{
         checks::{Definition, Stored, Workspace},
-        error::{CatalogError, FieldError, FieldWarning},
         object, tag, unknown,
     },
 };

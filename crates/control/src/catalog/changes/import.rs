@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::Noted;
+use narthex_fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 use narthex_model::{CatalogKind, SecretName, WorkspaceId, written::inside};
 use narthex_resolve::document;
 use narthex_store::{CatalogRow, CatalogStep};
@@ -14,7 +15,6 @@ use crate::{
     By, Control, ControlError,
     catalog::{
         checks::{Definition, Stored, Workspace},
-        error::{CatalogError, FieldCode, FieldError, FieldWarning},
         export,
     },
 };

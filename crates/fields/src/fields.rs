@@ -11,14 +11,14 @@ use crate::{CatalogError, FieldError};
 const TEXT_MAX: usize = 200;
 
 /// The fields of an object, which are taken out one by one.
-pub(crate) struct Fields {
+pub struct Fields {
     fields: Vec<(String, Node)>,
     faults: Vec<FieldError>,
 }
 
 impl Fields {
     /// Reads an object with nothing in it but these fields, each once.
-    pub(crate) fn read(text: &[u8], known: &[&str]) -> Result<Self, CatalogError> {
+    pub fn read(text: &[u8], known: &[&str]) -> Result<Self, CatalogError> {
         let refused = |message: String| {
             let remedy = format!("send an object with some of `{}`", known.join("`, `"));
             CatalogError::Refused(vec![FieldError::invalid("", message, remedy)])
@@ -42,27 +42,27 @@ impl Fields {
     }
 
     /// Nothing, if all was well.
-    pub(crate) fn done(self) -> Result<(), CatalogError> {
+    pub fn done(self) -> Result<(), CatalogError> {
         if self.faults.is_empty() { Ok(()) } else { Err(CatalogError::Refused(self.faults)) }
     }
 
     /// The same, if nothing else is wrong, either.
-    pub(crate) fn done_with(mut self, more: Vec<FieldError>) -> Result<(), CatalogError> {
+    pub fn done_with(mut self, more: Vec<FieldError>) -> Result<(), CatalogError> {
         self.faults.extend(more);
         self.done()
     }
 
     /// A value of any kind.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Node> {
+    pub fn take(&mut self, name: &str) -> Option<Node> {
         field(&self.fields, name).cloned()
     }
 
-    pub(crate) fn fault(&mut self, name: &str, message: impl Into<String>, remedy: &str) {
+    pub fn fault(&mut self, name: &str, message: impl Into<String>, remedy: &str) {
         self.faults.push(FieldError::invalid(name, message, remedy));
     }
 
     /// A text for people.
-    pub(crate) fn text(&mut self, name: &str) -> Option<String> {
+    pub fn text(&mut self, name: &str) -> Option<String> {
         let text = match field(&self.fields, name)? {
             Node::Text(text) => text.clone(),
             other => {
@@ -80,7 +80,7 @@ impl Fields {
     }
 
     /// A text that some rule accepts, and that has to be there.
-    pub(crate) fn named<T, E: std::fmt::Display>(
+    pub fn named<T, E: std::fmt::Display>(
         &mut self,
         name: &str,
         rule: impl FnOnce(&str) -> Result<T, E>,
@@ -99,7 +99,7 @@ impl Fields {
         }
     }
 
-    pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
+    pub fn flag(&mut self, name: &str) -> Option<bool> {
         match field(&self.fields, name)? {
             Node::Bool(flag) => Some(*flag),
             other => {
@@ -111,7 +111,7 @@ impl Fields {
     }
 
     /// One of some words.
-    pub(crate) fn word<T: Copy>(&mut self, name: &str, known: &[(&str, T)]) -> Option<T> {
+    pub fn word<T: Copy>(&mut self, name: &str, known: &[(&str, T)]) -> Option<T> {
         let found = field(&self.fields, name)?;
         let meant =
             known.iter().find(|(word, _)| matches!(found, Node::Text(text) if text == word));
@@ -124,7 +124,7 @@ impl Fields {
     }
 
     /// How many days something is kept, of which 0 is for ever.
-    pub(super) fn days(&mut self, name: &str) -> Option<u32> {
+    pub fn days(&mut self, name: &str) -> Option<u32> {
         /// About a hundred years.
         const MOST: u32 = 36_500;
         let days = match field(&self.fields, name)? {
@@ -140,7 +140,7 @@ impl Fields {
     }
 
     /// A whole number from 1 to `most`.
-    pub(crate) fn amount(&mut self, name: &str, most: u64) -> Option<u64> {
+    pub fn amount(&mut self, name: &str, most: u64) -> Option<u64> {
         let amount = match field(&self.fields, name)? {
             Node::Number(number) => number.as_u64(),
             _ => None,
@@ -154,7 +154,7 @@ impl Fields {
     }
 
     /// A list of roles, at least one.
-    pub(crate) fn roles(&mut self, name: &str) -> Option<Roles> {
+    pub fn roles(&mut self, name: &str) -> Option<Roles> {
         let remedy =
             format!("write a list of some of `{}`", Role::ALL.map(Role::as_str).join("`, `"));
         let items = match field(&self.fields, name)? {
@@ -182,7 +182,7 @@ impl Fields {
     }
 
     /// That something which has to be there is there.
-    pub(crate) fn needed(&mut self, name: &str) {
+    pub fn needed(&mut self, name: &str) {
         if field(&self.fields, name).is_none() {
             self.fault(name, "it is missing", "say it");
         }

@@ -127,7 +127,7 @@ pub enum FieldCode {
 
 impl CatalogError {
     /// What is wrong with a text.
-    pub(super) fn of(faults: Faults) -> Self {
+    pub fn of(faults: Faults) -> Self {
         Self::Refused(faults.iter().map(|fault| FieldError::of(fault, "")).collect())
     }
 
@@ -172,7 +172,7 @@ impl CatalogError {
 
 impl FieldCode {
     /// Whether it is wrong whatever else there is in the catalog, where all names are known or not.
-    pub(super) fn is_of_itself(self, is_named: bool) -> bool {
+    pub fn is_of_itself(self, is_named: bool) -> bool {
         match self {
             Self::Fault(code) => code.is_of_itself() || is_named && code.is_of_a_name(),
             Self::Own(word) => word == "executor_unknown",
@@ -187,7 +187,7 @@ impl FieldError {
         Self::new(field, FieldCode::Fault(FaultCode::ValueInvalid), message, remedy)
     }
 
-    pub(super) fn new(
+    pub fn new(
         field: &str,
         code: FieldCode,
         message: impl Into<String>,
@@ -197,7 +197,7 @@ impl FieldError {
     }
 
     /// A fault of an object that stands at `own`; without that in front, if it is inside.
-    pub(super) fn of(fault: &Fault, own: &str) -> Self {
+    pub fn of(fault: &Fault, own: &str) -> Self {
         let field = inside(&fault.path, own);
         Self::new(field, FieldCode::Fault(fault.code), &fault.message, &fault.remedy)
     }
@@ -205,7 +205,7 @@ impl FieldError {
 
 impl FieldWarning {
     /// A warning about an object that stands at `own`.
-    pub(super) fn of(warning: &Warning, own: &str) -> Self {
+    pub fn of(warning: &Warning, own: &str) -> Self {
         let field = inside(&warning.path, own).to_owned();
         Self { field, message: warning.message.clone() }
     }
