@@ -1,7 +1,7 @@
 //! What callers are told of definitions that are held back from their run (S22 to S24), and the
 //! look at lists that come after it has begun.
 
-use std::{pin::Pin, sync::Arc};
+use std::{collections::HashMap, pin::Pin, sync::Arc};
 
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::Item;
@@ -34,10 +34,45 @@ fn pinned(run: &RunView, snapshot: &Snapshot) -> HeldNames {
     all
 }
 
+/// What servers of the catalog define otherwise by now than when a run began.
+fn changed(run: &RunView) -> HeldNames {
+    let mut all = HeldNames::default();
+    for (alias, _, names) in run.changed() {
+        names.iter().for_each(|(list, name)| all.add(&alias, *list, name));
+    }
+    all
+}
+
+/// The lists of a run's servers that somebody was told to look at.
+pub(crate) type LookedAt = HashMap<Alias, Arc<Inventory>>;
+
 /// Looks at what a server lists.
 pub type LookingAt<'a> = Pin<Box<dyn Future<Output = Option<Arc<Inventory>>> + Send + 'a>>;
 
 impl Shared {
+    /// Has somebody look at what servers of the catalog define otherwise by now than when a run
+    /// began (S23): it is kept, told of, and held back from other runs as well.
+    pub(crate) fn look_at_changed(&self, run: &Arc<RunView>, looked: &mut LookedAt) {
+        let Some(source) = self.run_source.get() else { return };
+        for (alias, listed, names) in run.changed() {
+            let before = looked.insert(alias.clone(), listed.clone());
+            if before.is_some_and(|before| Arc::ptr_eq(&before, &listed)) {
+                continue;
+            }
+            tracing::warn!(
+                run.id = %run.id, server.name = %alias,
+                "{} of its definitions have changed since the run began, which has them no more",
+                names.len()
+            );
+            let (source, run) = (source.clone(), run.clone());
+            self.spawn(async move {
+                if source.look_at(&run, &alias, &listed).await.is_some() {
+                    source.keep_lists(&run);
+                }
+            });
+        }
+    }
+
     /// What is said instead of that something is not there, if it is held back. What the rules of
     /// its server hide is not there, and nothing else is said of it.
     pub(crate) fn held_back(
@@ -56,10 +91,18 @@ impl Shared {
         let (own, limit) = (own_alias(caller), self.options.name_limit);
         let snapshot = self.snapshot(&caller.run);
         let of_run = caller.run.held_back().find(own, list, item.name(), limit);
-        let from_then = if of_run.is_some() { ", for runs that begin after that" } else { "" };
         let of_live = || pinned(&caller.run, &snapshot).find(own, list, item.name(), limit);
         let on_links = || self.held_on_links(caller).find(own, list, item.name(), limit);
-        let (alias, name) = of_run.or_else(of_live).or_else(on_links)?;
+        let of_changed = || changed(&caller.run).find(own, list, item.name(), limit);
+        let (unaccepted, from_then) =
+            ("in a way that no human has accepted", ", for runs that begin after that");
+        let ((alias, name), how, from_then) = if let Some(found) = of_run {
+            (found, unaccepted, from_then)
+        } else if let Some(found) = of_live().or_else(on_links) {
+            (found, unaccepted, "")
+        } else {
+            (of_changed()?, "otherwise than when the run began", from_then)
+        };
         let exactly = match item {
             Item::Tool(_) => Item::Tool(name.into()),
             Item::Prompt(_) => Item::Prompt(name.into()),
@@ -71,9 +114,9 @@ impl Shared {
             None => format!("{} --live", row.name),
         };
         let text = format!(
-            "server `{}` defines this in a way that no human has accepted, so it is held back; an \
-             admin of the workspace can look at it with `narthex servers definitions {server} \
-             --quarantined` and accept it with `narthex servers accept {server} NAME`{from_then}",
+            "server `{}` defines this {how}, so it is held back; an admin of the workspace can \
+             look at it with `narthex servers definitions {server} --quarantined` and accept it \
+             with `narthex servers accept {server} NAME`{from_then}",
             row.name
         );
         Some(Refusal::call(CallErrorKind::DefinitionChanged, text))

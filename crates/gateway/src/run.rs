@@ -21,6 +21,7 @@ use narthex_registry::{
     Snapshot,
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
+use narthex_upstream::{Inventory, Listed};
 use narthex_view::View;
 use tokio_util::sync::CancellationToken;
 
@@ -162,6 +163,15 @@ impl RunView {
     /// Whether what a server lists is frozen in this run.
     pub(crate) fn is_frozen(&self, alias: &Alias) -> bool {
         self.own.is_frozen(alias)
+    }
+
+    /// What its servers of the catalog define otherwise by now than when they first listed, each
+    /// with all that it lists: see [`narthex_registry::FirstList::changed`].
+    pub(crate) fn changed(
+        &self,
+    ) -> impl Iterator<Item = (Alias, Arc<Inventory>, Vec<(Listed, Arc<str>)>)> {
+        let changed = self.own.changed().into_iter();
+        changed.filter(|(alias, ..)| self.held_back.server(alias).is_some())
     }
 
     /// Whether models may be told what a server says of itself, on any link.

@@ -13,7 +13,7 @@ use tokio::{task::JoinSet, time::Duration};
 use crate::{
     Endpoint, Gateway, RunId, RunToken, RunView, Session,
     gateway::Shared,
-    held::LookingAt,
+    held::{LookedAt, LookingAt},
     hub::{Change, LISTS, Seen},
     links::LinkKind,
     run::Changes,
@@ -246,6 +246,9 @@ async fn watch_run(
     mut last: Arc<View>,
 ) {
     let mut looks = tokio::time::interval(shared.options.run_idle);
+    let mut looked = LookedAt::new();
+    // What changed while nobody watched.
+    shared.look_at_changed(&run, &mut looked);
     loop {
         tokio::select! {
             biased;
@@ -259,6 +262,7 @@ async fn watch_run(
         }
         changes.mark_seen();
         let snapshot = shared.snapshot(&run);
+        shared.look_at_changed(&run, &mut looked);
         for key in run.own_keys() {
             let row = snapshot.get(key.alias.as_str());
             if let Some(link) = row.and_then(|row| row.link.as_ref()) {

@@ -165,6 +165,12 @@ impl FirstLists {
         self.lists.contains_key(alias)
     }
 
+    /// What a server defines otherwise by now than at first: see [`FirstList::changed`].
+    #[must_use]
+    pub fn changed(&self, alias: &Alias, now: &Arc<Inventory>) -> Vec<(Listed, Arc<str>)> {
+        self.lists.get(alias).map(|first| first.changed(now)).unwrap_or_default()
+    }
+
     /// A row as the run sees it.
     #[must_use]
     pub fn row(&self, row: Arc<ServerRow>) -> Arc<ServerRow> {
@@ -188,20 +194,47 @@ impl FirstList {
         match self {
             _ if now.is_empty() => now.clone(),
             Self::Listed(first) if Arc::ptr_eq(first, now) => now.clone(),
+            Self::Listed(_) | Self::Kept(_) => {
+                let is_as_before = self.comparing();
+                now.frozen(|list, entry| is_as_before(list, entry) == Some(true))
+            }
+        }
+    }
+
+    /// What a later inventory has under the name of something that was there at first, and that
+    /// says something else.
+    #[must_use]
+    pub fn changed(&self, now: &Arc<Inventory>) -> Vec<(Listed, Arc<str>)> {
+        match self {
+            Self::Listed(first) if Arc::ptr_eq(first, now) => Vec::new(),
+            Self::Listed(_) | Self::Kept(_) => {
+                let is_as_before = self.comparing();
+                let is_changed = |(list, entry): &(Listed, &InventoryEntry)| {
+                    is_as_before(*list, entry) == Some(false)
+                };
+                let changed = now.entries().filter(is_changed);
+                changed.map(|(list, entry)| (list, entry.key.clone())).collect()
+            }
+        }
+    }
+
+    /// Tells whether an entry is as it was at first; `None` if there was none of its name.
+    fn comparing(&self) -> Box<dyn Fn(Listed, &InventoryEntry) -> Option<bool> + '_> {
+        match self {
             Self::Listed(first) => {
                 let entries = first.entries().map(|(list, entry)| ((list, &*entry.key), entry));
                 let mut before = HashMap::new();
                 for (key, entry) in entries {
                     before.entry(key).or_insert(entry);
                 }
-                now.frozen(|list, entry| {
+                Box::new(move |list, entry| {
                     let before = before.get(&(list, &*entry.key));
-                    before.is_some_and(|before| before.says(list, &entry.raw))
+                    before.map(|before| before.says(list, &entry.raw))
                 })
             }
-            Self::Kept(kept) => now.frozen(|list, entry| {
-                let digest = || KeptDigest::of(list, entry);
-                kept.list(list).is_none_or(|kept| kept.get(&*entry.key) == Some(&digest()))
+            Self::Kept(kept) => Box::new(|list, entry| {
+                let Some(kept) = kept.list(list) else { return Some(true) };
+                kept.get(&*entry.key).map(|kept| *kept == KeptDigest::of(list, entry))
             }),
         }
     }

@@ -9,6 +9,7 @@ use narthex_registry::{
     ConnectionId, FirstLists, FirstVariants, Found, KeptFurther, Mount, MountFault, MountSet,
     Registry, ServerKey, ServerRow, Snapshot,
 };
+use narthex_upstream::{Inventory, Listed};
 use tokio::sync::watch;
 
 /// What a run has mounted for itself.
@@ -59,6 +60,19 @@ impl OwnServers {
 
     pub(super) fn is_frozen(&self, alias: &Alias) -> bool {
         self.first.as_ref().is_some_and(|first| first.has(alias))
+    }
+
+    /// What its servers define otherwise by now than at first, each with all that it lists.
+    pub(super) fn changed(&self) -> Vec<(Alias, Arc<Inventory>, Vec<(Listed, Arc<str>)>)> {
+        let (Some(first), Some(mounts)) = (&self.first, self.mounts.load_full()) else {
+            return Vec::new();
+        };
+        let changed = mounts.mounts().iter().map(|mount| {
+            let now = mount.found().inventory.clone();
+            let names = first.changed(mount.alias(), &now);
+            (mount.alias().clone(), now, names)
+        });
+        changed.filter(|(_, _, names)| !names.is_empty()).collect()
     }
 
     /// Whether models may be told what a server says of itself.

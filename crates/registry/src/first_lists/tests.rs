@@ -37,9 +37,13 @@ fn s23_a_definition_cannot_be_exchanged() {
         for list in [Listed::Tool, Listed::Prompt, Listed::Template] {
             assert_eq!(names(&seen, list), ["a"], "{list:?}");
         }
+        let changed = first.changed(&changed);
+        let lists = [Listed::Tool, Listed::Prompt, Listed::Template];
+        assert_eq!(changed, lists.map(|list| (list, "b".into())), "and not what is new");
         assert!(seen.tool("a").is_some() && seen.tool("b").is_none());
         let again = inventory(&[("c", "{3}"), ("b", "{2}"), ("a", "{1}")], &[]);
         assert!(Arc::ptr_eq(&first.of(&again), &again), "nothing is copied");
+        assert!(first.changed(&again).is_empty());
     }
 }
 
