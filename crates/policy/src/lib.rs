@@ -17,5 +17,5 @@ pub use grants::{Acting, Actors, Grants, LiveGrant, SpawnPermit, SpawnRefusal, S
 pub use request::{Item, Origin, Request};
 pub use rules::{Denial, Permitted, RunPolicy};
 pub use workspace_rules::{
-    Arguments, CallOrigin, Forbidding, Question, Rules, Ruling, Site, WorkspaceRules,
+    Arguments, CallOrigin, Forbidding, Question, Rules, Ruling, Site, WorkspaceRules, is_ruled,
 };
