@@ -33,8 +33,11 @@ pub enum GrantsCommand {
     Approve {
         /// The id of the request
         id: String,
-        /// For one call, whatever was asked for
-        #[arg(long)]
+        /// For how long, whatever was asked for
+        #[arg(long, value_parser = ["once", "run", "session", "persistent"])]
+        scope: Option<String>,
+        /// For one call, as `--scope once`
+        #[arg(long, conflicts_with = "scope")]
         once: bool,
         /// Why, for people
         #[arg(long)]

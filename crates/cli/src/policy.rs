@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use crate::WorkspaceArgs;
 
@@ -24,7 +24,7 @@ pub enum PolicyCommand {
         place: WorkspaceArgs,
     },
     /// Say what the rules say of a call; with only a file, whether it could be set
-    Check(CheckPolicyArgs),
+    Check(Box<CheckPolicyArgs>),
     /// Print what rules may name, as a Cedar schema
     Schema,
 }
@@ -42,30 +42,63 @@ pub struct SetPolicyArgs {
 
 /// A call that is not made.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").args(["tool", "prompt", "resource", "method"]).multiple(true)))]
 #[command(after_help = "Examples:\n  narthex policy check --file rules.cedar\n  \
     narthex policy check --agent writer --server linear --tool create_issue\n  \
     narthex policy check --server files --tool write --arguments '{\"path\": \"/etc/hosts\"}' \
-    --file rules.cedar\n\n\
+    --file rules.cedar\n  \
+    narthex policy check --server linear --tool create_issue --at 2027-01-31T22:00:00Z\n\n\
     Rules of a file are asked and stored nowhere. With a file alone, no daemon is needed.")]
 pub struct CheckPolicyArgs {
     /// The run's agent
     #[arg(long, requires = "server")]
     pub agent: Option<String>,
     /// The server: its id in the catalog, or its alias
-    #[arg(long, requires = "tool")]
+    #[arg(long, requires = "what")]
     pub server: Option<String>,
-    /// The tool, by the server's own name
+    /// What the run calls the server [default: the same]
     #[arg(long, requires = "server")]
+    pub alias: Option<String>,
+    /// The tool, by the server's own name
+    #[arg(long, requires = "server", conflicts_with_all = ["prompt", "resource"])]
     pub tool: Option<String>,
+    /// The prompt, by the server's own name
+    #[arg(long, requires = "server", conflicts_with = "resource")]
+    pub prompt: Option<String>,
+    /// The resource
+    #[arg(long, value_name = "URI", requires = "server")]
+    pub resource: Option<String>,
+    /// The method, or instead of all these one of the server as such [default: the usual one]
+    #[arg(long, requires = "server")]
+    pub method: Option<String>,
     /// The arguments, one JSON object
     #[arg(long, value_name = "JSON", requires = "server")]
     pub arguments: Option<String>,
+    /// What the server declares of the tool, one JSON object
+    #[arg(long, value_name = "JSON", requires = "server")]
+    pub annotations: Option<String>,
     /// What it comes from: a `call` for itself, or a `task` that an earlier call began
     #[arg(long, value_name = "ORIGIN", requires = "server", value_parser = ["call", "task"])]
     pub origin: Option<String>,
     /// Who drives the run, by name or id
     #[arg(long, requires = "server")]
     pub user: Option<String>,
+    /// Whom the agent acts for [default: as the catalog says]
+    #[arg(long, value_name = "TYPE", requires = "server",
+        value_parser = ["worker", "orchestrator", "scheduled"])]
+    pub agent_type: Option<String>,
+    /// Of a run that another run began
+    #[arg(long, requires = "server")]
+    pub child: bool,
+    /// Where it comes in [default: aggregated]
+    #[arg(long, requires = "server", value_parser = ["aggregated", "transparent"])]
+    pub endpoint: Option<String>,
+    /// What the caller speaks [default: modern]
+    #[arg(long, requires = "server", value_parser = ["legacy", "modern"])]
+    pub era: Option<String>,
+    /// When it is made, such as 2027-01-31T12:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", requires = "server")]
+    pub at: Option<String>,
     /// Ask the rules of this file instead; `-` reads them from standard input
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,

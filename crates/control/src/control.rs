@@ -183,7 +183,6 @@ impl Control {
         follow_store(&shared);
         let control = Self { shared };
         control.begin_counting().await?;
-        control.follow_requests();
         Ok(control)
     }
 
@@ -289,6 +288,7 @@ fn follow_store(shared: &Arc<Shared>) {
         shared.tasks.spawn(shared.rules.clone().follow(store.clone(), closing.clone()));
         shared.tasks.spawn(shared.turns.clone().follow(store.clone(), closing.clone()));
         shared.tasks.spawn(shared.access.clone().follow(store, closing));
+        Control { shared: shared.clone() }.follow_requests();
     }
     if let Some(events) = shared.events.clone() {
         let closing = shared.closing.clone();

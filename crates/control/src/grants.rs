@@ -2,9 +2,9 @@
 //! up for the gateway.
 
 mod asked;
+mod asking;
 mod expiring;
 mod ledger;
-mod models;
 mod requests;
 
 use std::time::{Duration, SystemTime};
@@ -60,7 +60,8 @@ pub enum GrantError {
     /// Whoever holds the machine's files may be an agent as well.
     #[error(
         "this daemon lets only humans grant who have proved to be one (`grants.require_proof`): \
-         sign in with a passkey or at a provider, and not by the operator's token or a link"
+         sign in with a passkey or at a provider, as at the page of a request, and not by the \
+         operator's token or a link"
     )]
     NoProof,
     /// Runs ask nobody here (X-E80).
@@ -137,6 +138,15 @@ impl Control {
     #[must_use]
     pub fn needs_proof(&self) -> bool {
         self.shared.granting.needs_proof
+    }
+
+    /// Whether a grant lets anything through now: it is neither used up nor revoked nor out of
+    /// time, and of somebody who has proved to be human where that is asked for.
+    #[must_use]
+    pub fn grant_counts(&self, row: &GrantRow) -> bool {
+        let has_time = row.grant.expires_at.is_none_or(|end| SystemTime::now() < end);
+        let is_there = row.consumed.is_none() && row.revoked.is_none();
+        is_there && has_time && !(row.is_advisory && self.needs_proof())
     }
 
     /// Refuses a grant that would count for nothing.

@@ -216,8 +216,8 @@ impl RunView {
         (workspace == self.workspace.as_str()).then_some(id)
     }
 
-    /// By what grants know a server: by its id in the catalog, whatever the run calls it, and by its
-    /// alias what is of no catalog (D14).
+    /// By what grants know a server: by its id in the catalog, whatever the run calls it, and by
+    /// its alias what is of no catalog (D14).
     #[must_use]
     pub fn granted_as(&self, alias: &Alias) -> Alias {
         if self.is_built_in(alias) {

@@ -19,5 +19,5 @@ pub use request::{Item, Origin, Request};
 pub use rules::{Denial, Permitted, RunPolicy};
 pub use single::{Paid, Payment, SpentStates, StateId, Unused, bound_arguments};
 pub use workspace_rules::{
-    Arguments, CallOrigin, Forbidding, Question, Rules, Ruling, Site, WorkspaceRules,
+    Arguments, CallOrigin, Forbidding, Question, Rules, Ruling, Site, WorkspaceRules, is_ruled,
 };

@@ -155,8 +155,7 @@ impl WorkspaceRules {
         self.current.load().is_none()
     }
 
-    /// What they say of a request, where they are asked at all: lists and what only keeps a
-    /// connection going are nobody's business, and whoever gives something up needs no permission.
+    /// What they say of a request, where they are asked at all.
     pub(crate) fn ask<'s>(
         &self,
         actors: &Actors,
@@ -165,7 +164,8 @@ impl WorkspaceRules {
         now: fn() -> SystemTime,
     ) -> Option<Ruling> {
         let current = self.current.load();
-        let rules = current.as_ref().filter(|_| is_asked(request))?;
+        let rules =
+            current.as_ref().filter(|_| is_ruled(&request.item, request.message.method()))?;
         let made_by = request.origin.as_ref().map(|origin| Item::Tool(origin.tool.clone()));
         let arguments = match request.origin {
             Some(_) => Arguments::Judged,
@@ -191,10 +191,13 @@ impl WorkspaceRules {
     }
 }
 
-fn is_asked(request: &Request) -> bool {
-    let free = match request.item {
+/// Whether rules are asked about something by this method at all: lists and what only keeps a
+/// connection going are nobody's business, and whoever gives something up needs no permission.
+#[must_use]
+pub fn is_ruled(item: &Item, method: &str) -> bool {
+    let free = match item {
         Item::Server => matches!(
-            request.message.method(),
+            method,
             method::PING
                 | method::INITIALIZE
                 | method::SERVER_DISCOVER
@@ -212,7 +215,7 @@ fn is_asked(request: &Request) -> bool {
                 | method::ROOTS_LIST_CHANGED
         ),
         Item::Tool(_) | Item::Prompt(_) | Item::Resource(_) | Item::Task(_) => {
-            request.message.method() == method::RESOURCES_UNSUBSCRIBE
+            method == method::RESOURCES_UNSUBSCRIBE
         }
     };
     !free

@@ -2,9 +2,9 @@
 //!
 //! Tools take whatever their servers say, so that no schema knows their arguments. What a rule does
 //! with one tells its type: `like` takes a text, `<` a whole number. Against that type the rule is
-//! checked; an argument of another type at a call is an error of the rule, which then matches. Cedar
-//! itself says so of `like` and `<` alone, and takes `==` and `contains` for false there: servers
-//! that read `"true"` as `true` would be called with what the rule forbids.
+//! checked; an argument of another type at a call is an error of the rule, which then matches.
+//! Cedar itself says so of `like` and `<` alone, and takes `==` and `contains` for false there:
+//! servers that read `"true"` as `true` would be called with what the rule forbids.
 
 use std::{collections::BTreeMap, sync::Arc};
 

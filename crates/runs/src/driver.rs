@@ -21,8 +21,8 @@ pub enum Creator {
     /// A runner or admin of the workspace: what reaches beyond it is not theirs to say.
     Member(By, Option<PrincipalId>),
     /// A human who has not proved to be one, where that is asked for (D15), or a service by a token
-    /// that such a one has made: else whoever holds the operator's token would have what was granted
-    /// to others.
+    /// that such a one has made: else whoever holds the operator's token would have what was
+    /// granted to others.
     Unproved {
         /// Who they say they are.
         by: By,

@@ -32,8 +32,8 @@ const BROKEN_MAX: usize = 400;
 /// The shortest group of which several are data together.
 const GROUP_MIN: usize = 16;
 
-/// An address that is its own content, with enough of it to say something: what it stands for is not
-/// to be read by people.
+/// An address that is its own content, with enough of it to say something: what it stands for is
+/// not to be read by people.
 static DATA_URI: LazyLock<Regex> = LazyLock::new(|| {
     let text = r"(?i)\bdata:[^\s,]{0,100};\s*base64\s*,\s*[A-Za-z0-9+/_-]{8}";
     Regex::new(text).expect("it is a valid expression")
@@ -286,7 +286,7 @@ mod tests {
              date each; when none were seen then this says none, also when some were lost",
             "GET PUT POST HEAD PATCH DELETE OPTIONS TRACE CONNECT and LIST COPY MOVE LOCK UNLOCK",
             "de ad be ef ca fe ba be 00 11 22 33 44 55 66 77 88 99 aa bb cc dd ee ff 00 01 02 03",
-            "en de fr es it pt nl sv da no fi pl cs sk hu ro bg el tr ru uk ar he hi th vi zh ja ko",
+            "en de fr es it pt nl sv da no fi pl cs sk hu ro bg el tr ru uk ar he hi th vi zh ja",
             &digest,
             &longer,
             &key,

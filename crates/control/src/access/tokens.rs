@@ -63,7 +63,7 @@ impl Control {
 
     /// Makes one by `{"service": …, "roles": […], "label": …, "expires_in": …}`. A service that is
     /// not there yet is made, and needs roles; one that is there keeps its own. Whether whoever
-    /// makes it `is_proved` goes on to it: what it may say of humans is no more than they may (D15).
+    /// makes it `is_proved` goes on to it: of humans it may say no more than they may (D15).
     ///
     /// # Errors
     /// When a field is wrong, the service has other roles, or there are too many tokens; when there

@@ -141,38 +141,6 @@ impl Control {
         Ok(Some(row).filter(|_| counts))
     }
 
-    /// Whether a run has asked for something else under this name: two decisions under one would
-    /// not say of what they are.
-    ///
-    /// # Errors
-    /// When there is no such workspace or no store, or it fails.
-    pub async fn grant_request_is_other(
-        &self,
-        run: &RunView,
-        asked: &RequestOf,
-    ) -> Result<bool, ControlError> {
-        let store = self.catalog_store(&run.workspace).await?;
-        let place = (run.id, run.authority.actors().session);
-        let found = store.grant_requests().is_other(place, &asked.asked_as, &asked.of).await;
-        found.map_err(ControlError::Store)
-    }
-
-    /// Refuses what a run is to ask for together if it waits for too much besides.
-    ///
-    /// # Errors
-    /// When it does; when there is no such workspace or no store, or it fails.
-    pub async fn grant_requests_fit(
-        &self,
-        run: &RunView,
-        all: &[GrantOf],
-    ) -> Result<(), ControlError> {
-        let store = self.catalog_store(&run.workspace).await?;
-        match store.grant_requests().is_room(run.id, all).await.map_err(ControlError::Store)? {
-            true => Ok(()),
-            false => Err(GrantError::TooMany(OPEN_MAX).into()),
-        }
-    }
-
     /// What is wrong with a grant until a run ends, if that is the run of a daemon itself: no end
     /// of it is stored, which the grant could share.
     async fn no_end(&self, run: RunId, scope: &str) -> Result<Vec<FieldError>, ControlError> {

@@ -1,13 +1,15 @@
 //! What the rules of a workspace would say of a call, without one.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use narthex_fields::Fields;
 use narthex_model::{
-    AgentName, AgentType, Alias, CatalogKind, WorkspaceId,
+    AgentName, AgentType, Alias, CatalogKind, Timestamp, WorkspaceId,
     json::{Node, shortened},
 };
-use narthex_policy::{Actors, Arguments, CallOrigin, Item, Question, Rules, Ruling, Site};
+use narthex_policy::{
+    Actors, Arguments, CallOrigin, Item, Question, Rules, Ruling, Site, is_ruled,
+};
 use narthex_rules::RuleSet;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,7 +17,7 @@ use serde_json::value::RawValue;
 use super::{refused, rules_of};
 use crate::{CatalogError, Control, ControlError, FieldError};
 
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 17] = [
     "agent",
     "agent_type",
     "server",
@@ -28,7 +30,15 @@ const FIELDS: [&str; 12] = [
     "annotations",
     "user",
     "rules",
+    "method",
+    "endpoint",
+    "era",
+    "is_child",
+    "at",
 ];
+/// The words for where a call comes in: what it is if nothing is said stands first.
+const ENDPOINTS: [&str; 2] = ["aggregated", "transparent"];
+const ERAS: [&str; 2] = ["modern", "legacy"];
 
 /// What rules say of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +59,11 @@ struct Asked {
     annotations: Option<Box<RawValue>>,
     user: Option<String>,
     rules: Option<String>,
+    method: Option<String>,
+    endpoint: &'static str,
+    era: &'static str,
+    is_child: bool,
+    at: Option<SystemTime>,
 }
 
 /// What must stay as it was written: rules may see a difference.
@@ -99,7 +114,8 @@ impl Control {
             let found = found.map_err(ControlError::Store)?;
             agent_type = Some(found.map(|row| type_of(&row.document)).unwrap_or_default());
         }
-        let actors = Actors { user, agent: asked.agent, agent_type, ..Actors::default() };
+        let (agent, is_child) = (asked.agent.clone(), asked.is_child);
+        let actors = Actors { user, agent, agent_type, is_child, ..Actors::default() };
         let rules = match &asked.rules {
             Some(text) => text.clone(),
             None => self.rules(workspace).await?.text().to_owned(),
@@ -110,16 +126,15 @@ impl Control {
             Item::Tool(tool) if asked.alias.is_built_in() => spelled(tool, written),
             _ => None,
         };
+        let method = asked.method();
+        if !is_ruled(&asked.item, method) {
+            return Ok(RulesChecked { ruling: Ruling::default() });
+        }
         let ruling = set.ask(&Question {
             actors: &actors,
             server: &asked.alias,
             item: &asked.item,
-            method: match &asked.item {
-                _ if asked.origin == CallOrigin::Task => "tasks/get",
-                Item::Prompt(_) => "prompts/get",
-                Item::Resource(_) => "resources/read",
-                Item::Tool(_) | Item::Task(_) | Item::Server => "tools/call",
-            },
+            method,
             origin: asked.origin,
             arguments: match asked.origin {
                 CallOrigin::Call => Arguments::Json(spelled.as_deref().unwrap_or(written)),
@@ -129,12 +144,25 @@ impl Control {
                 workspace: workspace.as_str(),
                 server_id: Some(&asked.server),
                 annotations: asked.annotations.as_ref().map(|one| one.get().as_bytes()),
-                endpoint: "aggregated",
-                era: "modern",
+                endpoint: asked.endpoint,
+                era: asked.era,
             },
-            at: SystemTime::now(),
+            at: asked.at.unwrap_or_else(SystemTime::now),
         });
         Ok(RulesChecked { ruling })
+    }
+}
+
+impl Asked {
+    /// The method of the message: what is usual, if nothing is said.
+    fn method(&self) -> &str {
+        match (&self.method, &self.item) {
+            (Some(method), _) => method,
+            _ if self.origin == CallOrigin::Task => "tasks/get",
+            (None, Item::Prompt(_)) => "prompts/get",
+            (None, Item::Resource(_)) => "resources/read",
+            (None, Item::Tool(_) | Item::Task(_) | Item::Server) => "tools/call",
+        }
     }
 }
 
@@ -160,7 +188,11 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
             }
         }),
     };
-    let item = item(&mut fields);
+    let method = optional(&mut fields, "method", |text| match text {
+        "" => Err("it is empty"),
+        text => Ok(text.to_owned()),
+    });
+    let item = item(&mut fields, method.is_some());
     let origin = origin(&mut fields, item.as_ref());
     for name in ["arguments", "annotations"] {
         if let Some(other) = fields.take(name).filter(|node| !matches!(node, Node::Object(_))) {
@@ -168,6 +200,12 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
         }
     }
     let user = optional(&mut fields, "user", |text| Ok::<_, String>(text.to_owned()));
+    let at = optional(&mut fields, "at", |text| {
+        Timestamp::parse(text).ok_or("it is no time such as 2027-01-31T12:00:00Z")
+    });
+    let endpoint = fields.word("endpoint", &ENDPOINTS.map(|word| (word, word)));
+    let era = fields.word("era", &ERAS.map(|word| (word, word)));
+    let is_child = fields.flag("is_child").unwrap_or_default();
     let rules = fields.take("rules").is_some().then(|| rules_of(&mut fields));
     fields.done()?;
     let broken =
@@ -188,6 +226,11 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
         annotations: exact.annotations,
         user,
         rules,
+        method,
+        endpoint: endpoint.unwrap_or(ENDPOINTS[0]),
+        era: era.unwrap_or(ERAS[0]),
+        is_child,
+        at,
     })
 }
 
@@ -212,10 +255,10 @@ fn origin(fields: &mut Fields, item: Option<&Item>) -> CallOrigin {
 }
 
 /// Makes an item of its name.
-type ItemOf = fn(std::sync::Arc<str>) -> Item;
+type ItemOf = fn(Arc<str>) -> Item;
 
-/// What is to be called: one of three.
-fn item(fields: &mut Fields) -> Option<Item> {
+/// What is to be called: one of three, or, with a method, the server as such.
+fn item(fields: &mut Fields, has_method: bool) -> Option<Item> {
     let kinds: [(&str, ItemOf); 3] =
         [("tool", Item::Tool), ("prompt", Item::Prompt), ("resource", Item::Resource)];
     let mut found = Vec::new();
@@ -229,8 +272,11 @@ fn item(fields: &mut Fields) -> Option<Item> {
             }
         }
     }
+    if found.is_empty() && has_method {
+        return Some(Item::Server);
+    }
     if found.len() != 1 {
-        let message = "exactly one of `tool`, `prompt` and `resource` is needed";
+        let message = "exactly one of `tool`, `prompt` and `resource`, or a `method`, is needed";
         fields.fault("tool", message, "name what is to be called, by the server's own name");
         return None;
     }

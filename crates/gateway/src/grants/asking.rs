@@ -4,7 +4,11 @@ use narthex_model::{Alias, CallError, CallErrorKind, GrantSubject, ToolScope};
 use narthex_policy::Item;
 use serde_json::{Value, json};
 
-use crate::{Caller, Lacking, gateway::Shared, refusal::Refusal};
+use crate::{Caller, Granters, Lacking, gateway::Shared, refusal::Refusal};
+
+/// What is said where the operator's token grants nothing (`grants.require_proof`).
+const PROVED: &str = "they sign in with a passkey or at a provider, and decide at the page of the \
+                      request, or grant it over the API";
 
 impl Shared {
     /// The answer to a call that requires what nobody has granted (D16).
@@ -46,11 +50,18 @@ impl Shared {
         let commands: Vec<_> =
             missing.iter().filter_map(|scope| command(caller, server, name, scope)).collect();
         let typed = commands.join("` and `");
+        let granters = self.ledger.get().map_or(Granters::Nobody, |ledger| ledger.granters());
         if let (Some(tool), Some(calls)) = (tool, calls) {
+            let where_to = match granters {
+                Granters::Proved => PROVED.to_owned(),
+                Granters::Humans | Granters::Nobody => format!(
+                    "`narthex grants pending` shows them what was asked, and `{typed}` grants it \
+                     unasked"
+                ),
+            };
             let how = format!(
                 "ask for it with `{tool}`, as `details.ask` says, and make the same call again \
-                 once a human has granted it: `narthex grants pending` shows them what was asked, \
-                 and `{typed}` grants it unasked"
+                 once a human has granted it: {where_to}"
             );
             let call = |arguments| json!({ "name": tool, "arguments": arguments });
             let calls: Vec<_> = calls.into_iter().map(call).collect();
@@ -61,11 +72,23 @@ impl Shared {
                        to speak to its session first";
             return (how.to_owned(), json!({ "commands": commands }));
         }
+        let path = format!("POST /api/workspaces/{}/grants", caller.run.workspace);
+        match granters {
+            Granters::Nobody => {
+                let how = "nothing can be granted where no daemon keeps it: start one with \
+                           `narthex up` and make the call there, without `--config`";
+                return (how.to_owned(), json!({ "commands": [] }));
+            }
+            Granters::Proved => {
+                let how = format!("nobody can be asked from here: {PROVED}");
+                return (how, json!({ "commands": [], "api": path }));
+            }
+            Granters::Humans => {}
+        }
         let how = format!(
             "nobody can be asked from here; a human grants it with `{typed}`, and then the same \
              call succeeds"
         );
-        let path = format!("POST /api/workspaces/{}/grants", caller.run.workspace);
         (how, json!({ "commands": commands, "api": path }))
     }
 }

@@ -49,8 +49,8 @@ impl Asked<'_> {
         let with_revoked = query.flag("include_revoked")?;
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = self.control()?.grants(&workspace, after, limit, with_revoked).await?;
-        let items: Vec<_> = page.items.iter().map(shown).collect();
-        Ok(ok(&json!({ "items": items, "next": page.next })))
+        let items: Result<Vec<_>, _> = page.items.iter().map(|row| self.shown_grant(row)).collect();
+        Ok(ok(&json!({ "items": items?, "next": page.next })))
     }
 
     async fn create_grant<B>(&self, body: B) -> Answered
@@ -62,13 +62,20 @@ impl Asked<'_> {
         let text = self.entry(body, &[]).await?;
         let made = self.control()?.grant_create(&workspace, text.as_bytes(), by).await?;
         let place = format!("/api/workspaces/{workspace}/grants/{}", made.grant.id);
-        Ok(created(&shown(&made), &place))
+        Ok(created(&self.shown_grant(&made)?, &place))
     }
 
     async fn show_grant(&self) -> Answered {
         self.query(&[])?;
         let (workspace, id) = (self.workspace()?, self.segment(1));
-        Ok(ok(&shown(&self.control()?.grant(&workspace, &id).await?)))
+        Ok(ok(&self.shown_grant(&self.control()?.grant(&workspace, &id).await?)?))
+    }
+
+    /// A grant, and whether it counts now.
+    fn shown_grant(&self, row: &GrantRow) -> Result<Value, Problem> {
+        let mut shown = shown(row);
+        shown["counts"] = json!(self.control()?.grant_counts(row));
+        Ok(shown)
     }
 
     async fn revoke_grant(&self) -> Answered {

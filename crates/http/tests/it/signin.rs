@@ -197,6 +197,12 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
     speaks_by_a_proved_token_alone(&site, &mut human).await;
     let made = human.script(GRANTS, &grant).await.succeeded();
     assert_eq!(made["is_advisory"], false);
+    let listed = site.api.get(GRANTS).await;
+    let counts = |one: &Value| {
+        let row = listed["items"].as_array().unwrap().iter().find(|row| row["id"] == one["id"]);
+        row.unwrap()["counts"].clone()
+    };
+    assert_eq!((counts(&advisory), counts(&made)), (json!(false), json!(true)));
     assert_eq!(counting(&site.api).len(), 1);
     human.script("/signin/passkeys/new", &json!({})).await.succeeded();
     // To take away needs no proof.

@@ -28,7 +28,7 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
             let query = if all { "?include_revoked=true" } else { "" };
             let path = workspace_path(&place.workspace, &format!("/grants{query}"));
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
-            let header = ["id", "for", "what", "how long", "by", "used", "revoked"];
+            let header = ["id", "for", "what", "how long", "counts", "by", "used", "revoked"];
             table::list(&items, &header, row, "Nothing is granted.", &context)
         }
         GrantsCommand::Show(GrantArgs { id, place }) => {
@@ -54,8 +54,8 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
             let header = ["id", "run", "who", "what", "how long", "why", "until"];
             table::list(&items, &header, request_row, "No run waits for a grant.", &context)
         }
-        GrantsCommand::Approve { id, once, reason, place } => {
-            let scope = once.then_some("once");
+        GrantsCommand::Approve { id, scope, once, reason, place } => {
+            let scope = if once { Some("once") } else { scope.as_deref() };
             let body = said([("scope", scope), ("reason", reason.as_deref())]);
             decide(&client, (&id, "approve"), &body, &place, &context).await
         }
@@ -117,6 +117,10 @@ async fn create(
     let body = raw(&body);
     let asked = client.api(ApiRequest::new(Method::POST, path).entry(body.get()));
     let made = waiting("granting it", context, asked).await?;
+    if context.format.is_quiet() {
+        output::line(&table::text(&made, "id"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     output::told(&made, &sentence(&made), context.format)
 }
 
@@ -154,7 +158,18 @@ fn sentence(grant: &Value) -> String {
         Some(true) => "; advisory, as nothing proved that this was a human",
         _ => "",
     };
-    format!("{id}: {what} for {subject}, {how_long}, by {by}{advisory}")
+    let counts = if grant["counts"] == false { "; it counts for nothing now" } else { "" };
+    format!("{id}: {what} for {subject}, {how_long}, by {by}{advisory}{counts}")
+}
+
+/// Whether a grant counts, and whether something proved that it is a human's.
+fn counts(grant: &Value) -> &'static str {
+    match (grant["counts"] != false, grant["is_advisory"] == true) {
+        (true, false) => "yes",
+        (true, true) => "advisory",
+        (false, false) => "no",
+        (false, true) => "no, advisory",
+    }
 }
 
 fn subject(grant: &Value) -> String {
@@ -189,6 +204,7 @@ fn row(grant: &Value) -> Vec<String> {
         subject(grant),
         what(grant),
         text("scope"),
+        counts(grant).to_owned(),
         text("granted_by"),
         text("consumed_at"),
         text("revoked_at"),

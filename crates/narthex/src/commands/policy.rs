@@ -67,28 +67,9 @@ fn validate(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failu
 }
 
 async fn check(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let CheckPolicyArgs { agent, server, tool, arguments, origin, user, file, place } = args;
-    let rules = file.as_deref().map(text_of).transpose()?;
-    let said = [
-        ("agent", agent),
-        ("server", server),
-        ("tool", tool),
-        ("origin", origin),
-        ("user", user),
-        ("rules", &rules),
-    ];
-    let said = said.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-    let question = said.map(|(name, value)| (name.to_owned(), Value::from(value.as_str())));
-    let mut entry = Value::Object(question.collect()).to_string();
-    if let Some(arguments) = arguments {
-        if let Err(error) = serde_json::from_str::<Map<String, Value>>(arguments) {
-            return Err(Failure::usage(format!("--arguments is no JSON object: {error}")));
-        }
-        // As they were written: rules may see a difference.
-        entry = format!("{{\"arguments\":{arguments},{}", &entry[1..]);
-    }
+    let entry = question(args)?;
     let client = DaemonClient::operator(&context.settings)?;
-    let request = ApiRequest::new(Method::POST, format!("{}/check", policy_path(place)));
+    let request = ApiRequest::new(Method::POST, format!("{}/check", policy_path(&args.place)));
     let checked = waiting("asking the daemon", context, client.api(request.entry(&entry))).await?;
     if !context.format.is_json() {
         for told in checked["warnings"].as_array().into_iter().flatten() {
@@ -96,6 +77,43 @@ async fn check(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Fa
         }
     }
     output::told(&checked, &harmless(&sentence(&checked)), context.format)
+}
+
+/// The call that is asked about.
+fn question(args: &CheckPolicyArgs) -> Result<String, Failure> {
+    let rules = args.file.as_deref().map(text_of).transpose()?;
+    let said = [
+        ("agent", &args.agent),
+        ("agent_type", &args.agent_type),
+        ("server", &args.server),
+        ("alias", &args.alias),
+        ("tool", &args.tool),
+        ("prompt", &args.prompt),
+        ("resource", &args.resource),
+        ("method", &args.method),
+        ("origin", &args.origin),
+        ("user", &args.user),
+        ("endpoint", &args.endpoint),
+        ("era", &args.era),
+        ("at", &args.at),
+        ("rules", &rules),
+    ];
+    let said = said.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let mut question: Map<_, _> =
+        said.map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))).collect();
+    if args.child {
+        question.insert("is_child".to_owned(), true.into());
+    }
+    let mut entry = Value::Object(question).to_string();
+    for (name, flag) in [("arguments", &args.arguments), ("annotations", &args.annotations)] {
+        let Some(text) = flag else { continue };
+        if let Err(error) = serde_json::from_str::<Map<String, Value>>(text) {
+            return Err(Failure::usage(format!("--{name} is no JSON object: {error}")));
+        }
+        // As they were written: rules may see a difference.
+        entry = format!("{{\"{name}\":{text},{}", &entry[1..]);
+    }
+    Ok(entry)
 }
 
 /// What rules say, in words.

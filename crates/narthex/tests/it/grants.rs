@@ -40,6 +40,7 @@ fn x_m54_a_human_grants_and_revokes_at_the_command_line() {
     let id = lasting["id"].as_str().unwrap();
     let listed = place.run(["grants", "list"]).succeeded().stdout;
     assert!(listed.contains(id) && listed.contains("demo.write fixture"), "{listed}");
+    assert!(listed.contains("COUNTS") && listed.contains("advisory"), "{listed}");
     let shown = place.run(["grants", "show", id]).succeeded().stdout;
     assert!(shown.contains("advisory"), "{shown}");
 
@@ -75,6 +76,10 @@ fn x_m54_a_human_grants_and_revokes_at_the_command_line() {
     let same = grant_exactly(&place, r#"{"message": "hello"}"#);
     same.succeeded();
     assert_eq!(call().succeeded().stdout, "hello\n");
+
+    let quiet = ["grants", "create", "demo.read", "--user", LOCAL, "--quiet"];
+    let quiet = place.run(quiet).succeeded().stdout;
+    assert!(quiet.starts_with("gra_") && quiet.trim_end().len() == 20, "{quiet}");
 
     place.write("helper.json", r#"{"name": "helper"}"#);
     place.run(["agents", "apply", "-f", "helper.json"]).succeeded();
@@ -144,7 +149,7 @@ fn x_m56_the_daemons_own_run_asks_as_others_do() {
     let session = sessions()[0]["session_id"].as_str().unwrap().to_owned();
     place.run(["sessions", "end", &session]).failed(1, &["the daemon itself"]);
 
-    place.run(["grants", "approve", id]).succeeded();
+    place.run(["grants", "approve", id, "--scope", "session"]).succeeded();
     let told = watched.next().unwrap().unwrap();
     assert!(told.contains("approved") || told.contains("granted"), "{told}");
     watch.kill().unwrap();

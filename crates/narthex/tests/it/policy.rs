@@ -74,6 +74,28 @@ fn d13_rules_of_a_file_are_asked_and_not_stored() {
     let other = check("writer", r#"{"n":0.5}"#);
     assert_eq!(other["failed"], json!(["large"]), "it cannot be compared");
     assert_eq!(data(place.run(["policy", "show", "--json"]))["rules"], "");
+    // Whatever rules look at can be said.
+    let rule = r#"@id("all") forbid(principal, action, resource == Prompt::"s/p") when {
+        principal.is_child && principal.agent_type == "scheduled" && context.era == "legacy"
+        && context.endpoint == "transparent" && resource.server.alias == "a"
+        && context.method == "completion/complete" && context.annotations.idempotentHint
+        && context.time.hour == 3 };"#;
+    place.write("all.cedar", rule);
+    let all = place.path("all.cedar").display().to_string();
+    let words = [
+        "policy check --json --server s --prompt p --child --agent-type scheduled --era legacy",
+        "--endpoint transparent --alias a --method completion/complete --at 2027-01-31T03:04:05Z",
+        r#"--annotations {"idempotentHint":true} --file"#,
+    ]
+    .join(" ");
+    let words: Vec<_> = words.split(' ').chain([all.as_str()]).collect();
+    let said = data(place.run(&words));
+    assert_eq!((&said["rule"], &said["failed"]), (&json!("all"), &json!([])), "{said}");
+    let resource = ["policy", "check", "--server", "s", "--resource", "x://y", "--file", &all];
+    assert!(place.run(resource).succeeded().stdout.contains("no rule"));
+    let two = ["policy", "check", "--server", "s", "--resource", "x://y", "--tool", "t"];
+    place.run(two).failed(2, &["--tool"]);
+    place.run(["policy", "check", "--server", "s"]).failed(2, &["--method"]);
     let unknown = ["policy", "check", "--server", "s", "--tool", "t", "--user", "eve"];
     place.run(unknown).failed(1, &["no such member"]);
     let wrong = ["policy", "check", "--server", "s", "--tool", "t", "--arguments", "[1]"];

@@ -131,10 +131,7 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let count = usize::from(version >= 7) * 2 + usize::from(version >= 26);
         assert_eq!(names, known[..count]);
         check_clients(&store, version).await;
-        let tokens = store.service_tokens().all().await.unwrap();
-        // Who made one before that was kept may have proved nothing.
-        let proved: Vec<_> = tokens.iter().map(|one| one.is_proved).collect();
-        assert_eq!(proved, vec![false; usize::from(version >= 7)]);
+        check_tokens(&store, version).await;
         let passkey = store.proofs().find_passkey("cred").await.unwrap();
         assert_eq!(passkey.map(|one| one.label), (version >= 10).then(|| "phone".to_owned()));
         let sessions = store.logins().sessions().await.unwrap();
@@ -172,6 +169,14 @@ async fn check_rules(store: &Store, version: u32) {
     let rules = rules.map(|one| (one.head.revision, one.document));
     let kept = "forbid(principal, action, resource);".to_owned();
     assert_eq!(rules, (version >= 27).then_some((1, kept)));
+}
+
+/// The token that a store of a version had. Who made one before that was kept may have proved
+/// nothing.
+async fn check_tokens(store: &Store, version: u32) {
+    let tokens = store.service_tokens().all().await.unwrap();
+    let proved: Vec<_> = tokens.iter().map(|one| one.is_proved).collect();
+    assert_eq!(proved, vec![false; usize::from(version >= 7)]);
 }
 
 /// The client that a store of a version had.

@@ -180,6 +180,10 @@ async fn d13_a_check_asks_the_rules() {
     assert_eq!(check(hinted).await.succeeded()["decision"], "allowed");
     for wrong in [
         json!({ "server": "one" }),
+        json!({ "server": "one", "tool": "a", "at": "noon" }),
+        json!({ "server": "one", "tool": "a", "endpoint": "other" }),
+        json!({ "server": "one", "tool": "a", "is_child": "yes" }),
+        json!({ "server": "one", "method": "" }),
         json!({ "tool": "echo" }),
         json!({ "server": "one", "tool": "a", "prompt": "b" }),
         json!({ "server": "one", "tool": "a", "arguments": [] }),
@@ -190,6 +194,54 @@ async fn d13_a_check_asks_the_rules() {
         refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
     }
     assert_eq!((api.calls(), api.get(POLICY).await["rules"].clone()), (before, json!(RULE)));
+}
+
+/// D13: whatever a rule may look at can be asked about.
+#[tokio::test]
+async fn d13_a_check_asks_about_all_that_rules_see() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    for (condition, more, otherwise) in [
+        (
+            "context.time.weekday > 5 || context.time.hour < 8",
+            json!({ "at": "2027-01-30T12:00:00Z" }),
+            json!({ "at": "2027-01-29T12:00:00Z" }),
+        ),
+        ("principal.is_child", json!({ "is_child": true }), json!({})),
+        (
+            r#"context.endpoint == "transparent""#,
+            json!({ "endpoint": "transparent" }),
+            json!({ "endpoint": "aggregated" }),
+        ),
+        (r#"context.era == "legacy""#, json!({ "era": "legacy" }), json!({ "era": "modern" })),
+        (
+            r#"context.method == "completion/complete""#,
+            json!({ "method": "completion/complete" }),
+            json!({}),
+        ),
+        (
+            r#"resource == Method::"one/vendor/thing""#,
+            json!({ "method": "vendor/thing", "prompt": null }),
+            json!({ "method": "vendor/other", "prompt": null }),
+        ),
+        // Nobody is asked about lists.
+        ("true", json!({}), json!({ "method": "tools/list", "prompt": null })),
+    ] {
+        let rules = format!("forbid(principal, action, resource) when {{ {condition} }};");
+        let said = async |more: Value| {
+            let mut asked = json!({ "server": "one", "prompt": "p", "rules": rules });
+            for (name, value) in more.as_object().unwrap() {
+                match value {
+                    Value::Null => drop(asked.as_object_mut().unwrap().remove(name)),
+                    value => asked[name] = value.clone(),
+                }
+            }
+            let said = api.send("POST", &format!("{POLICY}/check"), asked.to_string()).await;
+            said.succeeded()["decision"].clone()
+        };
+        assert_eq!(said(more).await, "forbidden", "{condition}");
+        assert_eq!(said(otherwise).await, "allowed", "{condition}");
+    }
 }
 
 /// S18: the rules of one workspace are nobody's in another, neither to see nor to change.

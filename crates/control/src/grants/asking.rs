@@ -1,8 +1,10 @@
-//! For which models a spawn grant is (X-E87).
+//! What a run may ask for: for which models (X-E87), how much at a time, and under which name.
 
+use narthex_gateway::RunView;
 use narthex_model::{GrantOf, SpawnGrant, WorkspaceId};
+use narthex_store::OPEN_MAX;
 
-use super::asked::own;
+use super::{GrantError, RequestOf, asked::own};
 use crate::{CatalogError, Control, ControlError};
 
 impl Control {
@@ -38,5 +40,37 @@ impl Control {
         }
         let GrantOf::Spawn(spawn) = of else { return Ok(of) };
         Ok(GrantOf::Spawn(SpawnGrant { allowed_models: Some(ids), ..spawn }))
+    }
+
+    /// Whether a run has asked for something else under this name: two decisions under one would
+    /// not say of what they are.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn grant_request_is_other(
+        &self,
+        run: &RunView,
+        asked: &RequestOf,
+    ) -> Result<bool, ControlError> {
+        let store = self.catalog_store(&run.workspace).await?;
+        let place = (run.id, run.authority.actors().session);
+        let found = store.grant_requests().is_other(place, &asked.asked_as, &asked.of).await;
+        found.map_err(ControlError::Store)
+    }
+
+    /// Refuses what a run is to ask for together if it waits for too much besides.
+    ///
+    /// # Errors
+    /// When it does; when there is no such workspace or no store, or it fails.
+    pub async fn grant_requests_fit(
+        &self,
+        run: &RunView,
+        all: &[GrantOf],
+    ) -> Result<(), ControlError> {
+        let store = self.catalog_store(&run.workspace).await?;
+        match store.grant_requests().is_room(run.id, all).await.map_err(ControlError::Store)? {
+            true => Ok(()),
+            false => Err(GrantError::TooMany(OPEN_MAX).into()),
+        }
     }
 }

@@ -1,0 +1,137 @@
+//! What waits for a decision: how much of it there is, and when nobody waits any more.
+
+use std::time::SystemTime;
+
+use narthex_model::{GrantOf, RunId, SessionId};
+
+use super::{GrantRequestRow, GrantRequests, OPEN_MAX, request};
+use crate::{
+    StatementError,
+    database::Step,
+    objects::{ms, now_ms},
+    statement::{Statement, Value},
+};
+
+/// Those that nobody has decided in time, and that are not told as such yet.
+const OVERDUE: Statement = Statement {
+    name: "grant_requests.overdue",
+    sql: select!(
+        "$1",
+        "WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2"
+    ),
+};
+/// Those of sessions that go on.
+const DECIDED: Statement = Statement {
+    name: "grant_requests.decided",
+    sql: select!(
+        "$2",
+        "WHERE decided_at > $1 AND EXISTS (SELECT 1 FROM sessions \
+         WHERE sessions.workspace = grant_requests.workspace \
+         AND sessions.id = grant_requests.session AND sessions.ended_at = 0) \
+         ORDER BY decided_at LIMIT $3"
+    ),
+};
+const EXPIRE: Statement = Statement {
+    name: "grant_requests.expire",
+    sql: "UPDATE grant_requests SET status = 'expired' \
+          WHERE workspace = $1 AND id = $2 AND status = 'pending' AND expires_at <= $3",
+};
+const END_OF_SESSION: Statement = Statement {
+    name: "grant_requests.end_of_session",
+    sql: "UPDATE grant_requests SET status = 'expired' \
+          WHERE workspace = $1 AND session = $2 AND status = 'pending'",
+};
+/// Something else that a run asked for under this name, in this session: the run of a daemon itself
+/// has one after the other.
+const OTHER: Statement = Statement {
+    name: "grant_requests.other",
+    sql: "SELECT id FROM grant_requests WHERE run = $1 AND session = $5 AND asked_as = $2 \
+          AND asked_as <> '' AND (grant_type <> $3 OR details <> $4) LIMIT 1",
+};
+const OPEN: Statement = Statement {
+    name: "grant_requests.open",
+    sql: "SELECT grant_type, details FROM grant_requests \
+          WHERE run = $1 AND status = 'pending' AND expires_at > $2",
+};
+
+impl GrantRequests<'_> {
+    /// Whether a run has asked for something else under this name in a session.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn is_other(
+        &self,
+        (run, session): (RunId, Option<SessionId>),
+        asked_as: &str,
+        of: &GrantOf,
+    ) -> Result<bool, StatementError> {
+        let (run, details) = (run.to_text(), of.details().to_string());
+        let session = session.map(SessionId::to_text).unwrap_or_default();
+        let values = [
+            Value::Text(&run),
+            Value::Text(asked_as),
+            Value::Text(of.word()),
+            Value::Text(&details),
+            Value::Text(&session),
+        ];
+        Ok(!self.database.read(OTHER, &values).await?.is_empty())
+    }
+
+    /// Whether a run may ask for all of these beside what it waits for.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn is_room(&self, run: RunId, all: &[GrantOf]) -> Result<bool, StatementError> {
+        let run = run.to_text();
+        let rows = self.database.read(OPEN, &[Value::Text(&run), Value::Integer(now_ms())]).await?;
+        let open = rows.iter().map(|row| Ok((row.text("grant_type")?, row.text("details")?)));
+        let open = open.collect::<Result<Vec<_>, StatementError>>()?;
+        let is_open = |of: &GrantOf| {
+            let details = of.details().to_string();
+            open.iter().any(|(word, known)| word == of.word() && *known == details)
+        };
+        let new = all.iter().filter(|of| !is_open(of)).count();
+        Ok(open.len() + new <= usize::try_from(OPEN_MAX).unwrap_or(usize::MAX))
+    }
+
+    /// The first `limit` that nobody has decided in time, of all workspaces, and that have not
+    /// [`expire`](Self::expire)d.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn overdue(&self, limit: u32) -> Result<Vec<GrantRequestRow>, StatementError> {
+        let values = [Value::Integer(now_ms()), Value::Integer(limit.into())];
+        self.database.read(OVERDUE, &values).await?.iter().map(request).collect()
+    }
+
+    /// The first `limit` of sessions that go on, of all workspaces, which somebody has decided
+    /// since then.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn decided_since(
+        &self,
+        since: SystemTime,
+        limit: u32,
+    ) -> Result<Vec<GrantRequestRow>, StatementError> {
+        let values =
+            [Value::Integer(ms(since)), Value::Integer(now_ms()), Value::Integer(limit.into())];
+        self.database.read(DECIDED, &values).await?.iter().map(request).collect()
+    }
+
+    /// Notes that nobody has decided in time on one. Nothing happens if somebody has.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn expire(&self, row: &GrantRequestRow) -> Result<(), StatementError> {
+        let id = row.id.to_text();
+        let place = [Value::Text(row.workspace.as_str()), Value::Text(&id)];
+        let values = [&place[..], &[Value::Integer(now_ms())]].concat();
+        self.database.write_steps(&[Step::new(EXPIRE, values)]).await.map(drop)
+    }
+}
+
+/// The step that ends what runs of a session have asked for: nobody waits for it any more.
+pub(in crate::objects) fn end_of_session<'v>(workspace: Value<'v>, session: Value<'v>) -> Step<'v> {
+    Step::new(END_OF_SESSION, vec![workspace, session])
+}
