@@ -62,8 +62,8 @@ const LEFT: Statement = Statement {
     name: "sessions.left",
     sql: "SELECT sessions.id AS session, above.session AS above, above.id AS run FROM sessions \
           JOIN runs above ON above.workspace = sessions.workspace AND above.id = sessions.parent \
-          JOIN sessions over ON over.workspace = above.workspace AND over.id = above.session \
-          AND over.outcome = 'cancelled' \
+          JOIN sessions gone ON gone.workspace = above.workspace AND gone.id = above.session \
+          AND gone.outcome = 'cancelled' \
           WHERE sessions.workspace = $1 AND sessions.ended_at = 0 ORDER BY sessions.id LIMIT $2",
 };
 const ACTED: Statement = Statement {

@@ -10,6 +10,7 @@
 mod audit;
 mod backup;
 mod catalog;
+mod children;
 mod definitions;
 mod env_bindings;
 mod events;
