@@ -5,8 +5,11 @@
 
 mod asking;
 mod mounts;
+mod seen;
 mod server;
+mod telling;
 
 pub use asking::{ProtocolError, Reply, ask, request};
-pub use mounts::{Numbered, Numbering, Numbers, RunMounts, Seen};
+pub use mounts::{Numbered, Numbering, Numbers, RunMounts};
+pub use seen::Seen;
 pub use server::ServerDevice;

@@ -16,11 +16,11 @@ use fuser::{
     ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen,
     ReplyPoll, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use narthex_mount::{MountName, Node, Operation, Place};
+use narthex_mount::{Code, Failure, MountName, Node, Operation, Place};
 
 use crate::{
     callers::lineage,
-    errno::{busy, cancelled, errno_for, errno_of, too_large, unread},
+    errno::{absent, busy, cancelled, errno_for, errno_of, too_large, unread},
     handle::{Handle, Mode},
     kept::Call,
     lists::{BELIEVED_FOR, Listed},
@@ -60,23 +60,35 @@ impl Files {
 
     /// Whether a file is there, of what is known without asking anybody; `None` if that is not
     /// known.
-    fn is_there(&self, directory: &Inode, file: &str, place: &Place) -> Option<bool> {
+    fn is_there(
+        &self,
+        directory: &Inode,
+        file: &str,
+        place: &Place,
+    ) -> Option<Result<(), Failure>> {
         match place {
-            Place::Mounts => Some(true),
-            Place::In(mount, Node::Root) => Some(self.has(mount)),
+            Place::Mounts => Some(Ok(())),
+            Place::In(mount, Node::Root) => Some(self.has(mount, file)),
             // Resources of templates are in no list: reading says whether one is there.
-            Place::In(mount, Node::Resource(uri)) if uri.contains(':') => Some(self.has(mount)),
-            Place::In(_, node) if node.is_directory() => Some(true),
-            Place::In(_, Node::Status | Node::Logs | Node::Error) => Some(true),
+            Place::In(mount, Node::Resource(uri)) if uri.contains(':') => {
+                Some(self.has(mount, file))
+            }
+            Place::In(_, node) if node.is_directory() => Some(Ok(())),
+            Place::In(_, Node::Status | Node::Logs | Node::Error) => Some(Ok(())),
             Place::In(..) => {
                 let listed = self.shared.lists.known(&directory.path)?;
-                Some(listed.get(file).is_some())
+                Some(listed.get(file).map(drop).ok_or_else(|| absent(file)))
             }
         }
     }
 
-    fn has(&self, mount: &MountName) -> bool {
-        self.shared.process.may_open(mount)
+    /// A mount of those above that is not for this process is there; of others nothing is known.
+    fn has(&self, mount: &MountName, file: &str) -> Result<(), Failure> {
+        let looked = self.shared.process.may_open(mount);
+        looked.map_err(|failure| match failure.code {
+            Code::NotFound => absent(file),
+            _ => failure,
+        })
     }
 }
 
@@ -95,10 +107,11 @@ impl Filesystem for Files {
         let found = name.to_str().and_then(|name| Some((name, child(&directory, name)?)));
         let Some((name, (path, place))) = found else { return reply.error(Errno::ENOENT) };
         match self.is_there(&directory, name, &place) {
-            Some(true) => entry(&self.tree, path, place, reply),
-            Some(false) => {
-                self.shared.note_absent(&path, name);
-                reply.error(Errno::ENOENT);
+            Some(Ok(())) => entry(&self.tree, path, place, reply),
+            Some(Err(failure)) => {
+                let errno = errno_for(&failure);
+                self.shared.note_looked_for(&path, name, failure);
+                reply.error(errno);
             }
             None => {
                 let (shared, tree, name) =
@@ -110,7 +123,7 @@ impl Filesystem for Files {
                             entry(&tree, path, place, reply);
                         }
                         Ok(_) => {
-                            shared.note_absent(&path, &name);
+                            shared.note_looked_for(&path, &name, absent(&name));
                             reply.error(Errno::ENOENT);
                         }
                         Err(errno) => reply.error(errno),

@@ -17,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     callers::{Caller, is_interrupted, lineage},
-    errno::{absent, cancelled, errno_for, unmounted},
+    errno::{cancelled, errno_for, unmounted},
     handle::{Handle, Mode},
     kept::{Call, Kept, Outcome},
     lists::{Listed, Lists},
@@ -80,11 +80,11 @@ impl Shared {
         }
     }
 
-    /// Notes that somebody has looked for what is not there. What begins with a dot programs look
-    /// for by themselves wherever they are, and it would hide what has failed before.
-    pub(crate) fn note_absent(&self, path: &str, name: &str) {
+    /// Notes that somebody has looked for what is not there, or not for it. What begins with a dot
+    /// programs look for by themselves wherever they are, and it would hide what has failed before.
+    pub(crate) fn note_looked_for(&self, path: &str, name: &str, failure: Failure) {
         if !name.starts_with('.') {
-            self.process.note(Operation::Stat, path, absent(name));
+            self.process.note(Operation::Stat, path, failure);
         }
     }
 

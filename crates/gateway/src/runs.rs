@@ -1,6 +1,6 @@
 //! Beginning and ending runs, and what is told and recorded of one while it lives.
 
-use std::{pin::Pin, sync::Arc};
+use std::{borrow::Cow, pin::Pin, sync::Arc};
 
 use narthex_audit::{AuditFull, ToolSet};
 use narthex_model::Alias;
@@ -110,6 +110,17 @@ impl Gateway {
     #[must_use]
     pub fn snapshot(&self, run: &RunView) -> Arc<Snapshot> {
         run.snapshot_once(&self.shared.registry)
+    }
+
+    /// A text as those may see it who watch a run: without the values of secrets that the run and
+    /// its servers know. Of a run that has ended those are its own and what all share.
+    #[must_use]
+    pub fn without_secrets<'t>(&self, run: &RunView, text: &'t str) -> Cow<'t, str> {
+        let seen = match run.has_ended() {
+            true => self.shared.registry.snapshot(),
+            false => self.snapshot(run),
+        };
+        run.contents.redactor(&seen).text(text)
     }
 
     /// The servers that a run has an endpoint for, with the built-in one.

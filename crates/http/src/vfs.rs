@@ -218,7 +218,10 @@ fn mounts_of(seen: &Seen, path: &str) -> Result<Response, Problem> {
         let server = seen.server(&name);
         json!({ "name": name.to_string(), "is_directory": true, "server": server })
     };
-    Ok(document(&shown_list(process, path, process.mounts().into_iter().map(entry).collect())))
+    let entries = process.mounts().into_iter().map(entry).collect();
+    let mut shown = shown_list(process, path, entries);
+    shown["closed"] = process.closed().iter().map(ToString::to_string).collect();
+    Ok(document(&shown))
 }
 
 fn listed(process: &Process, path: &str, entries: &[Entry]) -> Response {

@@ -175,11 +175,15 @@ impl Namespace {
     /// Everything that is mounted, in order.
     #[must_use]
     pub fn mounts(&self) -> Vec<MountName> {
-        self.shared.read().mounts.keys().cloned().collect()
+        self.shared.names()
     }
 }
 
 impl Shared {
+    pub(crate) fn names(&self) -> Vec<MountName> {
+        self.read().mounts.keys().cloned().collect()
+    }
+
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Tables> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }

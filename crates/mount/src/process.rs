@@ -1,11 +1,12 @@
 //! One process of a namespace: what it may open, and what it has open.
 
 mod held;
+mod kin;
 mod lease;
 mod telling;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -23,6 +24,7 @@ use crate::{
     tools,
 };
 
+pub(crate) use self::kin::Kin;
 pub use self::{held::Held, lease::Lease};
 
 /// A process. Its descriptors are its own.
@@ -45,30 +47,6 @@ struct State {
     has_ended: bool,
 }
 
-/// Which mounts a process may open, and of which others it may know.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Kin {
-    allowed: BTreeSet<MountName>,
-    /// Paths that mean another mount: those of the process that it goes on from.
-    also: BTreeMap<MountName, MountName>,
-    /// Itself and those above it: that their mounts are there is no secret to it.
-    known: BTreeSet<Pid>,
-}
-
-impl Kin {
-    pub(crate) fn below(parent: Option<&Process>, pid: Pid, inherited: &[MountName]) -> Self {
-        let mut kin = Self::default();
-        if let Some(parent) = parent {
-            let above = &parent.state().kin;
-            kin.known.clone_from(&above.known);
-            let of_parent = inherited.iter().filter(|name| above.allowed.contains(name));
-            kin.allowed = of_parent.cloned().collect();
-        }
-        kin.known.insert(pid);
-        kin
-    }
-}
-
 impl Process {
     pub(crate) fn new(pid: Pid, kin: Kin, shared: Arc<Shared>) -> Self {
         let state = State {
@@ -86,24 +64,6 @@ impl Process {
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
-    }
-
-    /// From here on it may open a mount.
-    pub(crate) fn allow(&self, name: MountName) {
-        self.state().kin.allowed.insert(name);
-    }
-
-    /// From here on a path that it may have known means another mount: that of a process which it
-    /// goes on from (R-D1).
-    pub fn also(&self, old: MountName, now: MountName) {
-        self.state().kin.also.insert(old, now);
-    }
-
-    /// The paths that mean another mount to it, each with what it means, in order.
-    #[must_use]
-    pub fn synonyms(&self) -> Vec<(MountName, MountName)> {
-        let state = self.state();
-        state.kin.also.iter().map(|(old, now)| (old.clone(), now.clone())).collect()
     }
 
     /// From here on it may not open a mount; what it has open of it is of no use any more (S29).
@@ -310,11 +270,13 @@ impl Process {
         state.failures.get(name).cloned()
     }
 
-    /// Whether it may open a mount that is there. Tells no observer: whoever asks does so for
+    /// Looks whether it may open a mount that is there. Tells no observer: whoever asks does so for
     /// itself.
-    #[must_use]
-    pub fn may_open(&self, name: &MountName) -> bool {
-        self.find(&name.path()).is_ok()
+    ///
+    /// # Errors
+    /// As [`Process::open`] fails for it.
+    pub fn may_open(&self, name: &MountName) -> Result<(), Failure> {
+        self.find(&name.path()).map(drop)
     }
 
     /// The mount and node of a path that it may open.
@@ -329,10 +291,12 @@ impl Process {
         let name = state.kin.also.get(&name).cloned().unwrap_or(name);
         let is_known = state.kin.known.contains(&name.pid);
         let is_allowed = state.kin.allowed.contains(&name);
+        let is_closed = state.kin.closed.contains(&name);
         drop(state);
         match self.shared.mount(&name) {
             Some(mount) if is_allowed => Ok((mount, node)),
             Some(_) if is_known => Err(not_allowed()),
+            None if is_closed => Err(not_allowed()),
             // What is another's looks like what is not there (D5).
             _ => Err(Failure::not_found(format!("nothing is mounted at `{}`", name.path()))),
         }

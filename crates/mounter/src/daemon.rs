@@ -1,6 +1,6 @@
 //! The daemon, as the holder of a run's token asks for its files.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
@@ -11,7 +11,7 @@ use narthex_wire::Payload;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 use url::Url;
 
 /// The most bytes of one answer.
@@ -19,6 +19,11 @@ const ANSWER_MAX: usize = 128 * 1024 * 1024;
 
 /// How long the daemon may take to say what a run has.
 const ROOT_WITHIN: Duration = Duration::from_secs(10);
+
+/// The most calls of a folder that are under way at once. A call may take minutes.
+const CALLS_MAX: usize = 256;
+/// The most lists and other files that are fetched at once. More wait; each has a deadline.
+const FETCHES_MAX: usize = 32;
 
 /// What stands in the path of a URL as it is: nothing that a proxy could read in another way.
 const PLAIN: &AsciiSet =
@@ -33,6 +38,10 @@ pub(crate) const OVER: &str = "run_over";
 #[derive(Clone)]
 pub struct Daemon {
     http: HttpClient,
+    /// One for each call that may begin.
+    calls: Arc<Semaphore>,
+    /// For what is fetched: it must not wait for the calls that are under way.
+    http_of_fetches: HttpClient,
     /// For what the run has: it must not wait for the calls that are under way.
     http_of_root: HttpClient,
     bearer: HeaderValue,
@@ -93,6 +102,9 @@ pub(crate) struct Root {
     pub(crate) entries: Vec<RootEntry>,
     #[serde(default)]
     pub(crate) synonyms: Vec<Synonym>,
+    /// Names of mounts of those above the run that are there and not for it.
+    #[serde(default)]
+    pub(crate) closed: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -116,17 +128,23 @@ impl Daemon {
     /// # Errors
     /// When the address is none of http or https, or the token cannot be sent.
     pub fn new(url: &str, token: &Secret) -> Result<Self, DaemonError> {
+        Self::with_calls(url, token, CALLS_MAX)
+    }
+
+    fn with_calls(url: &str, token: &Secret, calls: usize) -> Result<Self, DaemonError> {
         let address = |cause| DaemonError::Address { url: url.to_owned(), cause };
         let parsed = Url::parse(url).map_err(|error| address(error.into()))?;
         let client = |max_connections| {
             let settings = ClientSettings { max_connections, ..ClientSettings::default() };
             HttpClient::new(&parsed, settings).map_err(|error| address(error.into()))
         };
-        let (http, http_of_root) = (client(256)?, client(2)?);
+        let (http, http_of_fetches, http_of_root) =
+            (client(calls)?, client(FETCHES_MAX)?, client(2)?);
+        let calls = Arc::new(Semaphore::new(calls));
         let bearer = HeaderValue::try_from(format!("Bearer {}", token.expose()));
         let mut bearer = bearer.map_err(|_shows_the_token| DaemonError::Token)?;
         bearer.set_sensitive(true);
-        Ok(Self { http, http_of_root, bearer, url: parsed })
+        Ok(Self { http, calls, http_of_fetches, http_of_root, bearer, url: parsed })
     }
 
     /// Whether it is on this machine: then whoever does not answer at once is not there.
@@ -171,10 +189,16 @@ impl Daemon {
     }
 
     pub(crate) async fn get(&self, path: &str, operation: &str) -> Result<Bytes, Failure> {
-        self.send(&self.http, (Method::GET, uri(path, operation), Bytes::new())).await
+        self.send(&self.http_of_fetches, (Method::GET, uri(path, operation), Bytes::new())).await
     }
 
+    /// Makes a call. It waits for no other: there is no saying when one of them ends.
     pub(crate) async fn post(&self, path: &str, body: Bytes) -> Result<Bytes, Failure> {
+        let _one_of_all = self.calls.try_acquire().map_err(|_none_is_free| {
+            let text = "as many calls of this folder are under way as may be; wait until one has \
+                        ended, or give one up";
+            Failure::new(Code::ResourceExhausted, "limit_exceeded", text)
+        })?;
         let uri = format!("/vfs{}", utf8_percent_encode(path, PLAIN));
         self.send(&self.http, (Method::POST, uri, body)).await
     }
@@ -261,6 +285,12 @@ fn told(status: StatusCode, body: &[u8]) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use tokio::{
+        io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+        net::TcpListener,
+        sync::Notify,
+    };
+
     use super::*;
 
     #[test]
@@ -278,6 +308,54 @@ mod tests {
         let over = told(StatusCode::UNAUTHORIZED, br#"{"detail":"a token is needed"}"#);
         assert_eq!((over.code, over.kind.as_str()), (Code::DeviceDisconnected, OVER));
         assert_eq!(told(StatusCode::BAD_GATEWAY, b"<html>").code, Code::ServiceUnavailable);
+    }
+
+    /// Answers each request but calls, which it begins and never ends.
+    async fn serve(listener: TcpListener, began: Arc<Notify>) {
+        let mut all = tokio::task::JoinSet::new();
+        loop {
+            let (stream, _) = listener.accept().await.expect("it listens");
+            let began = began.clone();
+            all.spawn(async move {
+                let mut lines = BufReader::new(stream).lines();
+                while let Ok(Some(line)) = lines.next_line().await {
+                    if line.starts_with("POST ") {
+                        began.notify_one();
+                        std::future::pending::<()>().await;
+                    }
+                    if line.is_empty() {
+                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+                        lines.get_mut().write_all(answer).await.expect("it reads");
+                    }
+                }
+            });
+        }
+    }
+
+    /// Calls that take long hold up neither what is read nor who would call, too.
+    #[tokio::test]
+    async fn calls_have_a_limit_of_their_own_and_nobody_waits_for_it() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("there is a port");
+        let url = format!("http://{}", listener.local_addr().expect("it has one"));
+        let daemon = Daemon::with_calls(&url, &Secret::new("t"), 1).expect("it is one");
+        let began = Arc::new(Notify::new());
+        let path = "/mnt/mcp/1-a/tools/x";
+        let body = Bytes::from_static(b"{}");
+        let mut slow = Box::pin(daemon.post(path, body.clone()));
+        let meanwhile = async {
+            began.notified().await;
+            let refused = daemon.post(path, body.clone()).await.expect_err("there is no place");
+            assert_eq!(refused.code, Code::ResourceExhausted);
+            assert!(refused.message.contains("give one up"), "{}", refused.message);
+            assert_eq!(daemon.get("/mnt/mcp/1-b/tools/x.md", "read").await, Ok(body.clone()));
+        };
+        tokio::select! {
+            () = serve(listener, began.clone()) => {}
+            done = &mut slow => panic!("{done:?}"),
+            () = meanwhile => {}
+        }
+        drop(slow);
+        assert_eq!(daemon.calls.available_permits(), 1, "it was given up");
     }
 
     #[test]

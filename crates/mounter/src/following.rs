@@ -78,6 +78,8 @@ impl Servers {
                 Err(error) => tracing::debug!(%error, "a server is not mounted"),
             }
         }
+        let closed = root.closed.iter().filter_map(|name| MountName::parse(name));
+        self.process.close_off(closed.collect());
         let name = |path: &str| MountName::parse(path.strip_prefix(ROOT)?.strip_prefix('/')?);
         for synonym in &root.synonyms {
             if let (Some(old), Some(now)) = (name(&synonym.path), name(&synonym.means)) {

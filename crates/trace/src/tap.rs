@@ -107,13 +107,6 @@ impl Tap {
         }
     }
 
-    /// The run that the work is of which the caller is a part of, if somebody has watched it when
-    /// that began ([`Tap::holding`]).
-    #[must_use]
-    pub fn held() -> Option<RunId> {
-        HELD.try_with(|(run, _)| *run).ok()
-    }
-
     /// Tells of an operation with a file of a mount. `alias` is what the run calls the server.
     pub fn file(&self, run: RunId, alias: Option<&Alias>, done: FileOperation<'_>) {
         if !self.is_watched() {

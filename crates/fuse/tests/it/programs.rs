@@ -194,6 +194,24 @@ async fn r_o7_what_was_too_large_fails_the_next_read() {
     assert_eq!(world.bash("echo '{}' > tools/echo; cat tools/echo").await, "{}\n");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn r_g5_a_mount_of_a_parent_that_is_not_for_it_is_there() {
+    let Some(world) = World::new() else { return };
+    let closed = MountName { pid: Pid::new(7), ..name() };
+    world.process.close_off([closed].into());
+    for (path, wanted) in [
+        ("../7-files", "Permission denied"),
+        ("../7-files/tools/echo", "Permission denied"),
+        ("../8-files", "No such file or directory"),
+        ("../7-other", "No such file or directory"),
+    ] {
+        let said = world.run("stat", &[path]).await;
+        let told = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(told.contains(wanted), "{path}: {told}");
+    }
+    assert_eq!(world.bash("ls ..").await, "1-files\n", "no list has it");
+}
+
 /// A run that goes on from another has its files at two paths.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_d1_a_result_is_found_by_both_paths_of_its_file() {

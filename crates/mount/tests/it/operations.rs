@@ -226,6 +226,13 @@ async fn r_g4_r_g5_r_m31_others_mounts_are_not_there_and_ones_own_kin_may_be_clo
     let widened = namespace.begin(pid(5), Some(pid(3)), &[name(1, "files")]).expect("it is new");
     assert_eq!(widened.open(ECHO).expect_err("S29").code(), Code::Permission);
     assert_eq!(fake.asked(), 1);
+    // Who shows the files of a process elsewhere has it from whoever has the namespace.
+    assert_eq!((child.closed(), heir.closed()), (vec![name(1, "files")], Vec::new()));
+    let elsewhere = Namespace::new(Limits::default(), None);
+    let shown = elsewhere.begin(pid(3), None, &[]).expect("it is new");
+    assert_eq!(shown.open(ECHO).expect_err("nobody has said so").code(), Code::NotFound);
+    shown.close_off(child.closed().into_iter().collect());
+    assert_eq!(shown.open(ECHO).expect_err("it is there").code(), Code::Permission);
 }
 
 #[tokio::test]
@@ -337,7 +344,9 @@ async fn r_m35_what_a_tool_says_of_itself_and_what_never_reached_it_is_told() {
     let absent = Failure::new(Code::NotFound, "not_found", "there is no such file");
     process.note(Operation::Stat, "/mnt/mcp/1-files/tools/none", absent.clone());
     assert_eq!(process.last_failure(&name(1, "files")), Some(absent));
-    assert!(process.may_open(&name(1, "files")) && !process.may_open(&name(2, "files")));
+    assert_eq!(process.may_open(&name(1, "files")), Ok(()));
+    let hidden = process.may_open(&name(2, "files")).expect_err("it is nobody's");
+    assert_eq!(hidden.code, Code::NotFound);
     let lines = lines.0.lock().expect("nobody fails").split_off(1).join("\n");
     let wanted = "Write(fd=3, size=16) → <nil> [tool_error]    2ms\n\
         Read(fd=3) → 29    2ms\n\

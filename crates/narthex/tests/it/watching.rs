@@ -99,6 +99,38 @@ async fn r_m35_what_calls_carry_is_told_at_no_door() {
     assert_eq!(stream.next().await, None, "a daemon that ends keeps nobody");
 }
 
+/// D22: what is done with files is told without secrets as well, however their names are spelled.
+#[tokio::test]
+async fn d22_files_are_told_without_the_secrets_of_servers() {
+    let mut servers = echo();
+    servers["raw"]["env"] = json!({ "API_TOKEN": "topsecret99" });
+    let world = World::operated(&servers).await;
+    let run = world.app.local_caller(Endpoint::Aggregated).run.id;
+    let path = format!("/api/workspaces/default/runs/{run}/trace");
+    let mut stream =
+        world.client_as(&path, ADMIN).open("GET", &[("accept", "text/event-stream")], "").await;
+    told(&mut stream).await;
+    let report = r#"{"operation":"Stat","code":"NOT_FOUND","duration_us":9}"#;
+    for (path, body, last) in [
+        ("tools/call_topsecret99", "{}", "Close"),
+        ("tools/call_tops%2565cret99", "{}", "Close"),
+        ("tools/call_topsecret99?op=failed", report, "Stat"),
+        ("resources/x:topsecret99?op=failed", report, "Stat"),
+    ] {
+        world.client(&format!("/vfs/mnt/mcp/0-raw/{path}")).post(&[], body.to_owned()).await;
+        let mut is_told = false;
+        loop {
+            let (line, text) = told(&mut stream).await;
+            assert!(!text.contains("cret99"), "{path}: {text}");
+            is_told |= text.contains("[redacted]");
+            if line["operation"] == last {
+                break;
+            }
+        }
+        assert!(is_told, "{path}");
+    }
+}
+
 /// A command that goes on, and its lines.
 struct Following {
     child: Child,

@@ -12,8 +12,7 @@ use crate::world::Answer;
 
 /// `lead` has `docs` and `notes`, `reader` has `docs` as well, and a `notes` of another server.
 async fn daemon(place: &tempfile::TempDir) -> Api {
-    let store = Store::open(&place.path().join("store.db")).await.unwrap();
-    let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
+    let api = daemon_on(place).await;
     for name in ["docs", "notes", "other"] {
         let server = json!({ "url": api.fixture_url(), "transport": "http" }).to_string();
         api.send("PUT", &format!("{HERE}/mcp-servers/{name}"), server).await.succeeded();
@@ -24,6 +23,11 @@ async fn daemon(place: &tempfile::TempDir) -> Api {
         api.send("PUT", &format!("{HERE}/agents/{agent}"), agent_text).await.succeeded();
     }
     api
+}
+
+async fn daemon_on(place: &tempfile::TempDir) -> Api {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    Api::with_all(&json!({}), store, &place.path().join("master.key")).await
 }
 
 async fn begun(api: &Api, asked: Value) -> Value {
@@ -65,6 +69,8 @@ async fn r_d9_a_parents_path_means_the_childs_own_server() {
         (denied.status, &denied.json()["code"]),
         (StatusCode::FORBIDDEN, &json!("PERMISSION"))
     );
+    let closed = look(&api, &child, "?op=mounts").await.json()["closed"].take();
+    assert_eq!(closed, json!([format!("{above}-notes")]), "a folder knows it, too");
     for (run, path) in [
         (&child, format!("/{stranger}-docs/tools")),
         (&lead, format!("/{own}-docs/tools")),
@@ -72,6 +78,34 @@ async fn r_d9_a_parents_path_means_the_childs_own_server() {
     ] {
         let absent = look(&api, run, &path).await;
         assert_eq!(absent.status, StatusCode::NOT_FOUND, "{path}: {}", absent.text());
+    }
+}
+
+/// R-D9, R-M15: after a restart of the daemon a child has its parent's paths as soon as the parent
+/// has shown its token, whoever of both comes first.
+#[tokio::test]
+async fn r_d9_a_child_finds_its_parent_again_after_a_restart() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let lead = begun(&api, json!({ "agent_name": "lead" })).await;
+    let asked = json!({ "agent_name": "reader", "parent_run_id": text(&lead, "run_id") });
+    let child = begun(&api, asked).await;
+    let below = json!({ "agent_name": "reader", "parent_run_id": text(&child, "run_id") });
+    let below = begun(&api, below).await;
+    let above = pid(&api, &lead).await;
+    // Another daemon on the same store, while the servers of the first one still run.
+    let again = daemon_on(&place).await;
+    let path = format!("/{above}-docs/tools");
+    for run in [&below, &child] {
+        let absent = look(&again, run, &path).await;
+        assert_eq!(absent.status, StatusCode::NOT_FOUND, "{}", absent.text());
+    }
+    pid(&again, &lead).await;
+    for run in [&below, &child] {
+        let listed = look(&again, run, &path).await;
+        assert_eq!(listed.status, StatusCode::OK, "{}", listed.text());
+        let denied = look(&again, run, &format!("/{above}-notes/tools")).await;
+        assert_eq!(denied.status, StatusCode::FORBIDDEN, "{}", denied.text());
     }
 }
 

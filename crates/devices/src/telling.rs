@@ -1,0 +1,92 @@
+//! Tells whoever watches a run what it does with its files.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Weak},
+};
+
+use narthex_gateway::{Gateway, RunView};
+use narthex_model::Pid;
+use narthex_mount::{Code, Done, Observer, Place, name};
+use narthex_trace::{FileOperation, TOOL_ERROR};
+
+/// Whose processes they are. They stay for as long as anybody has something to do with the run.
+pub(crate) type Runs = Arc<papaya::HashMap<Pid, Weak<RunView>>>;
+
+/// Tells whoever watches a run of its operations.
+#[derive(Debug)]
+pub(crate) struct OfRuns {
+    pub(crate) gateway: Gateway,
+    pub(crate) runs: Runs,
+}
+
+impl Observer for OfRuns {
+    fn ended(&self, done: Done<'_>) {
+        if !self.is_watched() {
+            return;
+        }
+        // What is under way holds its run, also where that has ended meanwhile.
+        let run = self.runs.pin().get(&done.pid).and_then(Weak::upgrade);
+        if let Some(run) = run {
+            tell(&self.gateway, &run, done);
+        }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.gateway.tap().is_watched()
+    }
+}
+
+/// Tells whoever watches a run of an operation of it that has ended.
+pub(crate) fn tell(gateway: &Gateway, run: &RunView, done: Done<'_>) {
+    if !gateway.tap().is_watched() {
+        return;
+    }
+    let alias = match Place::parse(done.path) {
+        Ok(Place::In(name, _)) => Some(name.alias),
+        Ok(Place::Mounts) | Err(_) => None,
+    };
+    let Done { operation, path, fd, size, result, is_tool_error, is_told: _, duration, pid: _ } =
+        done;
+    let error = result.err().map(Code::as_str).or(is_tool_error.then_some(TOOL_ERROR));
+    let (name, result, took) = (operation.as_str(), result.ok(), duration);
+    let path = &*clean(path, |text| gateway.without_secrets(run, text));
+    let done = FileOperation { name, path, fd, size, result, error, took };
+    gateway.tap().file(run.id, alias.as_ref(), done);
+}
+
+/// A path without secrets, also where a name has one percent-encoded (D22).
+fn clean<'p>(path: &'p str, without_secrets: impl Fn(&str) -> Cow<'_, str>) -> Cow<'p, str> {
+    let clean = match without_secrets(path) {
+        Cow::Borrowed(_) => Cow::Borrowed(path),
+        Cow::Owned(clean) => Cow::Owned(clean),
+    };
+    let decoded = name::decoded(&clean);
+    match without_secrets(&decoded) {
+        Cow::Borrowed(_) => clean,
+        Cow::Owned(told) => Cow::Owned(told),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d22_a_path_is_told_without_secrets_however_they_are_spelled() {
+        fn without(text: &str) -> Cow<'_, str> {
+            match text.contains("topsecret99") {
+                true => Cow::Owned(text.replace("topsecret99", "[redacted]")),
+                false => Cow::Borrowed(text),
+            }
+        }
+        for (path, told) in [
+            ("/mnt/mcp/1-a/tools/a%2Fb", "/mnt/mcp/1-a/tools/a%2Fb"),
+            ("/mnt/mcp/1-a/tools/call_topsecret99", "/mnt/mcp/1-a/tools/call_[redacted]"),
+            ("/mnt/mcp/1-a/tools/call_tops%65cret99", "/mnt/mcp/1-a/tools/call_[redacted]"),
+            ("/mnt/mcp/1-a/resources/x:%74opsecret99", "/mnt/mcp/1-a/resources/x:[redacted]"),
+        ] {
+            assert_eq!(clean(path, without), told);
+        }
+    }
+}

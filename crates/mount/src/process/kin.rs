@@ -1,0 +1,77 @@
+//! Which mounts a process may open, and of which it may know.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use narthex_model::Pid;
+
+use super::Process;
+use crate::MountName;
+
+/// Which mounts a process may open, and of which others it may know.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kin {
+    pub(super) allowed: BTreeSet<MountName>,
+    /// Paths that mean another mount: those of the process that it goes on from.
+    pub(super) also: BTreeMap<MountName, MountName>,
+    /// Itself and those above it: that their mounts are there is no secret to it.
+    pub(super) known: BTreeSet<Pid>,
+    /// Mounts of those above it that are there, where that is known by hearsay alone.
+    pub(super) closed: BTreeSet<MountName>,
+}
+
+impl Kin {
+    pub(crate) fn below(parent: Option<&Process>, pid: Pid, inherited: &[MountName]) -> Self {
+        let mut kin = Self::default();
+        if let Some(parent) = parent {
+            let above = &parent.state().kin;
+            kin.known.clone_from(&above.known);
+            let of_parent = inherited.iter().filter(|name| above.allowed.contains(name));
+            kin.allowed = of_parent.cloned().collect();
+        }
+        kin.known.insert(pid);
+        kin
+    }
+}
+
+impl Process {
+    /// From here on it may open a mount.
+    pub(crate) fn allow(&self, name: MountName) {
+        self.state().kin.allowed.insert(name);
+    }
+
+    /// From here on a path that it may have known means another mount: that of a process which it
+    /// goes on from (R-D1).
+    pub fn also(&self, old: MountName, now: MountName) {
+        self.state().kin.also.insert(old, now);
+    }
+
+    /// The paths that mean another mount to it, each with what it means, in order.
+    #[must_use]
+    pub fn synonyms(&self) -> Vec<(MountName, MountName)> {
+        let state = self.state();
+        state.kin.also.iter().map(|(old, now)| (old.clone(), now.clone())).collect()
+    }
+
+    /// From here on it may know what is mounted for a process above it.
+    pub fn know(&self, above: Pid) {
+        self.state().kin.known.insert(above);
+    }
+
+    /// From here on these mounts, and no others that are not in its namespace, are there and not
+    /// for it: whoever has the namespace that they are in has said so.
+    pub fn close_off(&self, closed: BTreeSet<MountName>) {
+        self.state().kin.closed = closed;
+    }
+
+    /// The mounts of those above it that are there, and that it may not open, in order.
+    #[must_use]
+    pub fn closed(&self) -> Vec<MountName> {
+        let state = self.state();
+        let Kin { allowed, also, known, .. } = state.kin.clone();
+        drop(state);
+        let is_closed = |name: &MountName| {
+            known.contains(&name.pid) && !allowed.contains(name) && !also.contains_key(name)
+        };
+        self.shared.names().into_iter().filter(is_closed).collect()
+    }
+}
