@@ -6,13 +6,10 @@
 //! decided by rows of the store, so that restarts and other daemons change nothing.
 
 mod beside;
-mod by_list;
 mod decide;
-mod judge;
 mod live;
 mod named;
 mod read;
-mod waves;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -28,13 +25,13 @@ use narthex_screen::harmless;
 use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf, StatementError};
 use narthex_upstream::{Inventory, Listed};
 
-use self::{
-    beside::Beside,
-    judge::{Known, Seen},
-};
+use narthex_judging::judge::{self, Known, Seen};
+
+use self::beside::Beside;
+pub use narthex_judging::judge::DefinitionReason;
+
 pub use self::{
     decide::{DefinitionPage, DefinitionVerdict, SeenDefinition},
-    judge::DefinitionReason,
     live::DefinitionSource,
 };
 pub(crate) use self::{live::Decided, read::ReadLists};

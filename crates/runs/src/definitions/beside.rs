@@ -8,16 +8,13 @@ use std::{
 };
 
 use narthex_control::ControlError;
+use narthex_judging::judge::{self, Doubted, Seen};
 use narthex_model::{Alias, ServerId, WorkspaceId};
 use narthex_screen::{Names, harmless};
 use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf};
 use narthex_upstream::Listed;
 
-use super::{
-    NAME_TOLD, NAMES_TOLD, Of, Told,
-    judge::{self, Doubted, Seen},
-    named::NamesDigest,
-};
+use super::{NAME_TOLD, NAMES_TOLD, Of, Told, named::NamesDigest};
 use crate::{RunError, Runs};
 
 /// How much of a digest is told: enough to mean one.

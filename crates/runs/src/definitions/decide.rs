@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use narthex_audit::kind;
 use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
+use narthex_judging::judge;
 use narthex_model::{CatalogKind, ServerId, WorkspaceId};
 use narthex_screen::{DEFINITION_MAX, Definition, Difference, harmless};
 use narthex_store::{
@@ -13,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    KEPT_MAX, event, judge,
+    KEPT_MAX, event,
     live::{DefinitionSource, KeptServer},
 };
 use crate::{RunError, Runs};

@@ -8,6 +8,7 @@ use std::{
 };
 
 use narthex_control::{CatalogError, ControlError, POLL};
+use narthex_judging::waves;
 use narthex_model::{Alias, CatalogKind, ServerId, WorkspaceId};
 use narthex_registry::{DefinitionPins, Held, HeldNames, LookError, Looking, Said, ServerRow};
 use narthex_store::DefinitionsOf;
@@ -16,7 +17,6 @@ use tokio::task::JoinSet;
 use super::{
     Looked, Of,
     named::{Named, NamesDigest},
-    waves,
 };
 use crate::{RunError, Runs, Shared};
 

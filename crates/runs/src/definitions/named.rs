@@ -16,8 +16,8 @@ use narthex_upstream::Inventory;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
-use super::by_list::ByList;
 use crate::RunError;
+use narthex_judging::{ByList, judge::tools};
 
 /// What stands for names, in whatever order they come: a sum of digests, one of each list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -190,7 +190,7 @@ impl Named {
             }
         }
         // What is gone is forgotten, some at a time.
-        if lists.all.len() > rows.servers.len() * 2 {
+        if lists.all.count() > rows.servers.len() * 2 {
             lists.all.forget_gone();
         }
         standing
@@ -267,15 +267,6 @@ fn shown(rows: &Snapshot) -> impl Iterator<Item = &Arc<ServerRow>> {
 /// All that a server lists, also what is held back of it.
 fn listed(row: &ServerRow) -> &Arc<Inventory> {
     row.pinned.as_ref().map_or(&row.inventory, |said| said.listed())
-}
-
-/// The tools of a list that have a name: what waits for a human has one, what was rejected has
-/// none.
-pub(super) fn tools<'a>(
-    list: &'a Inventory,
-    rejected: &'a HashSet<String>,
-) -> impl Iterator<Item = &'a str> {
-    list.tools.iter().map(|tool| &*tool.key).filter(|tool| !rejected.contains(*tool))
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use narthex_control::ControlError;
 use narthex_upstream::Inventory;
 
-use super::{by_list::ByList, judge::Seen};
 use crate::RunError;
+use narthex_judging::{ByList, judge::Seen};
 
 /// What was read of each list that somebody still has.
 #[derive(Debug, Default)]
@@ -82,10 +82,10 @@ mod tests {
         // The same content is another list.
         let other = list("a");
         assert!(!Arc::ptr_eq(&again, &lists.of(&other, None).await.unwrap()));
-        assert_eq!(lists.all().len(), 2);
+        assert_eq!(lists.all().count(), 2);
         drop((one, other));
         let last = list("b");
         assert_eq!(lists.of(&last, None).await.unwrap()[0].name, "b");
-        assert_eq!(lists.all().len(), 1);
+        assert_eq!(lists.all().count(), 1);
     }
 }

@@ -21,14 +21,14 @@ const NAME_BYTES_MAX: usize = 500;
 const UNREAD_MAX: usize = 2000;
 
 /// The lists of which definitions are kept.
-pub(super) const LISTS: [(Listed, &str); 4] = [
+pub const LISTS: [(Listed, &str); 4] = [
     (Listed::Tool, "tool"),
     (Listed::Prompt, "prompt"),
     (Listed::Template, "template"),
     (Listed::Resource, "resource"),
 ];
 /// What a server tells models of itself: the kind of that, and its name.
-pub(super) const INSTRUCTIONS: &str = "instructions";
+pub const INSTRUCTIONS: &str = "instructions";
 /// What a model reads of a resource. All else, such as its size, changes with its content.
 const TOLD: [&str; 5] = ["uri", "name", "title", "description", "mimeType"];
 /// Of these, in what more can be said than what it is called.
@@ -62,38 +62,38 @@ impl DefinitionReason {
 
 /// A definition that a server lists.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub struct Seen {
     /// `None` for what the server tells models of itself.
-    pub(super) list: Option<Listed>,
+    pub list: Option<Listed>,
     kind: &'static str,
-    pub(super) name: String,
+    pub name: String,
     text: String,
     /// Of what it says, and of what it is known by.
-    pub(super) digest: String,
+    pub digest: String,
     definition: Option<Definition>,
     findings: Vec<Value>,
 }
 
 /// What a list is held against.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub struct Known {
     /// The texts that runs have of the server; of one name the first counts.
-    pub(super) texts: Vec<KnownDefinition>,
+    pub texts: Vec<KnownDefinition>,
     /// Those that wait, or were rejected.
-    pub(super) unwanted: Vec<KnownDefinition>,
+    pub unwanted: Vec<KnownDefinition>,
     /// Everything that was ever seen of it, by kind and name: only what is none of these can be
     /// taken on trust (S23).
-    pub(super) names: HashSet<(String, String)>,
+    pub names: HashSet<(String, String)>,
     /// The tools of other servers, each with its server.
-    pub(super) others: Vec<(String, String)>,
+    pub others: Vec<(String, String)>,
     /// Those of more, which are held against many.
-    pub(super) beside: Vec<Arc<Names>>,
+    pub beside: Vec<Arc<Names>>,
 }
 
 impl Seen {
     /// What a server lists, and tells models of itself. Of two entries of one name the first
     /// counts. Findings are looked for only where they are wanted.
-    pub(super) fn all(inventory: &Inventory, told: Option<&str>) -> Vec<Self> {
+    pub fn all(inventory: &Inventory, told: Option<&str>) -> Vec<Self> {
         let told = told.filter(|told| !told.trim().is_empty()).map(|told| {
             let raw = json!({ INSTRUCTIONS: told }).to_string().into();
             Self::new(None, INSTRUCTIONS, &InventoryEntry::new(INSTRUCTIONS, raw))
@@ -159,14 +159,14 @@ impl Seen {
     }
 
     /// Whether it has a name that can be kept.
-    pub(super) fn can_be_kept(&self) -> bool {
+    pub fn can_be_kept(&self) -> bool {
         self.name.len() <= NAME_BYTES_MAX && !self.name.contains('\0')
     }
 }
 
 /// What is to be kept of those that are not known yet. `shows_flagged` lets runs have a new one
 /// that says what it should not.
-pub(super) fn judge(
+pub fn judge(
     server: &str,
     all: &[Seen],
     is_known: impl Fn(&Seen) -> bool,
@@ -235,18 +235,18 @@ pub(super) fn judge(
 
 /// What was taken on trust, and is not to be any more: its digest, its name, and why.
 #[derive(Debug)]
-pub(super) struct Doubted {
-    pub(super) digest: String,
-    pub(super) name: String,
-    pub(super) why: String,
+pub struct Doubted {
+    pub digest: String,
+    pub name: String,
+    pub why: String,
     /// What its name is like, and whose that is.
-    pub(super) like_server: String,
-    pub(super) like_name: String,
+    pub like_server: String,
+    pub like_name: String,
 }
 
 /// Those of a list that are trusted and can be taken for a tool of these others, which were not
 /// known when they were first looked at.
-pub(super) fn doubted(
+pub fn doubted(
     server: &str,
     all: &[Seen],
     is_trusted: impl Fn(&Seen) -> bool,
@@ -341,10 +341,19 @@ fn as_json(findings: &[narthex_screen::Finding]) -> Vec<Value> {
 }
 
 /// What changed from one text to another; nothing if one of them cannot be read.
-pub(super) fn difference(name: &str, old: &str, new: &str) -> Option<Difference> {
+pub fn difference(name: &str, old: &str, new: &str) -> Option<Difference> {
     let old = Definition::read(name, old.as_bytes()).ok()?;
     let new = Definition::read(name, new.as_bytes()).ok()?;
     Some(narthex_screen::difference(&old, &new))
+}
+
+/// The tools of a list that have a name: what waits for a human has one, what was rejected has
+/// none.
+pub fn tools<'a>(
+    list: &'a Inventory,
+    rejected: &'a HashSet<String>,
+) -> impl Iterator<Item = &'a str> {
+    list.tools.iter().map(|tool| &*tool.key).filter(|tool| !rejected.contains(*tool))
 }
 
 #[cfg(test)]

@@ -28,11 +28,12 @@ struct Waves<T> {
     is_due: bool,
 }
 
-/// Looks at all that is `behind`, at first and whenever one of both has changed, as long as both
-/// are there. One that takes its time holds up others only if seven more do. What is behind is to
+/// Looks at all that is `behind`, at first and whenever one of both has changed.
+///
+/// It goes on as long as both are there. One that takes its time holds up others only if seven more do. What is behind is to
 /// be another one where what it is to be looked at with has changed: nothing is looked at twice at
 /// a time, and `is_same` says whether two are the same thing with or without that.
-pub(super) async fn follow<A, B, T, F>(
+pub async fn follow<A, B, T, F>(
     (mut one, mut other): (watch::Receiver<A>, watch::Receiver<B>),
     mut behind: impl FnMut() -> Vec<T>,
     is_same: impl Fn(&T, &T) -> bool,

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 
-use super::{super::named, *};
+use super::*;
 
 fn tool(name: &str, description: &str) -> Value {
     json!({ "name": name, "description": description, "inputSchema": { "type": "object" } })
@@ -251,7 +251,7 @@ fn held_back(order: &[&Listing]) -> BTreeSet<(&'static str, &'static str)> {
             let all = others.flat_map(|(other, _, tools, rejected)| {
                 let list =
                     inventory(&tools.iter().map(|name| tool(name, READS)).collect::<Vec<_>>());
-                let named = named::tools(&list, rejected).map(str::to_owned);
+                let named = super::tools(&list, rejected).map(str::to_owned);
                 named.map(|tool| ((*other).to_owned(), tool)).collect::<Vec<_>>()
             });
             all.collect::<Vec<_>>()

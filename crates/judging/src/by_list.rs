@@ -10,7 +10,7 @@ use narthex_upstream::Inventory;
 /// One value for each list, by its address: no other list has the address of one that is gone as
 /// long as it is pointed to from here.
 #[derive(Debug)]
-pub(super) struct ByList<T>(HashMap<usize, (Weak<Inventory>, T)>);
+pub struct ByList<T>(HashMap<usize, (Weak<Inventory>, T)>);
 
 impl<T> Default for ByList<T> {
     fn default() -> Self {
@@ -19,20 +19,25 @@ impl<T> Default for ByList<T> {
 }
 
 impl<T> ByList<T> {
-    pub(super) fn get(&self, list: &Arc<Inventory>) -> Option<&T> {
+    /// What is known of a list.
+    #[must_use]
+    pub fn get(&self, list: &Arc<Inventory>) -> Option<&T> {
         self.0.get(&Arc::as_ptr(list).addr()).map(|(_, value)| value)
     }
 
-    pub(super) fn insert(&mut self, list: &Arc<Inventory>, value: T) {
+    /// Notes what is known of a list, in place of what was.
+    pub fn insert(&mut self, list: &Arc<Inventory>, value: T) {
         self.0.insert(Arc::as_ptr(list).addr(), (Arc::downgrade(list), value));
     }
 
     /// Forgets the lists that nobody has.
-    pub(super) fn forget_gone(&mut self) {
+    pub fn forget_gone(&mut self) {
         self.0.retain(|_, (list, _)| list.strong_count() > 0);
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// Of how many lists something is kept.
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 }
@@ -51,9 +56,9 @@ mod tests {
         assert_eq!((known.get(&one), known.get(&other)), (Some(&1), None));
         known.insert(&other, 2);
         drop(one);
-        assert_eq!(known.len(), 2);
+        assert_eq!(known.count(), 2);
         known.forget_gone();
-        assert_eq!((known.len(), known.get(&other)), (1, Some(&2)));
+        assert_eq!((known.count(), known.get(&other)), (1, Some(&2)));
         // The place of what is gone stays taken until it is forgotten.
         drop(other);
         for _ in 0..100 {
