@@ -42,7 +42,9 @@ pub struct SetPolicyArgs {
 
 /// A call that is not made.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("what").args(["tool", "prompt", "resource", "method"]).multiple(true)))]
+#[command(group(
+    ArgGroup::new("what").args(["tool", "prompt", "resource", "method"]).multiple(true)
+))]
 #[command(after_help = "Examples:\n  narthex policy check --file rules.cedar\n  \
     narthex policy check --agent writer --server linear --tool create_issue\n  \
     narthex policy check --server files --tool write --arguments '{\"path\": \"/etc/hosts\"}' \

@@ -1,15 +1,14 @@
 //! Asking a set of rules about one request.
 
 use std::{
-    cell::LazyCell,
     collections::{HashMap, HashSet},
     sync::{LazyLock, atomic::Ordering},
     time::UNIX_EPOCH,
 };
 
 use cedar_policy::{
-    Authorizer, Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy, PolicySet,
-    Request, RestrictedExpression,
+    Authorizer, Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, Request,
+    RestrictedExpression,
 };
 use narthex_model::{
     json::{Node, field},
@@ -22,6 +21,7 @@ use crate::{
     arguments::ARGUMENTS,
     part::{Part, number},
     set::{Group, Head, HeadResource, Rule},
+    typed::Left,
     values,
 };
 
@@ -101,37 +101,21 @@ impl RuleSet {
         {
             let mut context = asked.context.clone();
             let given = values::given(arguments);
+            let mistyped = given.as_ref().map(|given| self.mistyped(given, &asked));
             // Without them, a rule that looks at one cannot be asked, and so matches.
-            let record = given.clone().and_then(values::record);
+            let record = given.and_then(values::record);
             context.extend(record.map(|record| (ARGUMENTS.to_owned(), record)));
-            if let Some(given) = &given {
-                self.find_mistyped(given, &asked, &context, matches);
-            }
+            matches.take_mistyped(mistyped.unwrap_or_default(), &asked, &context);
             matches.find(&self.asking, &asked, context);
         }
     }
 
-    /// Finds the rules of which an argument is of another type than they say, and all else is as
-    /// they say.
-    fn find_mistyped(&self, given: &Node, asked: &Asked, context: &Values, matches: &mut Matches) {
-        let request = LazyCell::new(|| asked.request(context.clone()));
-        let is_so = |rule: Policy| match (&*request, PolicySet::from_policies([rule])) {
-            (Some(request), Ok(one)) => {
-                let response = AUTHORIZER.is_authorized(request, &one, &asked.entities);
-                let said = response.diagnostics();
-                said.reason().next().is_some() || said.errors().next().is_some()
-            }
-            // Nobody can say.
-            _ => true,
-        };
+    /// The rules of which an argument is of another type than they say, with what is left of them.
+    fn mistyped(&self, given: &Node, asked: &Asked) -> Vec<(usize, Left)> {
         let parts = asked.heads.iter().filter_map(|head| self.asking.by_head.get(head));
-        for number in parts.flat_map(Part::numbers) {
-            let rule = self.rules.get(number).and_then(|rule| rule.typed.as_ref());
-            if rule.is_some_and(|rule| rule.fails(given, is_so)) {
-                matches.all.push(number);
-                matches.failed.insert(number);
-            }
-        }
+        let left =
+            |number: usize| Some((number, self.rules.get(number)?.typed.as_ref()?.left(given)?));
+        parts.flat_map(Part::numbers).filter_map(left).collect()
     }
 
     fn ruling(&self, matches: Matches) -> Ruling {
@@ -185,6 +169,29 @@ impl Matches {
                 self.take(set, request, &asked.entities);
             }
         }
+    }
+
+    /// Takes those of which all else is as they say.
+    fn take_mistyped(&mut self, rules: Vec<(usize, Left)>, asked: &Asked, context: &Values) {
+        if rules.is_empty() {
+            return;
+        }
+        let request = asked.request(context.clone());
+        let is_so = |rule| match (&request, PolicySet::from_policies([rule])) {
+            (Some(request), Ok(one)) => {
+                let response = AUTHORIZER.is_authorized(request, &one, &asked.entities);
+                let said = response.diagnostics();
+                said.reason().next().is_some() || said.errors().next().is_some()
+            }
+            // Nobody can say.
+            _ => true,
+        };
+        let so = rules
+            .into_iter()
+            .filter_map(|(number, Left(rule))| rule.is_none_or(is_so).then_some(number));
+        let so: Vec<_> = so.collect();
+        self.all.extend_from_slice(&so);
+        self.failed.extend(so);
     }
 
     fn take(&mut self, set: &PolicySet, request: &Request, entities: &Entities) {

@@ -20,6 +20,9 @@ pub(crate) struct Typed {
     conditions: Vec<Value>,
 }
 
+/// A rule without what it asks of some arguments; `None` if nobody can say what that is.
+pub(crate) struct Left(pub(crate) Option<Policy>);
+
 impl Typed {
     /// Of a rule that asks for arguments of these types.
     pub(crate) fn of(rule: &Policy, kinds: Kinds) -> Self {
@@ -32,14 +35,11 @@ impl Typed {
         Self { kinds, id: rule.id().clone(), head, conditions }
     }
 
-    /// Whether it counts as matching, since arguments are of other types than it says; `is_so` asks
-    /// what is left of it without them.
-    pub(crate) fn fails(&self, given: &Node, is_so: impl FnOnce(Policy) -> bool) -> bool {
+    /// What is left of the rule where arguments are of other types than it says: it counts as
+    /// matching if that does. `None` if all are as it says.
+    pub(crate) fn left(&self, given: &Node) -> Option<Left> {
         let names = self.kinds.mistyped(given);
-        if names.is_empty() {
-            return false;
-        }
-        self.without(&names).is_none_or(is_so)
+        (!names.is_empty()).then(|| Left(self.without(&names)))
     }
 
     /// The rule without the conditions that name one of these arguments.

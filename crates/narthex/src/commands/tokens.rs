@@ -24,7 +24,8 @@ pub(crate) async fn run(command: TokensCommand, context: Context) -> Result<Exit
             let path = workspace_path(&place.workspace, "/service-tokens");
             let asked = client.api_all(&path);
             let items = waiting("asking the daemon", &context, asked).await?;
-            let header = ["id", "service", "label", "opens", "expires", "last used", "by"];
+            let header =
+                ["id", "service", "label", "opens", "proved", "expires", "last used", "by"];
             table::list(&items, &header, row, "There are no tokens yet.", &context)
         }
         TokensCommand::Create(args) => create(&client, &args, &context).await,
@@ -83,6 +84,7 @@ fn row(token: &Value) -> Vec<String> {
         table::text(token, "service"),
         or_none("label"),
         if token["is_live"] == true { "yes" } else { "no" }.to_owned(),
+        if token["is_proved"] == true { "yes" } else { "no" }.to_owned(),
         or_none("expires_at"),
         or_none("last_used_at"),
         table::text(token, "created_by"),

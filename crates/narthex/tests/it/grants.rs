@@ -77,10 +77,6 @@ fn x_m54_a_human_grants_and_revokes_at_the_command_line() {
     same.succeeded();
     assert_eq!(call().succeeded().stdout, "hello\n");
 
-    let quiet = ["grants", "create", "demo.read", "--user", LOCAL, "--quiet"];
-    let quiet = place.run(quiet).succeeded().stdout;
-    assert!(quiet.starts_with("gra_") && quiet.trim_end().len() == 20, "{quiet}");
-
     place.write("helper.json", r#"{"name": "helper"}"#);
     place.run(["agents", "apply", "-f", "helper.json"]).succeeded();
     let spawn = ["grants", "create", "--spawn", "helper", "--user", LOCAL, "--json"];
@@ -89,6 +85,13 @@ fn x_m54_a_human_grants_and_revokes_at_the_command_line() {
     assert_eq!(spawn["details"], json!({ "child_agent_id": "helper" }));
     place.run(["grants", "create", "x.y", "--spawn", "helper", "--user", LOCAL]).failed(2, &[]);
 
+    commands_say_what_they_did(&place);
+}
+
+fn commands_say_what_they_did(place: &Place) {
+    let quiet = ["grants", "create", "demo.read", "--user", LOCAL, "--quiet"];
+    let quiet = place.run(quiet).succeeded().stdout;
+    assert!(quiet.starts_with("gra_") && quiet.trim_end().len() == 20, "{quiet}");
     place.run(["grants", "create", "demo.write", "--agent", "nobody"]).failed(1, &["nobody"]);
     place.run(["grants", "show", "gra_00"]).failed(1, &["not_found", "gra_00"]);
     let waiting = data(place.run(["grants", "pending", "--json"]));

@@ -141,7 +141,8 @@ fn d5_permits_nothing_that_a_rule_hides() {
 }
 
 /// D14: a grant at a server is for what the catalog calls so, whatever a run does: who writes
-/// agents moves it nowhere, and it counts under each alias. What is of no catalog goes by its alias.
+/// agents moves it nowhere, and it counts under each alias. What is of no catalog goes by its
+/// alias.
 #[test]
 fn d14_a_grant_at_a_server_is_for_its_id() {
     let (exposed, gates) = (Exposed::default(), gates(&["git.write"]));
