@@ -282,8 +282,8 @@ async fn x_e93_messages_wait_until_somebody_is_there() {
     }
 }
 
-/// X-E93: who sent a message hears of it when it goes, unread, with old events, once; of one that was
-/// acknowledged, or where nobody ever acknowledges any, nothing is said.
+/// X-E93: who sent a message hears of it when it goes, unread, with old events, once; of one that
+/// was acknowledged, or where nobody ever acknowledges any, nothing is said.
 #[tokio::test]
 async fn x_e93_what_is_removed_unread_is_told() {
     for place in Place::both() {
@@ -292,7 +292,7 @@ async fn x_e93_what_is_removed_unread_is_told() {
         let (here, sender) = two(&events.shared.store).await;
         let fill = async || {
             for number in 0..20 {
-                super::status(&events, &here, number).await;
+                status(&events, &here, number).await;
             }
         };
         say(&events, &here, "nobody reads", json!({})).await;
