@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::SystemTime};
 
-use narthex_store::{EventsOf, NewEvent, StatementError};
+use narthex_store::{EventStream, EventsOf, NewEvent, StatementError};
 use serde_json::Value;
 
 use crate::{
@@ -39,8 +39,23 @@ impl Events {
         place: &EventPlace,
         kind: EventKind,
         payload: &Value,
-        Along { message_id, turn, owed }: Along<'_>,
+        along: Along<'_>,
     ) -> Result<Told, EventsError> {
+        let (told, stream) = self.add(place, kind, payload, along).await?;
+        if let Some(stream) = stream {
+            self.keep_within_bounds(&place.stream(), stream).await;
+        }
+        Ok(told)
+    }
+
+    /// The same, and leaves the stream as long as it is then: how it stands, if the event is new.
+    pub(crate) async fn add(
+        &self,
+        place: &EventPlace,
+        kind: EventKind,
+        payload: &Value,
+        Along { message_id, turn, owed }: Along<'_>,
+    ) -> Result<(Told, Option<EventStream>), EventsError> {
         let happened_at = SystemTime::now();
         let unread = self.new_unread(kind, payload, happened_at);
         let payload = payload.to_string();
@@ -70,15 +85,15 @@ impl Events {
             if let Some(appended) = appended.map_err(|error| of_store(error, &of))? {
                 self.shared.wakers.wake(&of);
                 self.added(&of, kind).await;
-                self.keep_within_bounds(&of, appended.stream).await;
                 let turn = turn.map(|_| appended.turn);
-                return Ok(Told { row: read(appended.row)?, is_new: true, turn });
+                let told = Told { row: read(appended.row)?, is_new: true, turn };
+                return Ok((told, Some(appended.stream)));
             }
             let message = message_id.unwrap_or_default();
             let found = self.shared.store.events().message(&of, word, message).await;
             // It may have been removed meanwhile; then it is new.
             if let Some(row) = found.map_err(EventsError::Store)? {
-                return Ok(Told { row: read(row)?, is_new: false, turn: None });
+                return Ok((Told { row: read(row)?, is_new: false, turn: None }, None));
             }
         }
     }

@@ -11,7 +11,7 @@ use narthex_store::DueMessage;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::{EventKind, EventPlace, Events, EventsError};
+use crate::{Along, EventKind, EventPlace, Events, EventsError};
 
 /// How often a message is told again at most (X-E93).
 const TELLINGS: u32 = 5;
@@ -49,9 +49,13 @@ impl Waits {
 
 /// Why a message was given up.
 #[derive(Debug, Clone, Copy)]
-enum Why {
+pub(crate) enum Why {
+    /// It was told again and again.
     Unacknowledged,
+    /// Its time was over.
     Expired,
+    /// Its session has so many newer events that it is not kept.
+    Removed,
 }
 
 impl Events {
@@ -123,7 +127,7 @@ impl Events {
     }
 
     /// Tells whoever sent a message that nobody has acknowledged it, once.
-    async fn give_up(&self, message: &DueMessage, why: Why) -> Result<(), EventsError> {
+    pub(crate) async fn give_up(&self, message: &DueMessage, why: Why) -> Result<(), EventsError> {
         let own = message.of.session;
         let place = place(message, self.hearer(message).await?);
         // The sender knows it by the id that they chose.
@@ -133,6 +137,7 @@ impl Events {
         let reason = match why {
             Why::Unacknowledged => "unacknowledged",
             Why::Expired => "expired",
+            Why::Removed => "removed",
         };
         let expires_at = message.expires_at.map(|end| Timestamp::new(end).to_string());
         let payload = json!({
@@ -144,7 +149,9 @@ impl Events {
         });
         let id = format!("undelivered-{own}-{}", message.seq);
         let kind = EventKind::SessionMessageUndelivered;
-        match self.append(&place, kind, &payload, Some(&id)).await {
+        let along = Along { message_id: Some(&id), ..Along::default() };
+        // Not kept within bounds by that: this may be said while they are being.
+        match self.add(&place, kind, &payload, along).await {
             // A sender that went with all its events is told nothing.
             Ok(_) | Err(EventsError::NoSession(_)) => {}
             Err(error) => return Err(error),

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use narthex_store::{EventStream, EventsOf, StatementError};
 
-use crate::{Events, EventsError, WINDOW};
+use crate::{Events, EventsError, WINDOW, delivery::Why};
 
 /// How many events are removed in one transaction at most.
 const BATCH: u64 = 1_000;
@@ -82,9 +82,21 @@ impl Events {
                 oldest = Some(seq + 1);
             }
             let Some(oldest) = oldest else { break };
-            self.shared.store.events().trim(of, oldest).await?;
+            self.trim(of, oldest).await?;
         }
         Ok(())
+    }
+
+    /// Removes the events of a session up to the one before `oldest`. Of messages among them that
+    /// nobody has acknowledged whoever sent them hears first; where that fails, nothing goes yet.
+    async fn trim(&self, of: &EventsOf, oldest: u64) -> Result<(), StatementError> {
+        for message in self.shared.store.inboxes().before(of, oldest).await? {
+            if let Err(error) = self.give_up(&message, Why::Removed).await {
+                tracing::warn!(session.id = %of.session, "old events stay for now: {error}");
+                return Ok(());
+            }
+        }
+        self.shared.store.events().trim(of, oldest).await.map(drop)
     }
 
     /// Removes events from the oldest on up to the one before `to`.
@@ -93,7 +105,7 @@ impl Events {
         while at < to {
             at = to.min(at + BATCH);
             // Others may be at it as well, and further.
-            self.shared.store.events().trim(of, at).await?;
+            self.trim(of, at).await?;
         }
         Ok(())
     }

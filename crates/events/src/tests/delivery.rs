@@ -282,6 +282,38 @@ async fn x_e93_messages_wait_until_somebody_is_there() {
     }
 }
 
+/// X-E93: who sent a message hears of it when it goes, unread, with old events, once; of one that
+/// was acknowledged, or where nobody ever acknowledges any, nothing is said.
+#[tokio::test]
+async fn x_e93_what_is_removed_unread_is_told() {
+    for place in Place::both() {
+        let bounds = Bounds { window: 10, slack: 3, ..Bounds::default() };
+        let events = Events::with(place.open().await, NEVER, bounds, Waits::default());
+        let (here, sender) = two(&events.shared.store).await;
+        let fill = async || {
+            for number in 0..20 {
+                status(&events, &here, number).await;
+            }
+        };
+        say(&events, &here, "nobody reads", json!({})).await;
+        fill().await;
+        assert_eq!(told(&events, &sender).await, vec![]);
+        let first = say(&events, &here, "one", json!({})).await;
+        assert_eq!(unread(&events, &here).await, [first]);
+        acknowledge(&events, &here, first).await;
+        let second = say(&events, &here, "two", json!({})).await;
+        fill().await;
+        let heard = told(&events, &sender).await;
+        assert_eq!(heard.len(), 1, "{heard:?}");
+        let of = ["sequence", "message_id", "reason"].map(|name| heard[0].1[name].clone());
+        assert_eq!(of, [json!(second), json!("two"), json!("removed")]);
+        assert_eq!(unread(&events, &here).await, Vec::<u64>::new());
+        fill().await;
+        assert_eq!(told(&events, &sender).await.len(), 1, "once");
+        assert_eq!(events.deliver_due(SystemTime::now() + HOUR).await.unwrap(), None);
+    }
+}
+
 /// A further run in a session.
 async fn run_again(store: &Store, place: &EventPlace) -> RunRow {
     let id = RunId::new([99; 6]);

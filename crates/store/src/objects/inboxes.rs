@@ -1,5 +1,7 @@
 //! Messages of sessions that nobody has acknowledged, and when each is told again.
 
+mod going;
+
 use std::time::SystemTime;
 
 use narthex_model::SessionId;

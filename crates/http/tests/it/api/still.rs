@@ -57,10 +57,8 @@ async fn x_e90_who_is_active_at_another_daemon_is_not_silent() {
     let lead = lead(&api).await;
     let boss = held(&api, &start(&lead, "boss").await).await;
     let child = held(&api, &start(&boss, "reader").await).await;
-    while_it_waits(&at(&other, &child), &boss, async || {
-        other.runs.look_at_children(in_minutes(30)).await.unwrap();
-    })
-    .await;
+    let later = async || other.runs.look_at_children(in_minutes(30)).await.unwrap();
+    Box::pin(while_it_waits(&at(&other, &child), &boss, later)).await;
     for minutes in [33, 61] {
         api.runs.look_at_children(in_minutes(minutes)).await.unwrap();
         assert_eq!(status(&boss, &child.session).await, "running", "after {minutes} minutes");
@@ -80,10 +78,8 @@ async fn x_e90_what_was_called_before_a_restart_counts_after_it() {
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
     let child = held(&api, &start(&lead, "reader").await).await;
-    while_it_waits(&child, &lead, async || {
-        api.runs.look_at_children(in_minutes(30)).await.unwrap();
-    })
-    .await;
+    let later = async || api.runs.look_at_children(in_minutes(30)).await.unwrap();
+    Box::pin(while_it_waits(&child, &lead, later)).await;
     let (token, session) = (child.token.clone(), child.session.clone());
     let lead = (lead.token.clone(), lead.session.clone());
     drop(api);
