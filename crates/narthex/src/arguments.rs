@@ -60,7 +60,7 @@ fn whole(text: &str) -> Result<Map<String, Value>, Failure> {
     }
 }
 
-fn pair<'w>(word: &'w str, wants_text: impl Fn(&str) -> bool) -> Result<(&'w str, Value), Failure> {
+fn pair(word: &str, wants_text: impl Fn(&str) -> bool) -> Result<(&str, Value), Failure> {
     let Some((key, text)) = word.split_once('=').filter(|(key, _)| !matches!(*key, "" | ":"))
     else {
         return Err(Failure::usage(format!(
