@@ -161,6 +161,7 @@ impl Failure {
         let details = self.details.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let view = FailureView {
             code: self.code.as_str(),
+            family: self.code.family().as_str(),
             kind: &self.kind,
             message: &self.message,
             details,
@@ -172,6 +173,7 @@ impl Failure {
 #[derive(Serialize)]
 struct FailureView<'a> {
     code: &'a str,
+    family: &'a str,
     kind: &'a str,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -290,7 +292,17 @@ mod tests {
         failure.details = Some(r#"{"scopes":["a.b"]}"#.to_owned());
         let json: serde_json::Value = serde_json::from_str(&failure.to_json()).expect("it is JSON");
         assert_eq!(json["code"], "PERMISSION");
-        assert_eq!(json["kind"], "permission_required");
+        assert_eq!(
+            (&json["family"], &json["kind"]),
+            (&"PERMISSION".into(), &"permission_required".into())
+        );
         assert_eq!(json["details"]["scopes"][0], "a.b");
+        let gone = Failure::new(Code::DeviceDisconnected, "transport_error", "it is gone");
+        let json: serde_json::Value = serde_json::from_str(&gone.to_json()).expect("it is JSON");
+        assert_eq!(
+            (&json["code"], &json["family"]),
+            (&"DEVICE_DISCONNECTED".into(), &"DRIVER".into()),
+            "R-D3"
+        );
     }
 }

@@ -287,7 +287,7 @@ fn told(status: StatusCode, body: &[u8]) -> Failure {
 mod tests {
     use tokio::{
         io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-        net::TcpListener,
+        net::{TcpListener, TcpStream},
         sync::Notify,
     };
 
@@ -315,20 +315,21 @@ mod tests {
         let mut all = tokio::task::JoinSet::new();
         loop {
             let (stream, _) = listener.accept().await.expect("it listens");
-            let began = began.clone();
-            all.spawn(async move {
-                let mut lines = BufReader::new(stream).lines();
-                while let Ok(Some(line)) = lines.next_line().await {
-                    if line.starts_with("POST ") {
-                        began.notify_one();
-                        std::future::pending::<()>().await;
-                    }
-                    if line.is_empty() {
-                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
-                        lines.get_mut().write_all(answer).await.expect("it reads");
-                    }
-                }
-            });
+            all.spawn(answer(stream, began.clone()));
+        }
+    }
+
+    async fn answer(stream: TcpStream, began: Arc<Notify>) {
+        let mut lines = BufReader::new(stream).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            if line.starts_with("POST ") {
+                began.notify_one();
+                std::future::pending::<()>().await;
+            }
+            if line.is_empty() {
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+                lines.get_mut().write_all(answer).await.expect("it reads");
+            }
         }
     }
 

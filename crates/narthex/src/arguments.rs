@@ -10,6 +10,25 @@ pub(crate) fn parse(
     words: &[String],
     schema: Option<&Value>,
 ) -> Result<Map<String, Value>, Failure> {
+    let property = |key: &str| schema.and_then(|schema| schema.get("properties")?.get(key));
+    parse_by(words, |key| property(key).is_some_and(wants_text))
+}
+
+/// Reads the words behind the name of a prompt, whose arguments are texts.
+pub(crate) fn parse_texts(words: &[String]) -> Result<Map<String, Value>, Failure> {
+    parse_by(words, |_| true)
+}
+
+/// Whether a word means one thing or another as the tool's schema says.
+pub(crate) fn need_schema(words: &[String]) -> bool {
+    let is_known = |texts: bool| parse_by(words, |_| texts).ok();
+    is_known(true) != is_known(false)
+}
+
+fn parse_by(
+    words: &[String],
+    wants_text: impl Fn(&str) -> bool,
+) -> Result<Map<String, Value>, Failure> {
     if let [only] = words
         && only.trim_start().starts_with('{')
     {
@@ -17,7 +36,7 @@ pub(crate) fn parse(
     }
     let mut arguments = Map::new();
     for word in words {
-        let (key, value) = pair(word, schema)?;
+        let (key, value) = pair(word, &wants_text)?;
         if arguments.insert(key.to_owned(), value).is_some() {
             return Err(Failure::usage(format!("the argument `{key}` is given twice")));
         }
@@ -41,7 +60,7 @@ fn whole(text: &str) -> Result<Map<String, Value>, Failure> {
     }
 }
 
-fn pair<'w>(word: &'w str, schema: Option<&Value>) -> Result<(&'w str, Value), Failure> {
+fn pair(word: &str, wants_text: impl Fn(&str) -> bool) -> Result<(&str, Value), Failure> {
     let Some((key, text)) = word.split_once('=').filter(|(key, _)| !matches!(*key, "" | ":"))
     else {
         return Err(Failure::usage(format!(
@@ -57,12 +76,12 @@ fn pair<'w>(word: &'w str, schema: Option<&Value>) -> Result<(&'w str, Value), F
     if let Some(path) = text.strip_prefix('@') {
         return Ok((key, Value::String(fs::read_to_string(path)?)));
     }
-    Ok((key, plain(text, schema.and_then(|schema| schema.get("properties")?.get(key)))))
+    Ok((key, plain(text, wants_text(key))))
 }
 
 /// A value without quotes: JSON if it looks like it, unless the tool wants a text.
-fn plain(text: &str, property: Option<&Value>) -> Value {
-    if property.is_some_and(wants_text) {
+fn plain(text: &str, wants_text: bool) -> Value {
+    if wants_text {
         return Value::String(text.to_owned());
     }
     match serde_json::from_str(text) {
@@ -94,6 +113,23 @@ mod tests {
 
     fn parsed(list: &[&str], schema: &Value) -> Value {
         Value::Object(parse(&words(list), Some(schema)).unwrap())
+    }
+
+    #[test]
+    fn a_schema_is_needed_for_what_may_be_a_text_or_not() {
+        for (word, needed) in [
+            ("a=text", false),
+            ("a=1", true),
+            ("a=null", true),
+            ("a:=1", false),
+            (r#"{"a":1}"#, false),
+            ("a", false),
+        ] {
+            assert_eq!(need_schema(&words(&[word])), needed, "{word}");
+        }
+        assert!(need_schema(&words(&["a=text", "b=1"])));
+        let texts = parse_texts(&words(&["a=5", "b:=5"])).unwrap();
+        assert_eq!(Value::Object(texts), json!({"a": "5", "b": 5}));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod tests;
 mod top;
 mod watcher;
 
-pub use line::{Line, Source};
+pub use line::{Line, Opened, Source};
 pub use operation::{Call, FileOperation, Open, Operation, TOOL_ERROR, What, inside};
 pub use tally::{Counted, Rates};
 pub use tap::{Counting, QUEUE, Tap};

@@ -1,6 +1,9 @@
 //! An operation as it is told outside the process, and as a line for people.
 
-use std::fmt::{self, Write as _};
+use std::{
+    collections::HashSet,
+    fmt::{self, Write as _},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -43,30 +46,58 @@ pub struct Line {
     pub is_inner: bool,
 }
 
+/// The descriptors whose opening was told: what they are of need not be said again.
+#[derive(Debug, Clone, Default)]
+pub struct Opened {
+    descriptors: HashSet<u64>,
+}
+
+impl Opened {
+    /// The line for people, as [`Line::text`]; with the path beside a descriptor that was opened
+    /// before anybody watched. Lines are given in order.
+    pub fn text(&mut self, line: &Line, earlier_us: u64, arrow: &str) -> String {
+        let is_known = line.fd.is_none_or(|fd| self.descriptors.contains(&fd));
+        match (line.operation.as_str(), line.fd, line.result) {
+            ("Open", _, Some(fd)) => drop(self.descriptors.insert(fd)),
+            ("Close", Some(fd), _) => drop(self.descriptors.remove(&fd)),
+            _ => {}
+        }
+        line.text_with(earlier_us, arrow, !is_known)
+    }
+}
+
 impl Line {
     /// The line for people: `[  1.234s] Open(path="…") → 5    2ms`. `earlier_us` is added to its
     /// time; `arrow` stands before what it gave.
     #[must_use]
     pub fn text(&self, earlier_us: u64, arrow: &str) -> String {
+        self.text_with(earlier_us, arrow, false)
+    }
+
+    fn text_with(&self, earlier_us: u64, arrow: &str, has_path: bool) -> String {
         let millis = self.after_us.saturating_add(earlier_us) / 1000;
         let (seconds, millis) = (millis / 1000, millis % 1000);
         let mut text = format!("[{seconds:>3}.{millis:03}s] {}", self.operation);
         // Writing to a string does not fail.
-        if self.write_rest(&mut text, arrow).is_err() {
+        if self.write_rest(&mut text, arrow, has_path).is_err() {
             text.push('?');
         }
         text
     }
 
-    fn write_rest(&self, text: &mut String, arrow: &str) -> fmt::Result {
+    fn write_rest(&self, text: &mut String, arrow: &str, has_path: bool) -> fmt::Result {
         let given = if self.operation == "Read" { "length" } else { "size" };
-        match (self.fd, self.size) {
-            (Some(fd), Some(size)) => write!(text, "(fd={fd}, {given}={size})")?,
-            (Some(fd), None) => write!(text, "(fd={fd})")?,
-            (None, Some(size)) => write!(text, "(path={:?}, {given}={size})", self.path)?,
-            (None, None) => write!(text, "(path={:?})", self.path)?,
+        match self.fd {
+            Some(fd) => write!(text, "(fd={fd}")?,
+            None => write!(text, "(path={:?}", self.path)?,
         }
-        write!(text, " {arrow} ")?;
+        if let Some(size) = self.size {
+            write!(text, ", {given}={size}")?;
+        }
+        if has_path && self.fd.is_some() {
+            write!(text, ", path={:?}", self.path)?;
+        }
+        write!(text, ") {arrow} ")?;
         match self.result.filter(|_| self.gives()) {
             Some(result) => write!(text, "{result}")?,
             // Only what has failed gave nothing at all.
@@ -135,6 +166,25 @@ mod tests {
              [  1.586s] Read(fd=5, length=1048576) → 2048    1ms\n\
              [  1.587s] Close(fd=5) → <nil>    0µs"
         );
+    }
+
+    #[test]
+    fn r_m35_what_was_opened_before_anybody_watched_has_its_path() {
+        let mut opened = Opened::default();
+        let write = Line { fd: Some(5), size: Some(2), ..line("Write", Source::File, 1, 0) };
+        let open = Line { result: Some(5), ..line("Open", Source::File, 3, 0) };
+        let close = Line { fd: Some(5), ..line("Close", Source::File, 4, 0) };
+        let with_path = format!("(fd=5, size=2, path={PATH:?})");
+        for (line, told) in [
+            (&write, with_path.as_str()),
+            (&open, "(path="),
+            (&write, "(fd=5, size=2)"),
+            (&close, "(fd=5)"),
+            (&write, &with_path),
+        ] {
+            let text = opened.text(line, 0, "→");
+            assert!(text.contains(told), "{told}: {text}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use http::Method;
 use narthex_cli::StraceArgs;
 use narthex_model::ErrorKind;
-use narthex_trace::Line;
+use narthex_trace::{Line, Opened};
 use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::{
@@ -26,7 +26,8 @@ pub(super) const AGAIN: Duration = Duration::from_secs(1);
 const NAMED: usize = 20;
 
 pub(crate) async fn run(args: &StraceArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let following = Following { args, context, began: None, is_away: false };
+    let following =
+        Following { args, context, began: None, is_away: false, opened: Opened::default() };
     tokio::select! {
         biased;
         interrupted = ctrl_c() => interrupted?,
@@ -53,6 +54,8 @@ struct Following<'a> {
     began: Option<Instant>,
     /// Whether the daemon was found to be away.
     is_away: bool,
+    /// What the stream has told to be open.
+    opened: Opened,
 }
 
 impl Following<'_> {
@@ -90,6 +93,7 @@ impl Following<'_> {
         let path = format!("/runs/{}/trace?alias={}", segment(&id), self.args.aliases.join(","));
         let path = workspace_path(&self.args.place.workspace, &path);
         let mut events = client.api_events(Method::GET, path).await?;
+        self.opened = Opened::default();
         let earlier = self.began.get_or_insert_with(Instant::now).elapsed();
         let earlier_us = u64::try_from(earlier.as_micros()).unwrap_or(u64::MAX);
         while let Some(event) = events.next().await? {
@@ -117,7 +121,7 @@ impl Following<'_> {
                 let line = Line::deserialize(event).map_err(|error| unreadable(&error))?;
                 let (arrow, is_ascii) =
                     if self.context.is_ascii { ("->", true) } else { ("→", false) };
-                let text = harmless(&line.text(earlier_us, arrow));
+                let text = harmless(&self.opened.text(&line, earlier_us, arrow));
                 output::line(&if is_ascii { ascii(&text) } else { text })?;
             }
             "begin" if std::mem::take(&mut self.is_away) => {

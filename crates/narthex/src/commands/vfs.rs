@@ -1,6 +1,7 @@
 //! `narthex vfs`: the files of a run, through the daemon.
 
 use std::{
+    borrow::Cow,
     io::{self, Read, Write},
     process::ExitCode,
 };
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use http::Method;
 use narthex_cli::VfsCommand;
 use narthex_model::ErrorKind;
+use narthex_mount::{Node, Place, ROOT};
 use narthex_wire::Raw;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -20,9 +22,6 @@ use crate::{
     daemon_client::{ApiRequest, DaemonClient},
     output::{self, harmless},
 };
-
-/// Where all files are.
-const ROOT: &str = "/mnt/mcp";
 
 pub(crate) async fn run(command: VfsCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::of_run(&context.settings)?;
@@ -43,8 +42,17 @@ pub(crate) async fn run(command: VfsCommand, context: Context) -> Result<ExitCod
             write(&client, &path, &text, &context).await
         }
         VfsCommand::Call { path, arguments } => {
-            let schema = schema(&client, &path).await;
-            let arguments = arguments::parse(&arguments, schema.as_ref())?;
+            let arguments = match is_prompt(&path) {
+                true => arguments::parse_texts(&arguments)?,
+                false => {
+                    // To ask for it counts as a call.
+                    let schema = match arguments::need_schema(&arguments) {
+                        true => schema(&client, &path).await,
+                        false => None,
+                    };
+                    arguments::parse(&arguments, schema.as_ref())?
+                }
+            };
             write(&client, &path, &Value::Object(arguments).to_string(), &context).await
         }
         VfsCommand::Stat { path } => stat(&client, &path, &context).await,
@@ -127,6 +135,11 @@ async fn schema(client: &DaemonClient, path: &str) -> Option<Value> {
     client.api(look(&path, "read")).await.ok()
 }
 
+/// Whether a path is that of a prompt.
+fn is_prompt(path: &str) -> bool {
+    matches!(Place::parse(&whole(path)), Ok(Place::In(_, Node::Prompt(_))))
+}
+
 fn look(path: &str, operation: &str) -> ApiRequest {
     ApiRequest::new(Method::GET, format!("{}?op={operation}", address(path)))
 }
@@ -135,8 +148,15 @@ fn look(path: &str, operation: &str) -> ApiRequest {
 fn address(path: &str) -> String {
     const PLAIN: &AsciiSet =
         &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-    let root = if path.starts_with('/') { String::new() } else { format!("{ROOT}/") };
-    format!("/vfs{}", utf8_percent_encode(&format!("{root}{path}"), PLAIN))
+    format!("/vfs{}", utf8_percent_encode(&whole(path), PLAIN))
+}
+
+/// A path from its beginning.
+fn whole(path: &str) -> Cow<'_, str> {
+    match path.starts_with('/') {
+        true => Cow::Borrowed(path),
+        false => Cow::Owned(format!("{ROOT}/{path}")),
+    }
 }
 
 #[cfg(test)]

@@ -117,6 +117,9 @@ fn commands_have_the_files_of_the_daemons_own_run() {
     let call = ["vfs", "call", "/mnt/mcp/0-demo/tools/echo", "message=42"];
     let done = place.run(call).succeeded().json();
     assert_eq!(done["content"][0]["text"], "42", "the schema says that it is a text");
+    let prompt = ["vfs", "call", "0-demo/prompts/test_prompt_with_arguments", "arg1=5", "arg2=x"];
+    let done = place.run(prompt).succeeded();
+    assert!(done.stdout.contains("arg1='5'"), "arguments of prompts are texts: {done:?}");
     let write = ["vfs", "write", "0-demo/tools/echo", "--json"];
     let done = place.pipe(&write, r#"{"message":"x"}"#).succeeded().json();
     assert_eq!(done["data"]["content"][0]["text"], "x");

@@ -122,6 +122,19 @@ fn o100_calls_over_stdio_are_limited() {
     assert_eq!((done.len(), refused(limited[0])), (1, of("server", "rate")));
 }
 
+/// O100: a call by files is one, also where its arguments are words.
+#[test]
+fn o100_a_call_by_files_counts_once() {
+    let mut entry = fixture_entry();
+    entry["limits"] = json!({ "calls_per_minute": 1, "burst": 1 });
+    let place = Place::with(&json!({ "notes": entry }));
+    let _daemon = place.up();
+    let call = ["vfs", "call", "0-notes/tools/echo", "message=hello"];
+    let done = place.run(call).succeeded().json();
+    assert_eq!(done["content"][0]["text"], "hello");
+    place.run(call).failed(1, &["[RESOURCE_EXHAUSTED]"]);
+}
+
 /// O100: limits of an agent hold for all of its runs, change under them, and outlive the daemon
 /// together with what was counted; so do those of a workspace.
 #[tokio::test(flavor = "multi_thread")]
