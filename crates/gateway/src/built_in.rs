@@ -17,7 +17,6 @@ use crate::{
     Answering, Caller, Endpoint, RunView, ToPage,
     gateway::Shared,
     grants::Target,
-    method::Handling,
     open::{open_call, unless_given_up},
     pages::leads_to_pages,
     pipeline::{result, unrecorded},
@@ -25,6 +24,7 @@ use crate::{
     refusal::Refusal,
     route::{not_found, own_item, text},
 };
+use narthex_view::Handling;
 
 /// What it says that it has.
 pub(crate) const BUILT_IN: ServerCapabilities = ServerCapabilities {

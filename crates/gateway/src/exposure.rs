@@ -17,10 +17,10 @@ use crate::{
     Caller,
     gateway::Shared,
     grants::forbidden,
-    method::Handling,
     refusal::Refusal,
     route::{not_found, unknown_server},
 };
+use narthex_view::Handling;
 
 /// All rules of a server, as policy asks for them.
 pub(crate) fn rules(row: Option<&ServerRow>) -> ServerRules<'_> {

@@ -18,11 +18,11 @@ use crate::{
     gateway::Shared,
     held::may_be_told,
     links::{LinkKind, link_kind},
-    method::Handling,
     pipeline::{own_alias, result},
     refusal::Refusal,
     task_list::has_tasks,
 };
+use narthex_view::Handling;
 
 /// How long clients may keep what we say of ourselves.
 const DISCOVER_TTL_MS: u32 = 10_000;

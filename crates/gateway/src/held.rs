@@ -11,9 +11,9 @@ use narthex_view::exposed;
 use narthex_wire::Message;
 
 use crate::{
-    Caller, RunView, gateway::Shared, method::Handling, pipeline::own_alias, refusal::Refusal,
-    route::own_item,
+    Caller, RunView, gateway::Shared, pipeline::own_alias, refusal::Refusal, route::own_item,
 };
+use narthex_view::Handling;
 
 /// Whether models may be told this of what a server says of itself: what a run is frozen to, or
 /// what is pinned.

@@ -14,10 +14,10 @@ use crate::{
     gateway::Shared,
     grants::Target,
     links::{Chosen, LinkKind},
-    method::Handling,
     pipeline::{own_alias, result},
     refusal::Refusal,
 };
+use narthex_view::Handling;
 
 impl Shared {
     /// `logging/setLevel` of a legacy client: kept, and told to the servers that log for it.

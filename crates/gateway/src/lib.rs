@@ -19,7 +19,6 @@ mod held;
 mod hub;
 mod inbound;
 mod links;
-mod method;
 mod open;
 mod pages;
 mod pipeline;

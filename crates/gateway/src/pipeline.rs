@@ -16,13 +16,13 @@ use crate::{
     Answering, Caller, Endpoint,
     gateway::Shared,
     links::Chosen,
-    method::{Handling, handling, known_name},
     open::{Failed, FirstTry, Open, open_call, unless_given_up},
     record::CallRecord,
     refusal::Refusal,
     route::{Routed, not_found, own_item},
     run::Act,
 };
+use narthex_view::{Handling, handling, known_name};
 
 impl Shared {
     /// Answers one request: classify, route, authorize, prepare, forward; finish and record

@@ -17,9 +17,9 @@ use crate::{
     Caller, Endpoint, RunView,
     gateway::Shared,
     grants::Standing,
-    method::Handling,
     refusal::{Refusal, unusable},
 };
+use narthex_view::Handling;
 
 /// A routed request.
 pub(crate) struct Routed {

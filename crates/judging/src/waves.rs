@@ -30,9 +30,10 @@ struct Waves<T> {
 
 /// Looks at all that is `behind`, at first and whenever one of both has changed.
 ///
-/// It goes on as long as both are there. One that takes its time holds up others only if seven more do. What is behind is to
-/// be another one where what it is to be looked at with has changed: nothing is looked at twice at
-/// a time, and `is_same` says whether two are the same thing with or without that.
+/// It goes on as long as both are there. One that takes its time holds up others only if seven more
+/// do. What is behind is to be another one where what it is to be looked at with has changed:
+/// nothing is looked at twice at a time, and `is_same` says whether two are the same thing with or
+/// without that.
 pub async fn follow<A, B, T, F>(
     (mut one, mut other): (watch::Receiver<A>, watch::Receiver<B>),
     mut behind: impl FnMut() -> Vec<T>,

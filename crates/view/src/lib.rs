@@ -4,9 +4,11 @@
 //! A [`View`] is made of [`parts`] and is a function of them: it asks no server and knows no run.
 
 mod list_kind;
+mod method;
 mod own_tool;
 mod view;
 
 pub use list_kind::ListKind;
+pub use method::{Handling, handling, known_name};
 pub use own_tool::{OwnCall, OwnTool};
 pub use view::{Part, View, ViewOptions, exposed, parts, seen_rows, shown};

@@ -22,11 +22,11 @@ use crate::{
     errand::Errand,
     gateway::Shared,
     links::LinkKind,
-    method::Handling,
     pipeline::result,
     refusal::Refusal,
     route::{Routed, not_found},
 };
+use narthex_view::Handling;
 
 /// The pauses before a subscription that was lost is made again.
 const PAUSE_MIN: Duration = Duration::from_secs(1);

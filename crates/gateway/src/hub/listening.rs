@@ -16,12 +16,12 @@ use crate::{
     gateway::Shared,
     grants::{Over, Standing},
     links::LinkKind,
-    method::Handling,
     pipeline::own_alias,
     refusal::Refusal,
     route::declares_tasks,
     run::Held,
 };
+use narthex_view::Handling;
 
 /// How many single resources one listener may follow, and how many tasks.
 const FOLLOWED_MAX: usize = 1000;

@@ -7,7 +7,8 @@ use narthex_registry::{ServerRow, Snapshot};
 use narthex_wire::{Message, Template};
 
 use super::text;
-use crate::{Caller, method::Handling};
+use crate::Caller;
+use narthex_view::Handling;
 
 /// The server that an item seems to belong to: by the name that its tools and prompts begin with,
 /// or by what it had before. One that is being connected comes first.

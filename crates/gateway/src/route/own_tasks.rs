@@ -5,7 +5,8 @@ use narthex_policy::{Item, Request};
 use narthex_wire::{Message, Raw};
 
 use super::not_found;
-use crate::{Caller, gateway::Shared, method::Handling, refusal::Refusal};
+use crate::{Caller, gateway::Shared, refusal::Refusal};
+use narthex_view::Handling;
 
 impl Shared {
     /// A task is gated like the call that made it.

@@ -6,7 +6,8 @@ use narthex_view::exposed;
 use narthex_wire::Message;
 
 use super::{expected::expected, text};
-use crate::{Caller, Endpoint, gateway::Shared, method::Handling};
+use crate::{Caller, Endpoint, gateway::Shared};
+use narthex_view::Handling;
 
 impl Shared {
     /// Whether a call that finds no way is that of a tool of which its client may know what its

@@ -1,11 +1,12 @@
 //! The one table of methods: which era knows it, what it is about, and where it goes.
 
-use narthex_view::ListKind;
 use narthex_wire::{Era, method};
+
+use crate::ListKind;
 
 /// How a method is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Handling {
+pub enum Handling {
     /// An empty result, at once.
     Ping,
     /// What the endpoint offers.
@@ -19,7 +20,10 @@ pub(crate) enum Handling {
     /// Goes to the server that has the URI.
     Resource,
     /// Starts or ends updates of one resource (legacy).
-    Subscribe { is_start: bool },
+    Subscribe {
+        /// Whether they start.
+        is_start: bool,
+    },
     /// Goes to the server of the prompt or template that is completed.
     Complete,
     /// Sets the session's log level (legacy).
@@ -79,7 +83,8 @@ const ROWS: &[Row] = &[
 const LEGACY_ONLY: [&str; 1] = [method::INITIALIZE];
 
 /// How a request is answered; `None` if its era does not know the method.
-pub(crate) fn handling(name: &str, era: Era) -> Option<Handling> {
+#[must_use]
+pub fn handling(name: &str, era: Era) -> Option<Handling> {
     let Some(row) = ROWS.iter().find(|row| row.name == name) else {
         let is_gone = era == Era::Modern && LEGACY_ONLY.contains(&name);
         return (!is_gone).then_some(Handling::Vendor);
@@ -93,7 +98,8 @@ pub(crate) fn handling(name: &str, era: Era) -> Option<Handling> {
 }
 
 /// The table's own copy of a method's name.
-pub(crate) fn known_name(name: &str) -> Option<&'static str> {
+#[must_use]
+pub fn known_name(name: &str) -> Option<&'static str> {
     ROWS.iter().map(|row| row.name).find(|known| *known == name)
 }
 
