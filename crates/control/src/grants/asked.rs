@@ -227,7 +227,7 @@ impl Details<'_> {
         let digest = self.maybe("arguments_digest", |text| {
             ArgumentsDigest::parse(text).ok_or("it is not `sha256:` and 64 of 0-9 and a-f")
         });
-        let arguments = field(self.details, "arguments")?;
+        let Some(arguments) = field(self.details, "arguments") else { return digest };
         if field(self.details, "arguments_digest").is_some() {
             self.fault("arguments", "it stands beside `arguments_digest`", "say one of both");
             return digest;
