@@ -44,6 +44,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (35, "live definitions", include_str!("../migrations/0035_live_definitions.sql")),
     (36, "given messages", include_str!("../migrations/0036_given_messages.sql")),
     (37, "suspended sessions", include_str!("../migrations/0037_suspended_sessions.sql")),
+    (38, "arguments of requests", include_str!("../migrations/0038_arguments_of_requests.sql")),
 ];
 
 /// The version that this program writes.

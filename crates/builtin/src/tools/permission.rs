@@ -204,8 +204,9 @@ async fn permission(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
         let wanted = ToolScopeGrant { scope, server: None, tool: None, arguments: None };
         let asked_as = format!("permission-{}", wanted.scope);
         let (of, reason) = (GrantOf::ToolScope(wanted), reason.clone());
-        let done =
-            asked_for(&called, RequestOf { asked_as, of, duration: "session", reason }).await?;
+        let (arguments, duration) = (String::new(), "session");
+        let asked = RequestOf { asked_as, of, arguments, duration, reason };
+        let done = asked_for(&called, asked).await?;
         requests.push(json!({
             "details": done.row.of.details(),
             "request_id": done.row.asked_as,

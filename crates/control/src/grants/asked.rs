@@ -8,7 +8,7 @@ use narthex_model::{
     GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant, WorkspaceId,
     json::{Node, field, shortened},
 };
-use narthex_policy::digest_of;
+use narthex_policy::{canonical, digest_of};
 use narthex_store::Store;
 use narthex_wire::Raw;
 use serde::Deserialize;
@@ -41,6 +41,9 @@ pub(super) struct Asked {
     expires_at: Option<SystemTime>,
     reason: String,
 }
+
+/// How much of exact arguments people are shown, in characters.
+const ARGUMENTS_SHOWN: usize = 3_500;
 
 /// Exact arguments as they were written: numbers must not be rounded before they are digested.
 #[derive(Deserialize)]
@@ -133,7 +136,20 @@ pub(super) fn read_request(text: &[u8]) -> Result<RequestOf, CatalogError> {
     let asked_as = fields.text("request_id").unwrap_or_default();
     fields.done_with(faults)?;
     let missing = "what is missing is a fault";
-    Ok(RequestOf { asked_as, of: of.expect(missing), duration: duration.expect(missing), reason })
+    let (of, duration) = (of.expect(missing), duration.expect(missing));
+    let arguments = shown_arguments(text).unwrap_or_default();
+    Ok(RequestOf { asked_as, of, arguments, duration, reason })
+}
+
+/// Exact arguments for people: the text whose digest is kept, as far as it is not too long.
+fn shown_arguments(text: &[u8]) -> Option<String> {
+    let exact: Exact = serde_json::from_slice(text).ok()?;
+    let written = exact.details.arguments.get().as_bytes();
+    let whole = String::from_utf8(canonical(Some(Raw::new(written)))?).ok()?;
+    Some(match whole.char_indices().nth(ARGUMENTS_SHOWN) {
+        Some((end, _)) => format!("{} … ({} bytes in all)", &whole[..end], whole.len()),
+        None => whole,
+    })
 }
 
 fn read_details(

@@ -38,6 +38,7 @@ fn wanted(scope: &str, reason: &str) -> RequestOf {
     RequestOf {
         asked_as: "r1".to_owned(),
         of: GrantOf::ToolScope(of),
+        arguments: String::new(),
         duration: "persistent",
         reason: reason.to_owned(),
     }
