@@ -21,12 +21,14 @@ use narthex_registry::{
     Snapshot,
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
-use narthex_upstream::{Inventory, Listed};
 use narthex_view::View;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::usage::{Act, Held, Usage};
-use self::{contents::RunContents, own::OwnServers};
+use self::{
+    contents::RunContents,
+    own::{Changed, OwnServers},
+};
 pub use self::{own::Changes, table::RunTable, token::RunToken};
 
 /// A run as the data plane sees it: what it may do never changes.
@@ -167,9 +169,7 @@ impl RunView {
 
     /// What its servers of the catalog define otherwise by now than when they first listed, each
     /// with all that it lists: see [`narthex_registry::FirstList::changed`].
-    pub(crate) fn changed(
-        &self,
-    ) -> impl Iterator<Item = (Alias, Arc<Inventory>, Vec<(Listed, Arc<str>)>)> {
+    pub(crate) fn changed(&self) -> impl Iterator<Item = Changed> {
         let changed = self.own.changed().into_iter();
         changed.filter(|(alias, ..)| self.held_back.server(alias).is_some())
     }

@@ -15,13 +15,18 @@ const DIGITS_MAX: usize = 15;
 /// would stand for several arguments.
 #[must_use]
 pub fn digest_of(arguments: Option<Raw<'_>>) -> Option<ArgumentsDigest> {
+    canonical(arguments).map(|text| ArgumentsDigest::new(Sha256::digest(text).into()))
+}
+
+/// The text that [`digest_of`] digests, which has nothing that means nothing, such as blanks.
+#[must_use]
+pub fn canonical(arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {
     let text = arguments.map_or(&b"{}"[..], Raw::as_bytes);
     if !has_exact_numbers(text) {
         return None;
     }
     let node = Node::parse(text).ok().filter(|node| node.keys_given_twice().is_empty())?;
-    let canonical = serde_json_canonicalizer::to_vec(&node.to_value()).ok()?;
-    Some(ArgumentsDigest::new(Sha256::digest(canonical).into()))
+    serde_json_canonicalizer::to_vec(&node.to_value()).ok()
 }
 
 /// Whether all numbers of a JSON text mean the same to all readers.

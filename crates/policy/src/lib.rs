@@ -13,7 +13,7 @@ mod single;
 mod workspace_rules;
 
 pub use decision::{Attempt, Authority, Basis, CHECKS, ServerRules, Unpaid, Verdict};
-pub use digest::digest_of;
+pub use digest::{canonical, digest_of};
 pub use grants::{Acting, Actors, Grants, LiveGrant, SpawnPermit, SpawnRefusal, Spawning};
 pub use request::{Item, Origin, Request};
 pub use rules::{Denial, Permitted, RunPolicy};

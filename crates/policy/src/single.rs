@@ -57,9 +57,10 @@ struct Spent {
     in_order: VecDeque<(SystemTime, StateId)>,
 }
 
-/// The grants of a run for a single call that are used up in the store, by calls that certainly no
-/// server has seen. The next call that one of them allows has it. Looking takes no lock while
-/// there is none.
+/// The grants of a run for a single call, used up by calls that certainly no server has seen.
+///
+/// In the store they are used up. The next call that one of them allows has it. Looking takes no
+/// lock while there is none.
 #[derive(Debug, Default)]
 pub struct Unused {
     is_any: AtomicBool,

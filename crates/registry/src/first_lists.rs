@@ -61,6 +61,9 @@ pub struct KeptServer {
     words: Option<Vec<KeptDigest>>,
 }
 
+/// Tells whether an entry is as it was at first; `None` if there was none of its name.
+type Comparing<'a> = Box<dyn Fn(Listed, &InventoryEntry) -> Option<bool> + 'a>;
+
 /// A SHA-256, written in 43 characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct KeptDigest([u8; 32]);
@@ -219,7 +222,7 @@ impl FirstList {
     }
 
     /// Tells whether an entry is as it was at first; `None` if there was none of its name.
-    fn comparing(&self) -> Box<dyn Fn(Listed, &InventoryEntry) -> Option<bool> + '_> {
+    fn comparing(&self) -> Comparing<'_> {
         match self {
             Self::Listed(first) => {
                 let entries = first.entries().map(|(list, entry)| ((list, &*entry.key), entry));

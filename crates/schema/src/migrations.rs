@@ -46,6 +46,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (37, "suspended sessions", include_str!("../migrations/0037_suspended_sessions.sql")),
     (38, "lives of sessions", include_str!("../migrations/0038_lives_of_sessions.sql")),
     (39, "tokens and requests", include_str!("../migrations/0039_tokens_and_requests.sql")),
+    (40, "arguments of requests", include_str!("../migrations/0040_arguments_of_requests.sql")),
 ];
 
 /// The version that this program writes.

@@ -234,8 +234,9 @@ async fn permission(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
     let mut requests = Vec::new();
     for (scope, of) in scopes.iter().zip(all) {
         let (asked_as, reason) = (format!("permission-{scope}"), reason.clone());
-        let done =
-            asked_for(&called, RequestOf { asked_as, of, duration: "session", reason }).await?;
+        let (arguments, duration) = (String::new(), "session");
+        let asked = RequestOf { asked_as, of, arguments, duration, reason };
+        let done = asked_for(&called, asked).await?;
         requests.push(json!({
             "details": done.row.of.details(),
             "request_id": done.row.asked_as,

@@ -9,7 +9,7 @@ use narthex_model::{
     GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant, WorkspaceId,
     json::{Node, field, shortened},
 };
-use narthex_policy::digest_of;
+use narthex_policy::{canonical, digest_of};
 use narthex_store::Store;
 use narthex_wire::Raw;
 use serde::Deserialize;
@@ -49,6 +49,9 @@ pub(super) struct Asked {
     expires_at: Option<SystemTime>,
     reason: String,
 }
+
+/// How much of exact arguments people are shown, in characters.
+const ARGUMENTS_SHOWN: usize = 3_500;
 
 /// Exact arguments as they were written: numbers must not be rounded before they are digested.
 #[derive(Deserialize)]
@@ -141,7 +144,20 @@ pub(super) fn read_request(text: &[u8]) -> Result<RequestOf, CatalogError> {
     let asked_as = fields.text("request_id").unwrap_or_default();
     fields.done_with(faults)?;
     let missing = "what is missing is a fault";
-    Ok(RequestOf { asked_as, of: of.expect(missing), duration: duration.expect(missing), reason })
+    let (of, duration) = (of.expect(missing), duration.expect(missing));
+    let arguments = shown_arguments(text).unwrap_or_default();
+    Ok(RequestOf { asked_as, of, arguments, duration, reason })
+}
+
+/// Exact arguments for people: the text whose digest is kept, as far as it is not too long.
+fn shown_arguments(text: &[u8]) -> Option<String> {
+    let exact: Exact = serde_json::from_slice(text).ok()?;
+    let written = exact.details.arguments.get().as_bytes();
+    let whole = String::from_utf8(canonical(Some(Raw::new(written)))?).ok()?;
+    Some(match whole.char_indices().nth(ARGUMENTS_SHOWN) {
+        Some((end, _)) => format!("{} … ({} bytes in all)", &whole[..end], whole.len()),
+        None => whole,
+    })
 }
 
 fn read_details(
@@ -243,7 +259,7 @@ impl Details<'_> {
         let digest = self.maybe("arguments_digest", |text| {
             ArgumentsDigest::parse(text).ok_or("it is not `sha256:` and 64 of 0-9 and a-f")
         });
-        let arguments = field(self.details, "arguments")?;
+        let Some(arguments) = field(self.details, "arguments") else { return digest };
         if field(self.details, "arguments_digest").is_some() {
             self.fault("arguments", "it stands beside `arguments_digest`", "say one of both");
             return digest;

@@ -27,6 +27,8 @@ pub struct RequestOf {
     pub asked_as: String,
     /// What it wants to do.
     pub of: GrantOf,
+    /// With which arguments alone, for people; empty if that is not said.
+    pub arguments: String,
     /// How often, or how long: one of [`GrantDuration::WORDS`].
     pub duration: &'static str,
     /// Why, in its own words.
@@ -82,6 +84,7 @@ impl Control {
             user: actors.user.clone(),
             agent: actors.agent.clone(),
             of: asked.of,
+            arguments: asked.arguments,
             duration: asked.duration,
             reason: asked.reason.chars().filter(|c| !c.is_control()).take(REASON_MAX).collect(),
             requested_at: now,

@@ -12,6 +12,9 @@ use narthex_registry::{
 use narthex_upstream::{Inventory, Listed};
 use tokio::sync::watch;
 
+/// A server, all that it lists by now, and the names of what it defined otherwise at first.
+pub(crate) type Changed = (Alias, Arc<Inventory>, Vec<(Listed, Arc<str>)>);
+
 /// What a run has mounted for itself.
 #[derive(Debug, Default)]
 pub(super) struct OwnServers {
@@ -63,7 +66,7 @@ impl OwnServers {
     }
 
     /// What its servers define otherwise by now than at first, each with all that it lists.
-    pub(super) fn changed(&self) -> Vec<(Alias, Arc<Inventory>, Vec<(Listed, Arc<str>)>)> {
+    pub(super) fn changed(&self) -> Vec<Changed> {
         let (Some(first), Some(mounts)) = (&self.first, self.mounts.load_full()) else {
             return Vec::new();
         };

@@ -9,10 +9,14 @@ use narthex_control::{
     ControlError, GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter,
 };
 use narthex_model::{GrantId, RunId, SessionId, Timestamp};
+use narthex_screen::harmless;
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, access::created, ok};
 use crate::{auth::Principal, problem::Problem, respond};
+
+/// How much of arguments is shown, in characters: all that is kept, also if much of it is unseen.
+const ARGUMENTS_MAX: usize = 50_000;
 
 /// What of grants is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +164,7 @@ fn request(row: &GrantRequestRow) -> Value {
         "agent_subject_id": row.agent,
         "grant_type": row.of.word(),
         "details": row.of.details(),
+        "arguments": (!row.arguments.is_empty()).then(|| harmless(&row.arguments, ARGUMENTS_MAX)),
         "scope": row.duration,
         "reason": row.reason,
         "requested_at": time(row.requested_at),

@@ -229,6 +229,12 @@ fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
             facts.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
         }
     }
+    if row.of.details().get("arguments_digest").is_some() {
+        let unknown = "it has said their digest alone; nobody can read them here";
+        let is_said = !row.arguments.is_empty();
+        let arguments = if is_said { row.arguments.clone() } else { unknown.to_owned() };
+        facts.push(("these arguments", arguments));
+    }
     facts.push(("how long", row.duration.to_owned()));
     facts.push(("waits until", Timestamp::new(row.expires_at).to_string()));
     facts

@@ -406,3 +406,37 @@ async fn x_m56_all_who_wait_for_a_request_hear_of_it() {
         }
     }
 }
+
+/// D15: who decides reads the arguments that a grant is to be for, as far as the run has said them;
+/// nothing in them hides.
+#[tokio::test]
+async fn d15_who_decides_reads_the_arguments() {
+    let site = Site::new().await;
+    agent_with_a_gated_tool(&site.api).await;
+    let run = Run::begin(&site.api).await;
+    let mut browser = Browser::new(&site);
+    let link = site.link("ada").await;
+    browser.form(&link, "").await;
+    let digest = format!("sha256:{}", "0".repeat(64));
+    for (number, arguments, api, page) in [
+        (1, json!({ "arguments": { "b": "\u{202e}live", "a": 1 } }), "{\"a\":1,", "\\u{202e}live"),
+        (2, json!({ "arguments": { "a": "x".repeat(5_000) } }), "xx … (5008 bytes in all)", "… ("),
+        (3, json!({ "arguments_digest": digest }), "", "their digest alone"),
+    ] {
+        let mut asked = wanted("to write");
+        asked["request_id"] = json!(format!("ask-{number}"));
+        asked["details"].as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
+        let asked = run.called("request_grant", asked).await;
+        let id = asked["grant_request_id"].as_str().unwrap();
+        let all = site.api.get("/api/workspaces/default/grant-requests").await;
+        let all = all["items"].as_array().unwrap();
+        let found = all.iter().find(|one| one["id"] == id).unwrap();
+        assert!(found["details"]["arguments_digest"].is_string(), "{found}");
+        let shown = found["arguments"].as_str().unwrap_or_default();
+        assert!(shown.contains(api) && !shown.contains('\u{202e}'), "{found}");
+        assert_eq!(shown.is_empty(), api.is_empty(), "{found}");
+        let path = page_of(id);
+        let text = browser.request(Method::GET, &path).send().await;
+        assert!(text.text().contains(page), "{}", text.text());
+    }
+}

@@ -184,7 +184,11 @@ fn what(grant: &Value) -> String {
     let details = &grant["details"];
     let names = ["scope", "child_agent_id", "server", "tool", "arguments_digest"];
     let texts = names.iter().filter_map(|name| details[*name].as_str());
-    let texts = texts.map(harmless).collect::<Vec<_>>().join(" ");
+    let mut texts = texts.map(harmless).collect::<Vec<_>>().join(" ");
+    // Of what a run asks for.
+    if let Some(arguments) = grant["arguments"].as_str() {
+        texts = format!("{texts} with {}", harmless(arguments));
+    }
     if grant["grant_type"] == "spawn" { format!("to start runs of {texts}") } else { texts }
 }
 
@@ -239,5 +243,7 @@ mod tests {
         let of_nobody = json!({ "user_subject_id": "ada", "grant_type": "tool_scope",
             "details": { "scope": "x.y", "server": "s", "tool": "t" } });
         assert_eq!((&*asking(&of_nobody), &*what(&of_nobody)), ("ada", "x.y s t"));
+        let exactly = json!({ "details": { "scope": "x.y" }, "arguments": "{\"a\":1}" });
+        assert_eq!(what(&exactly), "x.y with {\"a\":1}");
     }
 }

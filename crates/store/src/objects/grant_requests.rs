@@ -29,7 +29,7 @@ macro_rules! select {
             "AND expires_at <= ",
             $now,
             " THEN 'expired' ELSE status END AS state, decided_at, decided_by, decision_reason, ",
-            "grant_id, asked_as FROM grant_requests ",
+            "grant_id, asked_as, arguments FROM grant_requests ",
             $rest
         )
     };
@@ -44,8 +44,8 @@ const ASK: Statement = Statement {
     name: "grant_requests.ask",
     sql: "INSERT INTO grant_requests (id, workspace, run, session, user_subject, agent_subject, \
           grant_type, details, duration, reason, requested_at, expires_at, status, decided_at, \
-          decided_by, decision_reason, grant_id, asked_as) \
-          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending', 0, '', '', '', $14 \
+          decided_by, decision_reason, grant_id, asked_as, arguments) SELECT \
+          $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending', 0, '', '', '', $14, $15 \
           FROM workspaces WHERE id = $2 AND NOT EXISTS (SELECT 1 FROM grant_requests WHERE \
           run = $3 AND grant_type = $7 AND details = $8 AND status = 'pending' \
           AND expires_at > $11 AND (agent_subject <> '' OR user_subject = $5)) \
@@ -122,6 +122,8 @@ pub struct GrantRequestRow {
     pub agent: Option<AgentName>,
     /// What it asks for.
     pub of: GrantOf,
+    /// With which arguments alone, for people; empty if that is not said.
+    pub arguments: String,
     /// How often, or how long: one of [`GrantDuration::WORDS`].
     pub duration: &'static str,
     /// Why, in the words of the run.
@@ -206,6 +208,7 @@ impl<'a> GrantRequests<'a> {
             Value::Integer(ms(new.expires_at)),
             Value::Integer(OPEN_MAX),
             Value::Text(&new.asked_as),
+            Value::Text(&new.arguments),
         ];
         let is_new = self.database.write_steps(&[Step::must_change(ASK, values)]).await?;
         if is_new {
@@ -330,6 +333,7 @@ fn request(row: &Row) -> Result<GrantRequestRow, StatementError> {
         user: maybe(row, "user_subject", |text| PrincipalId::new(text).ok())?,
         agent: maybe(row, "agent_subject", |text| AgentName::new(text).ok())?,
         of: of.ok_or_else(|| row.damaged())?,
+        arguments: row.text("arguments")?,
         duration: duration.ok_or_else(|| row.damaged())?,
         reason: row.text("reason")?,
         requested_at: time(row, "requested_at")?,

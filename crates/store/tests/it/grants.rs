@@ -226,6 +226,7 @@ fn asked(
         user: None,
         agent: Some(AgentName::new("reader").unwrap()),
         of,
+        arguments: r#"{"a":1}"#.to_owned(),
         duration: "once",
         reason: "to write".to_owned(),
         requested_at: UNIX_EPOCH + Duration::from_secs(1_790_000_000),

@@ -689,7 +689,7 @@ async fn d13_built_in_tools_pass_the_rules() {
            when { context.annotations.destructiveHint };"#)
     .await;
     run.called("emit_status", status.clone()).await;
-    let ended = run.refused("end_session", json!({})).await;
+    let ended = run.refused("end_session", json!({ "summary": "done" })).await;
     assert_eq!(ended["details"]["rule"], "mild", "it ends something: {ended}");
     set(r#"@id("inside") forbid(principal, action, resource in Server::"narthex")
            when { context.annotations.openWorldHint };"#)

@@ -38,6 +38,7 @@ fn wanted(scope: &str, reason: &str) -> RequestOf {
     RequestOf {
         asked_as: "r1".to_owned(),
         of: GrantOf::ToolScope(of),
+        arguments: String::new(),
         duration: "persistent",
         reason: reason.to_owned(),
     }
@@ -250,6 +251,10 @@ async fn d14_a_grant_for_exact_arguments_is_for_no_others() {
     let shown = api.get(&format!("{ALL}/{id}")).await;
     let digest = shown["details"]["arguments_digest"].as_str().unwrap();
     assert!(digest.starts_with("sha256:") && shown["details"].get("arguments").is_none());
+    // The digest alone says the same.
+    let exactly = json!({ "scope": "demo.read", "arguments_digest": digest });
+    let other = api.granted(json!({ "details": exactly })).await;
+    assert_eq!(api.get(&format!("{ALL}/{other}")).await["details"], exactly);
     let refused = api.echo(&token, "b").await;
     assert_eq!(refused["structuredContent"]["error"]["kind"], "permission_required");
     assert_eq!(api.echo(&token, "a").await["content"][0]["text"], "a");
