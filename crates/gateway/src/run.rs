@@ -1,9 +1,9 @@
 //! Runs.
 
 mod contents;
+mod granted;
 mod own;
 mod table;
-mod token;
 mod usage;
 
 use std::{
@@ -14,7 +14,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use narthex_audit::ToolSet;
-use narthex_model::{Alias, RunId, Secret, WorkspaceId};
+use narthex_model::{Alias, RunId, RunToken, Secret, WorkspaceId};
 use narthex_policy::{Authority, RunPolicy, Unused};
 use narthex_registry::{
     FirstLists, FirstVariants, HeldBack, KeptFurther, MountFault, MountSet, Registry, ServerKey,
@@ -29,7 +29,7 @@ use self::{
     contents::RunContents,
     own::{Changed, OwnServers},
 };
-pub use self::{own::Changes, table::RunTable, token::RunToken};
+pub use self::{own::Changes, table::RunTable};
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]
@@ -207,25 +207,6 @@ impl RunView {
     #[must_use]
     pub fn with_further_lists(self, kept: KeptFurther) -> Self {
         Self { own: self.own.with_further(kept), ..self }
-    }
-
-    /// The id in the workspace's catalog of what an alias stands for; `None` for what is not of
-    /// the catalog.
-    pub(crate) fn catalog_id(&self, alias: &Alias) -> Option<&str> {
-        let (workspace, id) = self.own.catalog(alias)?.split_once('/')?;
-        (workspace == self.workspace.as_str()).then_some(id)
-    }
-
-    /// By what grants know a server: by its id in the catalog, whatever the run calls it, and by
-    /// its alias what is of no catalog (D14).
-    #[must_use]
-    pub fn granted_as(&self, alias: &Alias) -> Alias {
-        if self.is_built_in(alias) {
-            return Alias::built_in();
-        }
-        // Ids follow the rule of aliases.
-        let id = self.catalog_id(alias).and_then(|id| Alias::new(id).ok());
-        id.unwrap_or_else(|| alias.clone())
     }
 
     /// Whether an alias means the same server in another run: one of the same catalog, or the one

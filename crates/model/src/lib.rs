@@ -25,6 +25,7 @@ mod principal;
 mod provenance;
 mod qualified;
 mod run_scope;
+mod run_token;
 mod runs;
 mod secret;
 mod secrets;
@@ -72,6 +73,7 @@ pub use principal::{ClientOrigin, PrincipalKind, Role, Roles};
 pub use provenance::Provenance;
 pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
 pub use run_scope::RunScope;
+pub use run_token::RunToken;
 pub use runs::{Pid, RunEnd, RunId, SessionId};
 pub use secret::Secret;
 pub use secrets::{

@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use narthex_model::RunId;
+use narthex_model::{RunId, RunToken};
 use subtle::ConstantTimeEq;
 
-use super::{
-    RunView,
-    token::{hash_of, id_in},
-};
+use super::RunView;
 
 /// All live runs. Reading takes no lock.
 #[derive(Debug, Default)]
@@ -56,8 +53,8 @@ impl RunTable {
     /// The run that a token opens; `None` for any other text.
     #[must_use]
     pub fn identify(&self, token: &str) -> Option<Arc<RunView>> {
-        let run = self.get(id_in(token)?)?;
-        bool::from(hash_of(token).ct_eq(&run.token_hash)).then_some(run)
+        let run = self.get(RunToken::id_in(token)?)?;
+        bool::from(RunToken::hash_of(token).ct_eq(&run.token_hash)).then_some(run)
     }
 }
 
@@ -66,7 +63,6 @@ mod tests {
     use narthex_policy::RunPolicy;
 
     use super::*;
-    use crate::RunToken;
 
     #[test]
     fn a_token_opens_its_own_run_only() {

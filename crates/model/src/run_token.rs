@@ -1,8 +1,9 @@
 //! The tokens that prove to belong to a run.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use narthex_model::{RunId, Secret};
 use sha2::{Digest, Sha256};
+
+use crate::{RunId, Secret};
 
 /// What every run token starts with, so that secret scanners can find leaked ones.
 const PREFIX: &str = "nxt_";
@@ -39,7 +40,7 @@ impl RunToken {
     /// Reads a token as it was written to a file or sent by a client; `None` if it is none.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        id_in(text).map(|_| Self(Secret::new(text)))
+        Self::id_in(text).map(|_| Self(Secret::new(text)))
     }
 
     /// The token as text, to be written to its file and nowhere else.
@@ -51,25 +52,27 @@ impl RunToken {
     /// The id of the run that the token names.
     #[must_use]
     pub fn run_id(&self) -> RunId {
-        id_in(self.0.expose()).unwrap_or(RunId::new([0; ID_BYTES]))
+        Self::id_in(self.0.expose()).unwrap_or(RunId::new([0; ID_BYTES]))
     }
 
     /// What is kept of the token: its SHA-256.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
-        hash_of(self.0.expose())
+        Self::hash_of(self.0.expose())
     }
-}
 
-/// The id in a token; `None` if the text is none.
-pub(super) fn id_in(text: &str) -> Option<RunId> {
-    let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
-    let length = URL_SAFE_NO_PAD.decode_slice(text.strip_prefix(PREFIX)?, &mut bytes).ok()?;
-    let (id, _) = bytes.split_first_chunk()?;
-    (length == bytes.len()).then(|| RunId::new(*id))
-}
+    /// The id in a token; `None` if the text is none.
+    #[must_use]
+    pub fn id_in(text: &str) -> Option<RunId> {
+        let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
+        let length = URL_SAFE_NO_PAD.decode_slice(text.strip_prefix(PREFIX)?, &mut bytes).ok()?;
+        let (id, _) = bytes.split_first_chunk()?;
+        (length == bytes.len()).then(|| RunId::new(*id))
+    }
 
-/// What is kept of a token.
-pub(super) fn hash_of(token: &str) -> [u8; 32] {
-    Sha256::digest(token).into()
+    /// What is kept of a text that somebody shows as a token.
+    #[must_use]
+    pub fn hash_of(text: &str) -> [u8; 32] {
+        Sha256::digest(text).into()
+    }
 }

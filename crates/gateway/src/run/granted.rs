@@ -1,0 +1,26 @@
+//! By what catalogs and grants know the servers of a run.
+
+use narthex_model::Alias;
+
+use super::RunView;
+
+impl RunView {
+    /// The id in the workspace's catalog of what an alias stands for; `None` for what is not of
+    /// the catalog.
+    pub(crate) fn catalog_id(&self, alias: &Alias) -> Option<&str> {
+        let (workspace, id) = self.own.catalog(alias)?.split_once('/')?;
+        (workspace == self.workspace.as_str()).then_some(id)
+    }
+
+    /// By what grants know a server: by its id in the catalog, whatever the run calls it, and by
+    /// its alias what is of no catalog (D14).
+    #[must_use]
+    pub fn granted_as(&self, alias: &Alias) -> Alias {
+        if self.is_built_in(alias) {
+            return Alias::built_in();
+        }
+        // Ids follow the rule of aliases.
+        let id = self.catalog_id(alias).and_then(|id| Alias::new(id).ok());
+        id.unwrap_or_else(|| alias.clone())
+    }
+}
