@@ -21,7 +21,7 @@ use url::Url;
 pub use self::{
     api::{ApiRequest, EventReader, segment, server_path, workspace_path},
     lines::LineReader,
-    operator::{given_token, is_overheard},
+    operator::given_token,
 };
 
 /// How many characters are shown of an answer that is not understood.

@@ -9,6 +9,7 @@ use url::Url;
 use narthex_data_dir::{DaemonState, DataDir, read_admin_token, read_client_token};
 use narthex_failure::Failure;
 use narthex_settings::{self as settings, Settings};
+use narthex_terminal::notice;
 
 use super::DaemonClient;
 
@@ -119,6 +120,9 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
     if !matches!(url.scheme(), "http" | "https") || !is_bare || !url.username().is_empty() {
         return Err(wrong("is no plain address of a host over http or https"));
     }
+    if is_overheard(&url) {
+        notice("warning: whoever can read the network reads the token: --daemon-url is plain HTTP");
+    }
     Ok(DaemonState {
         pid: 0,
         url: text.trim_end_matches('/').to_owned(),
@@ -130,9 +134,7 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
 
 /// Whether whoever can read the network reads the token: the daemon at this address is asked by
 /// plain HTTP, and on another machine.
-#[must_use]
-pub fn is_overheard(daemon_url: &str) -> bool {
-    let Ok(url) = Url::parse(daemon_url) else { return false };
+fn is_overheard(url: &Url) -> bool {
     let is_loopback = match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
         Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
@@ -167,8 +169,10 @@ mod tests {
     #[test]
     fn plain_http_to_another_machine_is_overheard() {
         for near in ["http://127.0.0.1:7717", "http://[::1]:1", "http://localhost", "https://a.b"] {
-            assert!(!is_overheard(near), "{near}");
+            assert!(!is_overheard(&near.parse().unwrap()), "{near}");
         }
-        assert!(is_overheard("http://narthex.example") && is_overheard("http://10.0.0.1:7717"));
+        for far in ["http://narthex.example", "http://10.0.0.1:7717"] {
+            assert!(is_overheard(&far.parse().unwrap()), "{far}");
+        }
     }
 }

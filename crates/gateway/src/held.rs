@@ -96,12 +96,13 @@ impl Shared {
         let of_changed = || changed(&caller.run).find(own, list, item.name(), limit);
         let (unaccepted, from_then) =
             ("in a way that no human has accepted", ", for runs that begin after that");
-        let ((alias, name), how, from_then) = if let Some(found) = of_run {
+        // First, as what has changed is soon one of those that wait for a human as well.
+        let ((alias, name), how, from_then) = if let Some(found) = of_changed() {
+            (found, "otherwise than when the run began", from_then)
+        } else if let Some(found) = of_run {
             (found, unaccepted, from_then)
-        } else if let Some(found) = of_live().or_else(on_links) {
-            (found, unaccepted, "")
         } else {
-            (of_changed()?, "otherwise than when the run began", from_then)
+            (of_live().or_else(on_links)?, unaccepted, "")
         };
         let exactly = match item {
             Item::Tool(_) => Item::Tool(name.into()),

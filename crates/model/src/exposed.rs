@@ -4,7 +4,7 @@
 
 use wildmatch::WildMatch;
 
-use crate::uri::{closing, has_steps, is_plain, opening, spellings};
+use crate::uri::{closing, has_steps, is_plain, opening, spellings, written};
 
 /// The rules of one server, by what they are for.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -72,7 +72,12 @@ impl NameRule {
     #[must_use]
     pub fn lets(&self, name: &str) -> bool {
         let is_in = |patterns: &[WildMatch]| patterns.iter().any(|pattern| pattern.matches(name));
-        self.allow.iter().all(|patterns| is_in(patterns)) && !is_in(&self.deny)
+        self.allow.iter().all(|patterns| is_in(patterns)) && !self.denies(name)
+    }
+
+    /// Whether a name is taken away, whatever is allowed.
+    fn denies(&self, name: &str) -> bool {
+        self.deny.iter().any(|pattern| pattern.matches(name))
     }
 }
 
@@ -92,12 +97,15 @@ impl UriRule {
         self.0.is_open()
     }
 
-    /// Whether a URI or a template may be seen. Each of its [spellings] has to pass, and without
-    /// steps such as `..`, which lead elsewhere than the text says. What can be no URI is nowhere.
+    /// Whether a URI or a template may be seen. Each way to write all of it has to pass, without
+    /// steps such as `..`, which lead elsewhere than the text says, and none of its [spellings] is
+    /// denied. What can be no URI is nowhere.
     #[must_use]
     pub fn lets(&self, uri: &str) -> bool {
         let passes = |one: &str| self.0.lets(one) && !has_steps(one);
-        is_plain(uri) && (self.is_open() || spellings(uri).iter().all(|one| passes(one)))
+        let is_denied = || spellings(uri).iter().any(|one| self.0.denies(one));
+        is_plain(uri)
+            && (self.is_open() || written(uri).iter().all(|one| passes(one)) && !is_denied())
     }
 }
 

@@ -10,8 +10,25 @@ use url::Url;
 /// The others are the same percent-decoded, and of both what the URL Standard of WHATWG makes of
 /// them, which many servers read URIs by. That has a scheme and a host in small letters, no port
 /// that goes without saying, no steps such as `..`, no tabs and line ends, and no blanks around it.
+/// And all of that without what stands behind `#`, which no server is asked for (RFC 3986 §3.5),
+/// and of files without a query.
 #[must_use]
 pub fn spellings(uri: &str) -> Vec<Cow<'_, str>> {
+    let mut all = written(uri);
+    for whole in [Some(uri.to_owned()), normal(uri)].into_iter().flatten() {
+        let is_file = whole.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
+        let ends: &[char] = if is_file { &['#', '?'] } else { &['#'] };
+        if let Some((start, _)) = whole.split_once(ends) {
+            for one in written(start) {
+                add(&mut all, one.into_owned().into());
+            }
+        }
+    }
+    all
+}
+
+/// The same of all of what is written.
+pub(crate) fn written(uri: &str) -> Vec<Cow<'_, str>> {
     let mut all = vec![Cow::Borrowed(uri)];
     add(&mut all, percent_decoded(uri));
     for index in 0..all.len() {
@@ -62,7 +79,7 @@ pub(crate) fn opening(pattern: &str) -> Vec<String> {
 /// A pattern in all spellings.
 fn written_alike(pattern: &str) -> Vec<String> {
     let mut all = vec![pattern.to_owned()];
-    for one in spellings(pattern) {
+    for one in written(pattern) {
         // A host that goes on as it likes has no end to which a path could be added.
         let grown = one.strip_suffix("*/").filter(|_| pattern.ends_with('*'));
         add(&mut all, grown.map_or_else(|| one.to_string(), |start| format!("{start}*")));

@@ -19,10 +19,15 @@ pub(crate) fn parse_texts(words: &[String]) -> Result<Map<String, Value>, Failur
     parse_by(words, |_| true)
 }
 
-/// Whether a word means one thing or another as the tool's schema says.
+/// Whether a word means one thing or another as the tool's schema says. No file is read for that:
+/// of some, such as those of a pipe, there is one reading only.
 pub(crate) fn need_schema(words: &[String]) -> bool {
-    let is_known = |texts: bool| parse_by(words, |_| texts).ok();
-    is_known(true) != is_known(false)
+    if matches!(words, [only] if only.trim_start().starts_with('{')) {
+        return false;
+    }
+    let pairs = words.iter().filter_map(|word| word.split_once('='));
+    let mut plain_ones = pairs.filter(|(key, text)| !key.ends_with(':') && !text.starts_with('@'));
+    plain_ones.any(|(_, text)| plain(text, true) != plain(text, false))
 }
 
 fn parse_by(
@@ -180,6 +185,19 @@ mod tests {
         ] {
             let failure = parse(&words(list), None).unwrap_err();
             assert_eq!(failure.kind, crate::FailureKind::Usage, "{list:?}");
+        }
+    }
+
+    /// Of a pipe there is one reading only.
+    #[test]
+    fn no_file_is_read_to_know_what_words_mean() {
+        for (list, is_needed) in [
+            (&["a=@/nowhere/at/all"][..], false),
+            (&["a=text", "b:=1"], false),
+            (&["a=@/nowhere/at/all", "b=1"], true),
+            (&[" {\"a\": 1}"], false),
+        ] {
+            assert_eq!(need_schema(&words(list)), is_needed, "{list:?}");
         }
     }
 

@@ -18,7 +18,6 @@ use crate::{
     Failure, commands,
     config::{self, Flags, Settings},
     core_dumps,
-    daemon_client::is_overheard,
     output::{self, Format},
 };
 
@@ -232,11 +231,6 @@ fn run(cli: Cli, format: Format) -> Result<ExitCode, Failure> {
     // Before there is anything in memory that nobody else may read.
     core_dumps::forbid()?;
     let mut settings = config::load(&flags(&cli))?;
-    if settings.daemon_url.as_deref().is_some_and(is_overheard) {
-        output::notice(
-            "warning: whoever can read the network reads the token: --daemon-url is plain HTTP",
-        );
-    }
     let runtime = runtime(&cli.command)?;
     let telemetry =
         narthex_telemetry::start(settings.telemetry(), runtime.handle()).map_err(|error| {

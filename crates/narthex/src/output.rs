@@ -1,4 +1,4 @@
-//! The only place that prints: results to standard output, all else to standard error.
+//! What commands print: results to standard output, all else to standard error.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -6,7 +6,7 @@ use std::{
 };
 
 use narthex_model::ErrorKind;
-pub(crate) use narthex_terminal::harmless;
+pub(crate) use narthex_terminal::{harmless, notice};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -97,13 +97,6 @@ pub(crate) fn paint(text: &str, colour: Colour) -> String {
 /// So many of something: `1 run`, `2 runs`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-/// Tells a person something that is not the result. What stands in it may be of others.
-#[expect(clippy::print_stderr, reason = "what is no result goes to standard error")]
-pub(crate) fn notice(text: &str) {
-    let lines: Vec<_> = text.split('\n').map(harmless).collect();
-    eprintln!("{}", lines.join("\n"));
 }
 
 /// Shows why a command failed, where its reader looks.

@@ -137,7 +137,9 @@ impl Payment {
     pub fn give_back(self, unused: &Unused, spent: &SpentStates) {
         unused.add(self.fresh);
         if let Some(state) = self.state {
-            spent.lock().ids.remove(&state);
+            let mut spent = spent.lock();
+            spent.ids.remove(&state);
+            spent.in_order.retain(|(_, one)| *one != state);
         }
     }
 }

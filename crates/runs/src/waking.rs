@@ -1,7 +1,7 @@
 //! What the platform says to orchestrators: a wake is an event in their session, from nobody who
 //! drives anything (X-E88). Where no run of theirs goes on, some wakes begin one.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use narthex_control::ControlError;
 use narthex_events::{Along, EventKind, EventPlace};
@@ -27,9 +27,9 @@ impl Runs {
         &self,
         workspace: &WorkspaceId,
         child: &QuietChild,
-        (since, now): (SystemTime, SystemTime),
+        (now, watched): (SystemTime, Duration),
     ) -> Result<(), RunError> {
-        let silent = now.duration_since(since).unwrap_or_default().as_secs() / 60;
+        let (since, silent) = (child.since(), watched.as_secs() / 60);
         let own = child.session;
         let mut found = Vec::new();
         if child.is_waiting(now) {

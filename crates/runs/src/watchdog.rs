@@ -142,7 +142,6 @@ impl Runs {
         now: SystemTime,
     ) -> Result<(), RunError> {
         let since = child.since();
-        let silent = now.duration_since(since).unwrap_or_default();
         // Nobody could say anything while there was no daemon.
         let watched = now.duration_since(since.max(self.shared.began)).unwrap_or_default();
         if !child.is_waiting(now)
@@ -155,8 +154,8 @@ impl Runs {
             self.end_session(workspace, child.session, ending).await?;
             return Ok(());
         }
-        self.check_up(workspace, child, (since, now)).await?;
-        let Some(minutes) = rung(silent) else { return Ok(()) };
+        self.check_up(workspace, child, (now, watched)).await?;
+        let Some(minutes) = rung(watched) else { return Ok(()) };
         let payload = json!({
             "kind": "watchdog",
             "child_session_id": child.session.to_text(),

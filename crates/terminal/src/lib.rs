@@ -14,7 +14,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-pub use self::lines::{harmless, is_harmful, render};
+pub use self::lines::{harmless, is_harmful, notice, render};
 
 /// Another screen than the one with what was printed before, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";

@@ -55,6 +55,13 @@ fn width() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
+/// Tells a person something that is not the result. What stands in it may be of others.
+#[expect(clippy::print_stderr, reason = "what is no result goes to standard error")]
+pub fn notice(text: &str) {
+    let lines: Vec<_> = text.split('\n').map(harmless).collect();
+    eprintln!("{}", lines.join("\n"));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

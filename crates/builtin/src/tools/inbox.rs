@@ -128,15 +128,27 @@ async fn with_besides(
     mut unread: Unread,
     limit: u32,
 ) -> Result<Unread, CallError> {
-    let wanted = Wanted { after: unread.acknowledged, limit: limit.into(), kinds: &BESIDES };
-    let page = called.events()?.read(&called.run.workspace, session, wanted).await;
-    let besides = page.map_err(|error| of_events(&error))?.events;
     let given = u64::try_from(unread.messages.len()).unwrap_or(u64::MAX);
-    let is_all = unread.count <= given;
+    let (is_all, seen) = (unread.count <= given, unread.last);
     let last = unread.messages.last().map_or(0, |message| message.seq);
-    let fits = |one: &EventRow| (is_all || one.seq < last) && !wakes::is_of_message(one);
+    // What has come since the messages were looked for may have come behind another one.
+    let fits = |one: &EventRow| {
+        one.seq <= seen && (is_all || one.seq < last) && !wakes::is_of_message(one)
+    };
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let (mut besides, mut after) = (Vec::new(), unread.acknowledged);
+    // Wakes of messages are not given, and hide nothing that is behind them.
+    while besides.len() < most {
+        let wanted = Wanted { after, limit: LIMIT_MAX.into(), kinds: &BESIDES };
+        let page = called.events()?.read(&called.run.workspace, session, wanted).await;
+        let page = page.map_err(|error| of_events(&error))?.events;
+        let Some(end) = page.last() else { break };
+        after = end.seq;
+        besides.extend(page.into_iter().filter(fits));
+    }
+    besides.truncate(most);
     let before = unread.messages.len();
-    unread.messages.extend(besides.into_iter().filter(fits));
+    unread.messages.extend(besides);
     unread.count += u64::try_from(unread.messages.len() - before).unwrap_or_default();
     unread.messages.sort_by_key(|message| message.seq);
     unread.messages.truncate(usize::try_from(limit).unwrap_or(usize::MAX));

@@ -21,6 +21,9 @@ use crate::{
 };
 use narthex_cli::{CreateGrantArgs, GrantArgs, GrantsCommand, WorkspaceArgs};
 
+/// How much of the arguments that are asked for is in a table, in characters.
+const ARGUMENTS_SHOWN: usize = 200;
+
 pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     match command {
@@ -187,7 +190,10 @@ fn what(grant: &Value) -> String {
     let mut texts = texts.map(harmless).collect::<Vec<_>>().join(" ");
     // Of what a run asks for.
     if let Some(arguments) = grant["arguments"].as_str() {
-        texts = format!("{texts} with {}", harmless(arguments));
+        let shown: String = arguments.chars().take(ARGUMENTS_SHOWN).collect();
+        let more =
+            if shown.len() < arguments.len() { " … (all: --json, or its page)" } else { "" };
+        texts = format!("{texts} with {}{more}", harmless(&shown));
     }
     if grant["grant_type"] == "spawn" { format!("to start runs of {texts}") } else { texts }
 }

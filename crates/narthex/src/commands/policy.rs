@@ -23,9 +23,13 @@ pub(crate) async fn run(command: PolicyCommand, context: Context) -> Result<Exit
         PolicyCommand::Show { place } => return show(&place, &context).await,
         PolicyCommand::Check(args) if args.server.is_none() => return validate(&args, &context),
         PolicyCommand::Check(args) => return check(&args, &context).await,
+        PolicyCommand::Schema if context.format.is_json() => {
+            output::done(&json!({ "schema": POLICY_SCHEMA }))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         PolicyCommand::Schema => {
-            let told = json!({ "schema": POLICY_SCHEMA });
-            return output::told(&told, POLICY_SCHEMA.trim_end(), context.format);
+            output::line(POLICY_SCHEMA.trim_end())?;
+            return Ok(ExitCode::SUCCESS);
         }
         PolicyCommand::Set(args) => {
             (Method::PUT, args.place, json!({ "rules": text_of(&args.file)? }))

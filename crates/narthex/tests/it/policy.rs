@@ -121,5 +121,6 @@ fn d13_a_file_is_checked_without_a_daemon() {
     place.run(["policy", "check"]).failed(2, &["a server and a tool"]);
     let schema = place.run(["policy", "schema"]).succeeded().stdout;
     assert!(schema.contains("action call appliesTo"), "{schema}");
+    assert!(schema.lines().count() > 10, "as it is written: {schema}");
     place.run(["policy", "set", "--file", &rules]).failed(1, &["daemon"]);
 }

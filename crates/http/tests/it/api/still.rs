@@ -321,7 +321,8 @@ async fn x_e88_wakes_are_read_as_messages() {
     assert_eq!(messages.len(), 1, "{read}");
     assert_eq!((&messages[0]["text"], &messages[0]["wake"]), (&json!("nearly"), &Value::Null));
     let view = api.world.gateway.runs().identify(&boss.token).unwrap();
-    let waits = json!({ "wait_seconds": 60, "acknowledge": read["next_seq"] });
+    // What it is woken for by a message hides nothing that is behind it.
+    let waits = json!({ "wait_seconds": 60, "acknowledge": read["next_seq"], "limit": 1 });
     let (read, ()) = tokio::join!(boss.called("read_messages", waits), async {
         while RunView::open_calls(&view) == 0 {
             tokio::task::yield_now().await;
