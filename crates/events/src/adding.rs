@@ -2,6 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::SystemTime};
 
+use narthex_model::RunId;
 use narthex_store::{EventStream, EventsOf, NewEvent, StatementError};
 use serde_json::Value;
 
@@ -66,20 +67,9 @@ impl Events {
             return Err(EventsError::MessageId);
         }
         let of = place.stream();
-        let is_own = kind.is_own();
-        let (run, word, payload) = (place.run, kind.as_str(), payload.as_str());
-        let new = NewEvent {
-            of: &of,
-            run,
-            kind: word,
-            message_id,
-            payload,
-            happened_at,
-            turn,
-            unread,
-            owed,
-            is_own,
-        };
+        let word = kind.as_str();
+        let new = plain((&of, place.run), kind, &payload, happened_at);
+        let new = NewEvent { message_id, turn, unread, owed, ..new };
         loop {
             let appended = self.shared.store.events().append(&[new]).await;
             if let Some(appended) = appended.map_err(|error| of_store(error, &of))? {
@@ -128,18 +118,9 @@ impl Events {
         for (kind, payload) in longer {
             self.missed(place, *kind, &EventsError::TooLong(payload.len()));
         }
-        let new = fitting.iter().map(|(kind, payload)| NewEvent {
-            of: &of,
-            run: place.run,
-            kind: kind.as_str(),
-            message_id: None,
-            payload,
-            happened_at,
-            turn: None,
-            unread: None,
-            owed: None,
-            is_own: kind.is_own(),
-        });
+        let new = fitting
+            .iter()
+            .map(|(kind, payload)| plain((&of, place.run), *kind, payload, happened_at));
         let new: Vec<_> = new.collect();
         match self.shared.store.events().append(&new).await {
             Ok(appended) => {
@@ -163,6 +144,27 @@ impl Events {
         self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
         let (session, kind) = (place.session, kind.as_str());
         tracing::error!(session.id = %session, event = kind, "an event is missing: {error}");
+    }
+}
+
+/// An event that nothing comes along with.
+fn plain<'e>(
+    (of, run): (&'e EventsOf, Option<RunId>),
+    kind: EventKind,
+    payload: &'e str,
+    happened_at: SystemTime,
+) -> NewEvent<'e> {
+    NewEvent {
+        of,
+        run,
+        kind: kind.as_str(),
+        message_id: None,
+        payload,
+        happened_at,
+        turn: None,
+        unread: None,
+        owed: None,
+        is_own: kind.is_own(),
     }
 }
 

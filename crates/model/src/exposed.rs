@@ -4,7 +4,7 @@
 
 use wildmatch::WildMatch;
 
-use crate::uri::{closing, has_steps, is_plain, opening, spellings, written};
+use crate::uri::{closing, has_steps, is_plain, opening, shortened, written};
 
 /// The rules of one server, by what they are for.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -98,12 +98,12 @@ impl UriRule {
     }
 
     /// Whether a URI or a template may be seen. Each way to write all of it has to pass, without
-    /// steps such as `..`, which lead elsewhere than the text says, and none of its [spellings] is
-    /// denied. What can be no URI is nowhere.
+    /// steps such as `..`, which lead elsewhere than the text says, and none of its
+    /// [spellings](crate::uri::spellings) is denied. What can be no URI is nowhere.
     #[must_use]
     pub fn lets(&self, uri: &str) -> bool {
         let passes = |one: &str| self.0.lets(one) && !has_steps(one);
-        let is_denied = || spellings(uri).iter().any(|one| self.0.denies(one));
+        let is_denied = || shortened(uri).iter().any(|one| self.0.denies(one));
         is_plain(uri)
             && (self.is_open() || written(uri).iter().all(|one| passes(one)) && !is_denied())
     }

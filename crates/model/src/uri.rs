@@ -15,19 +15,28 @@ use url::Url;
 #[must_use]
 pub fn spellings(uri: &str) -> Vec<Cow<'_, str>> {
     let mut all = written(uri);
+    for one in shortened(uri) {
+        add(&mut all, one.into());
+    }
+    all
+}
+
+/// Those of them that are not of all of what is written.
+pub(crate) fn shortened(uri: &str) -> Vec<String> {
+    let mut all = Vec::new();
     for whole in [Some(uri.to_owned()), normal(uri)].into_iter().flatten() {
         let is_file = whole.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
         let ends: &[char] = if is_file { &['#', '?'] } else { &['#'] };
         if let Some((start, _)) = whole.split_once(ends) {
             for one in written(start) {
-                add(&mut all, one.into_owned().into());
+                add(&mut all, one.into_owned());
             }
         }
     }
     all
 }
 
-/// The same of all of what is written.
+/// Those of all of what is written.
 pub(crate) fn written(uri: &str) -> Vec<Cow<'_, str>> {
     let mut all = vec![Cow::Borrowed(uri)];
     add(&mut all, percent_decoded(uri));

@@ -150,23 +150,27 @@ impl Backend for Failing {
     }
 }
 
-/// A child of a run whose parameters do not open.
-async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
+/// A child of a run, as it is stored, and not as anybody has begun it.
+pub(super) async fn has_stored_child(
+    store: &Store,
+    parent: RunId,
+    change: impl FnOnce(&mut SessionRow, &mut NewRun<'_>),
+) -> SessionId {
     let (workspace, id) = (WorkspaceId::default(), SessionId::new([9; 6]));
-    let session = SessionRow {
+    let mut session = SessionRow {
         workspace: workspace.clone(),
         id,
         agent: "reader".to_owned(),
         parent: Some(parent),
-        depth: 2,
-        sealed: "1.AAAA".to_owned(),
+        depth: 1,
+        sealed: String::new(),
         created_at: SystemTime::now(),
         created_by: "admin".to_owned(),
         ended_at: None,
         how: None,
         agent_type: None,
     };
-    let run = NewRun {
+    let mut run = NewRun {
         id: RunId::new([9; 6]),
         workspace: &workspace,
         session: id,
@@ -174,7 +178,7 @@ async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
         parent: Some(parent),
         agent_env: &[],
         token: "hash",
-        sealed: "1.AAAA",
+        sealed: "",
         created_by: "admin",
         expires_at: in_minutes(60),
         has_sockets: false,
@@ -185,8 +189,19 @@ async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
         suspended_at: None,
         agent_type: None,
     };
+    change(&mut session, &mut run);
     assert!(store.runs().create(run, Some(&session)).await.unwrap().is_some());
     id
+}
+
+/// A child of a run whose parameters do not open.
+async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
+    has_stored_child(store, parent, |session, run| {
+        session.depth = 2;
+        "1.AAAA".clone_into(&mut session.sealed);
+        run.sealed = "1.AAAA";
+    })
+    .await
 }
 
 /// O80: where it cannot be found out what a session is owed for the end of a child, nothing ends,

@@ -5,14 +5,15 @@ use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 use narthex_gateway::RunView;
-use narthex_model::{AgentType, RunEnd, RunId, SessionId, WorkspaceId};
-use narthex_store::{NewRun, SessionRow, Store};
+use narthex_model::{AgentType, RunEnd, SessionId, WorkspaceId};
+use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
     built_in::Run,
     kin::{HERE, claimed, daemon, end, held, in_minutes, lead, run_id, start, text, wakes},
+    lives::has_stored_child,
     world::Api,
 };
 use crate::world::Stream;
@@ -107,40 +108,11 @@ async fn x_e90_the_time_without_a_daemon_is_no_silence() {
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
     let parent = api.world.gateway.runs().identify(&lead.token).unwrap().id;
-    let (here, id) = (WorkspaceId::default(), SessionId::new([9; 6]));
-    let session = SessionRow {
-        workspace: here.clone(),
-        id,
-        agent: "reader".to_owned(),
-        parent: Some(parent),
-        depth: 1,
-        sealed: String::new(),
-        created_at: SystemTime::now() - Duration::from_secs(5 * 60 * 60),
-        created_by: "admin".to_owned(),
-        ended_at: None,
-        how: None,
-        agent_type: None,
-    };
-    let run = NewRun {
-        id: RunId::new([9; 6]),
-        workspace: &here,
-        session: id,
-        agent: "reader",
-        agent_type: Some(AgentType::Worker),
-        parent: Some(parent),
-        agent_env: &[],
-        token: "hash",
-        sealed: "",
-        created_by: "admin",
-        expires_at: in_minutes(600),
-        has_sockets: false,
-        driver: None,
-        awaited: None,
-        spawned: None,
-        is_owed: false,
-        suspended_at: None,
-    };
-    assert!(store.runs().create(run, Some(&session)).await.unwrap().is_some());
+    let id = has_stored_child(&store, parent, |session, run| {
+        session.created_at = SystemTime::now() - Duration::from_secs(5 * 60 * 60);
+        (run.agent_type, run.expires_at) = (Some(AgentType::Worker), in_minutes(600));
+    })
+    .await;
     for minutes in [0, 31] {
         api.runs.look_at_children(in_minutes(minutes)).await.unwrap();
         assert_eq!(status(&lead, &id.to_text()).await, "running", "after {minutes} minutes");
