@@ -3,7 +3,7 @@
 
 mod reading;
 
-use std::time::SystemTime;
+use std::{sync::LazyLock, time::SystemTime};
 
 pub use self::reading::{AuditFilter, AuditPlace, AuditSettings};
 use super::ms;
@@ -24,13 +24,10 @@ const GROW: Statement = Statement {
     sql: "UPDATE audit_chains SET head_seq = $4, head_hash = $5, key_id = $6, seal = $7 \
           WHERE workspace = $1 AND writer = $2 AND head_seq = $3 AND base_seq = $8",
 };
-const ADD: Statement = Statement {
-    name: "audit.add",
-    sql: "INSERT INTO audit_events \
-          (workspace, writer, seq, happened_at, kind, actor, resource, run, document) \
-          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
-          ON CONFLICT (workspace, writer, seq) DO NOTHING",
-};
+/// How many events one statement adds: the most that fit. To run one takes longer than what it does
+/// for an event, and SQLite looks for each parameter among all that come before it.
+const AT_ONCE: [usize; 3] = [16, 4, 1];
+static ADDING: LazyLock<[String; 3]> = LazyLock::new(|| AT_ONCE.map(adding));
 const TRIM: Statement = Statement {
     name: "audit.trim_chain",
     sql: "UPDATE audit_chains SET base_seq = $5, base_hash = $6, key_id = $7, seal = $8 \
@@ -122,20 +119,13 @@ impl<'a> Audit<'a> {
             values.push(number(before.base_seq));
             steps.push(Step::must_change(GROW, values));
         }
-        steps.extend(rows.iter().map(|row| {
-            let values = vec![
-                Value::Text(&row.workspace),
-                Value::Text(&row.writer),
-                number(row.seq),
-                Value::Integer(ms(row.happened_at)),
-                Value::Text(&row.kind),
-                Value::Text(&row.actor),
-                Value::Text(&row.resource),
-                Value::Text(&row.run),
-                Value::Text(&row.document),
-            ];
-            Step::new(ADD, values)
-        }));
+        let mut left = rows;
+        for (most, sql) in AT_ONCE.into_iter().zip(ADDING.iter()) {
+            let add = Statement { name: "audit.add", sql };
+            let whole = left.chunks_exact(most);
+            left = whole.remainder();
+            steps.extend(whole.map(|rows| Step::new(add, rows.iter().flat_map(values).collect())));
+        }
         self.database.write_steps(&steps).await
     }
 
@@ -170,6 +160,37 @@ impl<'a> Audit<'a> {
         values.extend([Value::Text(&chain.key_id), Value::Text(&chain.seal)]);
         self.database.write_steps(&[Step::must_change(RESEAL, values)]).await
     }
+}
+
+/// The statement that adds so many events.
+fn adding(rows: usize) -> String {
+    let parameters = |row: usize| {
+        let of_row = (row * COLUMNS + 1..=(row + 1) * COLUMNS).map(|at| format!("${at}"));
+        format!("({})", of_row.collect::<Vec<_>>().join(", "))
+    };
+    let rows = (0..rows).map(parameters).collect::<Vec<_>>().join(", ");
+    format!(
+        "INSERT INTO audit_events \
+         (workspace, writer, seq, happened_at, kind, actor, resource, run, document) \
+         VALUES {rows} ON CONFLICT (workspace, writer, seq) DO NOTHING"
+    )
+}
+
+/// How many values an event has.
+const COLUMNS: usize = 9;
+
+fn values(row: &AuditRow) -> [Value<'_>; COLUMNS] {
+    [
+        Value::Text(&row.workspace),
+        Value::Text(&row.writer),
+        number(row.seq),
+        Value::Integer(ms(row.happened_at)),
+        Value::Text(&row.kind),
+        Value::Text(&row.actor),
+        Value::Text(&row.resource),
+        Value::Text(&row.run),
+        Value::Text(&row.document),
+    ]
 }
 
 impl AuditChain {
