@@ -32,7 +32,7 @@ pub enum Code {
     ResourceExhausted,
     /// The server had to be killed.
     ForceKilled,
-    /// The server was known to be gone before the call.
+    /// The server was gone, and certainly did not see the call.
     DeviceDisconnected,
 }
 

@@ -23,7 +23,9 @@ impl Process {
     ) {
         let size = bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
         self.observe((operation, path), (None, size), Err(&failure), began);
-        let Ok(Place::In(name, _)) = Place::parse(path) else { return };
+        // What leads nowhere in a mount is looked for there all the same.
+        let above = || Place::parse(path.rsplit_once('/').map_or("", |(above, _)| above));
+        let Ok(Place::In(name, _)) = Place::parse(path).or_else(|_| above()) else { return };
         let mut state = self.state();
         let name = state.kin.also.get(&name).cloned().unwrap_or(name);
         if state.kin.allowed.contains(&name) {

@@ -2,8 +2,9 @@
 //! seed decides, and as many from threads that meet as they may.
 //!
 //! Under way at once are calls, reads, lists and closings, while servers are unmounted, mounted
-//! again, crash, come back, and are revoked, and processes end and begin. What an operation answers
-//! then is no single value: the model ([`facts`]) says which answers are permitted.
+//! again, crash, come back, and are revoked, others take their places, paths come to mean other
+//! mounts, and processes end and begin. What an operation answers then is no single value: the
+//! model ([`facts`]) says which answers are permitted.
 //!
 //! - What was over before an operation looked must be seen by it; what changes meanwhile may be.
 //! - No descriptor gives what another one, another mount or an earlier write was answered.

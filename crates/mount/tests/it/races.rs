@@ -160,3 +160,28 @@ async fn a_prompt_that_was_written_to_is_not_replaced_by_what_was_fetched_before
     let read = reading.await.expect("it ends").expect("there is something");
     assert_eq!(read, r#"prompt:greet:{"a":1}"#, "the last write counts");
 }
+
+/// R-E11: calls on one mount wait for none of each other: a later one may be answered first.
+#[tokio::test]
+async fn r_e11_calls_on_one_mount_are_under_way_at_once() {
+    let (_namespace, process, fake) = one();
+    fake.set(Mood::Waits);
+    let fds = [0, 1].map(|_| process.open(ECHO).expect("it opens"));
+    let write = |fd| {
+        let process = process.clone();
+        tokio::spawn(async move { process.write(fd, Bytes::from_static(b"{}")).await })
+    };
+    let first = write(fds[0]);
+    until(|| fake.asked() == 1).await;
+    let second = write(fds[1]);
+    until(|| fake.asked() == 2).await;
+    process.close(fds[0]).expect("it is open");
+    assert!(first.await.expect("it ends").is_err(), "it was given up");
+    assert!(!second.is_finished(), "the other one goes on");
+    fake.set(Mood::Well);
+    let third = write(process.open(ECHO).expect("it opens"));
+    assert_eq!(third.await.expect("it ends").ok(), Some(2), "a later one is answered first");
+    assert!(!second.is_finished(), "the one before it goes on");
+    fake.go.add_permits(1);
+    assert_eq!(second.await.expect("it ends").ok(), Some(2));
+}

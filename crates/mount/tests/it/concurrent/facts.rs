@@ -58,6 +58,14 @@ impl Sure {
     }
 }
 
+/// That something is so of one of some, when it is not known of which.
+fn of_one(all: impl Iterator<Item = Sure> + Clone) -> Sure {
+    match (all.clone().min(), all.max()) {
+        (Some(Sure::Yes), _) => Sure::Yes,
+        (_, most) => most.unwrap_or(Sure::No).min(Sure::Perhaps),
+    }
+}
+
 /// One mount, from its begin to its end.
 #[derive(Debug)]
 pub(crate) struct Mount {
@@ -67,14 +75,20 @@ pub(crate) struct Mount {
     gone: Option<usize>,
     /// When it crashed, and when it came back from that.
     crashes: Vec<(usize, Option<usize>)>,
+    /// When another server was behind it.
+    renewed: Vec<usize>,
 }
 
 /// One process, from its begin to its end.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u64,
-    /// Whose mounts are no secret to it.
-    known: BTreeSet<u64>,
+    /// Whose mounts are no secret to it: from its begin on, or since a change.
+    known: BTreeMap<u64, Option<usize>>,
+    /// What its paths mean that mean other mounts, in order.
+    also: Vec<(Name, Name, usize)>,
+    /// The mounts that are there and not for it: each change replaces what was before.
+    closed: Vec<(BTreeSet<Name>, usize)>,
     ended: Option<usize>,
     /// What it may open from its begin on.
     inherited: BTreeSet<Name>,
@@ -92,6 +106,16 @@ pub(crate) struct Opened {
     pub(crate) mounts: Vec<usize>,
     pub(crate) at: Span,
     pub(crate) closed: Option<Span>,
+}
+
+/// What a path may lead to.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) permitted: Permitted,
+    /// The mount's own name, which may be another than that of the path.
+    pub(crate) name: Name,
+    /// Which mounts of the name it may be.
+    pub(crate) mounts: Vec<usize>,
 }
 
 /// What an operation may answer.
@@ -141,14 +165,14 @@ impl Facts {
     }
 
     pub(crate) fn begin_process(&mut self, pid: u64, parent: Option<usize>) -> usize {
-        let mut known = BTreeSet::from([pid]);
+        let mut known = BTreeMap::from([(pid, None)]);
         let mut inherited = BTreeSet::new();
         if let Some(parent) = parent {
-            known.extend(&self.processes[parent].known);
+            known.extend(self.processes[parent].known.keys().map(|pid| (*pid, None)));
             inherited = self.allowed_now(parent);
         }
-        let (ended, rights) = (None, Vec::new());
-        self.processes.push(Process { pid, known, ended, inherited, rights });
+        let (ended, rights, also, closed) = (None, Vec::new(), Vec::new(), Vec::new());
+        self.processes.push(Process { pid, known, also, closed, ended, inherited, rights });
         self.processes.len() - 1
     }
 
@@ -179,6 +203,7 @@ impl Facts {
             mounted: self.changes[mounted],
             gone: None,
             crashes: Vec::new(),
+            renewed: Vec::new(),
         });
         let mount = self.mounts.len() - 1;
         self.by_name.entry(name).or_default().push(mount);
@@ -200,6 +225,34 @@ impl Facts {
     pub(crate) fn revoke(&mut self, process: usize, name: Name) -> usize {
         let change = self.begin();
         self.processes[process].rights.push((name, false, change));
+        change
+    }
+
+    /// A path means another mount to a process.
+    pub(crate) fn also(&mut self, process: usize, old: Name, now: Name) -> usize {
+        let change = self.begin();
+        self.processes[process].also.push((old, now, change));
+        change
+    }
+
+    /// What is mounted for another one is no secret to a process.
+    pub(crate) fn know(&mut self, process: usize, above: u64) -> usize {
+        let change = self.begin();
+        self.processes[process].known.entry(above).or_insert(Some(change));
+        change
+    }
+
+    /// These mounts, and no others, are there and not for a process.
+    pub(crate) fn close_off(&mut self, process: usize, closed: BTreeSet<Name>) -> usize {
+        let change = self.begin();
+        self.processes[process].closed.push((closed, change));
+        change
+    }
+
+    /// Another server is behind a mount.
+    pub(crate) fn renew(&mut self, mount: usize) -> usize {
+        let change = self.begin();
+        self.mounts[mount].renewed.push(change);
         change
     }
 
@@ -297,28 +350,98 @@ impl Facts {
     }
 
     /// What asking for a path of a mount may answer, and which mounts it may be of.
-    pub(crate) fn finding(
-        &self,
-        process: usize,
-        name: Name,
-        look: Span,
-    ) -> (Permitted, Vec<usize>) {
+    pub(crate) fn finding(&self, process: usize, name: Name, look: Span) -> Found {
         let mut permitted = Permitted { codes: Vec::new(), may_go_on: true };
         permitted.add(Code::DeviceDisconnected, self.ended(process, look));
-        if !permitted.may_go_on {
-            return (permitted, Vec::new());
+        let mut found = Found { permitted, name, mounts: Vec::new() };
+        if !std::mem::take(&mut found.permitted.may_go_on) {
+            return found;
         }
+        let also = self.processes[process].also.iter().filter(|(old, ..)| *old == name);
+        let meanings = self.counting(name, also.map(|(_, now, change)| (*now, *change)), look);
+        for name in meanings {
+            self.find_as(process, name, look, &mut found);
+        }
+        found
+    }
+
+    /// The same of one meaning of a path. Only one of all that it may have can have mounts.
+    fn find_as(&self, process: usize, name: Name, look: Span, found: &mut Found) {
         let (there, may_be_absent) = self.there(name, look);
         let (may_open, may_not) = self.rights(process, name, look);
-        let is_known = self.processes[process].known.contains(&name.0);
-        if may_be_absent || (may_not && !is_known) {
-            permitted.codes.push(Code::NotFound);
+        let known = self.known(process, name.0, look);
+        let closed = &self.processes[process].closed;
+        let closed = closed.iter().map(|(closed, change)| (closed.contains(&name), *change));
+        let closed = self.counting(false, closed, look);
+        let may_be_refused = !there.is_empty() && may_not;
+        let codes = &mut found.permitted.codes;
+        if (may_be_absent && closed.contains(&false)) || (may_be_refused && known < Sure::Yes) {
+            codes.push(Code::NotFound);
         }
-        if !there.is_empty() && may_not && is_known {
-            permitted.codes.push(Code::Permission);
+        if (may_be_absent && closed.contains(&true)) || (may_be_refused && known > Sure::No) {
+            codes.push(Code::Permission);
         }
-        permitted.may_go_on = may_open && !there.is_empty();
-        (permitted, there)
+        if may_open && !there.is_empty() {
+            assert!(found.mounts.is_empty(), "a path may mean two mounts that are there");
+            found.permitted.may_go_on = true;
+            (found.name, found.mounts) = (name, there);
+        }
+    }
+
+    /// Whether the mounts of a pid are no secret to a process.
+    fn known(&self, process: usize, pid: u64, look: Span) -> Sure {
+        match self.processes[process].known.get(&pid) {
+            None => Sure::No,
+            Some(None) => Sure::Yes,
+            Some(Some(change)) => Sure::of(self.changes[*change], look),
+        }
+    }
+
+    /// The values that may count of one that each change replaces, in order.
+    fn counting<T: PartialEq>(
+        &self,
+        first: T,
+        changes: impl IntoIterator<Item = (T, usize)>,
+        look: Span,
+    ) -> Vec<T> {
+        let mut values = vec![first];
+        for (value, change) in changes {
+            match Sure::of(self.changes[change], look) {
+                Sure::Yes => values = vec![value],
+                Sure::Perhaps if !values.contains(&value) => values.push(value),
+                Sure::Perhaps | Sure::No => {}
+            }
+        }
+        values
+    }
+
+    /// What looking at a lease may answer.
+    pub(crate) fn checking(&self, lease: &Opened, look: Span) -> Permitted {
+        let mut permitted = Permitted { codes: Vec::new(), may_go_on: true };
+        permitted.add(Code::DeviceDisconnected, self.ended(lease.process, look));
+        if permitted.may_go_on {
+            let (may_open, may_not) = self.rights(lease.process, lease.name, look);
+            let revoked = if may_not { Sure::Perhaps } else { Sure::No };
+            permitted.add(Code::Permission, if may_open { revoked } else { Sure::Yes });
+        }
+        if permitted.may_go_on {
+            permitted.add(Code::DeviceDisconnected, self.lease_over(lease, look));
+        }
+        permitted
+    }
+
+    /// Whether the server that a lease was taken of is not there any more.
+    pub(crate) fn lease_over(&self, lease: &Opened, look: Span) -> Sure {
+        of_one(lease.mounts.iter().map(|mount| {
+            let renewed = self.mounts[*mount].renewed.iter().map(|change| self.changes[*change]);
+            let renewed = renewed.map(|renewed| match renewed {
+                renewed if renewed.is_before(lease.at) => Sure::No,
+                renewed if lease.at.is_before(renewed) => Sure::of(renewed, look),
+                // It may be a lease of the server that was there by then.
+                renewed => Sure::of(renewed, look).min(Sure::Perhaps),
+            });
+            renewed.max().unwrap_or(Sure::No).max(self.gone(*mount, look))
+        }))
     }
 
     /// What an operation may answer because its descriptor is over.
@@ -332,11 +455,8 @@ impl Facts {
             permitted.add(Code::Permission, self.revoked(file, look));
         }
         if permitted.may_go_on {
-            let gone = file.mounts.iter().map(|mount| self.gone(*mount, look));
-            let (least, most) = (gone.clone().min(), gone.max());
-            let all = least.filter(|least| *least == Sure::Yes);
-            let some = most.map_or(Sure::No, |most| most.min(Sure::Perhaps));
-            permitted.add(Code::DeviceDisconnected, all.unwrap_or(some));
+            let gone = of_one(file.mounts.iter().map(|mount| self.gone(*mount, look)));
+            permitted.add(Code::DeviceDisconnected, gone);
         }
         permitted
     }

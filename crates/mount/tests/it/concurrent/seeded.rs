@@ -2,20 +2,20 @@
 //! time. What an operation sees of changes is known exactly then.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
-use narthex_mount::{Code, Entry, Limits, Mounted, Namespace, Process, VfsError};
+use narthex_mount::{Code, Entry, Lease, Limits, Mounted, Namespace, Process, VfsError};
 use tokio::runtime::Builder;
 
 use super::{
     ALIASES, ERROR, NODES, Seed, arguments,
     device::{Seen, Tagged},
-    facts::{Facts, Name, Opened, Span},
+    facts::{Facts, Name, Opened, Span, Sure},
     file::{Doing, Done, File},
 };
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
 const OPERATIONS: usize = 100_000;
 const FILES: usize = 8;
 const FLIGHTS: usize = 24;
+const LEASES: usize = 12;
 
 type Answering = Pin<Box<dyn Future<Output = Result<Answer, Code>>>>;
 
@@ -57,6 +58,14 @@ struct Running {
     fds: BTreeMap<u64, usize>,
 }
 
+/// A lease that somebody keeps.
+struct Leased {
+    lease: Lease,
+    process: Arc<Process>,
+    of: Opened,
+    was_over: bool,
+}
+
 struct World {
     namespace: Namespace,
     chance: Chance,
@@ -69,6 +78,7 @@ struct World {
     /// The last failure that a process has met at a name.
     failures: BTreeMap<(usize, Name), Code>,
     flights: Vec<Flight>,
+    leases: Vec<Leased>,
     writes: u64,
     /// How many operations have begun.
     begun: usize,
@@ -93,6 +103,7 @@ impl World {
             files: Vec::new(),
             failures: BTreeMap::new(),
             flights: Vec::new(),
+            leases: Vec::new(),
             writes: 0,
             begun: 0,
             tally: BTreeMap::new(),
@@ -112,6 +123,12 @@ impl World {
             72..104 => self.read(),
             104..110 => self.list(),
             110..128 => self.close(),
+            128..130 => self.also(),
+            130 => self.know(),
+            131 => self.close_off(),
+            132..134 => self.renew(),
+            134..138 => self.lease(),
+            138..148 => self.check(),
             _ => self.look(),
         }
     }
@@ -202,6 +219,109 @@ impl World {
         self.facts.end(change);
     }
 
+    /// Any name, also of what is never there.
+    fn any_path(&mut self) -> Name {
+        (1 + self.chance.below(5) as u64, self.chance.of(&ALIASES))
+    }
+
+    fn also(&mut self) {
+        let Some(of) = self.someone() else { return };
+        let (old, mut now) = (self.any_path(), self.any_name());
+        now.0 = self.chance.of(&[of, now.0]);
+        let running = &self.running[&of];
+        let change = self.facts.also(running.number, old, now);
+        running.process.also(mount_name_of(old), mount_name_of(now));
+        self.facts.end(change);
+    }
+
+    fn know(&mut self) {
+        let Some(of) = self.someone() else { return };
+        let (above, _) = self.any_name();
+        let running = &self.running[&of];
+        let change = self.facts.know(running.number, above);
+        running.process.know(pid(above));
+        self.facts.end(change);
+    }
+
+    fn close_off(&mut self) {
+        let Some(of) = self.someone() else { return };
+        let closed: BTreeSet<_> = (0..self.chance.below(5)).map(|_| self.any_path()).collect();
+        let names = closed.iter().copied().map(mount_name_of).collect();
+        let running = &self.running[&of];
+        let change = self.facts.close_off(running.number, closed);
+        running.process.close_off(names);
+        self.facts.end(change);
+    }
+
+    /// Another server is behind a mount: what is open of it goes on, and leases do not.
+    fn renew(&mut self) {
+        if self.mounted.is_empty() {
+            return;
+        }
+        let at = self.chance.below(self.mounted.len());
+        let (mount, name, handle) = &self.mounted[at];
+        if self.facts.mounted(*name) != Some(*mount) {
+            assert!(!self.namespace.renew(handle), "an old handle renews nothing");
+            return;
+        }
+        let change = self.facts.renew(*mount);
+        assert!(self.namespace.renew(handle));
+        self.facts.end(change);
+    }
+
+    fn lease(&mut self) {
+        let Some(of) = self.someone() else { return };
+        let (number, process) = (self.running[&of].number, self.running[&of].process.clone());
+        let (mut name, node) = (self.any_path(), self.chance.of(&NODES));
+        name.0 = self.chance.of(&[of, name.0]);
+        let began = self.facts.moment();
+        let leased = process.lease(&format!("{}{node}", mount_name_of(name).path()));
+        let at = Span { began, ended: self.facts.moment() };
+        let found = self.facts.finding(number, name, at);
+        let (permitted, name) = (found.permitted, found.name);
+        match leased {
+            Err(error) => {
+                let is_permitted = !permitted.may_go_on && permitted.codes.contains(&error.code());
+                assert!(is_permitted, "{error}, and not {permitted:?}");
+            }
+            Ok(lease) => {
+                assert!(permitted.may_go_on, "leased, and not {permitted:?}");
+                assert_eq!(*lease.name(), mount_name_of(name), "the name of the mount itself");
+                let of = Opened { process: number, name, mounts: found.mounts, at, closed: None };
+                self.leases.push(Leased { lease, process, of, was_over: false });
+            }
+        }
+        if self.leases.len() > LEASES {
+            let at = self.chance.below(self.leases.len());
+            self.leases.swap_remove(at);
+        }
+    }
+
+    /// Whether what was opened is still of use: once it is not, it never is again.
+    fn check(&mut self) {
+        if self.leases.is_empty() {
+            return;
+        }
+        let at = self.chance.below(self.leases.len());
+        let began = self.facts.moment();
+        let Leased { lease, process, of, was_over } = &mut self.leases[at];
+        let checked = process.check(lease).map_err(|failure| failure.code);
+        let look = Span { began, ended: self.facts.moment() };
+        let permitted = self.facts.checking(of, look);
+        let is_permitted = match checked {
+            Ok(()) => permitted.may_go_on,
+            Err(code) => !permitted.may_go_on && permitted.codes.contains(&code),
+        };
+        assert!(is_permitted, "{checked:?} of a lease, and not {permitted:?}");
+        assert_eq!(lease.is_over(), self.facts.lease_over(of, look) == Sure::Yes);
+        assert!(!*was_over || checked.is_err(), "what was over is good again");
+        // One that is over is looked at once more.
+        if std::mem::replace(was_over, checked.is_err()) {
+            self.leases.swap_remove(at);
+        }
+        self.count(if checked.is_ok() { "lease good" } else { "lease over" });
+    }
+
     fn crash_or_come_back(&mut self) {
         if self.mounted.is_empty() {
             return;
@@ -231,7 +351,7 @@ impl World {
             let Some(of) = self.someone() else { return };
             (self.running[&of].number, self.running[&of].process.clone(), Some(of))
         };
-        let (mut name, node) = (self.any_name(), self.chance.of(&NODES));
+        let (mut name, node) = (self.any_path(), self.chance.of(&NODES));
         if self.chance.below(4) > 0 {
             name.0 = process.pid().get();
         }
@@ -239,7 +359,8 @@ impl World {
         let began = self.facts.moment();
         let opened = process.open(&format!("{}{node}", mount_name_of(name).path()));
         let at = Span { began, ended: self.facts.moment() };
-        let (permitted, mounts) = self.facts.finding(number, name, at);
+        let found = self.facts.finding(number, name, at);
+        let (permitted, mounts) = (found.permitted, found.mounts);
         let is_full = of.is_some_and(|of| self.running[&of].fds.len() >= FILES);
         match opened {
             Err(error) if permitted.may_go_on => {
@@ -249,10 +370,17 @@ impl World {
                 let code = error.code();
                 assert!(permitted.codes.contains(&code), "{error}, and not {permitted:?}");
                 self.count("not opened");
+                if code == Code::Permission {
+                    self.count("not allowed");
+                }
             }
             Ok(fd) => {
                 assert!(permitted.may_go_on && !is_full, "opened, and not {permitted:?}");
                 assert_eq!(mounts.len(), 1, "here it is known which");
+                if name != found.name {
+                    self.count("opened by another path");
+                }
+                let name = found.name;
                 let opened = Opened { process: number, name, mounts, at, closed: None };
                 let failure = self.failures.get(&(number, name)).copied();
                 self.files.push(File::new(opened, node, failure));
@@ -306,16 +434,18 @@ impl World {
     fn list(&mut self) {
         let Some(of) = self.someone() else { return };
         let (process, number) = (self.running[&of].process.clone(), self.running[&of].number);
-        let name = self.any_name();
+        let name = self.any_path();
         self.begun += 1;
         let began = self.facts.moment();
         let at = Span { began, ended: self.facts.moment() };
-        let (permitted, mounts) = self.facts.finding(number, name, at);
+        let found = self.facts.finding(number, name, at);
+        let permitted = found.permitted;
         let mut answering: Answering = Box::pin(async move {
             let path = format!("{}/tools", mount_name_of(name).path());
             Ok(Answer::Entries(process.list(&path).await.map_err(code)?))
         });
         if permitted.may_go_on {
+            let (name, mounts) = (found.name, found.mounts);
             let opened = Opened { process: number, name, mounts, at, closed: None };
             return self.fly(Of::List(opened), answering);
         }
@@ -485,7 +615,7 @@ impl World {
             assert!(self.look_at(0), "an operation is left without an answer");
         }
         assert!(self.namespace.mounts().is_empty(), "something is mounted");
-        drop((self.ended, self.namespace));
+        drop((self.ended, self.leases, self.namespace));
         for (number, mount) in self.facts.mounts.iter().enumerate() {
             assert_eq!(mount.device.under_way(), 0, "server {number} has calls under way");
             assert_eq!(Arc::strong_count(&mount.device), 1, "server {number} is kept");
@@ -527,6 +657,10 @@ fn overlapping_operations_and_changes_go_as_the_model_permits() {
         for what in ["answered", "over", "failed", "not opened"] {
             let times = tally.get(what).copied().unwrap_or(0);
             assert!(times > OPERATIONS / 10, "{what} only {times} times: {tally:?}");
+        }
+        for what in ["opened by another path", "not allowed", "lease good", "lease over"] {
+            let times = tally.get(what).copied().unwrap_or(0);
+            assert!(times > OPERATIONS / 200, "{what} only {times} times: {tally:?}");
         }
     }
 }

@@ -2,6 +2,7 @@
 //! An operation may have seen each change that it overlaps, and must have seen those before it.
 
 use std::{
+    collections::BTreeSet,
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -12,7 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_mount::{Code, Limits, MountName, Mounted, Namespace, Process};
+use narthex_mount::{Code, Lease, Limits, MountName, Mounted, Namespace, Process};
 use tokio::runtime::Builder;
 
 use super::{
@@ -29,6 +30,8 @@ use crate::{
 const STEPS: usize = 100_000;
 const USERS: usize = 3;
 const PIDS: [u64; 2] = [1, 2];
+/// One that nobody is: its paths mean mounts of whoever goes on from it.
+const OLD: u64 = 9;
 /// Between two changes of one process so many steps are done.
 const STEPS_OF_A_CHANGE: usize = 12;
 /// So many steps the users are ahead of the changes at most, however busy the machine is.
@@ -37,6 +40,8 @@ const AHEAD: usize = 200;
 const LOOKS: usize = 1000;
 /// How many files a user has open at most.
 const OPEN: usize = 6;
+/// How many leases a user keeps at most.
+const LEASES: usize = 3;
 
 struct Shared {
     namespace: Namespace,
@@ -54,9 +59,18 @@ struct User<'a> {
     shared: &'a Shared,
     chance: Chance,
     files: Vec<(Arc<Process>, u64, File)>,
+    leases: Vec<Leased>,
     writes: u64,
     answered: usize,
     failed: usize,
+}
+
+/// A lease that a user keeps.
+struct Leased {
+    lease: Lease,
+    process: Arc<Process>,
+    of: Opened,
+    was_over: bool,
 }
 
 /// One that changes what a process has.
@@ -108,25 +122,89 @@ impl User<'_> {
                 let at = self.chance.below(self.files.len());
                 self.close(at);
             }
-            4..50 => self.write(),
-            _ => self.read(),
+            4..46 => self.write(),
+            46..91 => self.read(),
+            91..94 => self.lease(),
+            _ => self.check(),
+        }
+    }
+
+    fn someone(&mut self) -> (usize, Arc<Process>) {
+        let processes = lock(&self.shared.processes);
+        processes[self.chance.below(processes.len())].clone()
+    }
+
+    fn any_path(&mut self) -> Name {
+        (self.chance.of(&[PIDS[0], PIDS[1], OLD]), self.chance.of(&ALIASES))
+    }
+
+    fn lease(&mut self) {
+        let ((number, process), name) = (self.someone(), self.any_path());
+        let path = mount_name(name.0, name.1).path();
+        let began = self.shared.facts().moment();
+        let leased = process.lease(&path);
+        let mut facts = self.shared.facts();
+        let at = Span { began, ended: facts.moment() };
+        let found = facts.finding(number, name, at);
+        drop(facts);
+        let (permitted, name, mounts) = (found.permitted, found.name, found.mounts);
+        match leased {
+            Ok(lease) => {
+                assert!(permitted.may_go_on, "{path} leased, and not {permitted:?}");
+                assert_eq!(*lease.name(), mount_name(name.0, name.1));
+                let of = Opened { process: number, name, mounts, at, closed: None };
+                self.leases.push(Leased { lease, process, of, was_over: false });
+            }
+            Err(error) => {
+                assert!(permitted.codes.contains(&error.code()), "{error}, and not {permitted:?}");
+            }
+        }
+        if self.leases.len() > LEASES {
+            self.leases.remove(0);
+        }
+    }
+
+    /// Whether what was opened is still of use: once it is not, it never is again.
+    fn check(&mut self) {
+        if self.leases.is_empty() {
+            return;
+        }
+        let at = self.chance.below(self.leases.len());
+        let Leased { lease, process, of, was_over } = &mut self.leases[at];
+        let began = self.shared.facts().moment();
+        let was_there = !lease.is_over();
+        let checked = process.check(lease).map_err(|failure| failure.code);
+        let is_over = lease.is_over();
+        let mut facts = self.shared.facts();
+        let look = Span { began, ended: facts.moment() };
+        let (permitted, gone) = (facts.checking(of, look), facts.lease_over(of, look));
+        drop(facts);
+        let is_permitted = match checked {
+            Ok(()) => permitted.may_go_on,
+            Err(code) => permitted.codes.contains(&code),
+        };
+        assert!(is_permitted, "{checked:?} of {of:?}, and not {permitted:?}");
+        assert!(gone < Sure::Yes || !was_there, "what is gone is there: {of:?}");
+        assert!(gone > Sure::No || !is_over, "what is there is gone: {of:?}");
+        assert!(was_there || (is_over && checked.is_err()), "what was gone is there again");
+        assert!(!*was_over || checked.is_err(), "what was over is good again");
+        // One that is over is looked at once more.
+        if std::mem::replace(was_over, checked.is_err()) {
+            self.leases.swap_remove(at);
         }
     }
 
     fn open(&mut self) {
-        let (number, process) = {
-            let processes = lock(&self.shared.processes);
-            processes[self.chance.below(processes.len())].clone()
-        };
-        let name: Name = (self.chance.of(&PIDS), self.chance.of(&ALIASES));
+        let ((number, process), name) = (self.someone(), self.any_path());
         let node = self.chance.of(&NODES.map(|node| if node == ERROR { "/tools" } else { node }));
         let path = format!("{}{node}", mount_name(name.0, name.1).path());
         let began = self.shared.facts().moment();
         let opened = process.open(&path);
         let mut facts = self.shared.facts();
         let at = Span { began, ended: facts.moment() };
-        let (permitted, mounts) = facts.finding(number, name, at);
+        let found = facts.finding(number, name, at);
         drop(facts);
+        let (permitted, name, mounts) = (found.permitted, found.name, found.mounts);
         match opened {
             Ok(fd) => {
                 assert!(permitted.may_go_on, "{path} opened, and not {permitted:?}");
@@ -204,13 +282,17 @@ impl User<'_> {
 impl Changer<'_> {
     fn step(&mut self) {
         match self.chance.below(100) {
-            0..60 => self.mount(),
-            60..72 => {
+            0..50 => self.mount(),
+            50..60 => {
                 let (name, _) = self.name();
                 self.unmount(name);
             }
-            72..82 => self.revoke(),
-            82..97 => self.crash_or_come_back(),
+            60..68 => self.revoke(),
+            68..80 => self.crash_or_come_back(),
+            80..85 => self.also(),
+            85..88 => self.know(),
+            88..91 => self.close_off(),
+            91..97 => self.renew(),
             _ => self.end_and_begin(),
         }
     }
@@ -251,6 +333,39 @@ impl Changer<'_> {
         let (name, mount_name) = self.name();
         let revoke = || self.process.revoke(&mount_name);
         self.shared.change(|facts| facts.revoke(self.number, name), revoke);
+    }
+
+    /// What an old path means stays so.
+    fn also(&mut self) {
+        let (name, mount_name_now) = self.name();
+        let old = (OLD, name.1);
+        let also = || self.process.also(mount_name(old.0, old.1), mount_name_now);
+        self.shared.change(|facts| facts.also(self.number, old, name), also);
+    }
+
+    fn know(&mut self) {
+        let other = self.chance.of(&PIDS);
+        let know = || self.process.know(pid(other));
+        self.shared.change(|facts| facts.know(self.number, other), know);
+    }
+
+    fn close_off(&mut self) {
+        let of = [PIDS[0], PIDS[1], OLD];
+        let mut one = || (self.chance.of(&of), self.chance.of(&ALIASES));
+        let closed: BTreeSet<Name> = [one(), one(), one()].into();
+        let names = closed.iter().map(|(of, alias)| mount_name(*of, alias)).collect();
+        let close_off = || self.process.close_off(names);
+        self.shared.change(|facts| facts.close_off(self.number, closed), close_off);
+    }
+
+    /// Another server is behind a mount, also while it is asked.
+    fn renew(&mut self) {
+        if self.mounted.is_empty() {
+            return;
+        }
+        let (number, _, handle) = &self.mounted[self.chance.below(self.mounted.len())];
+        let renew = || assert!(self.shared.namespace.renew(handle), "it is mounted");
+        self.shared.change(|facts| facts.renew(*number), renew);
     }
 
     fn crash_or_come_back(&mut self) {
@@ -305,12 +420,14 @@ impl Drop for Failing<'_> {
 fn use_files(shared: &Shared, seed: u64) -> (usize, usize) {
     let _waited_for = Failing(&shared.steps);
     let (chance, files) = (Chance(seed), Vec::new());
-    let mut user = User { shared, chance, files, writes: 0, answered: 0, failed: 0 };
+    let leases = Vec::new();
+    let mut user = User { shared, chance, files, leases, writes: 0, answered: 0, failed: 0 };
     for _step in 0..STEPS.div_ceil(USERS) {
         user.step();
         let done = shared.steps.fetch_add(1, Ordering::SeqCst);
         for changed in &shared.changed {
-            wait_until(changed, done.saturating_sub(AHEAD));
+            // Where another user has failed more steps are said to be done than there are.
+            wait_until(changed, done.saturating_sub(AHEAD).min(STEPS - STEPS_OF_A_CHANGE));
         }
     }
     (user.answered, user.failed)
