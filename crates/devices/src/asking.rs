@@ -3,8 +3,7 @@
 use std::{pin::Pin, time::Duration};
 
 use bytes::Bytes;
-use narthex_gateway::{Answer, Answering, Caller, Gateway, Step};
-use narthex_model::CallErrorKind;
+use narthex_gateway::{Answer, Answering, Caller, Gateway, RefusedCall, Step};
 use narthex_wire::{Limits, Message, MessageError, MessageKind, Raw, rpc};
 use serde_json::Value;
 
@@ -14,7 +13,7 @@ pub struct Reply {
     /// The result, as JSON; or the error of the protocol.
     pub outcome: Result<Bytes, ProtocolError>,
     /// Why the call failed, if the gateway said so and no server: then a result tells the same.
-    pub refused: Option<CallErrorKind>,
+    pub refused: Option<RefusedCall>,
     /// When another try may succeed, if a limit was reached.
     pub retry_after: Option<Duration>,
 }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use narthex_gateway::{Caller, Endpoint, Gateway, RunView};
+use narthex_gateway::{Caller, Endpoint, Gateway, RefusedCall, RunView};
 use narthex_model::{Alias, CallError, CallErrorKind, ServerState};
 use narthex_mount::{Answer, Code, Device, Failure, Kind};
 use narthex_trace::inside;
@@ -68,66 +68,7 @@ impl ServerDevice {
             let text = "the daemon is stopping";
             Asked::Ours(Failure::new(Code::DeviceDisconnected, "transport_error", text))
         })?;
-        self.of_reply(reply)
-    }
-
-    fn of_reply(&self, reply: Reply) -> Result<Bytes, Asked> {
-        match (reply.refused, reply.outcome) {
-            (None, Ok(result)) => Ok(result),
-            (None, Err(error)) => Err(Asked::Protocol(error)),
-            (Some(kind), Ok(result)) => Err(Asked::Ours(self.of_result(kind, &result))),
-            (Some(kind), Err(error)) => {
-                let mut failure = self.of_call(kind, error.message);
-                let details = error.data.as_ref().and_then(|data| data.get("details"));
-                failure.details = details.map(ToString::to_string);
-                Err(Asked::Ours(failure))
-            }
-        }
-    }
-
-    /// The failure that a result of the gateway's own tells of.
-    fn of_result(&self, kind: CallErrorKind, result: &[u8]) -> Failure {
-        #[derive(Deserialize)]
-        struct Told {
-            #[serde(rename = "structuredContent")]
-            structured: Option<Structured>,
-            #[serde(rename = "_meta")]
-            meta: Option<Meta>,
-        }
-        #[derive(Deserialize)]
-        struct Structured {
-            error: CallError,
-        }
-        // As `meta_key::ERROR` says, where the tool has a schema of its own.
-        #[derive(Deserialize)]
-        struct Meta {
-            #[serde(rename = "narthex/error")]
-            error: CallError,
-        }
-        let told: Option<Told> = serde_json::from_slice(result).ok();
-        let told = told.and_then(|Told { structured, meta }| {
-            structured.map(|told| told.error).or_else(|| meta.map(|told| told.error))
-        });
-        let Some(error) = told else {
-            return self.of_call(kind, kind.as_str().to_owned());
-        };
-        let mut failure = self.of_call(kind, error.message);
-        failure.details = error.details.map(|details| details.to_string());
-        failure
-    }
-
-    /// A server that was down before the call is another thing than one that failed during it.
-    fn of_call(&self, kind: CallErrorKind, message: String) -> Failure {
-        let mut failure = Failure::of_call(kind, message);
-        if kind == CallErrorKind::TransportError && self.state() == Some(ServerState::Error) {
-            failure.code = Code::DeviceDisconnected;
-        }
-        failure
-    }
-
-    fn state(&self) -> Option<ServerState> {
-        let snapshot = self.gateway.snapshot(&self.run);
-        snapshot.get(self.alias.as_str()).map(|row| row.state)
+        of_reply(reply)
     }
 
     async fn list_all(&self, kind: Kind) -> Result<Bytes, Failure> {
@@ -261,6 +202,61 @@ fn parsed(kind: Kind, page: &[u8]) -> Result<Page<'_>, Failure> {
     serde_json::from_slice(page).map_err(|error| none(error.to_string()))
 }
 
+fn of_reply(reply: Reply) -> Result<Bytes, Asked> {
+    match (reply.refused, reply.outcome) {
+        (None, Ok(result)) => Ok(result),
+        (None, Err(error)) => Err(Asked::Protocol(error)),
+        (Some(refused), Ok(result)) => Err(Asked::Ours(of_result(refused, &result))),
+        (Some(refused), Err(error)) => {
+            let mut failure = of_call(refused, error.message);
+            let details = error.data.as_ref().and_then(|data| data.get("details"));
+            failure.details = details.map(ToString::to_string);
+            Err(Asked::Ours(failure))
+        }
+    }
+}
+
+/// The failure that a result of the gateway's own tells of.
+fn of_result(refused: RefusedCall, result: &[u8]) -> Failure {
+    #[derive(Deserialize)]
+    struct Told {
+        #[serde(rename = "structuredContent")]
+        structured: Option<Structured>,
+        #[serde(rename = "_meta")]
+        meta: Option<Meta>,
+    }
+    #[derive(Deserialize)]
+    struct Structured {
+        error: CallError,
+    }
+    // As `meta_key::ERROR` says, where the tool has a schema of its own.
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "narthex/error")]
+        error: CallError,
+    }
+    let told: Option<Told> = serde_json::from_slice(result).ok();
+    let told = told.and_then(|Told { structured, meta }| {
+        structured.map(|told| told.error).or_else(|| meta.map(|told| told.error))
+    });
+    let Some(error) = told else {
+        return of_call(refused, refused.kind.as_str().to_owned());
+    };
+    let mut failure = of_call(refused, error.message);
+    failure.details = error.details.map(|details| details.to_string());
+    failure
+}
+
+/// A server that was known to be gone before the call, also while it is connected anew, is another
+/// thing than one that failed during it.
+fn of_call(RefusedCall { kind, is_unsent }: RefusedCall, message: String) -> Failure {
+    let mut failure = Failure::of_call(kind, message);
+    if kind == CallErrorKind::TransportError && is_unsent {
+        failure.code = Code::DeviceDisconnected;
+    }
+    failure
+}
+
 /// The entries of all pages as one result, and nothing of what stands beside them.
 fn joined(kind: Kind, pages: &[Bytes]) -> Result<Bytes, Failure> {
     let mut all = format!(r#"{{"{}":["#, kind.as_str()).into_bytes();
@@ -355,6 +351,15 @@ mod tests {
         ]);
         let joined = joined(Kind::Tools, &all).expect("they are lists");
         assert_eq!(joined, r#"{"tools":[{"name":"a"},{"name":"b"},{"name":"c"}]}"#);
+    }
+
+    #[test]
+    fn r_o7_what_was_gone_before_the_call_is_disconnected() {
+        let of = |kind, is_unsent| of_call(RefusedCall { kind, is_unsent }, "no".to_owned()).code;
+        assert_eq!(of(CallErrorKind::TransportError, true), Code::DeviceDisconnected);
+        assert_eq!(of(CallErrorKind::TransportError, false), Code::ServiceUnavailable);
+        assert_eq!(of(CallErrorKind::Timeout, true), Code::Timeout);
+        assert_eq!(of(CallErrorKind::PermissionRequired, true), Code::Permission);
     }
 
     #[test]

@@ -37,7 +37,16 @@ pub struct Answer {
     pub retry_after: Option<Duration>,
     /// Why the call failed, if it was the gateway that said so: what a server says of itself may
     /// look the same.
-    pub refused: Option<CallErrorKind>,
+    pub refused: Option<RefusedCall>,
+}
+
+/// What the gateway says of a call that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedCall {
+    /// Why.
+    pub kind: CallErrorKind,
+    /// Whether its server certainly did not see it.
+    pub is_unsent: bool,
 }
 
 impl Answer {
@@ -105,9 +114,9 @@ impl Answering {
     }
 
     /// The same, which the gateway says itself.
-    pub(crate) fn refused(mut self, kind: Option<CallErrorKind>) -> Self {
+    pub(crate) fn refused(mut self, refused: Option<RefusedCall>) -> Self {
         if let State::Ready(Some(answer)) = &mut self.state {
-            answer.refused = kind;
+            answer.refused = refused;
         }
         self
     }

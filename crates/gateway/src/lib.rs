@@ -40,7 +40,7 @@ mod traffic;
 mod views;
 
 pub use alike::{DoneAlike, NotAllowed};
-pub use answering::{Answer, Answering, Step};
+pub use answering::{Answer, Answering, RefusedCall, Step};
 pub use built_in::{BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTool, BuiltInTools, Lacking};
 pub use caller::{Caller, Endpoint, TraceContext};
 pub use gateway::{Gateway, GatewayOptions};

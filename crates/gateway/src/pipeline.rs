@@ -142,6 +142,8 @@ impl Shared {
         failed: Failed,
     ) -> Result<Answering, Refusal> {
         let (Failed { refusal, open }, is_shaped) = (failed, first.is_shaped);
+        // A server that said that it did nothing has seen it.
+        let was_unsent = refusal.is_unsent();
         let finding = async {
             match (refusal, first.lost) {
                 // A server that forgot its session did not see the request.
@@ -163,7 +165,7 @@ impl Shared {
         };
         let refusal = refusal.settled().shaped(is_shaped);
         open.record.refused(&refusal);
-        if refusal.is_unsent() {
+        if was_unsent && refusal.is_unsent() {
             open.payment.give_back(&caller.run.unused, &self.sealer.spent);
         }
         Err(refusal)

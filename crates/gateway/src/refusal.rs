@@ -9,7 +9,7 @@ use narthex_upstream::LinkError;
 use narthex_wire::{Era, Raw, method, rpc};
 use serde_json::json;
 
-use crate::Answering;
+use crate::{Answering, RefusedCall};
 
 /// Why a request is answered without a server, or instead of one.
 #[derive(Debug, Clone)]
@@ -101,7 +101,7 @@ impl Refusal {
         let [attached, exposed, definitions, rules, grants] = narthex_policy::CHECKS;
         match self {
             Self::Kind(ErrorKind::NotFound, _) => Some(attached),
-            Self::Call(error) => match error.kind {
+            Self::Call(error) | Self::Unsent(error) => match error.kind {
                 CallErrorKind::ToolNotFound => Some(exposed),
                 CallErrorKind::DefinitionChanged => Some(definitions),
                 CallErrorKind::PermissionRequired => Some(grants),
@@ -109,12 +109,9 @@ impl Refusal {
             },
             Self::Forbidden(..) => Some(rules),
             Self::Shaped(refusal) => refusal.check(),
-            Self::Unsent(_)
-            | Self::Own(_)
-            | Self::Mismatch
-            | Self::Rpc { .. }
-            | Self::Kind(..)
-            | Self::Cancelled => None,
+            Self::Own(_) | Self::Mismatch | Self::Rpc { .. } | Self::Kind(..) | Self::Cancelled => {
+                None
+            }
         }
     }
 
@@ -170,7 +167,8 @@ impl Refusal {
     /// The answer to a request of a method, in the caller's era.
     pub(crate) fn into_answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
         let settled = self.settled();
-        let refused = settled.call_kind();
+        let is_unsent = settled.is_unsent();
+        let refused = settled.call_kind().map(|kind| RefusedCall { kind, is_unsent });
         settled.answering(id, name, era).refused(refused)
     }
 
@@ -295,30 +293,48 @@ pub(crate) fn kind_of(kind: CallErrorKind) -> ErrorKind {
 /// Why calls cannot go to a server, as the caller may know it.
 pub(crate) fn unusable(row: &ServerRow) -> Refusal {
     let name = &row.name;
+    let refused = |kind, text| Refusal::Unsent(CallError::new(kind, text));
     match row.state {
         ServerState::Disabled => {
-            Refusal::call(CallErrorKind::ServerDisabled, format!("server `{name}` is switched off"))
+            refused(CallErrorKind::ServerDisabled, format!("server `{name}` is switched off"))
         }
         ServerState::Error => match &row.error {
             Some(error) if error.kind == CallErrorKind::PermissionRequired => {
                 let text = format!("server `{name}` cannot be used: {}", error.message);
-                Refusal::call(error.kind, text)
+                refused(error.kind, text)
             }
             Some(error) => {
-                Refusal::call(error.kind, format!("server `{name}` is down: {}", error.message))
+                refused(error.kind, format!("server `{name}` is down: {}", error.message))
             }
-            None => {
-                Refusal::call(CallErrorKind::TransportError, format!("server `{name}` is down"))
-            }
+            None => refused(CallErrorKind::TransportError, format!("server `{name}` is down")),
         },
         ServerState::Authenticating => {
             let what = row.error.as_ref().map_or("somebody has to sign in", |e| &e.message);
             let text = format!("server `{name}` cannot be used yet: {what}");
-            Refusal::call(CallErrorKind::AuthUnavailable, text)
+            refused(CallErrorKind::AuthUnavailable, text)
         }
-        ServerState::Connecting | ServerState::Ready => Refusal::call(
+        ServerState::Connecting | ServerState::Ready => refused(
             CallErrorKind::TransportError,
             format!("server `{name}` is still connecting; try again"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// X-E122: what a run may not use for want of a grant is recorded as refused by that check,
+    /// whichever way it is known that no server has seen the call.
+    #[test]
+    fn what_is_refused_names_its_check() {
+        let error = |kind| CallError::new(kind, "no");
+        for refusal in [Refusal::Call, Refusal::Unsent] {
+            let of = |kind| refusal(error(kind)).check();
+            assert_eq!(of(CallErrorKind::PermissionRequired), Some("grants"));
+            assert_eq!(of(CallErrorKind::DefinitionChanged), Some("definitions"));
+            assert_eq!(of(CallErrorKind::TransportError), None);
+        }
+        assert_eq!(Refusal::Own(error(CallErrorKind::PermissionRequired)).check(), None);
     }
 }

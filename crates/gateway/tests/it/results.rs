@@ -31,7 +31,8 @@ async fn e81_every_tool_has_an_object_schema() {
     const LISTS: &str = r#"case $line in *'"method":"tools/list"'*)
         answer '{"tools":[{"name":"none"},{"name":"text","inputSchema":{"type":"string"}},
           {"name":"bare","inputSchema":{"type":"object"}},
-          {"name":"whole","inputSchema":{"type":"object","properties":{"a":{"type":"number"}}}}]}'
+          {"name":"whole","description":"All of it.",
+           "inputSchema":{"type":"object","properties":{"a":{"type":"number"}}}}]}'
         continue ;; esac"#;
     let scripts = Scripts::new();
     let lists: String = LISTS.lines().map(str::trim).collect::<Vec<_>>().join(" ");
@@ -48,7 +49,10 @@ async fn e81_every_tool_has_an_object_schema() {
             let name = format!("mcp__one__{name}");
             let tools = list["result"]["tools"].as_array().unwrap();
             let tool = tools.iter().find(|tool| tool["name"] == name);
-            assert_eq!(tool.unwrap_or_else(|| panic!("{list}"))["inputSchema"], *schema, "{name}");
+            let tool = tool.unwrap_or_else(|| panic!("{list}"));
+            assert_eq!(tool["inputSchema"], *schema, "{name}");
+            let is_told = tool["description"] == "All of it.";
+            assert_eq!(is_told, name == "mcp__one__whole", "R-M1: {tool}");
         }
     }
     // D2: in the server's own words where there is one server.

@@ -1,5 +1,9 @@
 //! How calls fail (D16), and what is written of every one of them (S32).
 
+use std::time::Duration;
+
+use narthex_gateway::GatewayOptions;
+use narthex_model::ServerState;
 use narthex_testkit::fixture::{Bearer, Eras, Options, Quirk, Running};
 use serde_json::{Value, json};
 
@@ -107,6 +111,34 @@ async fn d16_a_crash_in_a_call_is_a_transport_error() {
         let records: Vec<_> = records.iter().map(shown).collect();
         assert_eq!(records, ["one tools/call echo transport_error"; 2], "{records:?}");
     }
+}
+
+/// R-O7: files tell a server that died in a call from one that was gone before, also while it is
+/// started again, and after that was given up.
+#[tokio::test]
+async fn r_o7_files_tell_a_server_that_was_gone_from_one_that_died() {
+    let args = ["--stdio", "--quirks", "crash-on-call"];
+    let crashing = json!({"transport": "stdio", "command": fixture(), "args": args});
+    let never = json!({"transport": "stdio", "command": "false"});
+    // Nobody waits for a server that is being started.
+    let options = GatewayOptions { settle_timeout: Duration::ZERO, ..GatewayOptions::default() };
+    let servers = json!({ "one": crashing, "never": never });
+    let world = World::with(&servers, options).await;
+    let write = async |server: &str| {
+        let mut client = world.client(&format!("/vfs/mnt/mcp/0-{server}/tools/echo"));
+        let reply = client.post(&[], r#"{"message":"m"}"#).await;
+        assert_eq!(reply.status, 503, "{reply:?}");
+        let told: Value = serde_json::from_slice(&reply.body).unwrap();
+        told["failure"]["code"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(write("one").await, "SERVICE_UNAVAILABLE", "it has seen the call");
+    assert_eq!(write("one").await, "DEVICE_DISCONNECTED", "it is started again");
+    let is_given_up = || {
+        let row = world.app.registry().snapshot().get("never").cloned();
+        row.is_some_and(|row| row.state == ServerState::Error)
+    };
+    until(is_given_up).await;
+    assert_eq!(write("never").await, "DEVICE_DISCONNECTED", "it was given up");
 }
 
 /// D16: an answer over stdio that cannot be used ends its own call at once, and no other.
