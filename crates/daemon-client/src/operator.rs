@@ -38,6 +38,12 @@ impl DaemonClient {
     /// # Errors
     /// When a daemon or a token that is given cannot be used, or none is found.
     pub fn of_run(settings: &Settings) -> Result<Self, Failure> {
+        // A script whose command for the token has failed means another run than the daemon's own.
+        if settings.token_file.is_none() && settings::is_token_empty() {
+            let text = "NARTHEX_TOKEN is set to nothing; set it to the token of a run, or unset it \
+                        to use the daemon's own run";
+            return Err(Failure::usage(text));
+        }
         let own = |data: &_| Ok(Secret::new(read_client_token(data)?.expose()));
         Self::holder_if_up(settings, own)?.ok_or_else(|| not_up(settings))
     }

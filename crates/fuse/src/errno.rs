@@ -82,7 +82,52 @@ pub(crate) fn unmounted() -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::Errno as Named;
+
     use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/mount-semantics.md");
+
+    const NUMBERS: [(&str, Named); 13] = [
+        ("ETIMEDOUT", Named::TIMEDOUT),
+        ("ENOENT", Named::NOENT),
+        ("EACCES", Named::ACCESS),
+        ("EIO", Named::IO),
+        ("EREMOTEIO", Named::REMOTEIO),
+        ("EINVAL", Named::INVAL),
+        ("EISDIR", Named::ISDIR),
+        ("EPIPE", Named::PIPE),
+        ("EHOSTUNREACH", Named::HOSTUNREACH),
+        ("EEXIST", Named::EXIST),
+        ("EBUSY", Named::BUSY),
+        ("ECONNABORTED", Named::CONNABORTED),
+        ("ENODEV", Named::NODEV),
+    ];
+
+    /// The rows of the table of codes: the code and the number.
+    fn rows() -> Vec<(&'static str, i32)> {
+        let (_, table) = PAGE.split_once("| code | errno | HTTP | means |\n").expect("it is there");
+        let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+        let row = |line: &'static str| {
+            let cells: Vec<_> = line.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+            let [_, code, name, _, _, _] = cells[..] else { panic!("{line}") };
+            let number = NUMBERS.iter().find(|(one, _)| *one == name);
+            (code, number.unwrap_or_else(|| panic!("`{name}` is no number")).1.raw_os_error())
+        };
+        rows.map(row).collect()
+    }
+
+    /// D24: each code is in the table of the page once, with the number that a program gets.
+    #[test]
+    fn d24_the_page_has_each_code_with_its_number() {
+        let failed = |code| errno_for(&Failure::new(code, "kind", "why")).code();
+        let mut told = rows();
+        let mut given: Vec<_> =
+            Code::ALL.iter().map(|code| (code.as_str(), failed(*code))).collect();
+        told.sort_unstable();
+        given.sort_unstable();
+        assert_eq!(told, given);
+    }
 
     #[test]
     fn each_code_has_a_number_of_its_own() {

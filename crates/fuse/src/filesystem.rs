@@ -4,10 +4,10 @@ use std::{
     collections::HashMap,
     ffi::OsStr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use fuser::{
@@ -25,7 +25,7 @@ use crate::{
     kept::Call,
     lists::{BELIEVED_FOR, Listed},
     next::{Flushing, Reading, Refused, Written},
-    running::{Shared, appends, may_wait, mode},
+    running::{Shared, appends, lock, may_wait, mode},
     tree::{Inode, Tree, child, child_path, kind, number},
     waiting::{PendingFlush, PendingRead},
 };
@@ -38,7 +38,6 @@ const ERROR_ATTRIBUTE: &str = "user.narthex.error";
 pub(crate) struct Files {
     shared: Arc<Shared>,
     tree: Arc<Tree>,
-    handles: Mutex<HashMap<u64, Arc<Handle>>>,
     directories: Arc<Mutex<HashMap<u64, Arc<Listed>>>>,
     next: Arc<AtomicU64>,
 }
@@ -48,14 +47,13 @@ impl Files {
         Self {
             shared,
             tree: Arc::new(Tree::new()),
-            handles: Mutex::default(),
             directories: Arc::default(),
             next: Arc::new(AtomicU64::new(1)),
         }
     }
 
     fn handle(&self, fh: FileHandle) -> Option<Arc<Handle>> {
-        lock(&self.handles).get(&fh.0).cloned()
+        lock(&self.shared.handles).get(&fh.0).cloned()
     }
 
     /// Whether a file is there, of what is known without asking anybody; `None` if that is not
@@ -92,20 +90,24 @@ impl Files {
     }
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+fn entry(tree: &Tree, path: String, place: Place, reply: ReplyEntry) {
+    entry_for(BELIEVED_FOR, tree, path, place, reply);
 }
 
-fn entry(tree: &Tree, path: String, place: Place, reply: ReplyEntry) {
+/// Says that a name is there, which is believed for so long.
+fn entry_for(believed: Duration, tree: &Tree, path: String, place: Place, reply: ReplyEntry) {
     let (ino, inode) = tree.look_up(path, place);
-    reply.entry(&BELIEVED_FOR, &tree.attributes(ino, &inode), Generation(0));
+    reply.entry(&believed, &tree.attributes(ino, &inode), Generation(0));
 }
 
 impl Filesystem for Files {
-    fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let Some(directory) = self.tree.get(parent) else { return reply.error(Errno::ENOENT) };
-        let found = name.to_str().and_then(|name| Some((name, child(&directory, name)?)));
-        let Some((name, (path, place))) = found else { return reply.error(Errno::ENOENT) };
+        let Some(name) = name.to_str() else { return reply.error(Errno::ENOENT) };
+        let Some((path, place)) = child(&directory, name) else {
+            self.shared.note_looked_for(&child_path(&directory, name), name, absent(name));
+            return reply.error(Errno::ENOENT);
+        };
         match self.is_there(&directory, name, &place) {
             Some(Ok(())) => entry(&self.tree, path, place, reply),
             Some(Err(failure)) => {
@@ -116,16 +118,15 @@ impl Filesystem for Files {
             None => {
                 let (shared, tree, name) =
                     (self.shared.clone(), self.tree.clone(), name.to_owned());
-                let thread = req.pid();
                 self.shared.spawn(async move {
-                    match shared.list(&directory.path, false, thread).await {
-                        Ok(listed) if listed.get(&name).is_some() => {
-                            entry(&tree, path, place, reply);
-                        }
-                        Ok(_) => {
+                    match shared.has(&directory.path, &name).await {
+                        Ok(Some(true)) => entry(&tree, path, place, reply),
+                        Ok(Some(false)) => {
                             shared.note_looked_for(&path, &name, absent(&name));
                             reply.error(Errno::ENOENT);
                         }
+                        // What it is turns out when it is called or read.
+                        Ok(None) => entry_for(Duration::ZERO, &tree, path, place, reply),
                         Err(errno) => reply.error(errno),
                     }
                 });
@@ -188,11 +189,15 @@ impl Filesystem for Files {
             Err(error) => return reply.error(errno_of(&error)),
         };
         let fh = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.handles).insert(fh, Arc::new(Handle::new(inode, lease, mode, req.pid())));
+        let handle = Handle::new(inode, lease, mode, req.pid());
+        lock(&self.shared.handles).insert(fh, Arc::new(handle));
+        // What one descriptor writes is nothing to others. The kernel makes use of that where a
+        // write is no longer than what was written to the file before.
+        let uncached = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         let flags = match mode {
-            Mode::Write => FopenFlags::FOPEN_DIRECT_IO,
+            Mode::Write => uncached,
             // Closing such a file does nothing here: kernels that know how do not ask.
-            Mode::Read | Mode::Both => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH,
+            Mode::Read | Mode::Both => uncached | FopenFlags::FOPEN_NOFLUSH,
         };
         reply.opened(FileHandle(fh), flags);
     }
@@ -247,11 +252,12 @@ impl Filesystem for Files {
                 if is_lost {
                     self.shared.process.note(Operation::Write, &handle.inode.path, unread(true));
                 }
-                // Before the answer: who reads then comes to a call that is under way.
+                // Who reads then waits for the call, which the file knows of: the program comes to
+                // its reading while the call begins here.
+                reply.written(length);
                 if request.is_some() {
                     self.shared.call_for_read(&handle, request);
                 }
-                reply.written(length);
             }
             Err(refused) => {
                 let failure = match refused {
@@ -334,7 +340,7 @@ impl Filesystem for Files {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        let handle = lock(&self.handles).remove(&fh.0);
+        let handle = lock(&self.shared.handles).remove(&fh.0);
         if let Some(handle) = handle {
             if let Some(failure) = handle.release() {
                 self.shared.process.note(Operation::Close, &handle.inode.path, failure);

@@ -145,12 +145,16 @@ impl Handle {
         Ok(Written { request, is_lost: self.mode == Mode::Both && is_lost })
     }
 
-    /// Forgets what was written, as opening with truncation does.
+    /// Forgets what was written, as opening with truncation does. Who polls looks again: what could
+    /// be read before cannot any more, and more can be written.
     pub(crate) fn truncate(&self) {
         let mut state = self.state();
-        if state.running.is_none() {
-            *state = State::default();
+        if state.running.is_some() {
+            return;
         }
+        *state = State { poll: state.poll.take(), ..State::default() };
+        drop(state);
+        self.tell_pollers();
     }
 
     /// Answers a read from what there is, or says what has to be done first. `may_wait` is false
@@ -301,7 +305,6 @@ impl Handle {
         for read in waiting.reads {
             answer(&mut state.read_at, outcome, read);
         }
-        let poll = state.poll.take();
         drop(state);
         for flush in waiting.flushes {
             match outcome {
@@ -309,11 +312,15 @@ impl Handle {
                 Err(failure) => flush.reply.error(errno_for(failure)),
             }
         }
-        if let Some(poll) = poll {
-            // Whoever polled has closed it: nobody is to be told.
-            if let Err(error) = poll.notify() {
-                tracing::debug!(%error, "nobody polls any more");
-            }
+        self.tell_pollers();
+    }
+
+    /// Has those who poll look again.
+    pub(crate) fn tell_pollers(&self) {
+        let poll = self.state().poll.take();
+        // Whoever polled may have closed it: nobody is to be told then.
+        if let Some(Err(error)) = poll.map(PollNotifier::notify) {
+            tracing::debug!(%error, "nobody polls any more");
         }
     }
 
@@ -323,20 +330,20 @@ impl Handle {
         answer(&mut state.read_at, outcome, read);
     }
 
-    /// What can be done without waiting. Unless something can be read, `poll` is told when it can.
+    /// What can be done without waiting. `poll` is told when there is something new to read, also
+    /// where there is something by now: who is told of changes alone does not ask again before.
     pub(crate) fn ready_or_tell(&self, poll: PollNotifier) -> PollEvents {
         let mut state = self.state();
+        state.poll = Some(poll);
         let writable = PollEvents::POLLOUT | PollEvents::POLLWRNORM;
         let readable = PollEvents::POLLIN | PollEvents::POLLRDNORM;
-        let ready = match (&state.running, &state.outcome) {
+        match (&state.running, &state.outcome) {
             (Some(_), _) => PollEvents::empty(),
             // The rest of a request is to come.
             (None, _) if state.is_unsent => writable,
-            (None, Some(Err(_))) => return readable | PollEvents::POLLERR,
-            (None, _) => return readable | writable,
-        };
-        state.poll = Some(poll);
-        ready
+            (None, Some(Err(_))) => readable | PollEvents::POLLERR,
+            (None, _) => readable | writable,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -6,6 +6,8 @@
 //! alone.
 #![cfg(target_os = "linux")]
 
+mod awake;
+mod begun;
 mod callers;
 mod errno;
 mod filesystem;
@@ -13,6 +15,7 @@ mod handle;
 mod kept;
 mod kernel;
 mod lists;
+mod looks;
 mod mountinfo;
 mod mounting;
 mod next;

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -39,13 +39,40 @@ struct Fetched {
 }
 
 /// A list that is being fetched, or was.
-type Slot = Arc<tokio::sync::Mutex<Option<Fetched>>>;
+#[derive(Debug, Default)]
+struct Slot {
+    fetched: tokio::sync::Mutex<Option<Fetched>>,
+    /// Since when it is being fetched, if it is.
+    fetching: Mutex<Option<Instant>>,
+}
+
+impl Slot {
+    fn fetching(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.fetching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// As long as it lives, a list is being fetched.
+struct Fetching<'a>(&'a Slot);
+
+impl<'a> Fetching<'a> {
+    fn of(slot: &'a Slot) -> Self {
+        *slot.fetching() = Some(Instant::now());
+        Self(slot)
+    }
+}
+
+impl Drop for Fetching<'_> {
+    fn drop(&mut self) {
+        *self.0.fetching() = None;
+    }
+}
 
 /// The lists of one process.
 #[derive(Debug)]
 pub(crate) struct Lists {
     process: Arc<Process>,
-    slots: Mutex<HashMap<String, Slot>>,
+    slots: Mutex<HashMap<String, Arc<Slot>>>,
 }
 
 impl Lists {
@@ -56,9 +83,14 @@ impl Lists {
     /// What a directory was found to have a moment ago, without asking anybody.
     pub(crate) fn known(&self, path: &str) -> Option<Arc<Listed>> {
         let slot = self.slot(path);
-        let kept = slot.try_lock().ok()?;
+        let kept = slot.fetched.try_lock().ok()?;
         let fetched = kept.as_ref().filter(|kept| kept.since.elapsed() < BELIEVED_FOR)?;
         fetched.listed.as_ref().ok().cloned()
+    }
+
+    /// Whether a list is being fetched for longer than this.
+    pub(crate) fn is_late(&self, path: &str, within: Duration) -> bool {
+        self.slot(path).fetching().is_some_and(|since| since.elapsed() >= within)
     }
 
     /// What a directory has. Those who ask at once wait for one answer, also where that is a
@@ -66,7 +98,7 @@ impl Lists {
     pub(crate) async fn fetch(&self, path: &str, is_anew: bool) -> Result<Arc<Listed>, Errno> {
         let slot = self.slot(path);
         let asked = Instant::now();
-        let mut kept = slot.lock().await;
+        let mut kept = slot.fetched.lock().await;
         // A failure is that of those who waited for it; who comes later tries again.
         let is_fresh = |kept: &&Fetched| match is_anew || kept.listed.is_err() {
             true => kept.since >= asked,
@@ -76,6 +108,7 @@ impl Lists {
             return fetched.listed.clone();
         }
         *kept = None;
+        let _fetching = Fetching::of(&slot);
         let listed = self.process.list(path).await.map_err(|error| errno_of(&error));
         let listed = listed.map(|entries| {
             let entries: Vec<_> = entries.into_iter().map(|e| (e.name, e.is_directory)).collect();
@@ -87,7 +120,7 @@ impl Lists {
     }
 
     /// Directories are few: those of the mounts that the process may open.
-    fn slot(&self, path: &str) -> Slot {
+    fn slot(&self, path: &str) -> Arc<Slot> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         match slots.get(path) {
             Some(slot) => slot.clone(),

@@ -16,9 +16,11 @@ use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    awake::{Awake, DEVICE},
     filesystem::Files,
     kernel::{self, Folder, free, quoted},
     lists::Lists,
+    looks::Looks,
     running::Shared,
 };
 
@@ -32,11 +34,14 @@ pub struct MountOptions {
     pub write_bytes: usize,
     /// Threads that take the kernel's requests; calls wait on the runtime's.
     pub threads: usize,
+    /// Whether no processor of the machine sleeps while somebody waits for an answer, and for two
+    /// seconds after: calls are faster, and the machine uses more power.
+    pub keeps_awake: bool,
 }
 
 impl Default for MountOptions {
     fn default() -> Self {
-        Self { write_bytes: 4 << 20, threads: threads() }
+        Self { write_bytes: 4 << 20, threads: threads(), keeps_awake: false }
     }
 }
 
@@ -86,6 +91,17 @@ pub enum MountError {
          `fusermount3` (package fuse3)"
     )]
     NoFuse {
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// The system does not let us keep its processors awake.
+    #[error(
+        "processors cannot be kept awake: be root or have `{}` be writable for this user, or mount \
+         without `--low-latency`",
+        DEVICE
+    )]
+    Sleeps {
         /// Why.
         #[source]
         cause: io::Error,
@@ -171,13 +187,20 @@ impl Mounted {
         if let Err(cause) = fs_err::metadata("/dev/fuse") {
             return Err(MountError::NoFuse { cause });
         }
+        let awake = options.keeps_awake.then(|| PathBuf::from(DEVICE));
+        if let Some(device) = &awake {
+            drop(Awake::begin(device).map_err(|cause| MountError::Sleeps { cause })?);
+        }
+        let stopping = CancellationToken::new();
         let shared = Arc::new(Shared {
+            looks: Looks::new(runtime.clone(), stopping.clone(), awake),
             lists: Lists::new(process.clone()),
             process,
             kept: <_>::default(),
+            handles: <_>::default(),
             runtime,
             tasks: TaskTracker::new(),
-            stopping: CancellationToken::new(),
+            stopping,
             write_bytes: options.write_bytes,
         });
         let mut config = Config::default();
@@ -209,6 +232,12 @@ impl Mounted {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.session.as_ref().is_none_or(|session| session.guard.is_finished())
+    }
+
+    /// To be called after a server was unmounted or revoked: tells those who poll files of it, whom
+    /// nothing else would. Does not block.
+    pub fn look_again(&self) {
+        self.shared.tell_of_what_is_over();
     }
 
     /// What is mounted, as [`free`] and [`crate::is_mounted`] know it: `0:57`.

@@ -1,9 +1,8 @@
 //! What takes time: calls and fetches, each a task of its own that always ends and always answers.
 
 use std::{
-    sync::Arc,
-    task::{Context, Waker},
-    time::Duration,
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
@@ -11,26 +10,28 @@ use fuser::{Errno, OpenFlags, ReplyEmpty};
 use narthex_mount::{Failure, Node, Operation, Process, VfsError};
 use tokio::{
     runtime::Handle as Runtime,
-    time::{Instant, sleep},
+    sync::oneshot,
+    time::{Duration, Instant, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    begun::begin,
     callers::{Caller, is_interrupted, lineage},
     errno::{cancelled, errno_for, unmounted},
     handle::{Handle, Mode},
     kept::{Call, Kept, Outcome},
     lists::{Listed, Lists},
+    looks::Looks,
     waiting::PendingFlush,
 };
-
-/// How often a caller that waits is looked at: it cannot say by itself that it was interrupted,
-/// since the kernel's request for that has no place in the library.
-const LOOKED_AT: Duration = Duration::from_millis(100);
 
 /// Up to how many bytes of a request a call begins on the thread that takes the kernel's requests:
 /// others wait for that meanwhile.
 const AT_ONCE_MOST: usize = 64 << 10;
+
+/// For how long the look-up of a name waits for the list that says whether it is there.
+const LOOKED_UP_WITHIN: Duration = Duration::from_millis(250);
 
 /// What all files share.
 #[derive(Debug)]
@@ -38,8 +39,11 @@ pub(crate) struct Shared {
     pub(crate) process: Arc<Process>,
     pub(crate) lists: Lists,
     pub(crate) kept: Kept,
+    /// What is open, by number.
+    pub(crate) handles: Mutex<HashMap<u64, Arc<Handle>>>,
     pub(crate) runtime: Runtime,
     pub(crate) tasks: TaskTracker,
+    pub(crate) looks: Arc<Looks>,
     /// Ends everything that is under way.
     pub(crate) stopping: CancellationToken,
     /// The most bytes of one request.
@@ -57,12 +61,7 @@ impl Shared {
         if request_bytes > AT_ONCE_MOST {
             return self.spawn(task);
         }
-        let mut task = Box::pin(self.tasks.track_future(task));
-        let _entered = self.runtime.enter();
-        // Who goes on with it asks everything again, and has himself waked.
-        if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-            self.runtime.spawn(task);
-        }
+        begin(&self.runtime, Box::pin(self.tasks.track_future(task)));
     }
 
     /// What a directory has, unless its caller gives up or the folder is unmounted before.
@@ -76,7 +75,36 @@ impl Shared {
             biased;
             () = self.stopping.cancelled() => Err(errno_for(&unmounted())),
             listed = self.lists.fetch(path, is_anew) => listed,
-            () = interrupt(thread) => Err(Errno::EINTR),
+            () = self.interrupt(thread) => Err(Errno::EINTR),
+        }
+    }
+
+    /// Whether a directory has a name; not known (`None`) where its server is slow to list.
+    ///
+    /// The kernel has whoever wants to make a file there wait meanwhile, as each `>` may, and no
+    /// signal reaches them. So it waits for a moment alone, and the list comes for the next one.
+    pub(crate) async fn has(
+        self: &Arc<Self>,
+        path: &str,
+        name: &str,
+    ) -> Result<Option<bool>, Errno> {
+        if self.lists.is_late(path, LOOKED_UP_WITHIN) {
+            return Ok(None);
+        }
+        let (shared, of) = (self.clone(), path.to_owned());
+        let (listed, told) = oneshot::channel();
+        self.spawn(async move {
+            let fetched = tokio::select! {
+                biased;
+                () = shared.stopping.cancelled() => Err(errno_for(&unmounted())),
+                fetched = shared.lists.fetch(&of, false) => fetched,
+            };
+            // Nobody may wait for it any more.
+            drop(listed.send(fetched));
+        });
+        match timeout(LOOKED_UP_WITHIN, told).await {
+            Ok(Ok(listed)) => Ok(Some(listed?.get(name).is_some())),
+            Ok(Err(_)) | Err(_) => Ok(None),
         }
     }
 
@@ -94,6 +122,16 @@ impl Shared {
         checked.inspect_err(|failure| {
             self.process.note(operation, &handle.inode.path, failure.clone());
         })
+    }
+
+    /// Tells those who poll what is of no use any more: their loop of events would never ask again.
+    pub(crate) fn tell_of_what_is_over(&self) {
+        let open: Vec<_> = lock(&self.handles).values().cloned().collect();
+        for handle in open {
+            if self.process.check(&handle.lease).is_err() {
+                handle.tell_pollers();
+            }
+        }
     }
 
     /// Calls what was written, or fetches what nothing has to be written for: whoever waits at the
@@ -192,38 +230,44 @@ impl Shared {
             biased;
             () = self.stopping.cancelled() => Err(unmounted()),
             done = doing => done.map_err(failure),
-            () = given_up(call) => {
+            () = self.given_up(call) => {
                 self.process.note_since(began, (operation, path), bytes, cancelled());
                 Err(cancelled())
             }
         }
     }
+
+    /// Resolves once a thread that waits was sent a signal that should end it, or is gone.
+    async fn interrupt(&self, thread: u32) {
+        let watched = self.looks.watch();
+        loop {
+            watched.look().await;
+            if is_interrupted(thread) {
+                return;
+            }
+        }
+    }
+
+    /// Answers those who wait for a call and are interrupted, each; resolves once nobody is left.
+    async fn given_up(&self, call: &Call) {
+        let watched = self.looks.watch();
+        loop {
+            watched.look().await;
+            if call.is_given_up() {
+                return;
+            }
+        }
+    }
+}
+
+pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a caller wants to wait.
 pub(crate) fn may_wait(OpenFlags(flags): OpenFlags) -> bool {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits();
     flags.cast_unsigned() & nonblocking == 0
-}
-
-/// Resolves once a thread that waits was sent a signal that should end it, or is gone.
-async fn interrupt(thread: u32) {
-    loop {
-        sleep(LOOKED_AT).await;
-        if is_interrupted(thread) {
-            return;
-        }
-    }
-}
-
-/// Answers those who wait for a call and are interrupted, each; resolves once nobody is left.
-async fn given_up(call: &Call) {
-    loop {
-        sleep(LOOKED_AT).await;
-        if call.is_given_up() {
-            return;
-        }
-    }
 }
 
 fn failure(error: VfsError) -> Failure {

@@ -36,6 +36,8 @@ pub enum Begun {
         code: Option<i32>,
         /// What it has printed to its standard output.
         printed: Vec<u8>,
+        /// Why, for people, if it has said so.
+        why: String,
     },
 }
 
@@ -77,7 +79,8 @@ pub fn begin(program: &OsStr, log: File) -> io::Result<Begun> {
     if let Some(stdout) = &mut child.stdout {
         stdout.take(SAID_MAX).read_to_end(&mut printed)?;
     }
-    Ok(Begun::Ended { code: child.wait()?.code(), printed })
+    let why = String::from_utf8_lossy(&said).into_owned();
+    Ok(Begun::Ended { code: child.wait()?.code(), printed, why })
 }
 
 /// Has the second process leave the terminal of the first one. To be called before all else.
@@ -99,13 +102,27 @@ pub fn leave_folder() -> io::Result<()> {
     Ok(())
 }
 
+/// Says to whoever has started the first process why the second one ends. Others may write to the
+/// same log.
+///
+/// # Errors
+/// When nobody waits for it any more.
+pub fn ended(why: &str) -> io::Result<()> {
+    first()?.write_all(why.as_bytes())
+}
+
 /// Says that the second process has come so far, and this to whoever has started the first one.
 ///
 /// # Errors
 /// When nobody waits for it any more.
 pub fn ready(said: &str) -> io::Result<()> {
-    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut socket = first()?;
     socket.write_all(said.as_bytes())?;
     socket.write_all(&[READY])?;
     socket.shutdown(Shutdown::Write)
+}
+
+/// The socket to the first process.
+fn first() -> io::Result<UnixStream> {
+    Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
 }

@@ -40,6 +40,8 @@ pub struct Daemon {
     http: HttpClient,
     /// One for each call that may begin.
     calls: Arc<Semaphore>,
+    /// How many there are.
+    calls_max: usize,
     /// For what is fetched: it must not wait for the calls that are under way.
     http_of_fetches: HttpClient,
     /// For what the run has: it must not wait for the calls that are under way.
@@ -140,11 +142,12 @@ impl Daemon {
         };
         let (http, http_of_fetches, http_of_root) =
             (client(calls)?, client(FETCHES_MAX)?, client(2)?);
+        let calls_max = calls;
         let calls = Arc::new(Semaphore::new(calls));
         let bearer = HeaderValue::try_from(format!("Bearer {}", token.expose()));
         let mut bearer = bearer.map_err(|_shows_the_token| DaemonError::Token)?;
         bearer.set_sensitive(true);
-        Ok(Self { http, calls, http_of_fetches, http_of_root, bearer, url: parsed })
+        Ok(Self { http, calls, calls_max, http_of_fetches, http_of_root, bearer, url: parsed })
     }
 
     /// Whether it is on this machine: then whoever does not answer at once is not there.
@@ -201,6 +204,13 @@ impl Daemon {
         })?;
         let uri = format!("/vfs{}", utf8_percent_encode(path, PLAIN));
         self.send(&self.http, (Method::POST, uri, body)).await
+    }
+
+    /// Resolves once no call is under way. New ones may begin meanwhile.
+    pub(crate) async fn calls_ended(&self) {
+        let all = u32::try_from(self.calls_max).unwrap_or(u32::MAX);
+        // It is never closed.
+        drop(self.calls.acquire_many(all).await);
     }
 
     async fn send(

@@ -89,21 +89,27 @@ impl Servers {
     }
 
     /// Goes on until something is over.
-    pub(crate) async fn follow(&mut self, device: &str, pid: Pid) -> Ended {
+    pub(crate) async fn follow(&mut self, folder: &narthex_fuse::Mounted, pid: Pid) -> Ended {
         let mut looks = interval(LOOKED_AT);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            match narthex_fuse::is_mounted(device) {
+            match narthex_fuse::is_mounted(folder.device()) {
                 Ok(true) => {}
                 Ok(false) => return Ended::Folder,
                 Err(error) => tracing::debug!(%error, "what is mounted cannot be read"),
             }
             match self.ask().await {
-                Ok(root) if root.pid == pid.get() => self.be(&root),
+                Ok(root) if root.pid == pid.get() => {
+                    self.be(&root);
+                    folder.look_again();
+                }
                 Ok(_another) => return Ended::Run,
                 Err(failure) if failure.kind == OVER => return Ended::Run,
                 Err(failure) if failure.kind == GONE => {
+                    // One that stops takes no new connection, and ends what is open: those calls
+                    // are answered first. Those of one that was killed have ended.
+                    self.daemon.calls_ended().await;
                     return Ended::Daemon { why: failure.message };
                 }
                 Err(failure) => tracing::debug!("{}", failure.message),

@@ -33,6 +33,8 @@ pub struct MountingOptions {
     pub watcher: Option<OsString>,
     /// The bounds of operations.
     pub limits: Limits,
+    /// Whether processors are kept awake while calls are under way.
+    pub keeps_awake: bool,
 }
 
 /// Why a run's files are not mounted.
@@ -78,6 +80,7 @@ impl MountingError {
             ) => ErrorKind::Conflict,
             Self::Mount(
                 MountError::NoFuse { .. }
+                | MountError::Sleeps { .. }
                 | MountError::Stale { .. }
                 | MountError::Stays { .. }
                 | MountError::Mount { .. },
@@ -104,7 +107,7 @@ impl Mounting {
     /// # Errors
     /// As [`MountingError`] says; then nothing is mounted.
     pub async fn begin(daemon: Daemon, options: MountingOptions) -> Result<Self, MountingError> {
-        let MountingOptions { folder, pid: wanted, watcher, limits } = options;
+        let MountingOptions { folder, pid: wanted, watcher, limits, keeps_awake } = options;
         let root = daemon.root().await.map_err(MountingError::Daemon)?;
         if let Some(wanted) = wanted.filter(|wanted| wanted.get() != root.pid) {
             return Err(MountingError::OtherRun { found: root.pid, wanted });
@@ -120,7 +123,8 @@ impl Mounting {
         let folder = resolved(&folder).await?;
         let mut watcher =
             watcher.map(Watcher::start).transpose().map_err(MountingError::Watcher)?;
-        let options = MountOptions { write_bytes: limits.write_bytes, ..MountOptions::default() };
+        let write_bytes = limits.write_bytes;
+        let options = MountOptions { write_bytes, keeps_awake, ..MountOptions::default() };
         let (path, runtime) = (folder.clone(), Handle::current());
         let mounting = move || Mounted::new(process, &path, &options, runtime);
         let mounted = blocking(mounting).await??;
@@ -154,7 +158,7 @@ impl Mounting {
     pub async fn ended(&mut self) -> Ended {
         let daemon = self.servers.daemon.clone();
         tokio::select! {
-            ended = self.servers.follow(self.mounted.device(), self.pid) => ended,
+            ended = self.servers.follow(&self.mounted, self.pid) => ended,
             never = self.untold.tell(&daemon) => match never {},
         }
     }

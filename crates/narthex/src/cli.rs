@@ -50,10 +50,11 @@ struct Common {
     /// Where tokens, state and audit records are [default: ~/.local/share/narthex]
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// For operators: the daemon at this address, instead of the data directory's
+    /// The daemon at this address, instead of the data directory's
     #[arg(long, global = true, value_name = "URL")]
     daemon_url: Option<String>,
-    /// For operators: the file with the token to show [default: admin.token]
+    /// The file with the token to show [default: that of operators, or where a run is used, that of
+    /// clients]
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The settings file [default: ~/.config/narthex/narthex.toml]

@@ -49,6 +49,11 @@ pub fn token() -> Option<Secret> {
     variable(TOKEN).filter(|text| !text.is_empty()).map(Secret::new)
 }
 
+/// Whether the environment gives a token that is none.
+pub fn is_token_empty() -> bool {
+    variable(TOKEN).is_some_and(|text| text.is_empty())
+}
+
 /// One environment variable, for placeholders of configuration files.
 ///
 /// Neither the key of all secrets, nor the way to the store, nor an operator's token, nor our

@@ -98,6 +98,7 @@ impl Device for Fake {
         Box::pin(async move {
             match uri {
                 "file:///notes.txt" => Ok(Bytes::from_static(b"notes")),
+                "slow:///notes.txt" => Ok(self.slow().await),
                 _ => Err(Failure::new(
                     narthex_mount::Code::NotFound,
                     "not_found",

@@ -169,6 +169,13 @@ async fn what_the_folder_itself_refuses_is_told_as_the_last_failure() {
     let error = told("cat tools/nothing").await;
     assert_eq!((&error["code"], &error["kind"]), (&"NOT_FOUND".into(), &"not_found".into()));
     assert!(error["message"].as_str().is_some_and(|text| text.contains("`nothing`")), "{error}");
+    // Also where nothing is listed.
+    for (script, name) in [("cat nowhere", "`nowhere`"), ("cat ctl/nowhere", "`nowhere`")] {
+        let error = told(script).await;
+        assert_eq!(error["code"], "NOT_FOUND", "{script}");
+        let said = error["message"].as_str().is_some_and(|text| text.contains(name));
+        assert!(said, "{script}: {error}");
+    }
     let error = told("head -c 5000000 /dev/zero > tools/echo").await;
     assert_eq!(error["code"], "RESOURCE_EXHAUSTED");
     let text = error["message"].as_str().expect("there is one");

@@ -1,8 +1,11 @@
 //! What must not happen: hanging, leaving the tree, going on after a revocation (S29).
 
-use std::{os::unix::process::ExitStatusExt, process::Stdio, sync::atomic::Ordering};
+use std::{
+    os::unix::process::ExitStatusExt, process::Stdio, sync::atomic::Ordering, time::Duration,
+};
 
 use narthex_fuse::MountError;
+use narthex_mount::Limits;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
@@ -51,6 +54,52 @@ async fn ctrl_c_and_kill_cancel_the_call() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(by_signal || said.contains("KeyboardInterrupt"), "{}: {said}", output.status);
     }
+}
+
+/// Nobody can kill a program that waits for an answer: it is given one within a deadline, whatever
+/// the server does.
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_a_server_that_never_answers_is_given_up_at_its_deadline() {
+    let soon = Duration::from_millis(50);
+    // Names are looked up in lists, which are fetched.
+    let fetch = Duration::from_secs(1);
+    let limits = Limits { call: soon, fetch, ..Limits::default() };
+    let Some(world) = World::bounded(Fake::new(), limits) else { return };
+    let script = "
+import errno, os
+both = os.open('tools/slow', os.O_RDWR); os.write(both, b'{}')
+written = os.open('tools/slow', os.O_WRONLY); os.write(written, b'{}')
+fetched = os.open('resources/slow:%2F%2F%2Fnotes.txt', os.O_RDONLY)
+for do in (lambda: os.read(both, 100), lambda: os.close(written), lambda: os.read(fetched, 100),
+           lambda: open('tools/slow').read()):
+    try: print(do())
+    except OSError as error: print(errno.errorcode[error.errno])
+";
+    assert_eq!(world.python(script).await, "ETIMEDOUT\n".repeat(4));
+    assert!(world.bash("cat ctl/error").await.contains(r#""code":"TIMEOUT""#));
+    let limits = Limits { fetch: soon, ..limits };
+    let Some(world) = World::bounded(Fake::with_tools(Vec::new()), limits) else { return };
+    let output = world.run("ls", &["tools"]).await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("timed out"), "{said}");
+}
+
+/// Whoever may make a file somewhere waits in the kernel for each look-up there, and cannot be
+/// killed meanwhile: no look-up waits for a server.
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_a_server_that_lists_nothing_holds_up_nobody_who_names_a_tool() {
+    // Without tools its lists never end.
+    let Some(world) = World::of(Fake::with_tools(Vec::new())) else { return };
+    let mut listing = world.command("ls", &["tools"]).spawn().expect("it starts");
+    let script = r#"for n in 1 2 3; do
+        (echo "{\"n\":$n}" > tools/echo$n; cat tools/echo$n) &
+    done; wait"#;
+    let said = world.bash(script).await;
+    let mut lines: Vec<_> = said.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3}"#]);
+    signal(&listing, rustix::process::Signal::KILL);
+    world.within(listing.wait()).await.expect("it ran");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -446,6 +495,75 @@ print(bool(poll(select.POLLIN, 60000)[0] & select.POLLERR))
     let said = world.python(script).await;
     assert_eq!(said, "[4] []\n[1] b'{\"a\":1}'\n0\nTrue\n");
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 2);
+}
+
+/// Programs that use one file at once, each by a descriptor of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn descriptors_of_one_file_are_apart() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import os
+from concurrent.futures import ThreadPoolExecutor
+def call(n):
+    f = os.open('tools/echo', os.O_RDWR)
+    for turn in range(20):
+        text = b'{\"n\":%d,\"turn\":%d,\"pad\":\"%s\"}' % (n, turn, b'x' * (n * 37))
+        half = len(text) // 2
+        os.write(f, text[:half])
+        os.write(f, text[half:])
+        if os.read(f, 1 << 16) != text: return (n, turn)
+    os.close(f)
+with ThreadPoolExecutor(16) as pool:
+    print([wrong for wrong in pool.map(call, range(16)) if wrong])
+";
+    assert_eq!(world.python(script).await, "[]\n");
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 16 * 20);
+}
+
+/// Loops of events often want to hear of changes alone (`EPOLLET`).
+#[tokio::test(flavor = "multi_thread")]
+async fn each_result_is_a_change_that_is_told() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import os, select
+f = os.open('tools/echo', os.O_RDWR | os.O_NONBLOCK)
+epoll = select.epoll(); epoll.register(f, select.EPOLLIN | select.EPOLLET)
+print(epoll.poll(60) == [(f, select.EPOLLIN)], epoll.poll(0))
+for number in (b'1', b'2', b'3'):
+    os.write(f, b'{\"n\":' + number + b'}')
+    print(epoll.poll(60) == [(f, select.EPOLLIN)], os.read(f, 100))
+    # What is forgotten is one, too.
+    os.ftruncate(f, 0)
+    print(epoll.poll(60) == [(f, select.EPOLLIN)])
+";
+    let said = world.python(script).await;
+    let results = ["1", "2", "3"].map(|n| format!("True b'{{\"n\":{n}}}'\nTrue\n"));
+    assert_eq!(said, format!("True []\n{}", results.concat()));
+}
+
+/// Loops of events that wait for changes alone would wait for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_polls_is_told_that_a_server_is_gone() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import os, select
+f = os.open('tools/echo', os.O_RDWR | os.O_NONBLOCK)
+epoll = select.epoll(); epoll.register(f, select.EPOLLIN | select.EPOLLET)
+epoll.poll(60)
+print(epoll.poll(0), flush=True)
+print(epoll.poll(60) == [(f, select.EPOLLIN | select.EPOLLERR)])
+";
+    let mut command = world.command("python3", &["-c", script]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let said = world.within(lines.next_line()).await.expect("it can be read");
+    assert_eq!(said.as_deref(), Some("[]"));
+    world.mounted.as_ref().expect("it is mounted").look_again();
+    assert!(world.namespace.unmount(&world.of_server));
+    world.mounted.as_ref().expect("it is mounted").look_again();
+    let said = world.within(lines.next_line()).await.expect("it can be read");
+    assert_eq!(said.as_deref(), Some("True"));
+    world.within(child.wait()).await.expect("it ran");
 }
 
 #[tokio::test(flavor = "multi_thread")]

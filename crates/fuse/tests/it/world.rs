@@ -39,12 +39,16 @@ impl World {
     }
 
     pub(crate) fn of(fake: Arc<Fake>) -> Option<Self> {
+        Self::bounded(fake, Limits::default())
+    }
+
+    pub(crate) fn bounded(fake: Arc<Fake>, limits: Limits) -> Option<Self> {
         if !std::path::Path::new("/dev/fuse").exists() {
             eprintln!("SKIPPED: this machine has no /dev/fuse, so nothing of the mount is tested");
             return None;
         }
         let folder = TempDir::new().expect("there is room");
-        let namespace = Namespace::new(Limits::default(), None);
+        let namespace = Namespace::new(limits, None);
         let process = namespace.begin(name().pid, None, &[]).expect("it is the first");
         let of_server = namespace.mount(name(), fake.clone()).expect("nothing is there");
         // One thread: what the kernel asks is taken in turn.

@@ -32,14 +32,14 @@ pub(crate) async fn run(args: MountArgs, context: Context) -> Result<ExitCode, F
 mod linux {
     use std::{
         fs::File,
-        io::{Read, Seek, SeekFrom, Write},
+        io::Write,
         os::unix::fs::DirBuilderExt,
         path::{Path, PathBuf},
         process::ExitCode,
     };
 
     use narthex_cli::MountArgs;
-    use narthex_model::{ErrorKind, Pid, with_causes};
+    use narthex_model::{ErrorKind, Pid, Timestamp, with_causes};
     use narthex_mount::Limits;
     use narthex_mounter::{
         Daemon, Ended, Mounting, MountingError, MountingOptions,
@@ -56,17 +56,28 @@ mod linux {
         output::{self, Format, counted},
     };
 
-    /// The most that is shown of what a process in the background complains of, in bytes.
-    const COMPLAINTS_MAX: u64 = 64 * 1024;
-
     pub(super) async fn run(args: MountArgs, context: Context) -> Result<ExitCode, Failure> {
         let log = log_of(&args, &context);
         if args.detach && !background::is_second() {
-            return begin_in_background((log, args.log.is_some()), context.format).await;
+            return begin_in_background(log, args.log.is_some()).await;
         }
-        if background::is_second() {
-            background::leave()?;
+        if !background::is_second() {
+            return mount(args, &context, &log).await;
         }
+        background::leave()?;
+        let format = context.format;
+        mount(args, &context, &log).await.inspect_err(|failure| {
+            if format.is_json() {
+                return;
+            }
+            // Whoever has started the first process may have gone; the log has it, too.
+            if let Err(error) = background::ended(&format!("error: {failure}")) {
+                tracing::debug!(%error, "nobody waits for the mount");
+            }
+        })
+    }
+
+    async fn mount(args: MountArgs, context: &Context, log: &Path) -> Result<ExitCode, Failure> {
         let client = DaemonClient::of_run(&context.settings)?;
         let daemon = Daemon::new(&client.state.url, client.token());
         let daemon = daemon.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
@@ -83,6 +94,7 @@ mod linux {
             pid: args.pid.map(Pid::new),
             watcher: Some(std::env::current_exe()?.into_os_string()),
             limits: Limits::default(),
+            keeps_awake: args.low_latency,
         };
         let mut mounting = tokio::select! {
             biased;
@@ -90,10 +102,12 @@ mod linux {
             () = &mut stops => return Ok(ExitCode::SUCCESS),
             begun = Mounting::begin(daemon, options) => begun.map_err(|error| failed(&error))?,
         };
-        if let Err(failure) = told(&mounting, context.format, &log) {
+        if let Err(failure) = told(&mounting, context.format, log) {
             mounting.unmount().await.map_err(|error| failed(&error))?;
             return Err(failure);
         }
+        let of = format!("{} (run {})", mounting.folder().display(), mounting.pid());
+        log_line(&format!("{of} is mounted"));
         let ended = tokio::select! {
             biased;
             () = &mut stops => None,
@@ -101,16 +115,20 @@ mod linux {
         };
         mounting.unmount().await.map_err(|error| failed(&error))?;
         match ended {
-            None | Some(Ended::Folder) => Ok(ExitCode::SUCCESS),
+            None => log_line(&format!("{of} is unmounted, as was asked for")),
+            Some(Ended::Folder) => log_line(&format!("{of} was unmounted by somebody")),
             Some(Ended::Run) => {
-                output::notice("the run has ended, and its files are gone");
-                Ok(ExitCode::SUCCESS)
+                output::notice(&stamped(&format!(
+                    "the run has ended, and its files are gone: {of}"
+                )));
             }
             Some(Ended::Daemon { why }) => {
-                let text = format!("{why}; the folder is unmounted. Mount it again when it is up");
-                Err(Failure::daemon_down(text))
+                let text =
+                    stamped(&format!("{why}; {of} is unmounted. Mount it again when it is up"));
+                return Err(Failure::daemon_down(text));
             }
         }
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Says what is mounted; in the background to whoever has started it.
@@ -127,6 +145,8 @@ mod linux {
                 });
                 json!({ "ok": true, "data": data }).to_string()
             }
+            // Scripts need it to end the mount.
+            Format::Quiet if is_second => process.to_string(),
             Format::Quiet => String::new(),
             Format::Text if is_second => format!(
                 "Run {pid} has {count} at {folder}. `kill {process}` unmounts it; its log is {}",
@@ -141,6 +161,25 @@ mod linux {
         }
     }
 
+    /// What is said in the log of a mount in the background alone: others may share it.
+    fn log_line(text: &str) {
+        if background::is_second() {
+            output::notice(&stamped(text));
+        }
+    }
+
+    /// With the time and the process before it, in the background.
+    fn stamped(text: &str) -> String {
+        match background::is_second() {
+            true => format!(
+                "{} [{}] {text}",
+                Timestamp::new(std::time::SystemTime::now()),
+                std::process::id()
+            ),
+            false => text.to_owned(),
+        }
+    }
+
     /// Where a mount in the background says what becomes of it.
     fn log_of(args: &MountArgs, context: &Context) -> PathBuf {
         let log = args.log.clone().unwrap_or_else(|| context.settings.data.join("mount.log"));
@@ -149,32 +188,20 @@ mod linux {
     }
 
     /// Has a second process mount, and shows what it says.
-    async fn begin_in_background(
-        (path, is_named): (PathBuf, bool),
-        format: Format,
-    ) -> Result<ExitCode, Failure> {
+    async fn begin_in_background(path: PathBuf, is_named: bool) -> Result<ExitCode, Failure> {
         let beginning = spawn_blocking(move || {
-            let mut log = opened(&path, is_named).map_err(no_log)?;
-            let from = log.seek(SeekFrom::End(0))?;
+            let log = opened(&path, is_named).map_err(|error| no_log(&path, error))?;
             let program = std::env::current_exe()?.into_os_string();
-            let begun = background::begin(&program, log.try_clone()?)?;
-            let mut complaints = Vec::new();
-            if matches!(begun, Begun::Ended { .. }) {
-                log.seek(SeekFrom::Start(from))?;
-                log.take(COMPLAINTS_MAX).read_to_end(&mut complaints)?;
-            }
-            Ok::<_, Failure>((begun, complaints))
+            Ok::<_, Failure>(background::begin(&program, log)?)
         });
-        let (begun, complaints) = beginning.await.map_err(std::io::Error::other)??;
-        match begun {
-            Begun::Ready(text) if format == Format::Quiet || text.is_empty() => {
-                Ok(ExitCode::SUCCESS)
-            }
+        match beginning.await.map_err(std::io::Error::other)?? {
             Begun::Ready(text) => output::line(&text).map(|()| ExitCode::SUCCESS),
-            Begun::Ended { code, printed } => {
-                // Whoever has closed them wants to know nothing.
+            Begun::Ended { code, printed, why } => {
+                // Whoever has closed it wants to know nothing.
                 drop(std::io::stdout().write_all(&printed));
-                drop(std::io::stderr().write_all(&complaints));
+                if !why.is_empty() {
+                    output::notice(&why);
+                }
                 let code = code.and_then(|code| u8::try_from(code).ok());
                 Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
             }
@@ -193,14 +220,15 @@ mod linux {
         Ok(options.open(path)?.into_parts().0)
     }
 
-    fn no_log(error: std::io::Error) -> Failure {
+    fn no_log(path: &Path, error: std::io::Error) -> Failure {
         let is_absent = error.kind() == std::io::ErrorKind::NotFound;
         let remedy = match is_absent {
             true => "make its folder, or name another file by `--log`",
             false => "name a file of your own by `--log FILE`",
         };
         let failure = Failure::from(error);
-        let message = format!("the log cannot be opened: {}; {remedy}", failure.message);
+        let path = path.display();
+        let message = format!("the log {path} cannot be opened: {}; {remedy}", failure.message);
         Failure { message, ..failure }
     }
 

@@ -1,10 +1,13 @@
 //! Servers of a run as files: by commands, and at a folder for any program.
 
+mod awake;
 mod background;
 mod documented;
 mod ending;
+mod interrupted;
 mod kept;
 mod manifest;
+mod tokens;
 mod unprivileged;
 mod watched;
 
@@ -40,22 +43,30 @@ pub(crate) fn has_fuse() -> bool {
 impl Mount {
     /// Has the files of the daemon's own run at `mcp`, or of the run of a token.
     pub(crate) fn new(place: &Place, token: Option<&str>) -> Self {
+        Self::told(place, |command| {
+            if let Some(token) = token {
+                command.env("NARTHEX_TOKEN", token);
+            }
+        })
+        .0
+    }
+
+    /// The same by a command that is changed before it runs, and what that says of it.
+    fn told(place: &Place, change: impl FnOnce(&mut Command)) -> (Self, Value) {
         let folder = place.path("mcp");
         if fs::read_dir(&folder).is_err() && !is_mounted(&folder) {
             fs::create_dir(&folder).unwrap();
         }
         let mut command = place.command(["mount", "mcp", "--json"]);
-        if let Some(token) = token {
-            command.env("NARTHEX_TOKEN", token);
-        }
+        change(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let told: Value = serde_json::from_str(&line).unwrap();
+        let mut told: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(told["ok"], true, "{told}");
         assert!(is_mounted(&folder));
-        Self { child, folder }
+        (Self { child, folder }, told["data"].take())
     }
 
     fn signal(&self, name: &str) {

@@ -35,10 +35,32 @@ fn a_mount_goes_on_in_the_background() {
     assert!(Command::new("kill").arg(&process).status().unwrap().success());
     until_unmounted(&folder);
     let quiet = place.run(["mount", "mcp", "--detach", "--quiet"]).succeeded();
-    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+    assert_eq!(quiet.stderr, "");
     assert!(is_mounted(&folder));
+    let process: u32 = quiet.stdout.trim().parse().unwrap();
+    assert!(Path::new(&format!("/proc/{process}")).exists());
     shell(&place, "umount mcp || fusermount3 -u mcp").succeeded();
     until_unmounted(&folder);
+}
+
+/// Two that fail at once write to one log; each caller is told of its own.
+#[test]
+fn failures_in_the_background_are_told_to_who_asked() {
+    let place = place();
+    let _daemon = place.up();
+    let script = r#"for round in 1 2 3 4 5; do
+        for one in first second; do
+            "$NARTHEX" mount "$one" --data data --detach 2> "$one.$round" &
+        done
+    done; wait; grep -l second first.*; grep -l first second.*; cat first.1 second.1"#;
+    let mut shell = Command::new("bash");
+    shell.args(["-c", script]).current_dir(place.path("")).env_remove("NARTHEX_TOKEN");
+    shell.env("NARTHEX", env!("CARGO_BIN_EXE_narthex"));
+    let said = Done::from(shell.output().unwrap()).stdout;
+    let lines: Vec<_> = said.lines().collect();
+    let is_of = |line: &str, name| line.contains(&format!("{name}` is no folder"));
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(is_of(lines[0], "/first") && is_of(lines[1], "/second"), "{said}");
 }
 
 /// What becomes of it is in its log, and what fails before is told where it was asked for.

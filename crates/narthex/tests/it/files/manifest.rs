@@ -102,6 +102,7 @@ fn r_m4_a_manifest_becomes_files_of_a_run() {
     let files = logs("1-filesystem");
     assert!(files.contains("started as @anthropic/mcp-filesystem with ''"), "{files}");
     assert!(!logs("0-github").contains("anthropic"), "that is another one");
+    assert_eq!(logs("github"), logs("0-github"), "the daemon's own comes first");
     place.run(["mcp", "logs", "2-github"]).failed(1, &["not_found"]);
 
     if has_fuse() {

@@ -1,0 +1,29 @@
+//! Keeps idle processors from sleeping: to wake one for each switch between a program, this process
+//! and the daemon can take longer than all that they do.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    path::Path,
+};
+
+use fs_err::OpenOptions;
+
+/// By which the kernel is told how long waking may take (`PM QoS`).
+pub(crate) const DEVICE: &str = "/dev/cpu_dma_latency";
+
+/// No processor sleeps for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Awake {
+    /// The wish holds as long as the file is open.
+    _wish: File,
+}
+
+impl Awake {
+    /// Tells the kernel how many µs waking a processor may take: none.
+    pub(crate) fn begin(device: &Path) -> io::Result<Self> {
+        let mut wish = OpenOptions::new().write(true).open(device)?.into_parts().0;
+        wish.write_all(&0_i32.to_ne_bytes())?;
+        Ok(Self { _wish: wish })
+    }
+}

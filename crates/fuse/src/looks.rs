@@ -1,0 +1,180 @@
+//! When it is looked at those who wait: at all of them at once, by one timer.
+//!
+//! A timer for each would have a thread of the runtime waked for each call, just to hear that there
+//! is one more.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{runtime::Handle as Runtime, sync::Notify, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::awake::Awake;
+
+/// How often a caller that waits is looked at: it cannot say by itself that it was interrupted,
+/// since the kernel's request for that has no place in the library.
+const LOOKED_AT: Duration = Duration::from_millis(100);
+
+/// For how many looks it goes on when nobody waits any more: programs that call again soon find it
+/// going.
+const MORE: u32 = 20;
+
+/// The looks, for as long as somebody waits and a moment longer.
+#[derive(Debug)]
+pub(crate) struct Looks {
+    runtime: Runtime,
+    stopping: CancellationToken,
+    /// By which processors are kept awake meanwhile, if they are.
+    awake: Option<PathBuf>,
+    look: Notify,
+    waiting: AtomicUsize,
+    is_going: AtomicBool,
+}
+
+/// Somebody who waits. Looks go on while there is one.
+#[derive(Debug)]
+pub(crate) struct Watched<'a>(&'a Looks);
+
+impl Looks {
+    /// None before somebody waits, and none after the stop.
+    pub(crate) fn new(
+        runtime: Runtime,
+        stopping: CancellationToken,
+        awake: Option<PathBuf>,
+    ) -> Arc<Self> {
+        let (waiting, is_going) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Arc::new(Self { runtime, stopping, awake, look: Notify::new(), waiting, is_going })
+    }
+
+    /// From here on somebody waits.
+    pub(crate) fn watch(self: &Arc<Self>) -> Watched<'_> {
+        // In this order: who ends the looks asks in the other one.
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        self.go();
+        Watched(self)
+    }
+
+    fn go(self: &Arc<Self>) {
+        if self.is_going.load(Ordering::SeqCst) || self.is_going.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (looks, stopping) = (self.clone(), self.stopping.clone());
+        self.runtime.spawn(async move {
+            stopping.run_until_cancelled(looks.take()).await;
+        });
+    }
+
+    async fn take(self: Arc<Self>) {
+        let awake = self.awake.as_deref().and_then(|device| {
+            let told = Awake::begin(device);
+            told.inspect_err(|error| tracing::debug!(%error, "no processor is kept awake")).ok()
+        });
+        let mut idle = 0;
+        while idle < MORE {
+            sleep(LOOKED_AT).await;
+            idle = if self.waiting.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
+            self.look.notify_waiters();
+        }
+        drop(awake);
+        self.is_going.store(false, Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.go();
+        }
+    }
+}
+
+impl Watched<'_> {
+    /// Resolves with the next look.
+    pub(crate) async fn look(&self) {
+        self.0.look.notified().await;
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        task::yield_now,
+        time::{Instant, advance},
+    };
+
+    use super::*;
+
+    fn looks() -> Arc<Looks> {
+        Looks::new(Runtime::current(), CancellationToken::new(), None)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_who_wait_are_looked_at_together() {
+        let looks = looks();
+        let (first, second) = (looks.watch(), looks.watch());
+        let began = Instant::now();
+        for _ in 0..3 {
+            tokio::join!(first.look(), second.look());
+        }
+        assert_eq!(began.elapsed(), 3 * LOOKED_AT);
+    }
+
+    /// Also after a long pause.
+    #[tokio::test(start_paused = true)]
+    async fn looks_end_when_nobody_waits_and_begin_again() {
+        let looks = looks();
+        looks.watch().look().await;
+        for _ in 0..MORE {
+            assert!(looks.is_going.load(Ordering::SeqCst));
+            advance(LOOKED_AT).await;
+            // What was waked goes on.
+            for _ in 0..3 {
+                yield_now().await;
+            }
+        }
+        assert!(!looks.is_going.load(Ordering::SeqCst));
+        looks.watch().look().await;
+        assert!(looks.is_going.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn processors_are_kept_awake_while_somebody_waits() {
+        let device = tempfile::NamedTempFile::new().expect("there is room");
+        let awake = Some(device.path().to_owned());
+        let looks = Looks::new(Runtime::current(), CancellationToken::new(), awake);
+        let told = || fs_err::read(device.path()).expect("it is there");
+        assert_eq!(told(), b"", "nobody waits yet");
+        looks.watch().look().await;
+        assert_eq!(told(), 0_i32.to_ne_bytes());
+        assert_eq!(open_files(device.path()), 1);
+        while looks.is_going.load(Ordering::SeqCst) {
+            sleep(LOOKED_AT).await;
+        }
+        assert_eq!(open_files(device.path()), 0, "the wish is over");
+    }
+
+    /// How often this process has a file open, but for who made it.
+    fn open_files(path: &std::path::Path) -> usize {
+        let all = fs_err::read_dir("/proc/self/fd").expect("it is there");
+        let names = all.filter_map(|entry| fs_err::read_link(entry.ok()?.path()).ok());
+        names.filter(|name| name == path).count() - 1
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_looked_at_after_the_stop() {
+        let looks = looks();
+        let watched = looks.watch();
+        looks.stopping.cancel();
+        tokio::select! {
+            () = watched.look() => panic!("it was stopped"),
+            () = sleep(10 * LOOKED_AT) => {}
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! A folder that keeps the machine's processors awake while it is used.
+
+use std::{fs::OpenOptions, path::Path};
+
+use super::{Mount, has_fuse, place, shell};
+
+const DEVICE: &str = "/dev/cpu_dma_latency";
+
+fn holds_device(process: u64) -> bool {
+    let files = fs_err::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let mut names = files.filter_map(|file| fs_err::read_link(file.ok()?.path()).ok());
+    names.any(|name| name == Path::new(DEVICE))
+}
+
+/// Asked for alone, and from the first call on.
+#[test]
+fn processors_are_kept_awake_where_that_is_asked_for() {
+    if !has_fuse() {
+        return;
+    }
+    let place = place();
+    let _daemon = place.up();
+    if OpenOptions::new().write(true).open(DEVICE).is_err() {
+        let refused = ["processors cannot be kept awake", "without `--low-latency`"];
+        std::fs::create_dir(place.path("mcp")).unwrap();
+        place.run(["mount", "mcp", "--low-latency"]).failed(1, &refused);
+        return;
+    }
+    let call = r#"echo '{"message":"x"}' > mcp/0-demo/tools/echo; cat mcp/0-demo/tools/echo"#;
+    let mount = Mount::told(&place, |_without| {});
+    shell(&place, call).succeeded();
+    assert!(!holds_device(mount.1["process"].as_u64().unwrap()));
+    drop(mount);
+    let (_mount, told) = Mount::told(&place, |command| {
+        command.arg("--low-latency");
+    });
+    let process = told["process"].as_u64().unwrap();
+    assert!(!holds_device(process), "nobody uses it yet");
+    shell(&place, call).succeeded();
+    assert!(holds_device(process));
+}
