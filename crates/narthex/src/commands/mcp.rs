@@ -34,9 +34,13 @@ fn text<'v>(value: &'v Value, member: &str) -> &'v str {
     value[member].as_str().unwrap_or_default()
 }
 
+fn is_not_found(failure: &Failure) -> bool {
+    failure.kind.as_str() == ErrorKind::NotFound.as_str()
+}
+
 /// What was not found, with what there is.
 async fn with_names(failure: Failure, client: &DaemonClient) -> Failure {
-    if failure.kind.as_str() != ErrorKind::NotFound.as_str() {
+    if !is_not_found(&failure) {
         return failure;
     }
     let Ok(rows) = client.api_all("/api/servers").await else { return failure };

@@ -227,6 +227,59 @@ fn r_m32_logs_show_what_a_server_wrote() {
     refusal(&place.run(["mcp", "logs", "nobody", "--json"]), "not_found");
 }
 
+/// R-C2, R-D10: of two runs with a server of one name, the name alone means the newest one, and
+/// says so; that of a mount means this one.
+#[test]
+fn r_c2_logs_of_a_name_are_the_newest_runs_and_those_of_a_mount_are_exact() {
+    let place = three();
+    let _daemon = place.up();
+    let mut runs = Vec::new();
+    for whose in ["first", "second"] {
+        let script = shell_entry()["args"][1].as_str().unwrap().replace("awake", whose);
+        let mut server = shell_entry();
+        server["args"][1] = json!(script);
+        let servers = json!({ "tool": server, "unlike": shell_entry() });
+        place.write("run.json", &json!({ "servers": servers }).to_string());
+        let made = data(place.run(["runs", "create", "run.json", "--json"]));
+        runs.push(made["run_id"].as_str().unwrap().to_owned());
+    }
+    // Followed, as a line may come after the run has begun.
+    let first_line = |name: &str| {
+        let mut command = place.command(["mcp", "logs", name, "--follow"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut following = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(following.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        following.kill().unwrap();
+        let told = following.wait_with_output().unwrap().stderr;
+        (line, String::from_utf8(told).unwrap())
+    };
+    let exact = |whose: &str| (format!("[stderr] is {whose}\n"), String::new());
+    assert_eq!(first_line("1-tool"), exact("first"));
+    assert_eq!(first_line("2-tool"), exact("second"));
+    let told = "these are the lines of 2-tool; there are also those of 1-tool\n";
+    assert_eq!(first_line("tool"), ("[stderr] is second\n".to_owned(), told.to_owned()));
+    let shown = place.run(["mcp", "logs", "tool"]).succeeded();
+    assert!(shown.stdout.starts_with("[stderr] is second\n") && shown.stderr == told, "{shown:?}");
+    let quiet = place.run(["mcp", "logs", "tool", "--quiet"]).succeeded();
+    assert!(quiet.stdout.starts_with("is second\n") && quiet.stderr.is_empty(), "{quiet:?}");
+    let lines = data(place.run(["mcp", "logs", "tool", "--json"]));
+    assert_eq!(lines["lines"][0], "is second");
+
+    let mut following = place.command(["mcp", "logs", "tool", "--follow"]);
+    let mut following = following.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(following.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "[stderr] is second\n");
+    place.run(["runs", "end", &runs[1]]).succeeded();
+    assert!(following.wait().unwrap().success(), "it ends with the run");
+    let alone = "these are the lines of 1-tool\n";
+    assert_eq!(first_line("tool"), ("[stderr] is first\n".to_owned(), alone.to_owned()));
+    place.run(["mcp", "logs", "2-tool"]).failed(1, &["not_found"]);
+    place.run(["runs", "end", &runs[0]]).succeeded();
+    place.run(["mcp", "logs", "tool"]).failed(1, &["not_found", "available: fixture"]);
+}
+
 /// R-M32: logs are followed over a new start of the server, until the daemon ends.
 #[test]
 fn r_m32_logs_are_followed() {

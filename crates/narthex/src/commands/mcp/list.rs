@@ -96,6 +96,17 @@ async fn of_runs(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
     }
 }
 
+/// What the servers of this name are called that runs have for themselves, the oldest run first.
+pub(super) async fn mounts_of_runs(
+    name: &str,
+    client: &DaemonClient,
+) -> Result<Vec<String>, Failure> {
+    let mut rows = of_runs(client).await?;
+    rows.retain(|row| row["name"] == name);
+    rows.sort_by_key(|row| row["pid"].as_u64());
+    Ok(rows.iter().map(shown_name).collect())
+}
+
 /// The servers that a run has for itself, as rows (R-C1).
 fn rows_of_run(run: &Value) -> Vec<Value> {
     let servers = run["servers"].as_array().into_iter().flatten();

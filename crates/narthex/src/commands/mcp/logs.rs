@@ -6,7 +6,7 @@ use http::Method;
 use narthex_cli::LogsArgs;
 use serde_json::{Value, json};
 
-use super::{text, with_names};
+use super::{is_not_found, list, text, with_names};
 use crate::{
     Failure,
     cli::Context,
@@ -17,7 +17,8 @@ use crate::{
 pub(super) async fn run(args: &LogsArgs, context: &Context) -> Result<ExitCode, Failure> {
     let Some(client) = DaemonClient::operator_if_up(&context.settings)? else {
         let name = harmless(&args.name);
-        show(&[], &format!("No daemon runs, so there are no lines of {name}."), context)?;
+        let none = format!("No daemon runs, so there are no lines of {name}.");
+        show(&args.name, &[], &none, context)?;
         return Ok(ExitCode::SUCCESS);
     };
     match args.follow {
@@ -27,20 +28,49 @@ pub(super) async fn run(args: &LogsArgs, context: &Context) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn last(name: &str, client: &DaemonClient, context: &Context) -> Result<(), Failure> {
-    let logs = match client.api_get(server_path(name, "/logs")).await {
-        Ok(logs) => logs,
-        Err(failure) => return Err(with_names(failure, client).await),
+/// Asks for the log of a server of the daemon's own, of the mount of this name, or else of the
+/// newest run that has a server of this name (R-C2).
+async fn found<T>(
+    name: &str,
+    client: &DaemonClient,
+    context: &Context,
+    ask: impl AsyncFn(String) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let failure = match ask(server_path(name, "/logs")).await {
+        Err(failure) if is_not_found(&failure) => failure,
+        asked => return asked,
     };
-    let lines = logs["lines"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let lines: Vec<_> = lines.iter().filter_map(Value::as_str).collect();
-    let none = format!("{} has written nothing to stderr.", harmless(text(&logs, "name")));
-    show(&lines, &none, context)
+    let mut mounts = list::mounts_of_runs(name, client).await?;
+    // A run may have ended since.
+    while let Some(newest) = mounts.pop() {
+        let asked = match ask(server_path(&newest, "/logs")).await {
+            Err(failure) if is_not_found(&failure) => continue,
+            asked => asked?,
+        };
+        if !context.format.is_quiet() {
+            let also = match &mounts[..] {
+                [] => String::new(),
+                others => format!("; there are also those of {}", others.join(", ")),
+            };
+            output::notice(&harmless(&format!("these are the lines of {newest}{also}")));
+        }
+        return Ok(asked);
+    }
+    Err(with_names(failure, client).await)
 }
 
-fn show(lines: &[&str], none: &str, context: &Context) -> Result<(), Failure> {
+async fn last(name: &str, client: &DaemonClient, context: &Context) -> Result<(), Failure> {
+    let logs = found(name, client, context, async |path| client.api_get(path).await).await?;
+    let lines = logs["lines"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let lines: Vec<_> = lines.iter().filter_map(Value::as_str).collect();
+    let name = text(&logs, "name");
+    let none = format!("{} has written nothing to stderr.", harmless(name));
+    show(name, &lines, &none, context)
+}
+
+fn show(name: &str, lines: &[&str], none: &str, context: &Context) -> Result<(), Failure> {
     if context.format.is_json() {
-        return output::done(&json!({ "lines": lines }));
+        return output::done(&json!({ "name": name, "lines": lines }));
     }
     if lines.is_empty() && !context.format.is_quiet() {
         return output::line(none);
@@ -57,10 +87,8 @@ fn show_line(line: &str, context: &Context) -> Result<(), Failure> {
 }
 
 async fn follow(name: &str, client: &DaemonClient, context: &Context) -> Result<(), Failure> {
-    let mut events = match client.api_events(Method::GET, server_path(name, "/logs")).await {
-        Ok(events) => events,
-        Err(failure) => return Err(with_names(failure, client).await),
-    };
+    let asked = async |path| client.api_events(Method::GET, path).await;
+    let mut events = found(name, client, context, asked).await?;
     while let Some(event) = events.next().await? {
         match (event["line"].as_str(), context.format.is_json()) {
             (Some(_), true) => output::json(&event)?,
