@@ -296,3 +296,33 @@ fn problem(error: &VfsError) -> Problem {
         .with("operation", error.operation.as_str().into())
         .with("failure", failure)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/mount-semantics.md");
+
+    /// The rows of the table of codes: the code and the status.
+    fn rows() -> Vec<(&'static str, u16)> {
+        let (_, table) = PAGE.split_once("| code | errno | HTTP | means |\n").expect("it is there");
+        let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+        let row = |line: &'static str| {
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            let [_, code, _, status, _, _] = cells[..] else { panic!("{line}") };
+            (code.trim_matches('`'), status.parse().expect("a status"))
+        };
+        rows.map(row).collect()
+    }
+
+    /// D24: each code is in the table of the page once, with the status that this door answers.
+    #[test]
+    fn d24_the_page_has_each_code_with_its_status() {
+        let mut told = rows();
+        let mut answered: Vec<_> =
+            Code::ALL.iter().map(|code| (code.as_str(), status_of(*code).1.as_u16())).collect();
+        told.sort_unstable();
+        answered.sort_unstable();
+        assert_eq!(told, answered);
+    }
+}

@@ -16,6 +16,7 @@ mod family;
 mod folders;
 mod freezing;
 mod going_on;
+mod left_out;
 mod shapes;
 mod sockets;
 mod suspending;

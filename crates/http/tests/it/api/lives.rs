@@ -28,7 +28,7 @@ use super::{
     built_in::Run,
     kin::{HERE, claimed, daemon, end, lead, start, text},
     tenants::Tenants,
-    world::Api,
+    world::{Api, shell},
 };
 use crate::world::{Stream, whole};
 
@@ -474,12 +474,27 @@ async fn x_e90_only_what_a_child_does_itself_is_life() {
 }
 
 /// R-E36: a run that begins beside another one of its session shares what that has mounted, and the
-/// one that ends first leaves it to the other.
+/// one that ends first leaves it to the other; but for programs, which belong to one run unless
+/// they are to be shared.
 #[tokio::test]
 async fn r_e36_a_run_beside_another_reuses_its_mounts() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
-    let asked = json!({ "agent_name": "boss", "scope": { "tenant": "t1" } });
+    let script = shell()["args"][1].as_str().unwrap().replace("$${", "${");
+    let path = place.path().join("shell.sh");
+    fs_err::write(&path, script).unwrap();
+    let own = json!({ "command": "sh", "args": [path] });
+    let mut pool = own.clone();
+    pool["isolation"] = json!("shared");
+    for (name, program) in [("own", own), ("pool", pool)] {
+        let path = format!("{HERE}/mcp-servers/{name}");
+        api.send("PUT", &path, program.to_string()).await.succeeded();
+    }
+    let docs = json!({ "ref": "docs", "config": { "context": "${scope.tenant}" } });
+    let servers = json!({ "docs": docs, "own": { "ref": "own" }, "pool": { "ref": "pool" } });
+    let agent = json!({ "mcpServers": servers }).to_string();
+    api.send("PUT", &format!("{HERE}/agents/worker"), agent).await.succeeded();
+    let asked = json!({ "agent_name": "worker", "scope": { "tenant": "t1" } });
     let first = api.send("POST", &format!("{HERE}/runs"), asked.to_string()).await.succeeded();
     let session = text(&first, "session_id");
     let beside = json!({ "type": "resume_session", "session_id": session,
@@ -492,21 +507,25 @@ async fn r_e36_a_run_beside_another_reuses_its_mounts() {
         let items = page["items"].as_array().unwrap().clone();
         items.into_iter().map(|event| event["payload"].clone()).collect::<Vec<_>>()
     };
-    let mounted = told("mcp.mount").await;
-    let reused: Vec<_> = mounted.iter().map(|one| (&one["path"], &one["reused"])).collect();
-    let (one, two) = (json!("/mnt/mcp/1-docs"), json!("/mnt/mcp/2-docs"));
-    assert_eq!(reused, [(&one, &Value::Null), (&two, &json!(true))]);
-    for (run, is_used) in [(&first, json!(true)), (&second, Value::Null)] {
+    let of = |event: &Value, what: &str| (text(event, "path"), event[what] == true);
+    let all = |run: u64, [docs, own, pool]: [bool; 3]| {
+        [("docs", docs), ("own", own), ("pool", pool)]
+            .map(|(name, is_so)| (format!("/mnt/mcp/{run}-{name}"), is_so))
+    };
+    let mut reused: Vec<_> =
+        told("mcp.mount").await.iter().map(|event| of(event, "reused")).collect();
+    reused.sort();
+    let wanted = [all(1, [false, false, false]), all(2, [true, false, true])];
+    assert_eq!(reused, wanted.as_flattened());
+    let wanted = [all(1, [true, false, true]), all(2, [false, false, false])];
+    for (run, ended) in [&first, &second].into_iter().zip(1..) {
         end(&api, &format!("{HERE}/runs/{}", text(run, "run_id"))).await;
-        let count = if is_used.is_null() { 2 } else { 1 };
-        let unmounted = loop {
-            let unmounted = told("mcp.unmount").await;
-            if unmounted.len() == count {
-                break unmounted;
-            }
-        };
-        assert_eq!(unmounted.last().unwrap()["still_used"], is_used, "{unmounted:?}");
+        while told("mcp.unmount").await.len() < 3 * ended {}
     }
+    let mut used: Vec<_> =
+        told("mcp.unmount").await.iter().map(|event| of(event, "still_used")).collect();
+    used.sort();
+    assert_eq!(used, wanted.as_flattened());
 }
 
 /// A session that lies there goes on by nobody but whoever resumes it, whatever its children do.

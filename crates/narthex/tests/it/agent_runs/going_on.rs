@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use serde_json::json;
 
-use super::{HOME, request};
+use super::{HOME, request, suspending::text};
 use crate::{
     runs::{Operator, RUNS},
     world::{SOON, World},
@@ -93,6 +93,42 @@ async fn d10_a_run_goes_on_after_a_restart() {
     let path = format!("{RUNS}/{id}");
     assert_eq!(operator.ask("DELETE", &path, "").await.status, StatusCode::NO_CONTENT);
     assert_eq!(operator.echoes(token).await.status, StatusCode::UNAUTHORIZED);
+}
+
+/// R-E35, D10: a run that goes on after a restart has its servers again, which says so, once for
+/// each restart; nothing else of a run begins anew, and what begins after it says nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn r_e35_a_run_that_goes_on_after_a_restart_says_so() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.has_reader("secret").await;
+    let begun = operator.begin(&request()).await;
+    let token = text(&begun, "token");
+    let mut expected =
+        vec![json!({ "server": "library", "path": "/mnt/mcp/1-library", "auto": true })];
+    assert_eq!(operator.told(&begun, "mcp.mount").await, expected);
+    let mut again = expected[0].clone();
+    again["daemon_restart_recovery"] = json!(true);
+
+    let mut world = world;
+    for _restart in 0..2 {
+        world = World::operated_in(world.stop().await).await;
+        let operator = Operator(&world);
+        assert_eq!(operator.told(&begun, "mcp.mount").await, expected, "nobody has used it yet");
+        operator.works(token).await;
+        expected.push(again.clone());
+        let told = operator.told_in_time(&begun, "mcp.mount", expected.len()).await;
+        assert_eq!(told, expected);
+        operator.works(token).await;
+        assert_eq!(operator.told(&begun, "mcp.mount").await, expected, "once each restart");
+    }
+    let operator = Operator(&world);
+    let others = "mcp.unmount,mcp.error,mcp.reconnect,session.resumed";
+    let told = operator.told(&begun, others).await;
+    assert!(told.is_empty(), "{told:?}");
+    let fresh = operator.begin(&request()).await;
+    let told = operator.told(&fresh, "mcp.mount").await;
+    assert_eq!(told, [json!({ "server": "library", "path": "/mnt/mcp/2-library", "auto": true })]);
 }
 
 /// A run ends by itself when its time is over, also where that has come while nobody was there.

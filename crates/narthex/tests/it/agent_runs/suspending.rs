@@ -10,19 +10,19 @@ use crate::{
     world::{SOON, World},
 };
 
-fn text<'v>(of: &'v Value, name: &str) -> &'v str {
+pub(super) fn text<'v>(of: &'v Value, name: &str) -> &'v str {
     of[name].as_str().unwrap_or_else(|| panic!("no {name}: {of}"))
 }
 
 impl Operator<'_> {
-    async fn suspend(&self, run: &Value) -> Value {
+    pub(super) async fn suspend(&self, run: &Value) -> Value {
         let path = format!("{HOME}/sessions/{}/suspend", text(run, "session_id"));
         let reply = self.ask("POST", &path, "").await;
         assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
         reply.json()
     }
 
-    async fn resume(&self, run: &Value, asked: &Value) -> Value {
+    pub(super) async fn resume(&self, run: &Value, asked: &Value) -> Value {
         let path = format!("{HOME}/sessions/{}/resume", text(run, "session_id"));
         let reply = self.ask("POST", &path, &asked.to_string()).await;
         assert_eq!(reply.status, StatusCode::CREATED, "{reply:?}");
@@ -38,7 +38,7 @@ impl Operator<'_> {
     }
 
     /// What the events of one kind say in the session of a run.
-    async fn told(&self, run: &Value, kind: &str) -> Vec<Value> {
+    pub(super) async fn told(&self, run: &Value, kind: &str) -> Vec<Value> {
         let path = format!("{HOME}/sessions/{}/events?type={kind}", text(run, "session_id"));
         let mut page = self.get(&path).await;
         let items = page["items"].as_array_mut().unwrap();
@@ -46,7 +46,7 @@ impl Operator<'_> {
     }
 
     /// The same once there are so many.
-    async fn told_in_time(&self, run: &Value, kind: &str, count: usize) -> Vec<Value> {
+    pub(super) async fn told_in_time(&self, run: &Value, kind: &str, count: usize) -> Vec<Value> {
         let waiting = async {
             loop {
                 let told = self.told(run, kind).await;
