@@ -25,10 +25,24 @@ const STOPPED: Duration = Duration::from_secs(30);
 /// A server of few tools, whose calls are measured, and one of many, which are listed.
 const ALIASES: [&str; 2] = ["calls", "many"];
 const TOOLS: usize = 10_000;
-const ARGUMENTS: &str = r#"{"message":"hello"}"#;
+/// A tool that answers at once, and one that takes as long as it is told.
+const ECHO: Tool = Tool { name: "echo", arguments: r#"{"message":"hello"}"#, ms: 0 };
+const SLEEP: Tool = Tool { name: "sleep", arguments: r#"{"ms":20}"#, ms: 20 };
 /// What is read at once, as by `cat`.
 const BUFFER: usize = 128 << 10;
-const READERS: [usize; 3] = [1, 8, 64];
+const READERS: [(usize, Tool); 4] = [(1, ECHO), (8, ECHO), (64, ECHO), (64, SLEEP)];
+
+/// What is called.
+#[derive(Clone, Copy)]
+struct Tool {
+    name: &'static str,
+    arguments: &'static str,
+    /// How long it takes by itself.
+    ms: u32,
+}
+
+/// By which processors are kept awake (Linux).
+const LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// A daemon, and the files of its own run at a folder.
 struct Stage {
@@ -36,6 +50,8 @@ struct Stage {
     mount: Service,
     daemon: Daemon,
     folder: PathBuf,
+    data: PathBuf,
+    profile: String,
     _fixtures: [Fixture; 2],
     _dir: TempDir,
 }
@@ -47,27 +63,15 @@ pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<MountCost
     }
     let stage = Stage::start(options, logs)?;
     let (calls, lists) = if options.quick { (500, 5) } else { (5000, 20) };
-    let call = stage.one_call(calls)?;
+    let call = stage.one_call(&stage.folder, calls)?;
     eprintln!("mounts: a call {call}");
-    let awake = match Awake::begin() {
-        Ok(awake) => {
-            let call = stage.one_call(calls)?;
-            drop(awake);
-            eprintln!("mounts: a call, processors kept awake, {call}");
-            Some(call)
-        }
-        Err(error) => {
-            eprintln!("mounts: SKIPPED, processors cannot be kept awake: {error}");
-            None
-        }
-    };
+    let awake = stage.awake(calls, logs)?;
     let ls_ms = stage.list(lists)?;
     eprintln!("mounts: ls of {TOOLS} tools {ls_ms:.1} ms");
     let mut rates = Vec::new();
-    for at_once in READERS {
-        let rate = stage.parallel(at_once, calls)?;
-        let MountRate { files, http, .. } = rate;
-        eprintln!("mounts: {at_once} at once {files:.0} calls/s as files, {http:.0} over HTTP");
+    for (at_once, tool) in READERS {
+        let rate = stage.parallel(at_once, tool, calls)?;
+        eprintln!("mounts: {at_once} at once of `{}` {rate}", tool.name);
         rates.push(rate);
     }
     let Stage { mount, daemon, .. } = stage;
@@ -95,34 +99,40 @@ impl Stage {
         let daemon = Daemon::start_as(narthex, &config, &data, &logs.join("mounts.log"))?;
         daemon.wait_until_ready(&ALIASES, READY)?;
         let folder = dir.path().join("mcp");
-        fs::create_dir(&folder)?;
-        let mut command = program("narthex", &options.profile);
-        command.args(["mount", "--json", "--data"]).arg(&data).arg(&folder);
-        let mount = Service::start("narthex mount", &mut command, &logs.join("mount.log"))?;
-        mount.wait_for("line that it is mounted", READY, |line| {
-            let told: Value = serde_json::from_str(line).ok()?;
-            (told["ok"] == true).then_some(())
-        })?;
-        Ok(Self { mount, daemon, folder, _fixtures: fixtures, _dir: dir })
+        let mount = mounted(&folder, &data, &[], &options.profile, &logs.join("mount.log"))?;
+        let profile = options.profile.clone();
+        Ok(Self { mount, daemon, folder, data, profile, _fixtures: fixtures, _dir: dir })
     }
 
-    fn tools(&self, alias: &str) -> PathBuf {
-        self.folder.join(format!("0-{alias}")).join("tools")
+    /// What a call takes at a folder that keeps the machine's processors awake, where that can be.
+    fn awake(&self, calls: usize, logs: &Path) -> Result<Option<FileCallCost>> {
+        if let Err(error) = fs::OpenOptions::new().write(true).open(LATENCY) {
+            eprintln!("mounts: SKIPPED, processors cannot be kept awake: {error}");
+            return Ok(None);
+        }
+        let folder = self.folder.with_file_name("awake");
+        let args = ["--low-latency"];
+        let mount = mounted(&folder, &self.data, &args, &self.profile, &logs.join("awake.log"))?;
+        let call = self.one_call(&folder, calls)?;
+        eprintln!("mounts: a call, processors kept awake, {call}");
+        let ended = mount.terminate(STOPPED)?;
+        ensure!(ended.success(), "narthex mount ended with {ended}");
+        Ok(Some(call))
     }
 
     /// The medians of a call over HTTP, of the same call as a file that is read once, and of one
     /// that is read to its end, in turns.
-    fn one_call(&self, calls: usize) -> Result<FileCallCost> {
-        let asked = Asked::of(&self.daemon)?;
+    fn one_call(&self, folder: &Path, calls: usize) -> Result<FileCallCost> {
+        let asked = Asked::of(&self.daemon, ECHO)?;
         let mut http = Connection::open(&asked)?;
-        let file = self.tools(ALIASES[0]).join("echo");
+        let file = tools(folder, ALIASES[0]).join(ECHO.name);
         let mut took = [const { Vec::new() }; 3];
         let mut buffer = vec![0; BUFFER];
         for turn in 0..calls + calls / 10 {
             let one = [
                 timed(|| http.call())?,
-                timed(|| call_file(&file, &mut buffer, Reads::Once))?,
-                timed(|| call_file(&file, &mut buffer, Reads::ToEnd))?,
+                timed(|| call_file(&file, ECHO, &mut buffer, Reads::Once))?,
+                timed(|| call_file(&file, ECHO, &mut buffer, Reads::ToEnd))?,
             ];
             // The first ones open connections and fill caches.
             if turn >= calls / 10 {
@@ -139,7 +149,7 @@ impl Stage {
 
     /// The median time of a list, in milliseconds.
     fn list(&self, lists: usize) -> Result<f64> {
-        let folder = self.tools(ALIASES[1]);
+        let folder = tools(&self.folder, ALIASES[1]);
         let mut took = Vec::new();
         for _ in 0..lists {
             let began = Instant::now();
@@ -151,19 +161,19 @@ impl Stage {
     }
 
     /// How many calls a second there are of so many at once, both ways.
-    fn parallel(&self, at_once: usize, calls: usize) -> Result<MountRate> {
-        let file = self.tools(ALIASES[0]).join("echo");
+    fn parallel(&self, at_once: usize, tool: Tool, calls: usize) -> Result<MountRate> {
+        let file = tools(&self.folder, ALIASES[0]).join(tool.name);
         let each = calls.div_ceil(at_once).max(20);
         let files = rate(at_once, each, || {
             let mut buffer = vec![0; BUFFER];
-            (0..each).try_for_each(|_| call_file(&file, &mut buffer, Reads::Once))
+            (0..each).try_for_each(|_| call_file(&file, tool, &mut buffer, Reads::Once))
         })?;
-        let asked = Asked::of(&self.daemon)?;
+        let asked = Asked::of(&self.daemon, tool)?;
         let http = rate(at_once, each, || {
             let mut connection = Connection::open(&asked)?;
             (0..each).try_for_each(|_| connection.call())
         })?;
-        Ok(MountRate { at_once, files, http })
+        Ok(MountRate { at_once, tool_ms: tool.ms, files, http })
     }
 }
 
@@ -186,17 +196,27 @@ fn rate(threads: usize, each: usize, work: impl Fn() -> Result<()> + Sync) -> Re
     Ok(count / took)
 }
 
-/// Keeps idle processors from sleeping as long as it lives, so that none has to be waked: what that
-/// takes is the machine's, and in virtual ones many times what it is elsewhere.
-struct Awake(#[expect(dead_code, reason = "the wish holds as long as the file is open")] fs::File);
+/// Mounts the files of the daemon's own run at a folder that is made for it.
+fn mounted(
+    folder: &Path,
+    data: &Path,
+    args: &[&str],
+    profile: &str,
+    log: &Path,
+) -> Result<Service> {
+    fs::create_dir(folder)?;
+    let mut command = program("narthex", profile);
+    command.args(["mount", "--json"]).args(args).arg("--data").arg(data).arg(folder);
+    let mount = Service::start("narthex mount", &mut command, log)?;
+    mount.wait_for("line that it is mounted", READY, |line| {
+        let told: Value = serde_json::from_str(line).ok()?;
+        (told["ok"] == true).then_some(())
+    })?;
+    Ok(mount)
+}
 
-impl Awake {
-    /// Tells the kernel how many µs waking may take (Linux, PM QoS): none.
-    fn begin() -> Result<Self> {
-        let mut wish = fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency")?;
-        wish.write_all(&0_i32.to_ne_bytes())?;
-        Ok(Self(wish))
-    }
+fn tools(folder: &Path, alias: &str) -> PathBuf {
+    folder.join(format!("0-{alias}")).join("tools")
 }
 
 /// How often a result is read.
@@ -209,9 +229,9 @@ enum Reads {
 }
 
 /// Open, write, read, close: with a buffer as `cat` has one.
-fn call_file(path: &Path, buffer: &mut [u8], reads: Reads) -> Result<()> {
+fn call_file(path: &Path, tool: Tool, buffer: &mut [u8], reads: Reads) -> Result<()> {
     let mut file = fs::OpenOptions::new().read(true).write(true).open(path)?;
-    file.write_all(ARGUMENTS.as_bytes())?;
+    file.write_all(tool.arguments.as_bytes())?;
     let mut length = 0;
     loop {
         let more = file.read(&mut buffer[length..])?;
@@ -239,15 +259,15 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(daemon: &Daemon) -> Result<Self> {
-        let url = daemon.endpoint_url(&format!("/mcp/{}/tools/echo", ALIASES[0]));
+    fn of(daemon: &Daemon, Tool { name, arguments, .. }: Tool) -> Result<Self> {
+        let url = daemon.endpoint_url(&format!("/mcp/{}/tools/{name}", ALIASES[0]));
         let rest = url.strip_prefix("http://").context("the daemon is asked over plain HTTP")?;
         let (host, path) = rest.split_once('/').context("a URL has a path")?;
         let token = fs::read_to_string(daemon.token_file())?;
-        let length = ARGUMENTS.len();
+        let length = arguments.len();
         let request = format!(
             "POST /{path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {}\r\n\
-             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{ARGUMENTS}",
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{arguments}",
             token.trim()
         );
         Ok(Self { host: host.to_owned(), request })

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::aims::Aim;
 use super::plan::{Era, Way, Work};
-use super::results::{MountRate, Results, Row, Spread, StdioRow};
+use super::results::{Results, Row, Spread, StdioRow};
 use super::table::table;
 
 const OPENING: &str = "\
@@ -252,12 +252,14 @@ fn write_mounts(out: &mut String, results: &Results) {
          room for the result, or by programs such as `cat` until there is no more.\n\n\
          A file needs four more switches between programs than a call over HTTP. Where idle\n\
          processors sleep at once, as in many virtual machines, waking one for each costs more\n\
-         than all the rest: calls are measured on the machine as it is, and with processors that\n\
-         are kept awake (`/dev/cpu_dma_latency`).\n\n",
+         than all the rest: calls are measured on the machine as it is, and at a folder that\n\
+         keeps processors awake (`narthex mount --low-latency`). Of a tool that takes no time\n\
+         there are as many calls a second as the processors can do, of which this process needs\n\
+         its share.\n\n",
     );
     let mut rows = vec![heading(&["what", "how much:"])];
     let mut row = |what: String, found: String| rows.push(vec![what, found]);
-    let calls = [("as it is", Some(&cost.call)), ("processors awake", cost.awake.as_ref())];
+    let calls = [("as it is", Some(&cost.call)), ("with `--low-latency`", cost.awake.as_ref())];
     for (machine, call) in calls.into_iter().filter_map(|(how, call)| Some((how, call?))) {
         row(format!("a call over HTTP, {machine}"), format!("{:.0} µs", call.http_us));
         row(format!("a call as a file, {machine}"), format!("{:.0} µs", call.file_us));
@@ -265,9 +267,12 @@ fn write_mounts(out: &mut String, results: &Results) {
         row(format!("the same until there is no more, {machine}"), to_end);
     }
     row(format!("`ls` of {} tools", cost.tools), format!("{:.0} ms", cost.ls_ms));
-    for MountRate { at_once, files, http } in &cost.rates {
-        let found = format!("{files:.0} calls/s as a file, {http:.0} over HTTP");
-        row(format!("{at_once} readers at once"), found);
+    for rate in &cost.rates {
+        let what = match rate.tool_ms {
+            0 => format!("{} readers at once", rate.at_once),
+            ms => format!("{} readers of a tool that takes {ms} ms", rate.at_once),
+        };
+        row(what, rate.to_string());
     }
     out.push_str(&table(&rows));
 }

@@ -55,7 +55,7 @@ pub(super) struct DecisionCost {
 pub(super) struct MountCost {
     /// One call after the other, on the machine as it is.
     pub(super) call: FileCallCost,
-    /// The same with processors that are kept awake, where that is possible.
+    /// The same at a folder that keeps processors awake, where that is possible.
     #[serde(default)]
     pub(super) awake: Option<FileCallCost>,
     pub(super) tools: usize,
@@ -88,10 +88,32 @@ impl fmt::Display for FileCallCost {
 #[derive(Serialize, Deserialize)]
 pub(super) struct MountRate {
     pub(super) at_once: usize,
+    /// How long the tool takes by itself; 0 for one that answers at once.
+    pub(super) tool_ms: u32,
     /// By readers of a file.
     pub(super) files: f64,
     /// Over as many connections.
     pub(super) http: f64,
+}
+
+impl MountRate {
+    /// The most that there can be, where the tool takes its time.
+    pub(super) fn most(&self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "some readers")]
+        let at_once = self.at_once as f64;
+        (self.tool_ms > 0).then(|| at_once * 1e3 / f64::from(self.tool_ms))
+    }
+}
+
+impl fmt::Display for MountRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { files, http, .. } = self;
+        write!(f, "{files:.0} calls/s as a file, {http:.0} over HTTP")?;
+        match self.most() {
+            Some(most) => write!(f, " (of {most:.0})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What a registry costs.

@@ -1,4 +1,6 @@
-//! What the examples of servers as files need besides the system: Debian's programs.
+//! What servers as files need besides the system: FUSE, and Debian's programs for the examples.
+
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 
@@ -8,8 +10,19 @@ use crate::process::answers;
 const PROGRAMS: &str = "jq python3 fusermount3";
 const PACKAGES: &[&str] = &["jq", "python3", "fuse3"];
 
-/// Installs them if one is missing.
+const DEVICE: &str = "/dev/fuse";
+
+/// Installs them if one is missing. The device is the kernel's: where it cannot be had, no folder
+/// is mounted and most of these tests leave themselves out, so that is told here.
 pub(super) fn provide() -> Result<()> {
+    if !Path::new(DEVICE).exists() {
+        let load = format!("modprobe fuse && test -e {DEVICE} || mknod -m 666 {DEVICE} c 10 229");
+        ensure!(answers("sh", &["-c", &load]), "there is no {DEVICE}, and it cannot be made");
+    }
+    ensure!(
+        answers("sh", &["-c", &format!(": <> {DEVICE}")]),
+        "{DEVICE} cannot be opened: the tests of folders need FUSE, and root or udev"
+    );
     if !is_there() {
         install::apt_install(PACKAGES)?;
     }

@@ -32,7 +32,7 @@ pub(super) fn unit() -> Result<Tally> {
         tally.failed += 1;
     }
     if let Err(why) = files {
-        println!("=== SKIPPED: the examples of files, which counts as 1 failed: {why:#}");
+        println!("=== SKIPPED: servers as files, which counts as 1 failed: {why:#}");
         tally.failed += 1;
     }
     Ok(tally)
