@@ -109,7 +109,9 @@ impl Servers {
                 Err(failure) if failure.kind == GONE => {
                     // One that stops takes no new connection, and ends what is open: those calls
                     // are answered first. Those of one that was killed have ended.
-                    self.daemon.calls_ended().await;
+                    while self.daemon.is_called() {
+                        sleep(AGAIN).await;
+                    }
                     return Ended::Daemon { why: failure.message };
                 }
                 Err(failure) => tracing::debug!("{}", failure.message),

@@ -189,14 +189,19 @@ mod linux {
 
     /// Has a second process mount, and shows what it says.
     async fn begin_in_background(path: PathBuf, is_named: bool) -> Result<ExitCode, Failure> {
+        let log = path.clone();
         let beginning = spawn_blocking(move || {
-            let log = opened(&path, is_named).map_err(|error| no_log(&path, error))?;
+            let file = opened(&path, is_named).map_err(|error| no_log(&path, error))?;
             let program = std::env::current_exe()?.into_os_string();
-            Ok::<_, Failure>(background::begin(&program, log)?)
+            Ok::<_, Failure>(background::begin(&program, file)?)
         });
         match beginning.await.map_err(std::io::Error::other)?? {
             Begun::Ready(text) => output::line(&text).map(|()| ExitCode::SUCCESS),
             Begun::Ended { code, printed, why } => {
+                if why.is_empty() && printed.is_empty() {
+                    let log = log.display();
+                    output::notice(&format!("error: it has ended at once; its log is {log}"));
+                }
                 // Whoever has closed it wants to know nothing.
                 drop(std::io::stdout().write_all(&printed));
                 if !why.is_empty() {
