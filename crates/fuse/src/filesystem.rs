@@ -361,7 +361,7 @@ impl Filesystem for Files {
         let (shared, directories) = (self.shared.clone(), self.directories.clone());
         let thread = req.pid();
         self.shared.spawn(async move {
-            match shared.list(&inode.path, true, thread).await {
+            match shared.list(&inode.path, thread).await {
                 Ok(listed) => {
                     lock(&directories).insert(fh, listed);
                     reply.opened(FileHandle(fh), FopenFlags::empty());

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use fuser::Errno;
 use narthex_mount::Process;
 use tokio::time::Instant;
 
-use crate::errno::errno_of;
+use crate::{errno::errno_of, running::lock};
 
 /// How long a list is believed. What it leads to is checked by each open and call anyhow.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ struct Slot {
 
 impl Slot {
     fn fetching(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.fetching.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.fetching)
     }
 }
 
@@ -121,7 +121,7 @@ impl Lists {
 
     /// Directories are few: those of the mounts that the process may open.
     fn slot(&self, path: &str) -> Arc<Slot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = lock(&self.slots);
         match slots.get(path) {
             Some(slot) => slot.clone(),
             None => slots.entry(path.to_owned()).or_default().clone(),

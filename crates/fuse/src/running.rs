@@ -64,18 +64,21 @@ impl Shared {
         begin(&self.runtime, Box::pin(self.tasks.track_future(task)));
     }
 
-    /// What a directory has, unless its caller gives up or the folder is unmounted before.
-    pub(crate) async fn list(
-        &self,
-        path: &str,
-        is_anew: bool,
-        thread: u32,
-    ) -> Result<Arc<Listed>, Errno> {
+    /// What a directory has now, unless its caller gives up or the folder is unmounted before.
+    pub(crate) async fn list(&self, path: &str, thread: u32) -> Result<Arc<Listed>, Errno> {
+        tokio::select! {
+            biased;
+            listed = self.fetch(path, true) => listed,
+            () = self.interrupt(thread) => Err(Errno::EINTR),
+        }
+    }
+
+    /// The same without a caller who may give up.
+    async fn fetch(&self, path: &str, is_anew: bool) -> Result<Arc<Listed>, Errno> {
         tokio::select! {
             biased;
             () = self.stopping.cancelled() => Err(errno_for(&unmounted())),
-            listed = self.lists.fetch(path, is_anew) => listed,
-            () = self.interrupt(thread) => Err(Errno::EINTR),
+            fetched = self.lists.fetch(path, is_anew) => fetched,
         }
     }
 
@@ -94,13 +97,8 @@ impl Shared {
         let (shared, of) = (self.clone(), path.to_owned());
         let (listed, told) = oneshot::channel();
         self.spawn(async move {
-            let fetched = tokio::select! {
-                biased;
-                () = shared.stopping.cancelled() => Err(errno_for(&unmounted())),
-                fetched = shared.lists.fetch(&of, false) => fetched,
-            };
             // Nobody may wait for it any more.
-            drop(listed.send(fetched));
+            drop(listed.send(shared.fetch(&of, false).await));
         });
         match timeout(LOOKED_UP_WITHIN, told).await {
             Ok(Ok(listed)) => Ok(Some(listed?.get(name).is_some())),
