@@ -5,7 +5,6 @@
 
 mod crates;
 mod edges;
-mod exceptions;
 mod owners;
 mod requirements;
 mod sizes;
@@ -70,7 +69,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 
 fn check(root: &Path, packages: &[crates::Package]) -> Result<Vec<Finding>> {
     let sources = sources(root)?;
-    let exceptions = exceptions::load(root)?;
     let mut findings = Vec::new();
     let mut sizes = sizes::Sizes::default();
     for source in &sources {
@@ -80,13 +78,15 @@ fn check(root: &Path, packages: &[crates::Package]) -> Result<Vec<Finding>> {
             match syntax::Syntax::parse(source) {
                 Ok(syntax) => {
                     findings.extend(syntax.findings(source));
-                    findings.extend(sizes.add(source, &syntax, &exceptions));
+                    findings.extend(sizes.add(source, &syntax));
                 }
                 Err(finding) => findings.push(finding),
             }
         }
     }
-    findings.extend(sizes.finish(&exceptions));
+    if let Some(remark) = sizes.remark() {
+        println!("tidy: {remark}");
+    }
     findings.extend(owners::check(packages));
     let text = |path| sources.iter().find(|source| source.path == path);
     match text(ARCHITECTURE) {

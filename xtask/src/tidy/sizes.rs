@@ -1,124 +1,56 @@
-//! Limits on files and crates. Tests do not count.
-
-use std::collections::BTreeMap;
+//! Limits on the length of files. Tests do not count.
 
 use super::Finding;
-use super::exceptions::{self, Exceptions};
 use super::source::Source;
 use super::syntax::Syntax;
 
-const FILE_LINES: usize = 400;
-const EXCEPTION_LINES: usize = 800;
-const CRATE_LINES: usize = 10_000;
+/// Aim for files of at most this many lines. Longer ones are counted, not refused.
+const LONG: usize = 400;
+const LIMIT: usize = 800;
 
-/// What has been counted so far.
+/// Number of files above the aim, so far.
 #[derive(Default)]
 pub(super) struct Sizes {
-    crates: BTreeMap<String, usize>,
-    long_files: Vec<String>,
+    long: usize,
 }
 
 impl Sizes {
-    /// Counts one Rust file, and finds out whether it is too long.
-    pub(super) fn add(
-        &mut self,
-        source: &Source,
-        syntax: &Syntax,
-        exceptions: &Exceptions,
-    ) -> Option<Finding> {
+    /// Counts one Rust file, and refuses one above the limit.
+    pub(super) fn add(&mut self, source: &Source, syntax: &Syntax) -> Option<Finding> {
         if source.is_test() {
             return None;
         }
         let lines = syntax.code_lines(source);
-        if let Some(name) = source.crate_dir() {
-            *self.crates.entry(name.to_owned()).or_default() += lines;
-        }
-        if lines <= FILE_LINES {
-            return None;
-        }
-        self.long_files.push(source.path.clone());
-        let limit = if exceptions.allows(&source.path) { EXCEPTION_LINES } else { FILE_LINES };
-        let message = format!("has {lines} lines without tests, the limit is {limit}");
-        (lines > limit).then(|| Finding::new(&source.path, message))
+        self.long += usize::from(lines > LONG);
+        let message = format!("has {lines} lines without tests, the limit is {LIMIT}");
+        (lines > LIMIT).then(|| Finding::new(&source.path, message))
     }
 
-    /// What can only be said when all files are counted.
-    pub(super) fn finish(self, exceptions: &Exceptions) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        for (name, lines) in self.crates.into_iter().filter(|(_, lines)| *lines > CRATE_LINES) {
-            let message = format!("has {lines} lines without tests, the limit is {CRATE_LINES}");
-            findings.push(Finding::new(name, message));
-        }
-        for file in &exceptions.file {
-            if !self.long_files.contains(&file.path) {
-                let message = format!("`{}` is not long: remove the exception", file.path);
-                findings.push(Finding::new(exceptions::FILE, message));
-            }
-            if file.reason.trim().is_empty() {
-                let message = format!("`{}` has no reason", file.path);
-                findings.push(Finding::new(exceptions::FILE, message));
-            }
-        }
-        findings
+    /// Says how many files are above the aim, if any are.
+    pub(super) fn remark(&self) -> Option<String> {
+        (self.long > 0).then(|| format!("{} files have more than {LONG} lines", self.long))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Finding;
-    use super::super::exceptions::{Exceptions, LongFile};
     use super::super::source::Source;
     use super::super::syntax::Syntax;
     use super::Sizes;
 
-    fn file(path: &str, lines: usize) -> Source {
-        Source { path: path.to_owned(), text: "//! x\n".repeat(lines) }
-    }
-
-    fn exception(path: &str, reason: &str) -> Exceptions {
-        let file = LongFile { path: path.to_owned(), reason: reason.to_owned() };
-        Exceptions { file: vec![file] }
-    }
-
-    fn check(files: &[Source], exceptions: &Exceptions) -> Vec<Finding> {
+    #[test]
+    fn a_long_file_is_counted_and_a_longer_one_refused() {
         let mut sizes = Sizes::default();
-        let mut findings = Vec::new();
-        for file in files {
-            let syntax = Syntax::parse(file).unwrap_or_default();
-            findings.extend(sizes.add(file, &syntax, exceptions));
-        }
-        findings.extend(sizes.finish(exceptions));
-        findings
-    }
-
-    #[test]
-    fn a_long_file_needs_an_exception_which_has_a_limit_too() {
-        let none = Exceptions::default();
-        let path = "crates/a/src/lib.rs";
-        assert!(check(&[file(path, 400)], &none).is_empty());
-        assert_eq!(check(&[file(path, 401)], &none).len(), 1);
-        assert!(check(&[file(path, 800)], &exception(path, "a table")).is_empty());
-        assert_eq!(check(&[file(path, 801)], &exception(path, "a table")).len(), 1);
-        assert!(check(&[file("crates/a/tests/it/main.rs", 900)], &none).is_empty());
-    }
-
-    #[test]
-    fn an_exception_must_be_needed_and_have_a_reason() {
-        let path = "crates/a/src/lib.rs";
-        let stale = check(&[file(path, 10)], &exception(path, "a table"));
-        assert!(stale[0].message.contains("remove the exception"), "{stale:?}");
-        let silent = check(&[file(path, 500)], &exception(path, " "));
-        assert!(silent[0].message.contains("no reason"), "{silent:?}");
-    }
-
-    #[test]
-    fn a_large_crate_is_found() {
-        let files: Vec<Source> =
-            (0..26).map(|n| file(&format!("crates/a/src/m{n}.rs"), 400)).collect();
-        let found = check(&files, &Exceptions::default());
-        assert_eq!(
-            found,
-            [Finding::new("crates/a", "has 10400 lines without tests, the limit is 10000")]
-        );
+        let mut is_refused = |path: &str, lines: usize| {
+            let file = Source { path: path.to_owned(), text: "//! x\n".repeat(lines) };
+            let syntax = Syntax::parse(&file).unwrap_or_default();
+            sizes.add(&file, &syntax).is_some()
+        };
+        assert!(!is_refused("crates/a/src/lib.rs", 400));
+        assert!(!is_refused("crates/a/src/b.rs", 401));
+        assert!(!is_refused("crates/a/src/c.rs", 800));
+        assert!(is_refused("crates/a/src/d.rs", 801));
+        assert!(!is_refused("crates/a/tests/it/main.rs", 900));
+        assert_eq!(sizes.remark().unwrap(), "3 files have more than 400 lines");
     }
 }
