@@ -12,6 +12,8 @@ mod openapi;
 mod peers;
 mod process;
 mod schemathesis;
+mod soak;
+mod steps;
 mod tally;
 mod test;
 mod tidy;
@@ -37,6 +39,8 @@ enum Command {
     Tidy(tidy::Options),
     /// Everything that CI runs: check, unit, doc, conformance and real peer tests.
     Test(test::Options),
+    /// What takes too long for every change: many rounds, load, scale, mutants.
+    Soak(soak::Options),
     /// Writes `docs/openapi.json`, as the daemon serves it.
     Openapi,
     /// Measures calls directly, through nginx and through narthex.
@@ -50,6 +54,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Check => check::run()?,
         Command::Tidy(options) => tidy::run(&options)?,
         Command::Test(options) => test::run(&options)?,
+        Command::Soak(options) => soak::run(&options)?,
         Command::Openapi => openapi::run()?,
         Command::Bench(options) => bench::run(&options)?,
     };

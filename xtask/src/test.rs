@@ -1,5 +1,4 @@
 //! `cargo xtask test`: the steps that CI runs, each timed, with one summary at the end.
-#![expect(clippy::disallowed_types, reason = "measures real time: nothing here can be paused")]
 
 mod counts;
 mod files;
@@ -7,12 +6,11 @@ mod keychain;
 mod postgres;
 mod runners;
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::peers::Peers;
+use crate::steps::{self, Ran};
 use crate::tally::Tally;
 use crate::{check, conformance, peers, schemathesis};
 
@@ -63,7 +61,7 @@ impl Step {
             Self::Check if check::run()? => Ok(Tally::default()),
             Self::Check => bail!("there are findings, see above"),
             Self::Install => Peers::install().map(|_| Tally::default()),
-            Self::Unit => runners::unit(),
+            Self::Unit => runners::unit(&runners::Effort::Short),
             Self::Doc => runners::doc(),
             Self::Build => runners::build(),
             Self::Conformance => conformance::run(&Peers::install()?),
@@ -73,49 +71,27 @@ impl Step {
     }
 }
 
-/// How one step ended.
-struct Report {
-    step: Step,
-    took: Duration,
-    tally: Tally,
-    /// Why the step could not run, or failed without a count.
-    fault: Option<String>,
-}
-
-impl Report {
-    fn is_good(&self) -> bool {
-        self.tally.failed == 0
-    }
-}
-
 /// Runs the chosen steps, also after one has failed. False if any has.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let steps = chosen(options);
     if steps.is_empty() {
         bail!("no step is left to run");
     }
-    let mut reports: Vec<Report> = Vec::new();
+    let mut ran: Vec<(Step, Ran)> = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         println!("\n=== {}/{} {}", index + 1, steps.len(), step.name());
         let broken = step
             .needs()
             .iter()
-            .find(|need| reports.iter().any(|report| report.step == **need && !report.is_good()));
-        let report = match broken {
-            Some(need) => {
-                let why = format!("cannot run since {} failed", need.name());
-                report(*step, Duration::ZERO, Err(anyhow::anyhow!(why)))
-            }
-            None => {
-                let start = Instant::now();
-                let result = step.run();
-                report(*step, start.elapsed(), result)
-            }
-        };
-        println!("=== {}", line(&report));
-        reports.push(report);
+            .find(|need| ran.iter().any(|(step, ran)| step == *need && !ran.is_good()));
+        let report = Ran::of(step.name(), || match broken {
+            Some(need) => bail!("cannot run since {} failed", need.name()),
+            None => step.run(),
+        });
+        ran.push((*step, report));
     }
-    Ok(summary(&reports))
+    let ran: Vec<Ran> = ran.into_iter().map(|(_, ran)| ran).collect();
+    Ok(steps::summary(&ran))
 }
 
 fn chosen(options: &Options) -> Vec<Step> {
@@ -127,52 +103,19 @@ fn chosen(options: &Options) -> Vec<Step> {
     all.filter(is_wanted).filter(|step| !options.skip.contains(step)).collect()
 }
 
-/// A step that fails without having counted a failure counts as one.
-fn report(step: Step, took: Duration, result: Result<Tally>) -> Report {
-    let (mut tally, fault) = match result {
-        Ok(tally) => (tally, None),
-        Err(error) => (Tally::default(), Some(format!("{error:#}"))),
-    };
-    if fault.is_some() {
-        tally.failed = 1;
-    }
-    Report { step, took, tally, fault }
+/// Builds the programs that tests of whole programs start.
+pub(crate) fn build_programs() -> Result<()> {
+    runners::build().map(|_| ())
 }
 
-fn line(report: &Report) -> String {
-    let outcome = if report.is_good() { "ok" } else { "FAILED" };
-    let seconds = report.took.as_secs_f64();
-    let mut line = format!("{:<12} {outcome:<6} {seconds:>7.1} s", report.step.name());
-    if report.tally != Tally::default() && report.fault.is_none() {
-        line.push_str(&format!("  {}", report.tally));
-    }
-    if let Some(fault) = &report.fault {
-        line.push_str(&format!("  {fault}"));
-    }
-    line
-}
-
-/// Prints all reports; the last line is the sum alone, for programs that read it.
-fn summary(reports: &[Report]) -> bool {
-    let mut total = Tally::default();
-    let mut took = Duration::ZERO;
-    println!("\n=== summary");
-    for report in reports {
-        println!("{}", line(report));
-        total += report.tally;
-        took += report.took;
-    }
-    println!("{:<12} {:<6} {:>7.1} s", "all", "", took.as_secs_f64());
-    println!("\n{total}");
-    total.failed == 0
+/// Runs the tests of all crates with `rounds` times as many rounds, each test once.
+pub(crate) fn long_unit(rounds: u32) -> Result<Tally> {
+    runners::unit(&runners::Effort::Long { rounds })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::{Options, Step, chosen, line, report};
-    use crate::tally::Tally;
+    use super::{Options, Step, chosen};
 
     #[test]
     fn only_brings_along_what_is_needed_and_skip_wins() {
@@ -182,14 +125,5 @@ mod tests {
         let peers = [Step::Install, Step::Build, Step::Peers];
         assert_eq!(chosen(&options(&[Step::Peers], &[])), peers);
         assert_eq!(chosen(&options(&[Step::Peers], &[Step::Install])), peers[1..]);
-    }
-
-    #[test]
-    fn a_step_that_cannot_run_counts_as_a_failure() {
-        let failed = report(Step::Build, Duration::ZERO, Err(anyhow::anyhow!("no compiler")));
-        assert_eq!(failed.tally, Tally { passed: 0, failed: 1 });
-        assert!(line(&failed).contains("FAILED") && line(&failed).ends_with("no compiler"));
-        let good = report(Step::Unit, Duration::ZERO, Ok(Tally { passed: 3, failed: 0 }));
-        assert!(line(&good).ends_with("3 passed, 0 failed"));
     }
 }

@@ -10,6 +10,7 @@
 use std::path::Path;
 
 use narthex_registry::config::{Entry, LoadContext, parse, parse_settings};
+use narthex_testkit::rounds;
 
 const ROUNDS: usize = 3000;
 const SECRET: &str = "canary-4711";
@@ -36,7 +37,7 @@ fn env(name: &str) -> Option<String> {
 /// E117, S27: any text gives entries, faults or an error; none of them tells a variable's value.
 #[test]
 fn e117_s27_any_text_is_read_and_no_value_is_told() {
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(u8, Vec<(u16, u8, bool)>)>().for_each(|(seed, changes)| {
         let mut text = DOCUMENTS[usize::from(*seed) % DOCUMENTS.len()].as_bytes().to_vec();
         for (at, what, replaces) in changes {

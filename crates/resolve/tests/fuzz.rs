@@ -14,6 +14,7 @@ use narthex_resolve::{
     Agent, AttachRequest, Capability, Catalog, EnvValue, Faults, Opening, Parsed, Plan, RunInputs,
     RunRequest, ServerEntry, Surroundings,
 };
+use narthex_testkit::rounds;
 
 const ROUNDS: usize = 2000;
 const CANARY: &str = "canary-4711";
@@ -100,7 +101,7 @@ fn assert_normal<T: serde::Serialize + PartialEq>(
 /// tells no variable and no secret.
 #[test]
 fn d9_s27_any_text_is_read_and_no_value_is_told() {
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(u8, Vec<Change>)>().for_each(|(seed, changes)| {
         let which = seed % 6;
         let pick = |index: u8, text: &str| match which == index {

@@ -8,6 +8,7 @@
 )]
 
 use narthex_rules::{RuleFaults, RuleSet};
+use narthex_testkit::rounds;
 
 const ROUNDS: usize = 300;
 
@@ -44,22 +45,24 @@ fn d13_any_text_is_compiled_or_refused() {
         "-1",
         "__cedar",
     ];
-    bolero::check!().with_iterations(ROUNDS).with_type::<Vec<u8>>().for_each(|bytes: &Vec<u8>| {
-        let word = |byte: &u8| PARTS[usize::from(*byte) % PARTS.len()];
-        let built: String = bytes.iter().map(word).collect::<Vec<_>>().join(" ");
-        let around = format!(
-            "forbid(principal, action, resource) when {{ context.arguments has a && {built} }};"
-        );
-        let raw = String::from_utf8_lossy(bytes);
-        for text in [&*raw, &built, &around] {
-            let told = |result: Result<RuleSet, RuleFaults>| match result {
-                Ok(set) => Ok(set.len()),
-                Err(faults) => {
-                    assert!(!faults.0.is_empty());
-                    Err(faults)
-                }
-            };
-            assert_eq!(told(RuleSet::compile(text)), told(RuleSet::compile(text)));
-        }
-    });
+    bolero::check!().with_iterations(rounds(ROUNDS)).with_type::<Vec<u8>>().for_each(
+        |bytes: &Vec<u8>| {
+            let word = |byte: &u8| PARTS[usize::from(*byte) % PARTS.len()];
+            let built: String = bytes.iter().map(word).collect::<Vec<_>>().join(" ");
+            let around = format!(
+                "forbid(principal, action, resource) when {{ context.arguments has a && {built} }};"
+            );
+            let raw = String::from_utf8_lossy(bytes);
+            for text in [&*raw, &built, &around] {
+                let told = |result: Result<RuleSet, RuleFaults>| match result {
+                    Ok(set) => Ok(set.len()),
+                    Err(faults) => {
+                        assert!(!faults.0.is_empty());
+                        Err(faults)
+                    }
+                };
+                assert_eq!(told(RuleSet::compile(text)), told(RuleSet::compile(text)));
+            }
+        },
+    );
 }

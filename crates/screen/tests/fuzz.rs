@@ -10,6 +10,7 @@
 use narthex_screen::{
     CHANGES_MAX, Change, Definition, EXCERPT_MAX, FINDINGS_MAX, Names, compare, screen, screen_raw,
 };
+use narthex_testkit::rounds;
 
 const ROUNDS: usize = 1000;
 
@@ -69,7 +70,7 @@ fn is_harmless(text: &str) -> bool {
 /// S22, S23: any text is looked at and compared; what is told of it is bounded and harmless.
 #[test]
 fn s22_s23_any_definition_is_looked_at() {
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(u8, Vec<(u16, u8, bool)>)>().for_each(|(seed, changes)| {
         let original = DEFINITIONS[usize::from(*seed) % DEFINITIONS.len()];
         let raw = changed(original, changes);

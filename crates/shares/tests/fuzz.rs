@@ -12,6 +12,7 @@ use std::os::unix::fs::symlink;
 
 use narthex_model::{ErrorKind, WorkspaceId};
 use narthex_shares::{Depot, Folder, Limits, Stop};
+use narthex_testkit::rounds;
 
 const ROUNDS: usize = 2000;
 const CANARY: &str = "canary-4711";
@@ -56,7 +57,7 @@ fn x_e94_no_path_shares_what_is_outside() {
     symlink("../a", project.join("sub/in")).unwrap();
     let depot = Depot::open(&dir.path().join("depot"), Limits::default()).unwrap();
     let (workspace, folder) = (WorkspaceId::default(), Folder::open(&project).unwrap());
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<([u8; 4], u8, String)>().for_each(|(pieces, count, tail)| {
         let pieces = pieces.iter().map(|piece| PIECES[usize::from(*piece) % PIECES.len()]);
         let pieces: Vec<_> = pieces.take(1 + usize::from(count % 4)).collect();

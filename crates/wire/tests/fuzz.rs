@@ -10,6 +10,7 @@
 )]
 
 use bytes::Bytes;
+use narthex_testkit::rounds;
 use narthex_wire::{
     Limits, LineParser, Message, MessageError, MessageKind, Raw, Rewrite, SseParser,
     headers::{HeaderParams, decode_value, encode_value},
@@ -94,7 +95,7 @@ fn text_of(raw: Option<&RawValue>) -> Option<&str> {
 /// S12: whatever is accepted, another parser reads in the same way.
 #[test]
 fn s12_accepted_messages_are_read_alike_by_others() {
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(u8, Vec<Change>)>().for_each(|input| {
         let bytes = message_of(input);
         let Ok(message) = Message::parse(bytes.clone(), &Limits::default()) else { return };
@@ -117,7 +118,7 @@ fn s12_accepted_messages_are_read_alike_by_others() {
 /// S12: a batch is refused as one, or split into messages that stand alone.
 #[test]
 fn s12_batches_split_into_messages() {
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(u8, Vec<Change>)>().for_each(|input| {
         let bytes = message_of(input);
         let whole = Message::parse(bytes.clone(), &Limits::default());
@@ -136,7 +137,7 @@ fn s12_batches_split_into_messages() {
 /// D2: what a rewrite makes of an accepted message is accepted, and says what was asked for.
 #[test]
 fn d2_rewritten_messages_are_messages() {
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<((u8, Vec<Change>), u8)>().for_each(|(input, how)| {
         let Ok(message) = Message::parse(message_of(input), &Limits::default()) else { return };
         let mut rewrite = Rewrite::default();
@@ -194,7 +195,7 @@ const STREAM: &str = concat!(
 /// S31: events do not depend on how the stream was cut, and none is longer than allowed.
 #[test]
 fn s31_events_do_not_depend_on_the_cuts() {
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(Vec<Change>, Vec<u8>)>().for_each(|(changes, sizes)| {
         let text = changed(STREAM.as_bytes(), changes);
         let read = |sizes: &[u8]| {
@@ -221,7 +222,7 @@ fn s31_events_do_not_depend_on_the_cuts() {
 /// S31: the same of lines; what is too long costs that line alone.
 #[test]
 fn s31_lines_do_not_depend_on_the_cuts() {
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(Vec<Change>, Vec<u8>)>().for_each(|(changes, sizes)| {
         let text = changed(b"{\"a\":1}\n\r\n\n{}\r\nlong long long long line\n1\n", changes);
         let read = |sizes: &[u8]| {
@@ -254,7 +255,7 @@ fn s31_lines_do_not_depend_on_the_cuts() {
 /// S13: a value that was encoded is decoded to itself, and nothing is decoded by panicking.
 #[test]
 fn s13_header_values_survive_the_way() {
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(String, Vec<Change>)>().for_each(|(text, changes)| {
         assert_eq!(decode_value(&encode_value(text)).unwrap(), text.as_str());
         let value = changed(b"=?base64?SGk=?=", changes);
@@ -274,7 +275,7 @@ fn s13_annotations_are_found_or_refused() {
         "a":{"type":"string","x-mcp-header":"A"},
         "b":{"properties":{"c":{"type":"integer","x-mcp-header":"B-c"}}},
         "d":{"items":{"x-mcp-header":"D"}}},"$defs":{"x":{"enum":["x-mcp-header"]}}}"#;
-    let target = bolero::check!().with_iterations(ROUNDS);
+    let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<Vec<Change>>().for_each(|changes| {
         let text = changed(SCHEMA.as_bytes(), changes);
         if serde_json::from_slice::<&RawValue>(&text).is_err() {

@@ -9,20 +9,50 @@ use crate::process;
 use crate::tally::Tally;
 use crate::workspace::cargo;
 
+/// How much the tests of the crates try.
+pub(super) enum Effort {
+    /// As for every change.
+    Short,
+    /// Simulations, properties and fuzz targets take this many times as many rounds, and no test
+    /// has a second chance.
+    Long { rounds: u32 },
+}
+
+impl Effort {
+    fn tell(&self, command: &mut Command) {
+        if let Self::Long { rounds } = self {
+            command.env(ROUNDS, rounds.to_string());
+            command.env("PROPTEST_CASES", (rounds * PROPTEST_CASES).to_string());
+        }
+    }
+
+    fn retries(&self) -> &'static str {
+        match self {
+            Self::Short => "1",
+            Self::Long { .. } => "0",
+        }
+    }
+}
+
+/// Multiplies rounds. Has to be what `narthex_testkit::rounds` asks for.
+const ROUNDS: &str = "NARTHEX_TEST_ROUNDS";
+/// The number of cases that proptest takes when it is not told otherwise.
+const PROPTEST_CASES: u32 = 256;
+
 /// All tests of all crates, with cargo-nextest if it is there, one PostgreSQL for all of them, and
 /// the programs of a keychain. Where these cannot be had, what needs none is tested all the same,
 /// and the step has a failure for each.
 ///
-/// One that fails is run once more, so that one race among thousands of tests does not hide the
-/// rest behind a red run; it is named all the same, as a fault to be found.
-pub(super) fn unit() -> Result<Tally> {
+/// In a short run, one that fails is run once more, so that one race among thousands of tests does
+/// not hide the rest behind a red run; it is named all the same, as a fault to be found.
+pub(super) fn unit(effort: &Effort) -> Result<Tally> {
     let postgres = Postgres::start();
     if let Err(why) = &postgres {
         println!("=== no PostgreSQL: {why:#}");
     }
     let keychain = keychain::provide();
     let files = files::provide();
-    let mut tally = every_crate(postgres.as_ref().ok(), keychain.is_ok())?;
+    let mut tally = every_crate(effort, postgres.as_ref().ok(), keychain.is_ok())?;
     if let Err(why) = postgres {
         println!("=== SKIPPED: the store on PostgreSQL, which counts as 1 failed: {why:#}");
         tally.failed += 1;
@@ -38,9 +68,10 @@ pub(super) fn unit() -> Result<Tally> {
     Ok(tally)
 }
 
-fn every_crate(postgres: Option<&Postgres>, has_keychain: bool) -> Result<Tally> {
+fn every_crate(effort: &Effort, postgres: Option<&Postgres>, has_keychain: bool) -> Result<Tally> {
     let told = |args: &[&str]| {
         let mut command = cargo(args);
+        effort.tell(&mut command);
         if let Some(postgres) = postgres {
             postgres.tell(&mut command);
         }
@@ -55,8 +86,9 @@ fn every_crate(postgres: Option<&Postgres>, has_keychain: bool) -> Result<Tally>
         return libtest(&mut told(&run));
     }
     let run = ["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests", "pass"];
-    let quiet = ["--retries", "1", "--status-level", "slow", "--final-status-level", "flaky"];
-    let shown = process::show(&mut told(&[run.as_slice(), &quiet].concat()))?;
+    let quiet = ["--status-level", "slow", "--final-status-level", "flaky"];
+    let quiet = [quiet.as_slice(), &["--retries", effort.retries()]].concat();
+    let shown = process::show(&mut told(&[run.as_slice(), quiet.as_slice()].concat()))?;
     let tally = counts::nextest(&shown.output).context("the tests did not run, see above")?;
     let flaky = counts::flaky(&shown.output);
     if flaky > 0 {

@@ -8,15 +8,27 @@ mod model;
 mod servers;
 mod steps;
 
+use narthex_testkit::rounds;
+
 use self::steps::Simulation;
 
 /// The number of steps of each seed.
 const STEPS: u32 = 2500;
 
-async fn simulate(seed: u64) {
+/// Simulates a seed, and for longer runs every fourth one after it.
+async fn simulate(first: u64) {
     let named = std::env::var_os("NARTHEX_SEED");
     let named = named.map(|text| text.to_str().and_then(|text| text.parse().ok()));
-    let seed = named.map_or(seed, |seed| seed.expect("NARTHEX_SEED is a number"));
+    if let Some(seed) = named {
+        return simulate_one(seed.expect("NARTHEX_SEED is a number")).await;
+    }
+    for (seed, _) in (first..).step_by(4).zip(0..rounds(1)) {
+        println!("NARTHEX_SEED={seed}");
+        simulate_one(seed).await;
+    }
+}
+
+async fn simulate_one(seed: u64) {
     let mut simulation = Simulation::new(seed).await;
     for _ in 0..STEPS {
         simulation.step().await;

@@ -11,6 +11,7 @@ use narthex_store::{
     Awaited, Claim, DoneSession, EventsOf, GivenAt, NewEvent, NewRest, NewRun, NewUnread,
     RestingSession, SessionRow, Store,
 };
+use narthex_testkit::rounds;
 
 use crate::support::{Place, id};
 
@@ -228,7 +229,7 @@ impl Model {
 /// noted with what it comes from, and becomes one run.
 #[tokio::test]
 async fn o80_nothing_that_a_session_is_owed_is_lost_or_done_twice() {
-    for seed in 0..6 {
+    for (seed, _) in (0..).zip(0..rounds(6)) {
         for place in Place::both() {
             let (store, here) = (place.open().await, id("default"));
             let mut dice = Dice(seed);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use narthex_supervisor::{ChildIo, Process, ProcessState, Shim};
+use narthex_testkit::rounds;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use rustix::process::{Pid, Signal, kill_process};
@@ -121,7 +122,7 @@ fn every_order_of_events_ends_clean_without_a_shim() {
 
 fn simulate(shim: &Shim) {
     let config = Config {
-        cases: 48,
+        cases: rounds(48).try_into().expect("few enough"),
         rng_seed: RngSeed::Fixed(0x6e61_7274_6865_7800),
         failure_persistence: None,
         ..Config::default()

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use narthex_model::{Secret, SecretReference, SecretVersion, WorkspaceId};
+use narthex_testkit::rounds;
 use narthex_vault::{Put, Vault};
 
 use crate::world::{World, name, version, workspace};
@@ -148,7 +149,7 @@ impl Simulation {
 #[tokio::test]
 async fn x_f6_a_crash_at_any_step_loses_nothing() {
     let mut crashes = 0;
-    for seed in 0..200 {
+    for (seed, _) in (0..).zip(0..rounds(200)) {
         crashes += Simulation::new(seed).run().await;
     }
     assert!(crashes > 500, "only {crashes}: the simulation stops too seldom");

@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use narthex_mount::{Code, Entry, Lease, Limits, Mounted, Namespace, Process, VfsError};
+use narthex_testkit::rounds;
 use tokio::runtime::Builder;
 
 use super::{
@@ -641,7 +642,7 @@ fn poll(answering: &mut Answering) -> Poll<Result<Answer, Code>> {
 
 #[test]
 fn overlapping_operations_and_changes_go_as_the_model_permits() {
-    for seed in [20_261_123, 7] {
+    for (seed, _) in (20_261_123..).zip(0..rounds(2)) {
         let _said_if_it_fails = Seed(seed);
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.expect("there is one");

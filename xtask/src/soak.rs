@@ -1,0 +1,112 @@
+//! `cargo xtask soak`: the tests that take too long for every change.
+//!
+//! Each step looks for faults that a short run seldom shows: rare orders of events, leaks under
+//! load, costs that grow with numbers, and tests that no fault makes fail. It is run whole before a
+//! release, and its last line counts what passed.
+
+mod load;
+mod mutants;
+mod scale;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use fs_err as fs;
+use serde_json::Value;
+
+use crate::process::Service;
+use crate::steps::{self, Ran};
+use crate::tally::Tally;
+use crate::{test, workspace};
+
+/// How long a server may take to listen.
+const LISTENING: Duration = Duration::from_secs(60);
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Run only these steps.
+    #[arg(long, value_name = "STEP")]
+    only: Vec<Step>,
+    /// Leave these steps out.
+    #[arg(long, value_name = "STEP")]
+    skip: Vec<Step>,
+    /// Multiply the rounds of simulations, properties and fuzz targets.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    rounds: u32,
+    /// Keep the daemon under load for this long.
+    #[arg(long, value_name = "MINUTES", default_value_t = 10)]
+    minutes: u32,
+    /// Mutate these crates.
+    #[arg(long, value_name = "CRATE", default_values = ["policy"])]
+    mutate: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Step {
+    /// All tests of all crates, with many more rounds, and none run a second time.
+    Rounds,
+    /// A daemon under load for minutes: calls in both eras, reloads, sessions that come and go.
+    Load,
+    /// Thousands of tools, runs and servers at one daemon.
+    Scale,
+    /// Faults put into the code one by one: a test must notice each.
+    Mutants,
+}
+
+/// Runs the chosen steps, also after one has failed. False if any has.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let all = Step::value_variants().iter().copied();
+    let is_wanted = |step: &Step| options.only.is_empty() || options.only.contains(step);
+    let chosen: Vec<Step> =
+        all.filter(is_wanted).filter(|step| !options.skip.contains(step)).collect();
+    anyhow::ensure!(!chosen.is_empty(), "no step is left to run");
+    let mut ran = Vec::new();
+    for (index, step) in chosen.iter().enumerate() {
+        let name = format!("{step:?}").to_lowercase();
+        println!("\n=== {}/{} {name}", index + 1, chosen.len());
+        ran.push(Ran::of(name, || step.run(options)));
+    }
+    Ok(steps::summary(&ran))
+}
+
+impl Step {
+    fn run(self, options: &Options) -> Result<Tally> {
+        match self {
+            Self::Rounds => test::long_unit(options.rounds),
+            Self::Load => load::run(Duration::from_secs(60 * u64::from(options.minutes))),
+            Self::Scale => scale::run(),
+            Self::Mutants => mutants::run(&options.mutate),
+        }
+    }
+}
+
+/// Builds the daemon and its test servers, and gives the folder for logs of a step.
+fn prepare(step: &str) -> Result<PathBuf> {
+    test::build_programs()?;
+    let logs = workspace::target().join("soak").join(step);
+    fs::create_dir_all(&logs)?;
+    Ok(logs)
+}
+
+/// A test server over HTTP.
+struct Fixture {
+    url: String,
+    _service: Service,
+}
+
+impl Fixture {
+    /// Starts one that speaks `eras` and has `tools` generated tools besides its own.
+    fn start(eras: &str, tools: usize, log: &Path) -> Result<Self> {
+        let mut command = Command::new(workspace::built("narthex-fixture"));
+        command.args(["--http", "127.0.0.1:0", "--eras", eras, "--tools", &tools.to_string()]);
+        let service = Service::start("narthex-fixture", &mut command, log)?;
+        let url = service.wait_for("line with its url", LISTENING, |line| {
+            let value: Value = serde_json::from_str(line).ok()?;
+            value["url"].as_str().map(str::to_owned)
+        })?;
+        Ok(Self { url, _service: service })
+    }
+}

@@ -1,0 +1,82 @@
+//! Steps of a long command: each timed and counted, with one summary at the end.
+#![expect(clippy::disallowed_types, reason = "measures real time: nothing here can be paused")]
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::tally::Tally;
+
+/// How one step ended.
+pub(crate) struct Ran {
+    name: String,
+    took: Duration,
+    tally: Tally,
+    /// Why the step could not run, or failed without a count.
+    fault: Option<String>,
+}
+
+impl Ran {
+    /// Runs a step and prints how it ended. One that fails without a count counts as one failure.
+    pub(crate) fn of(name: String, step: impl FnOnce() -> Result<Tally>) -> Self {
+        let start = Instant::now();
+        let (mut tally, fault) = match step() {
+            Ok(tally) => (tally, None),
+            Err(error) => (Tally::default(), Some(format!("{error:#}"))),
+        };
+        if fault.is_some() {
+            tally.failed = 1;
+        }
+        let ran = Self { name, took: start.elapsed(), tally, fault };
+        println!("=== {}", ran.line());
+        ran
+    }
+
+    pub(crate) fn is_good(&self) -> bool {
+        self.tally.failed == 0
+    }
+
+    fn line(&self) -> String {
+        let outcome = if self.is_good() { "ok" } else { "FAILED" };
+        let seconds = self.took.as_secs_f64();
+        let mut line = format!("{:<12} {outcome:<6} {seconds:>7.1} s", self.name);
+        if self.tally != Tally::default() && self.fault.is_none() {
+            line.push_str(&format!("  {}", self.tally));
+        }
+        if let Some(fault) = &self.fault {
+            line.push_str(&format!("  {fault}"));
+        }
+        line
+    }
+}
+
+/// Prints all steps; the last line is the sum alone, for programs that read it. False if any step
+/// has failed.
+pub(crate) fn summary(ran: &[Ran]) -> bool {
+    let mut total = Tally::default();
+    let mut took = Duration::ZERO;
+    println!("\n=== summary");
+    for step in ran {
+        println!("{}", step.line());
+        total += step.tally;
+        took += step.took;
+    }
+    println!("{:<12} {:<6} {:>7.1} s", "all", "", took.as_secs_f64());
+    println!("\n{total}");
+    total.failed == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ran;
+    use crate::tally::Tally;
+
+    #[test]
+    fn a_step_that_cannot_run_counts_as_a_failure() {
+        let failed = Ran::of("build".to_owned(), || anyhow::bail!("no compiler"));
+        assert_eq!(failed.tally, Tally { passed: 0, failed: 1 });
+        assert!(failed.line().contains("FAILED") && failed.line().ends_with("no compiler"));
+        let good = Ran::of("unit".to_owned(), || Ok(Tally { passed: 3, failed: 0 }));
+        assert!(good.is_good() && good.line().ends_with("3 passed, 0 failed"));
+    }
+}
