@@ -6,17 +6,14 @@ mod refused;
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use narthex_wire::{Message, MessageError, MessageKind, Payload, meta_key, method, rpc};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Frame, LinkError, LinkEvent, outlet::Outlet, stdio::Input};
+use crate::{Frame, LinkError, LinkEvent, ids::Ids, outlet::Outlet, stdio::Input};
 
 /// How many notifications of one request wait for a slow reader before further ones are dropped.
 const NOTIFICATION_QUEUE: usize = 64;
@@ -30,7 +27,7 @@ pub(crate) struct Duplex {
     /// Where messages can be written without the queue.
     input: Option<Arc<Input>>,
     pending: Mutex<HashMap<u64, Pending>>,
-    next_id: AtomicU64,
+    ids: Ids,
     outlet: Outlet,
 }
 
@@ -71,8 +68,8 @@ impl Duplex {
         input: Option<Arc<Input>>,
     ) -> (Arc<Self>, mpsc::Receiver<Outgoing>) {
         let (outgoing, queue) = mpsc::channel(WRITE_QUEUE);
-        let (pending, next_id) = (Mutex::default(), AtomicU64::new(1));
-        (Arc::new(Self { outgoing, input, pending, next_id, outlet }), queue)
+        let (pending, ids) = (Mutex::default(), Ids::new());
+        (Arc::new(Self { outgoing, input, pending, ids, outlet }), queue)
     }
 
     fn pending(&self) -> MutexGuard<'_, HashMap<u64, Pending>> {
@@ -85,7 +82,12 @@ impl Duplex {
     }
 
     pub(crate) fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+        loop {
+            let id = self.ids.next();
+            if !self.ids.come_again() || !self.pending().contains_key(&id) {
+                return id;
+            }
+        }
     }
 
     /// Cancelled when the link has ended.

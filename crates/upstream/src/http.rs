@@ -9,7 +9,7 @@ use std::{
     ops::Deref,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -27,6 +27,7 @@ use crate::{
     Frame, LinkError,
     client::{ClientError, HttpClient, HttpResponse, ResponseBody},
     duplex::cancelled,
+    ids::Ids,
     outlet::Outlet,
 };
 
@@ -46,7 +47,7 @@ pub(crate) struct HttpLink {
     /// The headers of requests before the handshake.
     first: Headers,
     established: OnceLock<Established>,
-    next_id: AtomicU64,
+    ids: Ids,
     /// The session is over at the server, or was to be (R-E46).
     is_given_back: AtomicBool,
     outlet: Outlet,
@@ -105,7 +106,7 @@ impl HttpLink {
             path: parts.path,
             first,
             established: OnceLock::new(),
-            next_id: AtomicU64::new(1),
+            ids: Ids::new(),
             is_given_back: AtomicBool::new(false),
             outlet: parts.outlet,
             limits: parts.limits,
@@ -114,7 +115,7 @@ impl HttpLink {
     }
 
     pub(crate) fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+        self.ids.next()
     }
 
     /// Cancelled when the link has ended.

@@ -13,6 +13,7 @@ mod duplex;
 mod frame;
 mod handshake;
 mod http;
+mod ids;
 mod inventory;
 mod link;
 mod outlet;
