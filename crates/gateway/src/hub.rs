@@ -342,11 +342,11 @@ impl Shared {
             method::MESSAGE => {
                 let level = message.get("level").and_then(LogLevel::read);
                 self.tell_sessions(server, kind, &payload, |session| {
-                    let wanted = session.log_level();
+                    // It may be about any caller's call: only who has set a level hears it.
+                    let Some(wanted) = session.log_level() else { return false };
                     let is_heard =
                         is_at(session, alias) || session.endpoint == Endpoint::Aggregated;
-                    is_heard
-                        && wanted.is_none_or(|wanted| level.is_none_or(|level| level >= wanted))
+                    is_heard && level.is_none_or(|level| level >= wanted)
                 });
             }
             _ => {

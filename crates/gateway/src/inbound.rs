@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use narthex_model::Alias;
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerKey;
 use narthex_upstream::Link;
@@ -145,6 +146,13 @@ impl Shared {
         };
         let Ok(row) = self.settled(&caller.run, alias).await else { return };
         let Ok(chosen) = self.choose_link(caller, &row).await else { return };
+        if is_shared(caller, alias, chosen.kind) {
+            tracing::debug!(
+                server.name = %alias,
+                "dropped a notification: other callers share the connection"
+            );
+            return;
+        }
         let mut request = Request::new(alias.clone(), message, Item::Server);
         let up = chosen.link.facts().revision.era();
         if caller.era() == Era::Modern && up == Era::Legacy {
@@ -169,6 +177,12 @@ impl Shared {
             tracing::debug!(server.name = ask.link.name(), %error, "an answer was not taken");
         }
     }
+}
+
+/// Whether callers of other runs use a link, too. A notification has no answer, and may be about any
+/// request on its link: on a shared one it could end the calls of others.
+fn is_shared(caller: &Caller, alias: &Alias, kind: LinkKind) -> bool {
+    kind != LinkKind::Own && !caller.run.is_alone_at(alias)
 }
 
 /// Whether a server takes levels: modern ones have one in each request.

@@ -309,6 +309,11 @@ impl RunView {
         !self.own.is_empty()
     }
 
+    /// Whether no other run can reach a server over the same connection.
+    pub(crate) fn is_alone_at(&self, alias: &Alias) -> bool {
+        self.own.is_alone(alias)
+    }
+
     /// Whether an alias stands for a server that the run has for itself.
     pub(crate) fn owns(&self, alias: &Alias) -> bool {
         self.own.aliases().any(|own| own == alias)

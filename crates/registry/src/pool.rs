@@ -131,6 +131,13 @@ impl Mount {
         WatchedMount { alias: self.alias().clone(), changes: connection.changes(), connection }
     }
 
+    /// Whether only mounts of the same owner can share the connection.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        let key = &self.held.key;
+        matches!(key.sharing, Sharing::Only(_)) || key.apart.is_some()
+    }
+
     /// A reference as whoever connected first defines it.
     fn first(held: Arc<Mounted>) -> Self {
         let definition = held.connection.definition.clone();

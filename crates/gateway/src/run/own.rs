@@ -20,6 +20,8 @@ pub(crate) type Changed = (Alias, Arc<Inventory>, Vec<(Listed, Arc<str>)>);
 pub(super) struct OwnServers {
     /// What there was at the beginning, which never changes.
     keys: Vec<(Alias, ConnectionId)>,
+    /// Those on a connection that no other run shares.
+    alone: Vec<Alias>,
     /// Which servers of the catalog they are, across all workspaces.
     catalog: Vec<(Alias, Arc<str>)>,
     /// Those that it should have and that did not start, each with the reason.
@@ -49,7 +51,9 @@ impl OwnServers {
         let keys = set.mounts().iter().map(|mount| (mount.alias().clone(), mount.id())).collect();
         let server = |mount: &Mount| Some((mount.alias().clone(), mount.server()?.clone()));
         let catalog = set.mounts().iter().filter_map(server).collect();
-        Self { keys, catalog, mounts: ArcSwapOption::from_pointee(set), ..Self::default() }
+        let alone = set.mounts().iter().filter(|mount| mount.is_alone());
+        let alone = alone.map(|mount| mount.alias().clone()).collect();
+        Self { keys, alone, catalog, mounts: ArcSwapOption::from_pointee(set), ..Self::default() }
     }
 
     pub(super) fn with_failed(self, faults: Vec<MountFault>) -> Self {
@@ -108,6 +112,11 @@ impl OwnServers {
 
     pub(super) fn keys(&self) -> impl Iterator<Item = ServerKey> {
         self.keys.iter().map(|(alias, connection)| ServerKey::own(alias, *connection))
+    }
+
+    /// Whether an alias stands for a server that no other run can reach over the same connection.
+    pub(super) fn is_alone(&self, alias: &Alias) -> bool {
+        self.alone.contains(alias)
     }
 
     /// Which server of the catalog an alias stands for, across all workspaces.

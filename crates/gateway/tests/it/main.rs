@@ -41,6 +41,8 @@ mod scripted;
 #[cfg(test)]
 mod shapes;
 #[cfg(test)]
+mod shared_links;
+#[cfg(test)]
 mod sleeping;
 #[cfg(test)]
 mod tasks;
