@@ -61,14 +61,63 @@ fn d22_short_values_and_small_numbers_are_left_alone() {
 }
 
 #[test]
-fn d22_messages_change_inside_strings_only() {
-    let redactor = redactor(&["sk-12345", "nabcdef", "87654321", "result"]);
+fn d22_what_finds_a_messages_way_stays() {
+    let redactor = redactor(&["sk-12345", "nabcdef", "87654321", "result", "content"]);
     let text = r#"{"jsonrpc":"2.0","id":"sk-12345", "result":{ "content":[{"type":"text",
-        "text":"a sk-12345\nb"}],"sk-12345":1,"n":87654321,"t":"\nabcdef",
+        "text":"a sk-12345\nb"}],"resultType":"complete","t":"\nabcdef","progressToken":87654321,
         "requestState":"sk-12345"} }"#;
     let clean = redactor.message(&parse(text)).unwrap();
     let expected = text.replace("a sk-12345", "a [redacted]");
     assert_eq!(std::str::from_utf8(clean.bytes()).unwrap(), expected);
+}
+
+/// S27: a server that maps keys to accounts, or answers with a PIN as a number.
+#[test]
+fn s27_secrets_are_found_as_keys_and_as_numbers() {
+    let redactor = redactor(&["sk-12345", "87654321", "0012345678.50"]);
+    let before = r#"{"jsonrpc":"2.0","id":1,"result":{"sk-12345":87654321,"a":{"k sk-12345":[-87654321,
+        8.7654321E7,876543210,187654321,12345678.5],"\u0073k-12345":null},"87654321":1e400}}"#;
+    let after = r#"{"jsonrpc":"2.0","id":1,"result":{"[redacted]":"[redacted]","a":{"[redacted] 2":["[redacted]",
+        "[redacted]",876543210,187654321,"[redacted]"],"[redacted] 3":null},"[redacted] 4":1e400}}"#;
+    let clean = redactor.message(&parse(before)).unwrap();
+    assert_eq!(std::str::from_utf8(clean.bytes()).unwrap(), after);
+    let error =
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":87654321,"message":"m","data":{"sk-12345":1}}}"#;
+    let clean = redactor.message(&parse(error)).unwrap();
+    assert_eq!(clean.get("data").unwrap().as_bytes(), br#"{"[redacted]":1}"#);
+    assert_eq!(redactor.json(b"87654321").unwrap(), br#""[redacted]""#);
+    assert_eq!(redactor.json(b"87654322"), None);
+}
+
+/// S27: two keys that are secrets, or a server that has our word already, make no message unusable.
+#[test]
+fn s27_keys_that_are_replaced_stay_apart() {
+    let redactor = redactor(&["sk-12345", "sk-67890"]);
+    let text = r#"{"jsonrpc":"2.0","id":1,"result":{"sk-12345":1,"sk-67890":2,"[redacted]":3,
+        "[redacted] 2":4}}"#;
+    let clean = redactor.message(&parse(text)).unwrap();
+    let clean = std::str::from_utf8(clean.bytes()).unwrap();
+    assert!(!clean.contains("sk-") && clean.contains(r#""[redacted]":3"#), "{clean}");
+    let clean: Value = serde_json::from_str(clean).unwrap();
+    assert_eq!(clean["result"].as_object().unwrap().len(), 4);
+}
+
+/// S27: half a surrogate pair in a string hides nothing of the rest.
+#[test]
+fn s27_a_string_that_is_no_text_is_replaced_whole() {
+    let redactor = redactor(&["sk-12345"]);
+    let text = r#"{"jsonrpc":"2.0","id":1,"result":{"a":"\ud800 sk-12345","b":"\ud800 fine"}}"#;
+    let clean = redactor.message(&parse(text)).unwrap();
+    let expected = text.replace(r"\ud800 sk-12345", REDACTED);
+    assert_eq!(std::str::from_utf8(clean.bytes()).unwrap(), expected);
+}
+
+#[test]
+fn d22_numbers_that_may_be_settings_stay() {
+    let redactor = redactor(&["00000000", "00001234567", "port-8080"]);
+    for text in ["0", "[0,1234567,8080]", "-0.0"] {
+        assert_eq!(redactor.json(text.as_bytes()), None, "{text}");
+    }
 }
 
 #[test]
@@ -96,7 +145,8 @@ proptest! {
     /// D22: whatever the secret and wherever it stands, JSON stays JSON of the same shape.
     #[test]
     fn d22_json_stays_json(secret in "[ -~äß\n]{6,20}", before in ".{0,6}", after in ".{0,6}") {
-        let value = json!({"a": format!("{before}{secret}{after}"), "b": [1, secret], "k": {}});
+        let value = json!({"a": format!("{before}{secret}{after}"), "b": [1, secret], "k": {},
+            format!("k{secret}"): 1});
         let text = json!({"jsonrpc": "2.0", "id": 1, "result": value}).to_string();
         let redactor = redactor(&[&secret]);
         prop_assume!(!redactor.is_empty());
@@ -105,5 +155,6 @@ proptest! {
         prop_assert!(clean["result"]["b"][1].as_str().unwrap().contains(REDACTED));
         prop_assert!(clean["result"]["a"].as_str().unwrap().contains(REDACTED));
         prop_assert_eq!(&clean["result"]["k"], &json!({}));
+        prop_assert_eq!(clean["result"].as_object().unwrap().len(), 4);
     }
 }
