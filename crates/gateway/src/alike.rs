@@ -83,7 +83,8 @@ impl Shared {
         let caller = Caller::new(run.clone(), Endpoint::Transparent(alias.clone()), None);
         let item = Item::Tool(tool.into());
         let open = Some(self.calls.token());
-        let record = self.begin_record(&caller, Some(alias.clone()), &call, item.clone(), open);
+        let told = self.clean_item(&caller, &item);
+        let record = self.begin_record(&caller, Some(alias.clone()), &call, told, open);
         let mut record = record.map_err(unrecorded)?;
         let mut asked = Request::new(alias, call, item);
         let built_in = self.built_in.get();

@@ -289,7 +289,8 @@ impl Shared {
         let refused = |refusal| self.refused(caller, Handling::Tool, &request, refusal);
         let open_call = open_call(caller, &request).map_err(refused)?;
         let open = Some(self.calls.token());
-        let record = self.begin_record(caller, Some(alias.clone()), &request, item.clone(), open);
+        let told = self.clean_item(caller, &item);
+        let record = self.begin_record(caller, Some(alias.clone()), &request, told, open);
         let mut record = record.map_err(unrecorded)?;
         let mut asked = Request::new(alias, request, item);
         let (name, arguments) = (asked.item.name(), asked.message.get("arguments"));

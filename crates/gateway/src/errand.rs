@@ -32,7 +32,8 @@ impl Shared {
         caller: &Caller,
         request: Request,
     ) -> Result<Errand, Refusal> {
-        let (server, item) = (Some(request.alias.clone()), request.item.clone());
+        let server = Some(request.alias.clone());
+        let item = self.clean_item(caller, &request.item);
         // The end of the gateway does not wait for it: what follows would not live longer.
         let record = self.begin_record(caller, server, &request.message, item, None);
         let mut record = record.map_err(unrecorded)?;

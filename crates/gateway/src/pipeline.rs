@@ -232,8 +232,8 @@ impl Shared {
             let Request { alias, item, message, .. } = &routed.request;
             let is_shaped = matches!(item, Item::Tool(name) if row.is_shaped(name));
             let refusal = refusal.shaped(is_shaped);
-            let (alias, item) = (Some(alias.clone()), item.clone());
-            match self.begin_record(caller, alias, message, item, None) {
+            let item = self.clean_item(caller, item);
+            match self.begin_record(caller, Some(alias.clone()), message, item, None) {
                 Ok(mut record) => {
                     record.refused(&refusal);
                     refusal
@@ -255,6 +255,7 @@ impl Shared {
         let is_shaped = self.is_shaped(caller, handling, asked);
         let refusal = held.flatten().unwrap_or(refusal).shaped(is_shaped);
         let item = own_item(handling, asked).unwrap_or(Item::Server);
+        let item = self.clean_item(caller, &item);
         match self.begin_record(caller, own_alias(caller).cloned(), asked, item, None) {
             Ok(mut record) => {
                 record.refused(&refusal);
@@ -296,7 +297,8 @@ impl Shared {
 
     fn record(&self, caller: &Caller, request: &Request) -> Result<CallRecord, Refusal> {
         let is_stream = request.message.method() == method::SUBSCRIPTIONS_LISTEN;
-        let (server, item) = (Some(request.alias.clone()), request.item.clone());
+        let server = Some(request.alias.clone());
+        let item = self.clean_found(caller, &request.item);
         // Streams have no end of their own, so nobody waits for it.
         let open = (!is_stream).then(|| self.calls.token());
         self.begin_record(caller, server, &request.message, item, open).map_err(unrecorded)

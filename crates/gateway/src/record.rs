@@ -129,7 +129,8 @@ impl Drop for CallRecord {
 }
 
 impl Shared {
-    /// Takes the place of a call, of which is known what it is before it is sent.
+    /// Takes the place of a call, of which is known what it is before it is sent. `item` has no
+    /// secret in it: see [`Shared::clean_item`].
     ///
     /// # Errors
     /// When the record cannot be kept: the call must not be made (D25).
@@ -141,7 +142,11 @@ impl Shared {
         item: Item,
         open: Option<TaskTrackerToken>,
     ) -> Result<CallRecord, AuditFull> {
-        let method = name_of(message);
+        let method = match name_of(message) {
+            // Of a name that is none of MCP's, all may be the caller's own words.
+            Cow::Owned(name) => Cow::Owned(self.clean(caller, name.into()).as_ref().to_owned()),
+            known => known,
+        };
         // A run's own servers come and go, and would fill the metrics with their names.
         let is_counted = |alias: &&Alias| !caller.run.owns(alias);
         let counted = server.as_ref().filter(is_counted).cloned();
@@ -197,7 +202,41 @@ impl Shared {
 }
 
 impl Shared {
-    /// A name as those may see it who may not read the audit: without the values of secrets.
+    /// What a call is about, as records may have it: a URI or another word of the caller's may have
+    /// the value of a secret in it (S27). What the server lists itself needs no such look.
+    pub(crate) fn clean_item(&self, caller: &Caller, item: &Item) -> Item {
+        match item {
+            Item::Tool(name) => Item::Tool(self.clean(caller, name.clone())),
+            Item::Prompt(name) => Item::Prompt(self.clean(caller, name.clone())),
+            Item::Resource(uri) => Item::Resource(self.clean_uri(caller, uri)),
+            Item::Task(id) => Item::Task(self.clean(caller, id.clone())),
+            Item::Server => Item::Server,
+        }
+    }
+
+    /// The same for a call whose tool was found in the server's list.
+    pub(crate) fn clean_found(&self, caller: &Caller, item: &Item) -> Item {
+        match item {
+            Item::Tool(_) => item.clone(),
+            item => self.clean_item(caller, item),
+        }
+    }
+
+    /// A URI that spells a secret in another way is told as a server reads it.
+    fn clean_uri(&self, caller: &Caller, uri: &Arc<str>) -> Arc<str> {
+        let redactor = caller.run.contents.redactor(&self.snapshot(&caller.run));
+        let clean = match redactor.text(uri) {
+            Cow::Borrowed(_) => uri.clone(),
+            Cow::Owned(clean) => clean.into(),
+        };
+        let spellings = narthex_model::uri::spellings(&clean);
+        spellings
+            .iter()
+            .find(|text| redactor.is_in(text.as_bytes()))
+            .map_or_else(|| clean.clone(), |text| redactor.text(text).as_ref().into())
+    }
+
+    /// A name without the values of secrets that the run and its servers know.
     fn clean(&self, caller: &Caller, name: Arc<str>) -> Arc<str> {
         let redactor = caller.run.contents.redactor(&self.snapshot(&caller.run));
         match redactor.text(&name) {

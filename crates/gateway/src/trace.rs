@@ -56,12 +56,13 @@ impl Shared {
         let mut context = own.or_else(|| caller.trace.as_deref().cloned());
         let mut in_meta = !is_own && link.is_one_channel();
         if let Some(tracer) = &self.options.tracer {
+            let item = self.clean_found(caller, &request.item);
             let span = tracer.start(&TracedCall {
                 parent: context.as_ref().map(|context| &*context.parent),
                 state: context.as_ref().and_then(|context| context.state.as_deref()),
                 server: &request.alias,
                 method: request.message.method(),
-                item: request.item.name(),
+                item: item.name(),
             });
             let parent = span.trace_parent().into();
             let (state, baggage) =

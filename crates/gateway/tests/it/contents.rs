@@ -12,7 +12,7 @@ use narthex_testkit::fixture::{Eras, Options, Running};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::world::{SOON, World, http_server, modern, transparent};
+use super::world::{SOON, World, http_server, legacy, modern, transparent};
 
 /// Of the server `one`.
 const SECRET: &str = "hunter2-of-the-server";
@@ -225,5 +225,49 @@ async fn x_m64_long_arguments_and_answers_are_cut() {
         assert_eq!(kept["truncated"], true);
         assert!(kept["digest"].as_str().unwrap().starts_with("sha256:"), "{kept}");
     }
+    world.gateway.drain().await;
+}
+
+/// S27: a secret that a caller puts into a URI or any other name stays out of the record, whether
+/// what it names is there or not, and however a URI spells it.
+#[tokio::test]
+async fn s27_secrets_in_what_callers_name_are_not_recorded() {
+    let recorded = Recorded::start().await;
+    let world = &recorded.world;
+    let template = "test://template/ID/data";
+    let uris = [
+        template.replace("ID", SECRET),
+        template.replace("ID", "%68unter2-of-the-server"),
+        format!("absent://{AGENTS}"),
+    ];
+    let mut expected = 0;
+    for endpoint in [transparent("one"), Endpoint::Aggregated] {
+        for caller in world.both_callers(&endpoint).await {
+            let named = [
+                ("prompts/get", json!({"name": SECRET})),
+                ("tools/call", json!({"name": SECRET, "arguments": {}})),
+                (&*format!("vendor/{AGENTS}"), json!({})),
+                ("resources/subscribe", json!({"uri": uris[0]})),
+                ("tasks/get", json!({"taskId": SECRET})),
+            ];
+            let reads = uris.iter().map(|uri| ("resources/read", json!({"uri": uri})));
+            for (method, params) in reads.chain(named) {
+                let request = match caller.session.is_some() {
+                    true => legacy(7, method, params),
+                    false => modern(7, method, params),
+                };
+                world.call(&caller, request).await;
+                expected += 1;
+            }
+        }
+    }
+    let calls = recorded.calls(&mut 0).await;
+    // What is no method of an era is answered without a record.
+    assert!(calls.len() > expected / 2, "{} of {expected}", calls.len());
+    let text = serde_json::to_string(&calls).unwrap();
+    for secret in [SECRET, AGENTS, "%68unter2", "hunter2"] {
+        assert!(!text.contains(secret), "{secret}: {text}");
+    }
+    assert!(text.contains("test://template/[redacted]/data"), "{text}");
     world.gateway.drain().await;
 }
