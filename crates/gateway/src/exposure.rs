@@ -98,6 +98,22 @@ fn keep_entries(member: &'static str, list: &Message, rewrite: &mut Rewrite<'_>)
     }
 }
 
+/// Whether callers may see another list than the server's, of which a cache must give none to others
+/// (S21).
+pub(crate) fn is_filtered(name: &str, (exposed, frozen): (&Exposed, Option<&Inventory>)) -> bool {
+    listed(name).is_some() && !(exposed.is_everything() && frozen.is_none())
+}
+
+/// Has a result of the modern era stay with the caller that asked for it.
+pub(crate) fn keep_private(result: &Message, rewrite: &mut Rewrite<'_>) {
+    const PRIVATE: &[u8] = br#""private""#;
+    let said = result.get("cacheScope").map(Raw::as_bytes);
+    let said = rewrite.body.get("cacheScope").or(said);
+    if said != Some(PRIVATE) {
+        rewrite.body.set("cacheScope", PRIVATE);
+    }
+}
+
 /// Takes out of a server's list what callers may not see, and what is not as it is frozen in the
 /// run. A list of which nothing is hidden stays byte for byte.
 pub(crate) fn hide(

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Answer, RunView, Session, Step,
-    exposure::hide,
+    exposure::{hide, is_filtered, keep_private},
     held::may_be_told,
     prepare::state_binding,
     record::CallRecord,
@@ -181,13 +181,19 @@ impl Finish {
         };
         let message = changed.as_ref().unwrap_or(message);
         let mut rewrite = self.translated(message);
-        hide(&self.method, message, &mut rewrite, (self.exposed(), self.frozen.as_deref()));
+        let rules = (self.exposed(), self.frozen.as_deref());
+        let mut is_filtered = is_filtered(&self.method, rules);
+        hide(&self.method, message, &mut rewrite, rules);
         if let Some((run, row)) = self.told_by.as_deref() {
             let is_told =
                 |told: Raw<'_>| told.as_str().is_some_and(|it| may_be_told(run, row, &it));
             if !message.get("instructions").is_none_or(is_told) {
                 rewrite.body.remove("instructions");
+                is_filtered = true;
             }
+        }
+        if is_filtered && self.down.is_modern() && message.kind() == MessageKind::Result {
+            keep_private(message, &mut rewrite);
         }
         if message.kind() == MessageKind::Result {
             if let Err(refusal) = self.seal_state(message, &mut rewrite) {

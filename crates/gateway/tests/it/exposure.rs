@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
 use narthex_model::{Exposed, NameRule, ServerDefinition, UriRule, WorkspaceId};
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountOptions, Mountable, config::Entry};
+use narthex_registry::{FirstLists, MountOptions, Mountable, config::Entry};
 use narthex_testkit::fixture::{Eras, Options, Running};
 use serde_json::{Value, json};
 use tracing::{Event, Metadata, Subscriber, field::Visit, span};
@@ -312,4 +312,35 @@ async fn d12_rules_are_a_runs_own_on_a_shared_connection() {
         seen.iter().map(|(_, is_hidden)| *is_hidden).collect::<Vec<_>>(),
         [false, true, false]
     );
+}
+
+/// S21: a list of which callers see a part is no other caller's, also where the server lets caches
+/// share it; one that everybody sees whole stays as the server wrote it.
+#[tokio::test]
+async fn s21_a_filtered_list_is_private() {
+    let eras = Eras::Modern;
+    let open = World::with(&[("one", eras)]).await;
+    let rules = World::changed([("one", eras)], hide).await;
+    let mut frozen = World::with(&[("one", eras)]).await;
+    let mount = Mountable::new(Arc::new(http_server("mine", &frozen.fixtures[0].url)));
+    let options = MountOptions { timeout: SOON, ..MountOptions::default() };
+    let set = frozen.gateway.registry().mount(vec![mount], &options).await.unwrap();
+    let first = FirstLists::of(&set);
+    let token = RunToken::generate().unwrap();
+    let policy = RunPolicy::default();
+    let run = RunView::with_servers(&token, WorkspaceId::default(), policy, set);
+    frozen.run = Arc::new(run.frozen_to(first));
+    frozen.gateway.begin_run(&frozen.run).unwrap();
+    for (world, name, scope) in
+        [(&open, "one", "public"), (&rules, "one", "private"), (&frozen, "mine", "private")]
+    {
+        let caller = world.modern_caller(transparent(name));
+        let lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+        for method in lists {
+            let answer = world.ask(&caller, method, json!({})).await;
+            assert_eq!(answer["result"]["cacheScope"], scope, "{name} {method}: {answer}");
+            assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+        }
+        world.gateway.drain().await;
+    }
 }
