@@ -1,11 +1,18 @@
 //! What commands print: results to standard output, all else to standard error.
+//!
+//! Everything goes out here, so that a terminal gets texts of servers, agents and files without what
+//! would act on it (S22). A file or a program gets them as they are.
 
 use std::{
+    borrow::Cow,
+    hash::{BuildHasher, RandomState},
     io::{self, IsTerminal, Write},
     process::ExitCode,
+    sync::LazyLock,
 };
 
 use narthex_model::ErrorKind;
+use narthex_terminal::{InertWriter, inert, inert_json};
 pub(crate) use narthex_terminal::{harmless, notice};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
@@ -41,13 +48,43 @@ impl Format {
     }
 }
 
+/// What [`paint`] puts before a colour's code. No text of others has it, since it is another one in
+/// each process.
+static MARK: LazyLock<String> =
+    LazyLock::new(|| format!("[paint {:016x} ", RandomState::new().hash_one("colour")));
+
 /// Prints a result. A reader that went away is no failure, so that `narthex tools | head` works.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
+    let text = text.trim_end_matches('\n');
+    match io::stdout().is_terminal() {
+        true => put(&coloured(&inert(text))),
+        false => put(text),
+    }
+}
+
+/// Prints a text of JSON as a line.
+pub(crate) fn json_text(text: &str) -> Result<(), Failure> {
+    match io::stdout().is_terminal() {
+        true => put(&inert_json(text)),
+        false => put(text),
+    }
+}
+
+fn put(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let written = writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Standard output for what is written byte by byte, such as the content of a file.
+pub(crate) fn raw() -> Box<dyn Write + Send> {
+    let out = io::stdout();
+    match out.is_terminal() {
+        true => Box::new(InertWriter::new(out)),
+        false => Box::new(out),
     }
 }
 
@@ -63,7 +100,7 @@ pub(crate) fn reader_is_gone() -> bool {
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value)
         .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
-    line(&text)
+    json_text(&text)
 }
 
 /// Prints the outcome of an operator's command: `{"ok": true, "data": …}`.
@@ -89,9 +126,23 @@ pub(crate) fn paint(text: &str, colour: Colour) -> String {
         Colour::Green => 32,
     };
     match io::stdout().is_terminal() && config::may_have_colours() {
-        true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        true => format!("{mark}{code}]{text}{mark}0]", mark = *MARK),
         false => text.to_owned(),
     }
+}
+
+/// A line with the colours that [`paint`] has asked for.
+fn coloured(line: &str) -> Cow<'_, str> {
+    if !line.contains(&*MARK) {
+        return Cow::Borrowed(line);
+    }
+    let mut parts = line.split(&*MARK);
+    let mut coloured = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (code, rest) = part.split_once(']').unwrap_or_default();
+        coloured.push_str(&format!("\u{1b}[{code}m{rest}"));
+    }
+    coloured.into()
 }
 
 /// So many of something: `1 run`, `2 runs`.
@@ -109,4 +160,47 @@ pub(crate) fn failure(failure: &Failure, format: Format) {
 
 pub(crate) fn is_error_terminal() -> bool {
     io::stderr().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// S22: colours are ours; those of others do nothing.
+    #[test]
+    fn s22_only_our_colours_reach_a_terminal() {
+        let ours = format!("{mark}31]FAILED{mark}0] (\u{1b}[32mOK)", mark = *MARK);
+        assert_eq!(coloured(&inert(&ours)), "\u{1b}[31mFAILED\u{1b}[0m (\u{fffd}[32mOK)");
+        assert_eq!(coloured("[paint 0000000000000000 31]x"), "[paint 0000000000000000 31]x");
+    }
+
+    /// S22: who writes to standard output by other ways knows what it writes.
+    #[test]
+    fn s22_commands_print_here_alone() {
+        /// Draws tables whose cells are harmless; speaks a protocol; asks whether it is a terminal.
+        const OTHERS: [&str; 4] =
+            ["commands/connect.rs", "commands/top.rs", "commands/trust.rs", "output.rs"];
+        fn files(folder: &Path, all: &mut Vec<std::path::PathBuf>) {
+            for entry in fs_err::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => files(&path, all),
+                    false => all.push(path),
+                }
+            }
+        }
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut all = Vec::new();
+        files(&source, &mut all);
+        let has_stdout = |path: &Path| fs_err::read_to_string(path).unwrap().contains("stdout()");
+        let rust = all.iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
+        let mut found: Vec<_> = rust
+            .filter(|path| has_stdout(path))
+            .map(|path| path.strip_prefix(&source).unwrap().display().to_string())
+            .collect();
+        found.sort();
+        assert_eq!(found, OTHERS);
+    }
 }

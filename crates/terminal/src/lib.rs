@@ -1,6 +1,7 @@
 //! A whole terminal: drawn anew, and given back as it was, also while its program is stopped; and
 //! lines for one.
 
+mod inert;
 mod lines;
 
 use std::io::{self, Write as _, stdin, stdout};
@@ -14,7 +15,10 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-pub use self::lines::{harmless, is_harmful, notice, render};
+pub use self::{
+    inert::{InertWriter, inert, inert_json},
+    lines::{harmless, is_harmful, notice, render},
+};
 
 /// Another screen than the one with what was printed before, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";

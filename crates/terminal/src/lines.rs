@@ -5,6 +5,8 @@ use std::io::stdout;
 
 use comfy_table::{Table, presets};
 
+use crate::inert::inert;
+
 /// Gives one line each; the last column is cut where the terminal ends.
 #[must_use]
 pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
@@ -58,8 +60,7 @@ fn width() -> Option<usize> {
 /// Tells a person something that is not the result. What stands in it may be of others.
 #[expect(clippy::print_stderr, reason = "what is no result goes to standard error")]
 pub fn notice(text: &str) {
-    let lines: Vec<_> = text.split('\n').map(harmless).collect();
-    eprintln!("{}", lines.join("\n"));
+    eprintln!("{}", inert(text));
 }
 
 #[cfg(test)]

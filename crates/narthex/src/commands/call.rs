@@ -79,7 +79,7 @@ fn show(
     let is_error = answer.get("isError").and_then(Raw::as_bool).unwrap_or(false);
     let raw = answer.body_raw().map_or(&b"{}"[..], Raw::as_bytes);
     if context.format.is_json() {
-        output::line(&String::from_utf8_lossy(raw))?;
+        output::json_text(&String::from_utf8_lossy(raw))?;
         return Ok(if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
     let result: Value = serde_json::from_slice(raw).map_err(|error| {

@@ -203,7 +203,8 @@ mod linux {
                     output::notice(&format!("error: it has ended at once; its log is {log}"));
                 }
                 // Whoever has closed it wants to know nothing.
-                drop(std::io::stdout().write_all(&printed));
+                let mut out = output::raw();
+                drop(out.write_all(&printed).and_then(|()| out.flush()));
                 if !why.is_empty() {
                     output::notice(&why);
                 }

@@ -1,10 +1,6 @@
 //! `narthex shares`: what agents share, through the daemon.
 
-use std::{
-    io::{self, Write},
-    path::Path,
-    process::ExitCode,
-};
+use std::{io::Write, path::Path, process::ExitCode};
 
 use fs_err::OpenOptions;
 use http::Method;
@@ -125,7 +121,7 @@ async fn get(
         let mut body = client.api_content(path, "*/*").await?.body;
         // After the daemon has agreed, so that nothing is left of what there is not.
         let mut target: Box<dyn Write + Send> = match is_stdout {
-            true => Box::new(io::stdout()),
+            true => output::raw(),
             false => Box::new(OpenOptions::new().write(true).create_new(true).open(&args.output)?),
         };
         let mut size: u64 = 0;

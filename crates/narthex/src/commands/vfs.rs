@@ -118,7 +118,7 @@ fn raw(bytes: &Bytes, context: &Context) -> Result<ExitCode, Failure> {
         output::done(&said)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut out = io::stdout().lock();
+    let mut out = output::raw();
     let written = out.write_all(bytes).and_then(|()| match bytes.last() {
         None | Some(b'\n') => Ok(()),
         Some(_) => out.write_all(b"\n"),

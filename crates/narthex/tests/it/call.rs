@@ -37,6 +37,26 @@ fn json_is_the_raw_result() {
     assert_eq!(done.stdout.lines().count(), 1);
 }
 
+/// S22: what a tool answers is seen on a terminal and does nothing there; a file gets it as it is.
+#[test]
+fn s22_a_result_does_nothing_to_a_terminal() {
+    let place = Place::new();
+    let text = "\u{1b}]0;owned\u{7}a\u{9b}2Jb\u{202e}c\nd";
+    place.write("text", text);
+    let done = place.run(words(&["fixture", "echo", "message=@text"])).succeeded();
+    assert_eq!(done.stdout, format!("{text}\n"));
+    let program = env!("CARGO_BIN_EXE_narthex");
+    let line = format!("{program} call --config mcp.json fixture echo message=@text");
+    let shown = place.at_terminal(&format!("{line} 2>/dev/null"), &[]);
+    let replaced = text.replace(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}'], "\u{fffd}");
+    assert_eq!(shown.replace("\r\n", "\n"), format!("{replaced}\n"));
+    let shown = place.at_terminal(&format!("{line} --json 2>/dev/null"), &[]);
+    let is_acting = |c: char| c.is_control() && c != '\r' && c != '\n' || c == '\u{202e}';
+    assert!(!shown.contains(is_acting), "{shown:?}");
+    let result: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(result["content"][0]["text"], text);
+}
+
 #[test]
 fn content_that_is_no_text_is_described() {
     let done = Place::new().run(words(&["fixture", "test_image_content"])).succeeded();

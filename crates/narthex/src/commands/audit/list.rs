@@ -100,7 +100,7 @@ async fn follow(
         was_stuck = is_stuck;
         for event in &events {
             match context.format.is_json() {
-                true => output::line(&event.to_string())?,
+                true => output::json_text(&event.to_string())?,
                 false if args.contents => whole(event)?,
                 false => output::line(&row(event).join("  "))?,
             }
