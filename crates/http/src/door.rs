@@ -1,6 +1,7 @@
 //! The way of every request: boundary, token, route, method.
 
 use std::{
+    borrow::Cow,
     fmt,
     sync::{
         Arc,
@@ -27,7 +28,7 @@ use crate::{
     legacy,
     post::{self, Post},
     problem::Problem,
-    respond::{Response, closing, text},
+    respond::{Response, closing, text, unstored},
     routes::{self, Place, Target},
     servers::Asked,
     signin::Visitor,
@@ -130,6 +131,19 @@ impl Door {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
+        // Answers of MCP are POSTs or streams with rules of their own, and there are many.
+        let is_mcp = request.uri().path().starts_with("/mcp");
+        let response = self.admitted(request).await;
+        match is_mcp && response.status().is_success() {
+            true => response,
+            false => unstored(response),
+        }
+    }
+
+    async fn admitted<B>(self: &Arc<Self>, request: Request<B>) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
             self.refused("host_or_origin");
@@ -204,10 +218,12 @@ impl Door {
     /// Records that somebody asked for what is not theirs, or not there for them (S32).
     pub(crate) fn denied(&self, principal: &Principal, path: &str) {
         let mut event = AuditEvent::new(kind::ACCESS_DENIED, principal.actor());
+        let mut path = Cow::Borrowed(path);
         if let Principal::Run(run) = principal {
             event = event.in_workspace(&run.workspace).of_run(run.id.to_text());
+            path = self.gateway.without_secrets(run, &path).into_owned().into();
         }
-        self.note_denied(event, path);
+        self.note_denied(event, &path);
     }
 
     pub(crate) fn note_denied(&self, mut event: AuditEvent<'static>, path: &str) {

@@ -169,6 +169,14 @@ pub(crate) fn closing(mut response: Response) -> Response {
     response
 }
 
+/// An answer that no cache stores, and that no browser takes for something else than it says.
+pub(crate) fn unstored(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
 /// The head of an event stream.
 pub(crate) fn event_stream(body: impl Into<ResponseBody>) -> Response {
     let mut response = Response::new(body.into());

@@ -134,10 +134,7 @@ impl Asked<'_> {
         let mut shown = token(&known);
         shown["token"] = json!(secret.expose());
         let place = format!("/api/workspaces/{here}/service-tokens/{}", known.row.id);
-        let mut response = created(&shown, &place);
-        let no_store = HeaderValue::from_static("no-store");
-        response.headers_mut().insert(header::CACHE_CONTROL, no_store);
-        Ok(response)
+        Ok(created(&shown, &place))
     }
 
     pub(super) async fn revoke_token(&self) -> Answered {

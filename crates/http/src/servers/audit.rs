@@ -79,9 +79,7 @@ impl Asked<'_> {
         let open = self.door.gateway.metrics().stream_opened();
         let mut response = Response::new(LinesStream::new(export, open).into());
         *response.status_mut() = StatusCode::OK;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
         Ok(response)
     }
 

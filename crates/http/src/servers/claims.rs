@@ -3,7 +3,6 @@
 use std::{fmt, time::SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderValue, header};
 use http_body::Body;
 use narthex_model::Timestamp;
 use narthex_runs::{Claiming, SeenRun};
@@ -31,10 +30,7 @@ impl Asked<'_> {
         self.add_entries(&claimed.run, &claimed.token, &mut run)?;
         shown["prompt"] = json!(claimed.prompt);
         shown["run"] = run;
-        let mut response = ok(&shown);
-        let no_store = HeaderValue::from_static("no-store");
-        response.headers_mut().insert(header::CACHE_CONTROL, no_store);
-        Ok(response)
+        Ok(ok(&shown))
     }
 
     /// Keeps what a session has used.

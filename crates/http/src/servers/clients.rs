@@ -3,7 +3,7 @@
 use std::{fmt, time::SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{Method, StatusCode};
 use http_body::Body;
 use narthex_control::{CreatedClient, KnownClient};
 use narthex_model::{RunId, SessionId, Timestamp};
@@ -54,10 +54,7 @@ impl Asked<'_> {
         let entry = client_entry(&self.endpoint(), token.expose());
         shown["mcpServers"] = json!({ "narthex": entry });
         let place = format!("/api/workspaces/{here}/mcp-clients/{}", known.row.id);
-        let mut response = created(&shown, &place);
-        let no_store = HeaderValue::from_static("no-store");
-        response.headers_mut().insert(header::CACHE_CONTROL, no_store);
-        Ok(response)
+        Ok(created(&shown, &place))
     }
 }
 

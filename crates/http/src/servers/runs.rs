@@ -110,7 +110,6 @@ impl Asked<'_> {
             response.extensions_mut().insert(ToldOnce);
         }
         let headers = response.headers_mut();
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let place = format!("/api/workspaces/{}/runs/{}", created.row.workspace, created.row.id);
         if let Ok(place) = HeaderValue::from_str(&place) {
             headers.insert(header::LOCATION, place);

@@ -197,14 +197,8 @@ fn add_headers(headers: &mut HeaderMap, file: &SharedFileRow) {
     let disposition = HeaderValue::from_str(&disposition);
     let plain = HeaderValue::from_static("attachment");
     headers.insert(header::CONTENT_DISPOSITION, disposition.unwrap_or(plain));
-    let fixed = [
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    for (name, value) in fixed {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
+    let alone = HeaderValue::from_static("sandbox; default-src 'none'");
+    headers.insert(header::CONTENT_SECURITY_POLICY, alone);
 }
 
 fn shown(row: &ShareRow) -> Value {

@@ -129,15 +129,13 @@ pub(super) fn asset(text: &'static str, kind: &'static str) -> Response {
     response
 }
 
-/// An answer that nobody keeps, frames or takes for something else.
+/// An answer that runs nothing of others and stands in no frame.
 pub(super) fn guarded(mut response: Response) -> Response {
-    let all: [(HeaderName, &'static str); 5] = [
+    let all: [(HeaderName, &'static str); 3] = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         // Nobody elsewhere learns the address of a link; without any, forms would have no origin.
         (header::REFERRER_POLICY, "same-origin"),
-        (header::CACHE_CONTROL, "no-store"),
     ];
     for (name, value) in all {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

@@ -121,6 +121,27 @@ async fn d4_each_token_opens_its_own_part() {
     }
 }
 
+/// S27: no cache stores an answer, and no browser takes one for something else, whoever asks for it
+/// and whatever the answer is. Successful answers of MCP have rules of their own.
+#[tokio::test]
+async fn s27_no_answer_is_stored_or_taken_for_something_else() {
+    let world = World::empty();
+    for (path, access) in paths() {
+        let tokens = ["Bearer nxt_x".to_owned(), format!("Bearer {ADMIN}"), world.token.clone()];
+        for (method, token) in METHODS.iter().flat_map(|one| tokens.iter().map(move |to| (one, to)))
+        {
+            let request = world.request(method.clone(), &path).header("authorization", token);
+            let answer = request.open().await;
+            let what = format!("{method} {path} {token} {}", answer.status());
+            if matches!(access, Some(Access::Client)) && answer.status().is_success() {
+                continue;
+            }
+            assert_eq!(answer.headers()["cache-control"], "no-store", "{what}");
+            assert_eq!(answer.headers()["x-content-type-options"], "nosniff", "{what}");
+        }
+    }
+}
+
 /// What a path does not have is told with what it has.
 #[tokio::test]
 async fn other_methods_are_told_what_is_allowed() {

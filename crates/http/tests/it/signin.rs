@@ -41,6 +41,22 @@ async fn a_link_shows_a_button_and_signs_in_once() {
     assert_eq!(never.text(), used.text(), "used and never made look the same");
 }
 
+/// S27: what a signed-in human is answered stays in no cache of the browser, on every route.
+#[tokio::test]
+async fn s27_answers_to_a_cookie_are_not_stored() {
+    let site = Site::new().await;
+    let browser = site.browser("ada").await;
+    for route in ROUTES {
+        let path = route.template.replace("{workspace}", "default").replace(['{', '}'], "");
+        for method in route.methods.split(", ") {
+            let answer = browser.request(method.parse().unwrap(), &path).open().await;
+            let what = format!("{method} {path}: {}", answer.status());
+            assert_eq!(answer.headers()["cache-control"], "no-store", "{what}");
+            assert_eq!(answer.headers()["x-content-type-options"], "nosniff", "{what}");
+        }
+    }
+}
+
 /// S32, X-M63: who signs in and out, how, and what they do meanwhile, is in the audit; what proved
 /// nothing is counted there.
 #[tokio::test]
