@@ -20,6 +20,7 @@ pub mod json;
 mod models;
 mod names;
 mod nearest;
+pub mod package;
 mod page;
 mod principal;
 mod provenance;

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::PathBuf, time::Dura
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alias, CallError, Confinement, Exposed, Gates, Secret, ServerAuth, TrafficLimits};
+use crate::{
+    Alias, CallError, Confinement, Exposed, Gates, Secret, ServerAuth, TrafficLimits,
+    package::{self, UnpinnedPackage},
+};
 
 /// The state of a connection (decision D21): exactly these five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -125,6 +128,15 @@ impl ServerDefinition {
             pins_definitions: false,
             shows_flagged: false,
             filled_in: Vec::new(),
+        }
+    }
+
+    /// The packages without a fixed version that starting it downloads.
+    #[must_use]
+    pub fn unpinned_packages(&self) -> Vec<UnpinnedPackage> {
+        match &self.target {
+            Target::Stdio(target) => package::unpinned(&target.command, &target.args),
+            Target::Http(_) => Vec::new(),
         }
     }
 

@@ -20,6 +20,7 @@ mod made;
 pub(crate) mod mcp;
 pub(crate) mod members;
 pub(crate) mod mount;
+mod packages;
 pub(crate) mod policy;
 mod progress;
 pub(crate) mod runs;

@@ -13,7 +13,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::source;
+use super::{packages, source};
 use crate::{
     Failure,
     cli::Context,
@@ -104,6 +104,10 @@ fn show(servers: &[Value]) -> Result<(), Failure> {
                 output::line(&format!("{:<16} with {note} {}", "", names.join(", ")))?;
             }
         }
+        let unpinned = server["unpinned"].as_array().into_iter().flatten();
+        for package in unpinned.filter_map(Value::as_str) {
+            output::line(&format!("{:<16} warning: {}", "", harmless(package)))?;
+        }
     }
     if servers.is_empty() {
         output::line("no servers")?;
@@ -151,6 +155,7 @@ fn definition_shown(definition: &ServerDefinition, warnings: &[ConfigWarning]) -
                 "folder": target.working_dir.as_ref().map(|folder| folder.display().to_string()),
                 "is_confined": target.confinement.as_ref().is_some_and(|all| !all.is_none()),
                 "environment": names,
+                "unpinned": packages::unpinned(definition),
             })
         }
         Target::Http(target) => {

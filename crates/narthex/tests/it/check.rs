@@ -59,6 +59,7 @@ fn r_m33_every_finding_has_its_code_and_level() {
         ("COMMAND", &["warn", "info", "warn", "info"]),
         ("ENV", &["warn"]),
         ("ENTRY", &["warn"]),
+        ("UNPINNED", &["warn"]),
         ("EXECUTORS", &["info"]),
     ] {
         assert_eq!(levels(data, code), expected, "{code} in {data}");
@@ -73,6 +74,27 @@ fn r_m33_every_finding_has_its_code_and_level() {
     let lost = found(data, "COMMAND")[0];
     assert!(lost["message"].as_str().unwrap().contains("`lost` starts no-such-program"), "{lost}");
     assert!(!place.path("data").exists(), "a look makes nothing");
+}
+
+/// S5: each package without a fixed version is named with the pin to write, and with the version that
+/// is installed already, where one is.
+#[test]
+fn s5_check_names_packages_without_a_version() {
+    let place = Place::with(&json!({
+        "fixed": { "transport": "stdio", "command": "npx", "args": ["-y", "server@1.2.3"] },
+        "known": { "transport": "stdio", "command": "npx", "args": ["-y", "@scope/known"] },
+        "python": { "transport": "stdio", "command": "uvx", "args": ["server@latest"] },
+    }));
+    programs(&place, &["node", "npx", "uvx"]);
+    let known = "home/.npm/_npx/0a1b/node_modules/@scope/known";
+    fs::create_dir_all(place.path(known)).unwrap();
+    place.write(&format!("{known}/package.json"), r#"{"version":"4.5.6"}"#);
+    let outcome = check(&place, &["--json"]).succeeded().json();
+    let details = found(&outcome["data"], "UNPINNED").into_iter().map(|one| &one["detail"]);
+    let details: Vec<_> = details.map(|detail| detail.as_str().unwrap()).collect();
+    assert_eq!(details.len(), 2, "{details:?}");
+    assert!(details[0].ends_with("write `@scope/known@4.5.6`"), "{details:?}");
+    assert!(details[1].contains("write `server==VERSION`; `pip index versions server`"));
 }
 
 /// R-M33, R-F5, R-M8: with a daemon, its agents are looked at: their servers, what keeps these from

@@ -371,6 +371,24 @@ fn e57_a_name_is_off_in_every_folder() {
     assert_eq!(enabled["result"]["status"], "ready");
 }
 
+/// S5: an added server whose package has no fixed version is stored, and the pin is said.
+#[test]
+fn s5_add_names_packages_without_a_version() {
+    let place = three();
+    let _daemon = place.up();
+    // Nothing is downloaded.
+    let add = ["mcp", "add", "mine", "--", "sh", "-c", "exit 3; npx -y server"];
+    let done = place.run(add).succeeded();
+    assert!(
+        done.stderr.contains("warning: ") && done.stderr.contains("`server@VERSION`"),
+        "{done:?}"
+    );
+    let fixed =
+        ["mcp", "add", "mine", "--replace", "--", "sh", "-c", "exit 3; npx -y server@1.2.3"];
+    let done = place.run(fixed).succeeded();
+    assert!(!done.stderr.contains("warning: "), "{done:?}");
+}
+
 /// E139, E142: servers of one's own are added and removed; others are not ours to change.
 #[test]
 fn e142_servers_are_added_and_removed() {

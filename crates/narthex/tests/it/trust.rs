@@ -35,6 +35,22 @@ fn d27_trust_holds_for_one_content() {
     place.start(&UP).event("ready");
 }
 
+/// S5: what would be downloaded in another version each time is named before it is approved.
+#[test]
+fn s5_trust_names_packages_without_a_version() {
+    let place = Place::with(&json!({
+        "fixed": { "transport": "stdio", "command": "npx", "args": ["-y", "server@1.2.3"] },
+        "newest": { "transport": "stdio", "command": "pipx", "args": ["run", "server"] },
+    }));
+    let done = place.run(["trust", "--yes"]).succeeded();
+    let warnings = done.stdout.lines().filter(|line| line.contains("warning:"));
+    let warnings: Vec<_> = warnings.collect();
+    assert!(matches!(warnings[..], [one] if one.contains("write `server==VERSION`")), "{done:?}");
+    let shown = place.run(["trust", "--yes", "--json"]).succeeded().json();
+    assert_eq!(shown["servers"][0]["unpinned"], json!([]));
+    assert!(shown["servers"][1]["unpinned"][0].as_str().unwrap().contains("`server` fixes no"));
+}
+
 /// D27: what the file would start is read before anything is approved, and where nobody can answer,
 /// nothing is.
 #[test]

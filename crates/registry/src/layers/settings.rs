@@ -10,7 +10,7 @@ mod store;
 
 use std::{collections::BTreeSet, fmt, path::Path, sync::Arc};
 
-use narthex_model::{Alias, ErrorKind};
+use narthex_model::{Alias, ErrorKind, package::UnpinnedPackage};
 use serde_json::value::RawValue;
 
 pub use error::EditError;
@@ -252,7 +252,8 @@ impl SettingsFile {
                     let rest = warning.path.strip_prefix(&at);
                     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
                 };
-                Ok(Edited { warnings: loaded.warnings.into_iter().filter(inside).collect() })
+                let told = loaded.warnings.into_iter().filter(inside);
+                Ok(Edited { warnings: told.chain(self.unpinned(text, name)?).collect() })
             }
             Some(Entry::Fault(fault)) => {
                 Err(EditError::Refused { name: name.clone(), message: fault.error.message })
@@ -262,6 +263,23 @@ impl SettingsFile {
                 problem: "`mcp.servers` is no object".to_owned(),
             }),
         }
+    }
+
+    /// The packages of an entry whose version is not fixed, as it is written, without values.
+    fn unpinned(&self, text: &str, name: &Alias) -> Result<Vec<ConfigWarning>, EditError> {
+        let env = |name: &str| Some(format!("${{env:{name}}}"));
+        let context = LoadContext { env: &env, ..self.context() };
+        let loaded = parse_settings_with_faults(text.as_bytes(), &context)?;
+        let packages = loaded.entries.iter().filter_map(|entry| match entry {
+            Entry::Server(server) if server.alias == *name => Some(server.unpinned_packages()),
+            Entry::Server(_) | Entry::Fault(_) => None,
+        });
+        let warning = |package: UnpinnedPackage| ConfigWarning {
+            file: self.file.to_path_buf(),
+            path: format!("mcp.servers.{name}.args"),
+            message: package.to_string(),
+        };
+        Ok(packages.flatten().map(warning).collect())
     }
 
     fn context(&self) -> LoadContext<'_> {

@@ -1,6 +1,9 @@
 //! How a server is reached: by URL, or as a program, a script or an image that is started.
 
-use narthex_model::json::{Node, Place};
+use narthex_model::{
+    json::{Node, Place},
+    package::unpinned,
+};
 use serde::Serialize;
 
 use super::{
@@ -211,6 +214,10 @@ fn command(reader: &mut Reader, object: &Object<'_>) -> Option<CommandShape> {
     }
     let cwd = object.get("cwd").and_then(|node| argument(reader, node, &object.at.key("cwd")));
     let confinement = confinement::read(reader, object).map(Box::new);
+    let written: Vec<_> = args.iter().map(Template::written).collect();
+    for package in unpinned(command.as_deref().unwrap_or_default(), &written) {
+        reader.warn(&object.at.key("args"), package.to_string());
+    }
     Some(CommandShape { command: command?, args, cwd, confinement })
 }
 

@@ -400,6 +400,28 @@ async fn o101_the_merged_view_shows_origins_and_hides_secrets() {
     }
 }
 
+/// S5: a server whose package has no fixed version is stored, and the answer has the pin to write;
+/// so has the answer to a question before.
+#[tokio::test]
+async fn s5_saving_names_packages_without_a_version() {
+    let place = Place::new().await;
+    let with = |package| json!({ "id": "docs", "command": "npx", "args": ["-y", package] });
+    let valid = "/api/workspaces/default/validate?kind=server";
+    let answers = [
+        place.post(valid, &with("@scope/docs")).await.succeeded(),
+        place.post(SERVERS, &with("@scope/docs")).await.succeeded(),
+        place.put(DOCS, &with("@scope/docs@^1")).await.succeeded(),
+    ];
+    for answer in answers {
+        assert_eq!(answer["warnings"][0]["field"], "args", "{answer}");
+        let message = answer["warnings"][0]["message"].as_str().unwrap();
+        assert!(message.contains("write `@scope/docs@VERSION`"), "{message}");
+        assert!(message.contains("`npm view @scope/docs version`"), "{message}");
+    }
+    let fixed = place.put(DOCS, &with("@scope/docs@1.2.3")).await.succeeded();
+    assert_eq!(fixed["warnings"], json!([]));
+}
+
 /// D9, O101: what storing would say, and what runs would be made of, can be asked before.
 #[tokio::test]
 async fn o101_objects_are_validated_and_previewed_unstored() {

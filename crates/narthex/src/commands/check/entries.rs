@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
-use narthex_model::ConfigFault;
+use narthex_model::{ConfigFault, ServerDefinition};
 use narthex_registry::config::{ConfigWarning, Entry, LoadedConfig};
 
 use super::{
     Check,
-    host::{find, program_name, targets},
+    host::{definitions, find, program_name, targets},
 };
-use crate::commands::source::{self, Unfilled};
+use crate::commands::{
+    packages,
+    source::{self, Unfilled},
+};
 
 pub(super) fn all(files: &[Unfilled]) -> Vec<Check> {
     let mut checks: Vec<_> = targets(files)
@@ -20,6 +23,7 @@ pub(super) fn all(files: &[Unfilled]) -> Vec<Check> {
             command(name, &target.command, folder)
         })
         .collect();
+    checks.extend(definitions(files).flat_map(unpinned));
     for file in files.iter().filter(|file| file.loaded.is_ok()) {
         match source::filled(file) {
             Ok(loaded) => checks.extend(faults(&loaded)),
@@ -30,6 +34,16 @@ pub(super) fn all(files: &[Unfilled]) -> Vec<Check> {
         }
     }
     checks
+}
+
+/// S5: what may be other code at each start.
+fn unpinned(definition: &ServerDefinition) -> Vec<Check> {
+    let name = &definition.alias;
+    let check = |package: String| {
+        let text = format!("`{name}` downloads a package whose version is not fixed");
+        Check::warn("UNPINNED", text, "write the pin into the entry's `args`").detail(package)
+    };
+    packages::unpinned(definition).into_iter().map(check).collect()
 }
 
 fn command(name: &str, command: &str, folder: &Path) -> Check {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_model::{NetworkAccess, StdioTarget, Target};
+use narthex_model::{NetworkAccess, ServerDefinition, StdioTarget, Target};
 use narthex_registry::config::Entry;
 
 use super::{Check, Level};
@@ -18,12 +18,17 @@ const NODE_HINT: &str = "install Node.js (https://nodejs.org)";
 
 /// The programs of all entries that are to be started.
 pub(super) fn targets(files: &[Unfilled]) -> impl Iterator<Item = (&str, &StdioTarget)> {
+    definitions(files).filter_map(|definition| match &definition.target {
+        Target::Stdio(target) => Some((definition.alias.as_str(), target)),
+        Target::Http(_) => None,
+    })
+}
+
+/// All entries that are not switched off.
+pub(super) fn definitions(files: &[Unfilled]) -> impl Iterator<Item = &ServerDefinition> {
     let loaded = files.iter().filter_map(|file| file.loaded.as_ref().ok());
     loaded.flat_map(|loaded| &loaded.entries).filter_map(|entry| match entry {
-        Entry::Server(definition) if !definition.is_disabled => match &definition.target {
-            Target::Stdio(target) => Some((entry.name(), target)),
-            Target::Http(_) => None,
-        },
+        Entry::Server(definition) if !definition.is_disabled => Some(definition),
         Entry::Server(_) | Entry::Fault(_) => None,
     })
 }
