@@ -3,10 +3,7 @@
 use std::{
     fmt,
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU64},
 };
 
 use narthex_audit::Audit;
@@ -15,7 +12,7 @@ use narthex_live::{KeyedLock, LiveGrants, LiveRules, LiveTurns};
 use narthex_model::{KnownExecutors, WorkspaceId};
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
-    CutReason, Declared, MountIdentity, Registry,
+    Declared, Registry,
     layers::{DefaultServer, SettingsFile},
     watch::{LayerFiles, LayerOptions},
 };
@@ -27,7 +24,7 @@ use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    ControlError, GrantOptions, LoginOptions, Variables, access::Access, audit, follow,
+    ControlError, GrantOptions, LoginOptions, Variables, access::Access, audit, cuts, follow,
     login::Login, seeding,
 };
 
@@ -103,6 +100,8 @@ pub(crate) struct Shared {
     pub(crate) applied: std::sync::Mutex<Option<Arc<[Declared]>>>,
     /// How often something was cut off that runs are made of.
     pub(crate) cuts: AtomicU64,
+    /// The number of the last cut of the store that is known here.
+    pub(crate) last_cut: tokio::sync::Mutex<i64>,
     pub(crate) tasks: TaskTracker,
     pub(crate) closing: CancellationToken,
 }
@@ -143,6 +142,11 @@ impl Control {
         let grants = Arc::new(grants.map_err(ControlError::Store)?);
         let rules = LiveRules::load(store.as_ref(), workspace.clone(), rules).await;
         let rules = Arc::new(rules.map_err(ControlError::Store)?);
+        // Nothing is mounted yet of what was cut before.
+        let last_cut = match &store {
+            Some(store) => store.cuts().last().await.map_err(ControlError::Store)?,
+            None => 0,
+        };
         let shared = Arc::new(Shared {
             registry,
             files: LayerFiles::new(layers, tasks.clone()),
@@ -169,6 +173,7 @@ impl Control {
             meters,
             applied: std::sync::Mutex::default(),
             cuts: AtomicU64::new(0),
+            last_cut: tokio::sync::Mutex::new(last_cut),
             tasks,
             closing: CancellationToken::new(),
         });
@@ -190,18 +195,6 @@ impl Control {
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.shared.registry
-    }
-
-    /// Cuts off what runs have mounted and what is meant, at once (D10). What it is meant by must
-    /// have been taken away before.
-    pub(crate) fn cut(&self, reason: &CutReason, is_meant: impl Fn(&MountIdentity) -> bool) {
-        self.shared.cuts.fetch_add(1, Ordering::AcqRel);
-        self.shared.registry.cut(reason, is_meant);
-    }
-
-    /// Another number after each cut.
-    pub fn cuts(&self) -> u64 {
-        self.shared.cuts.load(Ordering::Acquire)
     }
 
     /// What outlives a restart; `None` if nothing does.
@@ -288,6 +281,7 @@ fn follow_store(shared: &Arc<Shared>) {
         shared.tasks.spawn(shared.rules.clone().follow(store.clone(), closing.clone()));
         shared.tasks.spawn(shared.turns.clone().follow(store.clone(), closing.clone()));
         shared.tasks.spawn(shared.access.clone().follow(store, closing));
+        shared.tasks.spawn(cuts::follow(shared.clone()));
         Control { shared: shared.clone() }.follow_requests();
     }
     if let Some(events) = shared.events.clone() {

@@ -10,6 +10,7 @@ mod access;
 mod audit;
 mod catalog;
 mod control;
+mod cuts;
 mod error;
 mod follow;
 mod grants;

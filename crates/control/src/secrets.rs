@@ -6,11 +6,10 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
     KeyId, SealedSecret, Secret, SecretName, SecretSummary, SecretVersion, WorkspaceId,
 };
-use narthex_registry::CutReason;
-use narthex_store::{StatementError, Store};
+use narthex_store::{Cut, StatementError, Store};
 use narthex_vault::{Head, Put, Rotation, RowsError, RowsResult, SealedRows, Stored, Vault};
 
-use crate::{By, Control, ControlError, keys::secret_key};
+use crate::{By, Control, ControlError};
 
 impl Control {
     /// The secrets of a workspace that ever were set, by name; never a value (X-M21).
@@ -73,10 +72,7 @@ impl Control {
             let event = AuditEvent::new(kind::SECRET_CLEARED, by).in_workspace(&workspace);
             let noted = this.note(event.on("secret", name.as_str().to_owned())).await?;
             vault.clear(&workspace, &name, &id).await?;
-            let key = secret_key(&workspace, &name);
-            this.cut(&CutReason::SecretCleared(name.as_str().into()), |identity| {
-                identity.secrets.iter().any(|(held, _)| *held == key)
-            });
+            this.cut(&workspace, &Cut::Secret(name, u64::MAX));
             noted.done().await;
             Ok(())
         };

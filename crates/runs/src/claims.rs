@@ -2,7 +2,7 @@
 //! of its own. Whoever held it before is shut out.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -22,13 +22,8 @@ const CLAIM_BYTES: usize = 12;
 /// Why a run that waits is not to be had.
 const CLAIMED: &str = "somebody else has claimed it";
 
-/// How often it is looked whether somebody has claimed a run elsewhere.
+/// How often it is looked whether a run was claimed or ended elsewhere.
 const EVERY: Duration = Duration::from_secs(5);
-
-/// For how long ago runs are looked for that have ended elsewhere: longer than clocks differ.
-const ENDED: Duration = Duration::from_secs(60);
-/// How many of them at most; what is beyond comes to its end with its time.
-const ENDED_MAX: u32 = 10_000;
 
 /// The runs that go on here and that somebody has claimed: the token that opens each here may have
 /// been replaced by a claim at another daemon.
@@ -45,6 +40,26 @@ impl Claims {
 
     fn tokens(&self) -> MutexGuard<'_, HashMap<RunId, String>> {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The runs that go on here and are in the store, from when they are in it.
+#[derive(Debug, Default)]
+pub(crate) struct StoredRuns(Mutex<HashSet<RunId>>);
+
+impl StoredRuns {
+    /// Notes a run that is stored and goes on here.
+    pub(crate) fn note(&self, run: RunId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
+    }
+
+    /// Notes that a run does not go on here any more.
+    pub(crate) fn forget(&self, run: RunId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+    }
+
+    fn all(&self) -> Vec<RunId> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
 }
 
@@ -113,30 +128,29 @@ impl Runs {
         }
     }
 
-    /// Looks whether runs were claimed elsewhere, for as long as it is polled.
+    /// Looks whether runs were claimed or ended elsewhere, for as long as it is polled.
     pub(crate) async fn watch_claims(&self) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if let Err(error) = self.look_at_claims().await {
-                tracing::warn!("claims cannot be looked at: {error}");
+            let looked = async {
+                self.look_at_ends().await?;
+                self.look_at_claims().await
+            };
+            if let Err(error) = looked.await {
+                tracing::warn!("runs cannot be compared with the store: {error}");
             }
         }
     }
 
-    /// Has tokens open nothing any more that a claim at another daemon has replaced, or of runs
-    /// that were ended there. A run whose claim is over, and that nobody uses, leaves the memory
+    /// Has tokens open nothing any more that a claim at another daemon has replaced. A run whose claim is over, and that nobody uses, leaves the memory
     /// until somebody does, or claims it.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn look_at_claims(&self) -> Result<(), RunError> {
         let runs = self.store()?.runs();
-        let since = SystemTime::now().checked_sub(ENDED).unwrap_or(SystemTime::UNIX_EPOCH);
-        for id in runs.ended_since(since, ENDED_MAX).await.map_err(of)? {
-            self.end_view(id).await;
-        }
         let here: Vec<_> = self.shared.claimed.tokens().clone().into_iter().collect();
         for (id, token) in here {
             let _turn = self.kept_turn(id).await;
@@ -147,6 +161,23 @@ impl Runs {
                 continue;
             }
             self.shared.claimed.tokens().remove(&id);
+            self.end_view(id).await;
+        }
+        Ok(())
+    }
+
+    /// Ends what goes on here of runs that have ended at other daemons, or are gone with their
+    /// workspace.
+    ///
+    /// It asks for each run that is here, so that nothing is missed for good, however long the store
+    /// could not be asked.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn look_at_ends(&self) -> Result<(), RunError> {
+        let here = self.shared.stored.all();
+        let living = self.store()?.runs().living(&here).await.map_err(of)?;
+        for id in here.into_iter().filter(|id| !living.contains(id)) {
             self.end_view(id).await;
         }
         Ok(())

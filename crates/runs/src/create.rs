@@ -130,6 +130,7 @@ impl Runs {
     ) -> Result<Created, RunError> {
         let draft = self.draft(workspace, request, text, by).await?;
         for _ in 0..ATTEMPTS {
+            self.control().look_at_cuts().await?;
             let cuts = self.control().cuts();
             let making = match self.making(&draft).await {
                 Ok(making) => making,
@@ -252,6 +253,7 @@ impl Runs {
                 return Err(error);
             }
         };
+        self.shared.stored.note(id);
         self.shared.expiries.add(instant(row.expires_at), id);
         self.settle(&draft, (&row, &run), mounting).await;
         if let Some(permit) = draft.parent.and_then(|parent| parent.permit) {

@@ -228,6 +228,7 @@ impl Runs {
         run.began = row.created_at;
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
+        self.shared.stored.note(row.id);
         self.take_turns(&run, row).await?;
         if let Err(error) = self.open_sockets(&run, row.has_sockets) {
             tracing::warn!(run.id = %row.id, "a run goes on without its sockets: {error}");
@@ -244,6 +245,7 @@ impl Runs {
     /// why they do not.
     async fn mounted_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Mounted, RunError> {
         for _ in 0..ATTEMPTS {
+            self.control().look_at_cuts().await?;
             let cuts = self.control().cuts();
             let mut prepared = self.prepared_again(row, frozen).await?;
             for fault in &prepared.skipped {

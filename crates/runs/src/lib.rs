@@ -84,7 +84,7 @@ pub use self::{
     watchdog::QUIET_MAX,
 };
 use self::{
-    claims::Claims,
+    claims::{Claims, StoredRuns},
     definitions::{Decided, ReadLists},
     expiry::Expiries,
     kept::Kept,
@@ -150,6 +150,8 @@ struct Shared {
     spawning: KeyedLock<SessionId>,
     /// The runs here that somebody has claimed, by the hash of their token.
     claimed: Claims,
+    /// The runs here that the store has.
+    stored: StoredRuns,
     /// Held by whoever has a run begin for a client.
     clients: KeyedLock<McpClientId>,
     /// Held by whoever copies what is shared.
@@ -181,6 +183,7 @@ impl Runs {
             resting: Resting::default(),
             spawning: KeyedLock::default(),
             claimed: Claims::default(),
+            stored: StoredRuns::default(),
             clients: KeyedLock::default(),
             copying: Copying::default(),
             own_session: OnceCell::new(),

@@ -222,6 +222,7 @@ impl Runs {
     /// servers are given back.
     pub(crate) async fn let_go(&self, id: RunId) {
         self.shared.gateway.end_run(id).await;
+        self.shared.stored.forget(id);
         self.shared.mounted.held().remove(&id);
         self.shared.resting.ends.forget(id);
     }

@@ -23,6 +23,7 @@ pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, A
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::children::{LeftChild, QuietChild, StillChild};
 pub use objects::costs::{Cost, CostRows, CostSum, REPORTS_MAX};
+pub use objects::cuts::{Cut, CutChanges, CutRows};
 pub use objects::definitions::{
     DefinitionHead, DefinitionRow, DefinitionState, Definitions, DefinitionsOf, KnownDefinition,
     NewDefinition,

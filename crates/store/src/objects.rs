@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod children;
 pub(crate) mod costs;
+pub(crate) mod cuts;
 pub(crate) mod definitions;
 pub(crate) mod env_bindings;
 pub(crate) mod events;

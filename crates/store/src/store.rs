@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, path::Path};
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, Definitions, DefinitionsOf,
-    EnvBindings, EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients,
-    OpenError, Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags,
-    ServiceTokens, SessionRows, Shares, StatementError, SuspendedRows, TrafficRows, TrustedFiles,
-    Webhooks, WorkspaceRulesRows, Workspaces,
+    Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, CutRows, Definitions,
+    DefinitionsOf, EnvBindings, EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins,
+    McpClients, OpenError, Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults,
+    ServerFlags, ServiceTokens, SessionRows, Shares, StatementError, SuspendedRows, TrafficRows,
+    TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces,
     database::Database,
     objects::definitions::{
         numbers,
@@ -237,6 +237,12 @@ impl Store {
     #[must_use]
     pub fn grants(&self) -> GrantRows<'_> {
         GrantRows::new(&self.database)
+    }
+
+    /// What was taken away from runs that there are.
+    #[must_use]
+    pub fn cuts(&self) -> CutRows<'_> {
+        CutRows::new(&self.database)
     }
 
     /// What runs of sessions have used.

@@ -14,6 +14,7 @@ use serde_json::Value;
 pub use self::attachments::{
     CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogConnection,
 };
+use self::cutting::is_cut;
 pub use self::import::{CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft};
 use super::{
     CatalogWritten,
@@ -228,6 +229,7 @@ impl Control {
         let CatalogChange { workspace, kind, by, .. } = change;
         let Prepared { checked: Checked { id, document, warnings }, before } = prepared;
         let rows = self.catalog_store(workspace).await?.catalog(*kind);
+        let rows = rows.cutting(is_cut(*kind, &document));
         let was_there = before.is_some();
         let event = event.unwrap_or_else(|| changed(change, before.as_ref(), &id, &document));
         let row = match before {

@@ -23,6 +23,7 @@ mod openapi;
 mod outbound;
 mod policy;
 mod reading;
+mod replicas;
 mod secrets;
 mod shares;
 mod still;

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use narthex_model::{CatalogKind, WorkspaceId};
 
-use super::{grants, now_ms, time};
+use super::{cuts, grants, now_ms, time};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -89,6 +89,7 @@ pub struct CatalogRows<'a> {
     database: &'a Database,
     kind: CatalogKind,
     statements: &'static Statements,
+    is_cutting: bool,
 }
 
 /// An object as it is stored.
@@ -115,6 +116,8 @@ pub struct CatalogStep<'a> {
     /// What was read of it. `None`: there was none.
     pub before: Option<&'a CatalogRow>,
     pub document: &'a str,
+    /// Whether runs that there are lose it: a server that is switched off.
+    pub is_cut: bool,
 }
 
 /// Makes several changes, all of them or none: `false`, and nothing happens, if any object is not
@@ -146,6 +149,9 @@ pub(crate) async fn change(
                 Step::must_change(statements.create, values)
             }
         });
+        if step.is_cut {
+            all.extend(cuts::of_server(workspace, step.id));
+        }
     }
     match database.write_steps(&all).await {
         // Somebody has made one of them meanwhile.
@@ -164,7 +170,14 @@ fn statements(kind: CatalogKind) -> &'static Statements {
 
 impl<'a> CatalogRows<'a> {
     pub(crate) fn new(database: &'a Database, kind: CatalogKind) -> Self {
-        Self { database, kind, statements: statements(kind) }
+        Self { database, kind, statements: statements(kind), is_cutting: false }
+    }
+
+    /// The same, and what is stored is cut from the runs that there are: a server that is switched
+    /// off.
+    #[must_use]
+    pub fn cutting(self, is_cutting: bool) -> Self {
+        Self { is_cutting, ..self }
     }
 
     /// The one of this id, if there is one.
@@ -235,7 +248,10 @@ impl<'a> CatalogRows<'a> {
             Value::Integer(now),
             Value::Text(by),
         ];
-        self.database.write(self.statements.create, &values).await?;
+        let cut = self.is_cutting.then(|| cuts::of_server(workspace, id));
+        let mut steps = vec![Step::must_change(self.statements.create, values.to_vec())];
+        steps.extend(cut.into_iter().flatten());
+        self.database.write_steps(&steps).await?;
         Ok(CatalogRow {
             id: id.to_owned(),
             document: document.to_owned(),
@@ -261,7 +277,9 @@ impl<'a> CatalogRows<'a> {
         let now = now_ms();
         let mut values = known(workspace, read);
         values.extend([Value::Text(document), Value::Integer(now), Value::Text(by)]);
-        let steps = [Step::must_change(self.statements.replace, values)];
+        let cut = self.is_cutting.then(|| cuts::of_server(workspace, &read.id));
+        let mut steps = vec![Step::must_change(self.statements.replace, values)];
+        steps.extend(cut.into_iter().flatten());
         let is_done = self.database.write_steps(&steps).await?;
         Ok(is_done.then(|| CatalogRow {
             document: document.to_owned(),

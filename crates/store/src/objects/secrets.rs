@@ -4,7 +4,7 @@ mod reading;
 
 use narthex_model::{SealedSecret, SecretName, SecretVersion, WorkspaceId};
 
-use super::now_ms;
+use super::{cuts, now_ms};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -102,7 +102,8 @@ impl<'a> Secrets<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Removes all values of a name, and keeps the number of the last. `false` if there were none.
+    /// Removes all values of a name, and keeps the number of the last; runs that hold one are cut.
+    /// `false` if there were none.
     ///
     /// # Errors
     /// When a statement fails.
@@ -118,6 +119,7 @@ impl<'a> Secrets<'a> {
             Step::must_change(TOUCH_SET, [&place[..], &touched].concat()),
             Step::new(CLEAR, place.to_vec()),
         ];
+        let steps: Vec<_> = steps.into_iter().chain(cuts::of_secret(workspace, name)).collect();
         self.database.write_steps(&steps).await
     }
 

@@ -56,14 +56,22 @@ async fn o83_changes_are_made_together_or_not_at_all() {
         let here = id("default");
         let (servers, agents) = (CatalogKind::Server, CatalogKind::Agent);
         let docs = store.catalog(servers).create(&here, "docs", "1", "a").await.unwrap();
-        let new = CatalogStep { kind: agents, id: "reader", before: None, document: "2" };
-        let changed = CatalogStep { kind: servers, id: "docs", before: Some(&docs), document: "3" };
+        let new =
+            CatalogStep { kind: agents, id: "reader", before: None, document: "2", is_cut: false };
+        let changed = CatalogStep {
+            kind: servers,
+            id: "docs",
+            before: Some(&docs),
+            document: "3",
+            is_cut: false,
+        };
         assert!(store.catalog_change(&here, &[new, changed], "b").await.unwrap());
         let now = store.catalog(servers).find(&here, "docs").await.unwrap().unwrap();
         assert_eq!((now.document.as_str(), now.revision, now.updated_by.as_str()), ("3", 2, "b"));
         assert_eq!(now.created_at, docs.created_at);
 
-        let further = CatalogStep { kind: agents, id: "writer", before: None, document: "4" };
+        let further =
+            CatalogStep { kind: agents, id: "writer", before: None, document: "4", is_cut: false };
         for outrun in [changed, new] {
             assert!(!store.catalog_change(&here, &[further, outrun], "c").await.unwrap());
             assert_eq!(store.catalog(agents).find(&here, "writer").await.unwrap(), None);

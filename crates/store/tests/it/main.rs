@@ -11,6 +11,7 @@ mod audit;
 mod backup;
 mod catalog;
 mod children;
+mod cuts;
 mod definitions;
 mod env_bindings;
 mod events;

@@ -120,6 +120,7 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
             assert_eq!(found, (version >= 5).then_some((revision, true)));
         }
         check_run(&store, version).await;
+        assert_eq!(store.cuts().last().await.unwrap(), i64::from(version >= 44));
         let kept = store.audit().settings("team").await.unwrap().kept_days;
         let chains = store.audit().chains("team").await.unwrap();
         let ends: Vec<_> = chains.iter().map(|chain| chain.head_seq).collect();

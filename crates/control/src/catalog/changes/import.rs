@@ -10,7 +10,7 @@ use narthex_resolve::document;
 use narthex_store::{CatalogRow, CatalogStep};
 use serde_json::{Value, json};
 
-use super::{CatalogChange, Precondition, changed, tag};
+use super::{CatalogChange, Precondition, changed, cutting::is_cut, tag};
 use crate::{
     By, Control, ControlError,
     catalog::{
@@ -145,6 +145,7 @@ impl Control {
                     id: &one.id,
                     before: one.before.as_ref(),
                     document: &one.document,
+                    is_cut: is_cut(one.kind, &one.document),
                 })
                 .collect();
             let event = |step: &CatalogStep<'_>| {

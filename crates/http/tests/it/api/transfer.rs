@@ -116,7 +116,13 @@ async fn a_workspace_has_only_so_many_objects() {
     let store = Store::open(&place.store_file()).await.unwrap();
     let ids: Vec<_> = (0..10_000).map(|number| format!("a{number}")).collect();
     // Not worth reading, which would take a while.
-    let step = |id| CatalogStep { kind: CatalogKind::Agent, id, before: None, document: "{}" };
+    let step = |id| CatalogStep {
+        kind: CatalogKind::Agent,
+        id,
+        before: None,
+        document: "{}",
+        is_cut: false,
+    };
     let steps: Vec<_> = ids.iter().map(|id| step(id.as_str())).collect();
     assert!(store.catalog_change(&WorkspaceId::default(), &steps, "test").await.unwrap());
     store.close().await;

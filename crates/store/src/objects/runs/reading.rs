@@ -1,6 +1,6 @@
 //! What there is of runs.
 
-use std::time::SystemTime;
+use std::{collections::HashSet, sync::LazyLock, time::SystemTime};
 
 use narthex_model::{ExecutorName, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
 
@@ -8,7 +8,7 @@ use super::{RunRow, RunRows, Waiting, turns::turn};
 use crate::{
     StatementError,
     database::Step,
-    objects::{env_bindings::env_names, id, ms, now_ms, optional_time, time, workspace},
+    objects::{env_bindings::env_names, id, now_ms, optional_time, time, workspace},
     statement::{Row, Statement, Value},
 };
 
@@ -45,11 +45,16 @@ const PAGE_OF_SESSION: Statement = Statement {
           THEN 'waits' ELSE 'begun' END) AND session = $7 ORDER BY pid LIMIT $3",
 };
 
-/// Those that have ended, whosever they are.
-const ENDED_SINCE: Statement = Statement {
-    name: "runs.ended_since",
-    sql: "SELECT id FROM runs WHERE ended_at >= $1 ORDER BY ended_at, id LIMIT $2",
-};
+/// How many runs are looked for by one statement.
+const LIVING_OF: usize = 128;
+/// Those of some that have not ended, whosever they are.
+static LIVING: LazyLock<Statement> = LazyLock::new(|| {
+    let places = (1..=LIVING_OF).map(|place| format!("${place}")).collect::<Vec<_>>().join(", ");
+    let sql = format!("SELECT id FROM runs WHERE ended_at = 0 AND id IN ({places})");
+    // Once for the process.
+    Statement { name: "runs.living", sql: sql.leak() }
+});
+
 /// Which runs of a workspace are wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunFilter {
@@ -160,18 +165,23 @@ impl RunRows<'_> {
         }
     }
 
-    /// The first `limit` runs of all workspaces that have ended since a time, in its order.
+    /// Those of `ids` that have not ended, of all workspaces. One that is not among them has ended,
+    /// or is gone with its workspace.
     ///
     /// # Errors
-    /// When the statement fails.
-    pub async fn ended_since(
-        &self,
-        since: SystemTime,
-        limit: u32,
-    ) -> Result<Vec<RunId>, StatementError> {
-        let values = [Value::Integer(ms(since)), Value::Integer(limit.into())];
-        let rows = self.database.read(ENDED_SINCE, &values).await?;
-        rows.iter().map(|row| id(row, "id", RunId::parse)).collect()
+    /// When a statement fails.
+    pub async fn living(&self, ids: &[RunId]) -> Result<HashSet<RunId>, StatementError> {
+        let mut living = HashSet::new();
+        for some in ids.chunks(LIVING_OF) {
+            let texts: Vec<_> = some.iter().map(|id| id.to_text()).collect();
+            // No run has an empty id.
+            let all = texts.iter().map(String::as_str).chain(std::iter::repeat(""));
+            let values: Vec<_> = all.take(LIVING_OF).map(Value::Text).collect();
+            for row in &self.database.read(*LIVING, &values).await? {
+                living.insert(id(row, "id", RunId::parse)?);
+            }
+        }
+        Ok(living)
     }
 
     /// What there is of a run once these steps are done; `None`, and nothing is stored, if one of

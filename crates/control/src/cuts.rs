@@ -1,0 +1,76 @@
+//! What cuts through to the runs that there are (D10), here and at all daemons on one store.
+//!
+//! A cut is a row of the store, written with the change that it follows from. Each daemon reads the
+//! rows that are new to it, every [`narthex_live::POLL`] and before it mounts anything. A daemon that
+//! could not ask the store reads what it missed as soon as it can: rows are numbered, and no clock
+//! decides which of them count.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use narthex_live::Polls;
+use narthex_model::WorkspaceId;
+use narthex_registry::{CutReason, MountIdentity};
+use narthex_store::Cut;
+
+use crate::{
+    Control, ControlError,
+    control::Shared,
+    keys::{secret_key, server_key},
+};
+
+impl Control {
+    /// Cuts off what runs have mounted here of a thing, at once. What it is must have been taken
+    /// away before.
+    pub(crate) fn cut(&self, workspace: &WorkspaceId, cut: &Cut) {
+        self.shared.cuts.fetch_add(1, Ordering::AcqRel);
+        let registry = &self.shared.registry;
+        match cut {
+            Cut::Server(id) => {
+                let key = server_key(workspace, id);
+                let is_meant = |identity: &MountIdentity| identity.server.as_ref() == Some(&key);
+                registry.cut(&CutReason::SwitchedOff, is_meant);
+            }
+            Cut::Secret(name, last) => {
+                let key = secret_key(workspace, name);
+                let is_meant = |identity: &MountIdentity| {
+                    let mut held = identity.secrets.iter();
+                    held.any(|(held, version)| *held == key && version <= last)
+                };
+                registry.cut(&CutReason::SecretCleared(name.as_str().into()), is_meant);
+            }
+        }
+    }
+
+    /// Another number after each cut.
+    pub fn cuts(&self) -> u64 {
+        self.shared.cuts.load(Ordering::Acquire)
+    }
+
+    /// Cuts off what other daemons on the store have taken away since the last look. What is mounted
+    /// after this is not concerned by what was taken away before.
+    ///
+    /// # Errors
+    /// When the store fails: what was missed is found by the next look.
+    pub async fn look_at_cuts(&self) -> Result<(), ControlError> {
+        let Some(store) = &self.shared.store else { return Ok(()) };
+        let mut last = self.shared.last_cut.lock().await;
+        let changes = store.cuts().since(*last).await.map_err(ControlError::Store)?;
+        for (workspace, cut) in &changes.cuts {
+            self.cut(workspace, cut);
+        }
+        *last = changes.last;
+        drop(last);
+        Ok(())
+    }
+}
+
+/// Looks for cuts until the end.
+pub(crate) async fn follow(shared: Arc<Shared>) {
+    let control = Control { shared: shared.clone() };
+    let mut polls = Polls::until(shared.closing.clone());
+    while polls.next().await {
+        if let Err(error) = control.look_at_cuts().await {
+            tracing::warn!("servers and secrets cannot be compared with the store: {error}");
+        }
+    }
+}

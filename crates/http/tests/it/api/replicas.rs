@@ -1,0 +1,207 @@
+//! Two daemons on one store: what is taken away at one ends at the other, also where that could not
+//! ask the store meanwhile.
+
+use std::path::{Path, PathBuf};
+
+use http::StatusCode;
+use narthex_model::Secret;
+use narthex_store::Store;
+use narthex_testkit::postgres;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::copy_bidirectional,
+    net::{UnixListener, UnixStream},
+    sync::watch,
+    time::timeout,
+};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    kin::{HERE, end, text},
+    world::{Api, SOON},
+};
+
+/// The name of a PostgreSQL server's socket in its folder.
+const SOCKET: &str = ".s.PGSQL.5432";
+
+/// What lies between a daemon and its database: cut, every connection ends and none begins.
+struct Between {
+    is_cut: watch::Sender<bool>,
+    dir: TempDir,
+}
+
+impl Between {
+    fn before(server: PathBuf) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(dir.path().join(SOCKET)).unwrap();
+        let is_cut = watch::Sender::new(false);
+        let (cut, tasks) = (is_cut.clone(), TaskTracker::new());
+        tasks.clone().spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut seen = cut.subscribe();
+                let server = server.join(SOCKET);
+                tasks.spawn(async move {
+                    let passing = async {
+                        let mut far = UnixStream::connect(server).await?;
+                        copy_bidirectional(&mut near, &mut far).await
+                    };
+                    tokio::select! {
+                        biased;
+                        _ = seen.wait_for(|is_cut| *is_cut) => {}
+                        _ = passing => {}
+                    }
+                });
+            }
+        });
+        Self { is_cut, dir }
+    }
+}
+
+/// The stores of two daemons, which are one, and what can be cut before the first.
+struct Both {
+    first: Store,
+    second: Store,
+    between: Option<Between>,
+    place: TempDir,
+}
+
+impl Both {
+    async fn in_a_file() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::open(&place.path().join("store.db")).await.unwrap();
+        Self { first: store.clone(), second: store, between: None, place }
+    }
+
+    /// `None` where PostgreSQL is not installed.
+    async fn on_a_server() -> Option<Self> {
+        let database = postgres::database(&[])?;
+        let (head, name) = database.url.rsplit_once('/').unwrap();
+        let (head, folder) = head.rsplit_once('@').unwrap();
+        let between = Between::before(folder.replace("%2F", "/").into());
+        let folder = between.dir.path().display().to_string().replace('/', "%2F");
+        let url = Secret::new(format!("{head}@{folder}/{name}"));
+        let second = Store::connect(&Secret::new(database.url.as_str())).await.unwrap();
+        let first = Store::connect(&url).await.unwrap();
+        Some(Self { first, second, between: Some(between), place: tempfile::tempdir().unwrap() })
+    }
+
+    fn keys(&self) -> PathBuf {
+        self.place.path().join("master.key")
+    }
+}
+
+async fn daemon(store: &Store, keys: &Path) -> Api {
+    Api::with_all(&json!({}), store.clone(), keys).await
+}
+
+/// The servers `docs`, which needs a secret, and `web`, and an agent with both.
+async fn has_reader(api: &Api, workspace: &str) {
+    let here = format!("/api/workspaces/{workspace}");
+    let put = async |path: &str, body: Value| {
+        api.send("PUT", &format!("{here}/{path}"), body.to_string()).await.succeeded();
+    };
+    put("secrets/KEY", json!({ "value": "hunter2-of-docs" })).await;
+    let schema = json!({ "api_key": { "type": "string", "kind": "secret", "required": true } });
+    let docs = json!({ "url": api.fixture_url(), "transport": "http", "config_schema": schema });
+    put("mcp-servers/docs", docs).await;
+    put("mcp-servers/web", web(api, false)).await;
+    let docs = json!({ "ref": "docs", "config": { "api_key": { "$secret": "KEY" } } });
+    let agent = json!({ "mcpServers": { "docs": docs, "web": { "ref": "web" } } });
+    put("agents/reader", agent).await;
+}
+
+fn web(api: &Api, is_off: bool) -> Value {
+    json!({ "url": api.fixture_url(), "transport": "http", "disabled": is_off })
+}
+
+/// A run of the agent; gives its id and its token.
+async fn run(api: &Api, workspace: &str) -> (String, String) {
+    let asked = json!({ "agent_name": "reader" }).to_string();
+    let path = format!("/api/workspaces/{workspace}/runs");
+    let made = api.send("POST", &path, asked).await.succeeded();
+    (text(&made, "run_id"), text(&made, "token"))
+}
+
+/// What becomes of a call: a status that is none of success, or the kind of its failure, or `ok`.
+async fn called(api: &Api, token: &str, server: &str) -> String {
+    let params = json!({ "name": "echo", "arguments": { "message": "x" } });
+    let request = api.world.modern(&format!("/mcp/{server}"), "tools/call", params);
+    let answer = request.header("authorization", &format!("Bearer {token}")).send().await;
+    if answer.status != StatusCode::OK {
+        return answer.status.as_u16().to_string();
+    }
+    let error = &answer.json()["result"]["structuredContent"]["error"]["kind"];
+    error.as_str().unwrap_or("ok").to_owned()
+}
+
+/// Has a daemon compare with the store what it has, as soon as it can.
+async fn looks(api: &Api) {
+    let looking = async {
+        while api.control.look_at_cuts().await.is_err() || api.runs.look_at_ends().await.is_err() {}
+    };
+    timeout(SOON, looking).await.expect("the store is there again");
+}
+
+/// D10, S18: a secret that is cleared, a server that is switched off, a run that is ended and a
+/// workspace that is deleted at one daemon end at the other, however long it was cut off.
+#[tokio::test(flavor = "multi_thread")]
+async fn d10_what_is_taken_away_ends_at_every_daemon() {
+    let all = [Some(Both::in_a_file().await), Both::on_a_server().await];
+    for both in all.into_iter().flatten() {
+        let other = daemon(&both.second, &both.keys()).await;
+        let api = daemon(&both.first, &both.keys()).await;
+        other
+            .send("POST", "/api/workspaces", json!({ "id": "team" }).to_string())
+            .await
+            .succeeded();
+        for workspace in ["default", "team"] {
+            has_reader(&other, workspace).await;
+        }
+        let (_, kept) = run(&other, "default").await;
+        let (ended_id, ended) = run(&other, "default").await;
+        let (_, gone) = run(&other, "team").await;
+        for token in [&kept, &ended, &gone] {
+            for server in ["docs", "web"] {
+                assert_eq!(called(&api, token, server).await, "ok", "{server}");
+            }
+        }
+        looks(&api).await;
+        if let Some(between) = &both.between {
+            between.is_cut.send_replace(true);
+            assert!(api.control.look_at_cuts().await.is_err());
+            assert!(api.runs.look_at_ends().await.is_err());
+        }
+        end(&other, &format!("{HERE}/secrets/KEY")).await;
+        let off = web(&other, true).to_string();
+        other.send("PUT", &format!("{HERE}/mcp-servers/web"), off).await.succeeded();
+        end(&other, &format!("{HERE}/runs/{ended_id}")).await;
+        end(&other, "/api/workspaces/team?force=true").await;
+        if let Some(between) = &both.between {
+            between.is_cut.send_replace(false);
+        }
+        looks(&api).await;
+        assert_eq!(called(&api, &kept, "docs").await, "secret_cleared");
+        assert_eq!(called(&api, &kept, "web").await, "server_disabled");
+        for token in [&ended, &gone] {
+            assert_eq!(called(&api, token, "docs").await, "401");
+        }
+        // What is given again is for new runs, and no cut from before concerns these.
+        let key = json!({ "value": "hunter3-of-docs" }).to_string();
+        other.send("PUT", &format!("{HERE}/secrets/KEY"), key).await.succeeded();
+        let on = web(&other, false).to_string();
+        other.send("PUT", &format!("{HERE}/mcp-servers/web"), on).await.succeeded();
+        let (_, new) = run(&other, "default").await;
+        for server in ["docs", "web"] {
+            assert_eq!(called(&api, &new, server).await, "ok", "{server}");
+        }
+        for daemon in [&api, &other] {
+            looks(daemon).await;
+            for server in ["docs", "web"] {
+                assert_eq!(called(daemon, &new, server).await, "ok", "{server}");
+            }
+        }
+        assert_eq!(called(&api, &kept, "docs").await, "secret_cleared");
+        assert_eq!(called(&api, &kept, "web").await, "server_disabled");
+    }
+}
