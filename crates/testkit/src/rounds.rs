@@ -12,6 +12,7 @@ pub const VARIABLE: &str = "NARTHEX_TEST_ROUNDS";
 #[must_use]
 pub fn rounds(few: usize) -> usize {
     let Some(times) = std::env::var_os(VARIABLE) else { return few };
-    let times = times.to_str().and_then(|times| times.parse().ok()).filter(|times| *times > 0);
+    let times =
+        times.to_str().and_then(|times| times.parse::<usize>().ok()).filter(|times| *times > 0);
     few * times.unwrap_or_else(|| panic!("{VARIABLE} must be a whole number from 1 on"))
 }
