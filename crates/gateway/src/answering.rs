@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use narthex_model::CallErrorKind;
 use narthex_upstream::{Forwarded, Frame, LinkError};
-use narthex_wire::{Message, Payload};
-use tokio::time::{Instant, timeout_at};
+use narthex_wire::{Message, Payload, method};
+use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    finish::Finish, grants::Over, hub::Listening, refusal::Refusal, run::Act, session::ASK_TIMEOUT,
+    clock::CallLimit, finish::Finish, grants::Over, hub::Listening, refusal::Refusal, run::Act,
+    session::ASK_TIMEOUT,
 };
 
 /// One thing to tell the caller.
@@ -79,9 +80,8 @@ enum State {
 pub(crate) struct ForwardedCall {
     pub(crate) forwarded: Forwarded,
     pub(crate) finish: Finish,
-    /// How long the server may be silent; `None` for streams that live until they are closed.
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) deadline: Instant,
+    /// Until when it may last; `None` for streams that live until they are closed.
+    pub(crate) limit: Option<CallLimit>,
     /// What ends a stream that has no end of its own: either.
     pub(crate) stop: Option<[CancellationToken; 2]>,
     pub(crate) _over: Option<Over>,
@@ -204,13 +204,12 @@ impl ForwardedCall {
                 Frame::Answer(message) => return Some(self.finish.answer(&message)),
                 Frame::Break { retry_ms } => return Some(Step::Break { retry_ms }),
                 Frame::Notification(message) => {
-                    self.extend();
+                    self.extend(&message);
                     if let Some(payload) = self.finish.notification(&message) {
                         return Some(Step::Message(payload));
                     }
                 }
                 Frame::Request(question) => {
-                    self.extend();
                     if let Some(payload) = self.asked(&question).await {
                         return Some(Step::Message(payload));
                     }
@@ -219,9 +218,9 @@ impl ForwardedCall {
         }
     }
 
-    /// The next frame, unless the caller gives up or the server is silent for too long.
+    /// The next frame, unless the caller gives up or the call takes too long.
     async fn frame(&mut self) -> Result<Frame, Refusal> {
-        let Self { forwarded, finish, timeout, deadline, stop, _over } = self;
+        let Self { forwarded, finish, limit, stop, _over } = self;
         let cancelled = finish.cancelled();
         let mut ends = cancelled.iter().chain(stop.iter().flatten());
         if !ends.any(CancellationToken::is_cancelled)
@@ -231,8 +230,8 @@ impl ForwardedCall {
         }
         loop {
             let next = async {
-                match timeout {
-                    Some(_) => timeout_at(*deadline, forwarded.next()).await,
+                match limit {
+                    Some(limit) => timeout_at(limit.deadline, forwarded.next()).await,
                     None => Ok(forwarded.next().await),
                 }
             };
@@ -257,16 +256,22 @@ impl ForwardedCall {
                     if elapsed >= ASK_TIMEOUT {
                         return Err(late(elapsed));
                     }
-                    *deadline = Instant::now() + Duration::from_secs(1);
+                    limit.iter_mut().for_each(CallLimit::stand_still);
                 }
-                Err(_late) => return Err(late(timeout.unwrap_or_default())),
+                Err(_late) => {
+                    let waited = limit.as_ref().map(|limit| limit.each).unwrap_or_default();
+                    finish.link().note_silence(waited);
+                    return Err(late(waited));
+                }
             }
         }
     }
 
-    fn extend(&mut self) {
-        if let Some(timeout) = self.timeout {
-            self.deadline = Instant::now() + timeout;
+    fn extend(&mut self, message: &Message) {
+        if let Some(limit) = &mut self.limit
+            && message.method() == method::PROGRESS
+        {
+            limit.progressed();
         }
     }
 

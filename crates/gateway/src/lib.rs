@@ -8,6 +8,7 @@ mod alike;
 mod answering;
 mod built_in;
 mod caller;
+mod clock;
 mod contents;
 mod errand;
 mod exposure;

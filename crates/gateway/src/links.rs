@@ -9,18 +9,19 @@ use std::{
     time::Duration,
 };
 
-use narthex_model::{Alias, TransportKind};
+use narthex_model::{Alias, CallError, CallErrorKind, TransportKind};
 use narthex_registry::{HeldNames, ServerKey, ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, InUse, Inventory, Link, ServerFacts};
 use narthex_wire::{Raw, Revision};
 use tokio::{
+    sync::oneshot,
     task::JoinSet,
-    time::{Instant, timeout},
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
-    Caller, Endpoint, RunView, Session, gateway::Shared, refusal::Refusal, route::unknown_server,
-    run::Changes,
+    Caller, Endpoint, RunView, Session, clock::CallClock, gateway::Shared, refusal::Refusal,
+    route::unknown_server, run::Changes,
 };
 
 pub(crate) use self::open::OwnLink;
@@ -94,10 +95,21 @@ impl Shared {
         caller: &Caller,
         row: &Arc<ServerRow>,
     ) -> Result<Chosen, Refusal> {
+        self.choose_link_by(caller, row, CallClock::start()).await
+    }
+
+    /// The same for a call that is open since then: connecting, listing and waiting count into the
+    /// time that it may take.
+    pub(crate) async fn choose_link_by(
+        self: &Arc<Self>,
+        caller: &Caller,
+        row: &Arc<ServerRow>,
+        clock: CallClock,
+    ) -> Result<Chosen, Refusal> {
         let mut row = row.clone();
-        let deadline = Instant::now() + self.options.settle_timeout;
         loop {
-            if let Some(chosen) = self.try_link(caller, &row).await? {
+            let deadline = clock.deadline(self.timeout(&row));
+            if let Some(chosen) = self.try_link(caller, &row, deadline).await? {
                 return Ok(chosen);
             }
             let Some(alias) = row.alias.clone() else { break };
@@ -105,7 +117,7 @@ impl Shared {
             if !self.has_moved_on(&caller.run, &row, deadline).await {
                 break;
             }
-            row = self.settled(&caller.run, &alias).await?;
+            row = self.settled_by(&caller.run, &alias, clock).await?;
         }
         Err(crate::refusal::unusable(&row))
     }
@@ -125,8 +137,9 @@ impl Shared {
         self: &Arc<Self>,
         caller: &Caller,
         row: &Arc<ServerRow>,
+        deadline: Instant,
     ) -> Result<Option<Chosen>, Refusal> {
-        let Some(link) = self.enter(row).await else { return Ok(None) };
+        let Some(link) = self.enter_by(row, deadline).await else { return Ok(None) };
         let kind = match &caller.session {
             Some(session) => link_kind(session, row, link.facts()),
             None => LinkKind::Shared,
@@ -135,12 +148,15 @@ impl Shared {
             (LinkKind::Own, Some(session), Some(alias)) => {
                 // The shared one is not used by this call.
                 drop(link);
-                Box::pin(checked(|| self.own_link(session, alias))).await
+                let opening = Box::pin(checked(|| self.own_link_anyhow(session, alias)));
+                timeout_at(deadline, opening).await.unwrap_or_else(|_late| Err(slow(row)))
             }
             (LinkKind::Pooled(revision), _, Some(alias)) => {
                 drop(link);
                 let server = caller.run.key(alias);
-                let opened = Box::pin(checked(|| self.pooled_link(&server, revision))).await;
+                let opening = Box::pin(checked(|| self.pooled_link_anyhow(&server, revision)));
+                let opened =
+                    timeout_at(deadline, opening).await.unwrap_or_else(|_late| Err(slow(row)));
                 // Several runs may have it, each frozen to what it saw first.
                 match opened {
                     Ok(Lent { link, inventory }) => {
@@ -178,17 +194,69 @@ impl Shared {
 
     /// The shared link of a ready server, which may have to be woken or asked whether it is there.
     pub(crate) async fn enter(&self, row: &ServerRow) -> Option<InUse> {
+        self.enter_by(row, Instant::now() + self.timeout(row)).await
+    }
+
+    async fn enter_by(&self, row: &ServerRow, deadline: Instant) -> Option<InUse> {
         let link = match row.link.as_ref().and_then(Link::enter) {
             Some(link) => link,
-            None => Box::pin(self.registry.enter(row, self.options.settle_timeout)).await?,
+            None => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                Box::pin(self.registry.enter(row, left)).await?
+            }
         };
         if link.closed().is_cancelled() {
             return None;
         }
-        if link.needs_check() && Box::pin(link.check()).await.is_err() {
-            return None;
+        if link.needs_check() {
+            let checked = timeout_at(deadline, Box::pin(link.check())).await;
+            if !matches!(checked, Ok(Ok(()))) {
+                return None;
+            }
         }
         Some(link)
+    }
+
+    /// As [`Shared::own_link`], in a task of its own where it has to be opened: a caller whose time
+    /// is over does not undo it for the next.
+    async fn own_link_anyhow(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        alias: &Alias,
+    ) -> Result<Lent, Refusal> {
+        let cell = session.own_link_cell(alias);
+        if let Some(lent) = cell.get().and_then(OwnLink::lend) {
+            return Ok(lent);
+        }
+        let (shared, session, alias) = (self.clone(), session.clone(), alias.clone());
+        self.lent(async move { shared.own_link(&session, &alias).await }).await
+    }
+
+    /// The same of a pooled link.
+    async fn pooled_link_anyhow(
+        self: &Arc<Self>,
+        server: &ServerKey,
+        revision: Revision,
+    ) -> Result<Lent, Refusal> {
+        let (shared, server) = (self.clone(), server.clone());
+        let cell = {
+            let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+            pool.get(&(server.clone(), revision)).cloned()
+        };
+        if let Some(lent) = cell.as_ref().and_then(|cell| cell.get()).and_then(OwnLink::lend) {
+            return Ok(lent);
+        }
+        self.lent(async move { shared.pooled_link(&server, revision).await }).await
+    }
+
+    async fn lent(
+        &self,
+        opening: impl Future<Output = Result<Lent, Refusal>> + Send + 'static,
+    ) -> Result<Lent, Refusal> {
+        let (done, opened) = oneshot::channel();
+        self.spawn(async move { drop(done.send(opening.await)) });
+        // A task that is lost is one whose runtime ends.
+        opened.await.unwrap_or(Err(Refusal::Cancelled))
     }
 
     /// The session's own link to a server; the first caller opens it, others wait for it. One that
@@ -352,6 +420,12 @@ impl Shared {
             drop(timeout(REOPEN_PAUSE, changes.next()).await);
         }
     }
+}
+
+/// What a call is told whose time is over before its server was connected for it.
+fn slow(row: &ServerRow) -> Refusal {
+    let text = format!("server `{}` was not connected for this call in time; try again", row.name);
+    Refusal::Unsent(CallError::new(CallErrorKind::Timeout, text))
 }
 
 /// A link that is there: one that does not answer any more is lost, and another is opened (R-E13).

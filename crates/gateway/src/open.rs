@@ -7,14 +7,17 @@ use narthex_registry::ServerRow;
 use narthex_upstream::Link;
 use narthex_wire::{Message, rpc};
 
-use crate::{Caller, pipeline::id_of, record::CallRecord, refusal::Refusal, session::OpenCall};
+use crate::{
+    Caller, clock::CallClock, pipeline::id_of, record::CallRecord, refusal::Refusal,
+    session::OpenCall,
+};
 
 /// What a second try needs.
 pub(crate) struct FirstTry {
     pub(crate) asked: Message,
     pub(crate) row: Arc<ServerRow>,
-    /// The link, if it is of a kind that a server can forget.
-    pub(crate) lost: Option<Arc<Link>>,
+    /// The link that it was to go over.
+    pub(crate) lost: Arc<Link>,
     /// Whether its tool says what its results look like.
     pub(crate) is_shaped: bool,
 }
@@ -24,6 +27,8 @@ pub(crate) struct Open {
     pub(crate) record: CallRecord,
     /// How its session's client can give it up.
     pub(crate) open_call: Option<OpenCall>,
+    /// Since when it is open.
+    pub(crate) clock: CallClock,
     /// What its tries have of grants for a single call.
     pub(crate) payment: Payment,
 }

@@ -8,12 +8,13 @@ use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Item, Payment, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_traffic::Admission;
-use narthex_upstream::{Hop, InUse, Link};
+use narthex_upstream::{Doubt, Hop, InUse, Link};
 use narthex_view::exposed;
 use narthex_wire::{Message, Raw, method, rpc};
 
 use crate::{
     Answering, Caller, Endpoint,
+    clock::CallClock,
     gateway::Shared,
     links::Chosen,
     open::{Failed, FirstTry, Open, open_call, unless_given_up},
@@ -107,15 +108,15 @@ impl Shared {
         handling: Handling,
         request: Message,
     ) -> Result<Answering, Refusal> {
+        let clock = CallClock::start();
         let asked = request.clone();
         let refused = |refusal| self.refused(caller, handling, &asked, refusal);
         let open_call = open_call(caller, &asked).map_err(refused)?;
-        let finding = self.find(caller, handling, request, false);
+        let finding = self.find(caller, handling, request, Search { clock, is_counted: false });
         let (routed, chosen, hop, admission) =
             unless_given_up(open_call.as_ref(), finding).await.map_err(refused)??;
         let row = routed.row.clone();
-        let lost = (!chosen.link.is_one_channel() && !chosen.link.facts().revision.is_modern())
-            .then(|| Arc::clone(&chosen.link));
+        let lost = Arc::clone(&chosen.link);
         if let Some(call) = &open_call {
             call.goes_to(&routed.request.alias);
         }
@@ -123,7 +124,7 @@ impl Shared {
         let record = self.record(caller, &routed.request);
         let mut record = record.map_err(|refusal| refusal.shaped(is_shaped))?;
         record.admitted(admission);
-        let open = Open { record, open_call, payment: Payment::default() };
+        let open = Open { record, open_call, clock, payment: Payment::default() };
         match self.forward_on(caller, routed, chosen.link, hop, open).await {
             Ok(answering) => Ok(answering),
             Err(failed) => {
@@ -144,14 +145,17 @@ impl Shared {
         let (Failed { refusal, open }, is_shaped) = (failed, first.is_shaped);
         // A server that said that it did nothing has seen it.
         let was_unsent = refusal.is_unsent();
+        let clock = open.clock;
         let finding = async {
-            match (refusal, first.lost) {
-                // A server that forgot its session did not see the request.
-                (Refusal::Unsent(_), Some(lost)) => self.recovered(caller, &first.row, &lost).await,
-                (Refusal::Mismatch, _) => self.list_anew(&first.row).await,
-                (refusal, _) => return Err(refusal),
+            match refusal {
+                // A server that forgot its session, or was not reached, did not see the request.
+                Refusal::Unsent(error) if error.kind != CallErrorKind::InvalidArguments => {
+                    self.recovered(caller, (&first.row, &first.lost), clock).await;
+                }
+                Refusal::Mismatch => self.list_anew(&first.row, clock).await,
+                refusal => return Err(refusal),
             }
-            self.find(caller, handling, first.asked, true).await?
+            self.find(caller, handling, first.asked, Search { clock, is_counted: true }).await?
         };
         let found = unless_given_up(open.open_call.as_ref(), finding).await;
         let Failed { refusal, mut open } = match found {
@@ -171,26 +175,34 @@ impl Shared {
         Err(refusal)
     }
 
-    /// Waits until a server has another link than the one that was lost, or none that is coming.
-    async fn recovered(&self, caller: &Caller, row: &ServerRow, lost: &Arc<Link>) {
+    /// Waits until a server can be called that did not see a request: until it has another link
+    /// than the one that was lost, a check has shown that it works, or it has failed for good. Not
+    /// longer than the call may take.
+    async fn recovered(
+        &self,
+        caller: &Caller,
+        (row, lost): (&ServerRow, &Arc<Link>),
+        clock: CallClock,
+    ) {
+        // A session's own link is not the row's, and is opened anew when it is asked for.
+        let is_rows = row.link.as_ref().is_some_and(|link| Arc::ptr_eq(link, lost));
         let has_recovered = |snapshot: &Snapshot| match snapshot.get(&row.name) {
             None => true,
             Some(row) => match &row.link {
-                Some(link) => !Arc::ptr_eq(link, lost),
+                Some(link) if row.health.doubt() == Doubt::None => {
+                    !is_rows || !Arc::ptr_eq(link, lost) || !lost.closed().is_cancelled()
+                }
+                Some(_) => false,
                 None => row.state.is_settled(),
             },
         };
-        // A session's own link is not the row's, and is opened anew when it is asked for.
-        if row.link.as_ref().is_some_and(|link| Arc::ptr_eq(link, lost)) {
-            let within = self.options.settle_timeout;
-            self.wait_until(&caller.run, within, has_recovered).await;
-        }
+        self.wait_until(&caller.run, clock.left(self.timeout(row)), has_recovered).await;
     }
 
     /// The headers of a call follow from the server's list of tools, which may have changed.
-    async fn list_anew(&self, row: &ServerRow) {
+    async fn list_anew(&self, row: &ServerRow, clock: CallClock) {
         let listing = self.registry.list_anew(row);
-        if tokio::time::timeout(self.timeout(row), listing).await.is_err() {
+        if tokio::time::timeout(clock.left(self.timeout(row)), listing).await.is_err() {
             tracing::warn!(server.name = row.name, "listing anew took too long");
         }
     }
@@ -202,9 +214,9 @@ impl Shared {
         caller: &Caller,
         handling: Handling,
         request: Message,
-        is_counted: bool,
+        Search { clock, is_counted }: Search,
     ) -> Result<Result<(Routed, Chosen, Hop, Admission), Refusal>, Refusal> {
-        let mut routed = self.route(caller, handling, request).await?.visible(handling)?;
+        let mut routed = self.route(caller, handling, request, clock).await?.visible(handling)?;
         let admission = match is_counted {
             true => Admission::default(),
             false => match self.admitted(caller, &routed) {
@@ -212,7 +224,7 @@ impl Shared {
                 Err(refusal) => return Ok(Err(refusal)),
             },
         };
-        let chosen = self.choose_link(caller, &routed.row).await?;
+        let chosen = self.choose_link_by(caller, &routed.row, clock).await?;
         routed.row.clone_from(&chosen.row);
         let is_frozen = routed.row.is_pinned() || caller.run.is_frozen(&routed.request.alias);
         routed.frozen = is_frozen.then(|| chosen.inventory.clone());
@@ -277,7 +289,7 @@ impl Shared {
         self.trace(caller, &link, &mut routed.request, &mut hop, &mut open.record);
         // Until it is known to be unsent: who gives it up meanwhile has made it.
         open.record.set_sent(true);
-        let sending = self.send(caller, routed, (link, hop), &mut open.payment);
+        let sending = self.send(caller, routed, (link, hop), open.clock, &mut open.payment);
         match unless_given_up(open.open_call.as_ref(), sending).await {
             Ok(sent) => {
                 open.record.allowed(sent.finish.basis());
@@ -303,6 +315,15 @@ impl Shared {
         let open = (!is_stream).then(|| self.calls.token());
         self.begin_record(caller, server, &request.message, item, open).map_err(unrecorded)
     }
+}
+
+/// How a request is looked for.
+#[derive(Debug, Clone, Copy)]
+struct Search {
+    /// Since when its call is open.
+    clock: CallClock,
+    /// Whether limits of traffic have counted it.
+    is_counted: bool,
 }
 
 /// A future of its own.

@@ -238,7 +238,11 @@ impl From<CallError> for Refusal {
 
 impl From<LinkError> for Refusal {
     fn from(error: LinkError) -> Self {
-        let call = CallError::new(error.call_kind(), error.to_string());
+        let mut call = CallError::new(error.call_kind(), error.to_string());
+        if let Some(wait) = error.retry_after() {
+            let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            call.details = Some(json!({ "status": 429, "retry_after_ms": ms }));
+        }
         if error.is_unsent() { Self::Unsent(call) } else { Self::Call(call) }
     }
 }
@@ -312,6 +316,16 @@ pub(crate) fn unusable(row: &ServerRow) -> Refusal {
             let what = row.error.as_ref().map_or("somebody has to sign in", |e| &e.message);
             let text = format!("server `{name}` cannot be used yet: {what}");
             refused(CallErrorKind::AuthUnavailable, text)
+        }
+        // Lost, and not back yet: the cause is that of the last attempt.
+        ServerState::Connecting if row.loss.is_some() => {
+            let failure = row.health.last_failure();
+            let auth = Some(CallErrorKind::AuthUnavailable);
+            let kind =
+                failure.as_ref().map(|failure| failure.kind).filter(|kind| Some(*kind) == auth);
+            let cause = failure.as_ref().map_or("its connection was lost", |one| &*one.message);
+            let text = format!("server `{name}` is being connected again: {cause}");
+            refused(kind.unwrap_or(CallErrorKind::TransportError), text)
         }
         ServerState::Connecting | ServerState::Ready => refused(
             CallErrorKind::TransportError,

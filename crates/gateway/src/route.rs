@@ -15,6 +15,7 @@ use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_m
 
 use crate::{
     Caller, Endpoint, RunView,
+    clock::CallClock,
     gateway::Shared,
     grants::Standing,
     refusal::{Refusal, unusable},
@@ -66,13 +67,14 @@ impl Shared {
         caller: &Caller,
         handling: Handling,
         request: Message,
+        clock: CallClock,
     ) -> Result<Routed, Refusal> {
         if handling == Handling::Task && caller.era() == Era::Modern {
             declares_tasks(&request)?;
         }
         match &caller.endpoint {
             Endpoint::Transparent(alias) => {
-                let row = self.settled(&caller.run, alias).await?;
+                let row = self.settled_by(&caller.run, alias, clock).await?;
                 let item = own_item(handling, &request)?;
                 if let Item::Task(id) = &item
                     && !self.tasks.owns(caller.run.id, &caller.run.key(alias), id)
@@ -93,7 +95,8 @@ impl Shared {
                 Ok(Routed::new(row, request, None, listening))
             }
             Endpoint::Aggregated => {
-                let (request, own_tool) = self.aggregated_anyhow(caller, handling, request).await?;
+                let (request, own_tool) =
+                    self.aggregated_anyhow(caller, handling, request, clock).await?;
                 let snapshot = self.snapshot(&caller.run);
                 let row = snapshot.get(request.alias.as_str()).cloned();
                 let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
@@ -109,23 +112,44 @@ impl Shared {
         run: &RunView,
         alias: &Alias,
     ) -> Result<Arc<ServerRow>, Refusal> {
+        self.settled_by(run, alias, CallClock::start()).await
+    }
+
+    /// The same for a call that is open since then: it is not waited for longer than the call may
+    /// take.
+    pub(crate) async fn settled_by(
+        &self,
+        run: &RunView,
+        alias: &Alias,
+        clock: CallClock,
+    ) -> Result<Arc<ServerRow>, Refusal> {
         if !run.policy.is_attached(alias) {
             return Err(unknown_server(alias));
         }
         let row = self.snapshot(run).get(alias.as_str()).cloned();
         match row {
             Some(row) if row.is_ready() => Ok(row),
-            Some(row) if row.state.is_settled() => Err(unusable(&row)),
-            Some(_) => Box::pin(self.wait_for(run, alias)).await,
+            Some(row) if row.state.is_settled() && !row.is_probed => Err(unusable(&row)),
+            Some(row) => Box::pin(self.wait_for(run, (alias, &row), clock)).await,
             None => Err(unknown_server(alias)),
         }
     }
 
-    async fn wait_for(&self, run: &RunView, alias: &Alias) -> Result<Arc<ServerRow>, Refusal> {
+    /// Waits for a server that is being connected; one that is down and probed is tried first.
+    async fn wait_for(
+        &self,
+        run: &RunView,
+        (alias, row): (&Alias, &ServerRow),
+        clock: CallClock,
+    ) -> Result<Arc<ServerRow>, Refusal> {
+        let left = || clock.left(self.timeout(row));
+        if row.is_probed {
+            self.registry.probe(row, left()).await;
+        }
         let is_settled = |snapshot: &Snapshot| {
             snapshot.get(alias.as_str()).is_none_or(|row| row.state.is_settled())
         };
-        let snapshot = self.wait_until(run, self.options.settle_timeout, is_settled).await;
+        let snapshot = self.wait_until(run, left(), is_settled).await;
         match snapshot.get(alias.as_str()) {
             Some(row) if row.is_ready() => Ok(row.clone()),
             Some(row) => Err(unusable(row)),
@@ -141,6 +165,7 @@ impl Shared {
         caller: &Caller,
         handling: Handling,
         request: Message,
+        clock: CallClock,
     ) -> Result<(Request, Option<OwnTool>), Refusal> {
         loop {
             let before = self.snapshot(&caller.run);
@@ -152,9 +177,14 @@ impl Shared {
             };
             let is_as_before = || before.get(alias.as_str()).is_some_and(|b| Arc::ptr_eq(b, row));
             if !row.state.is_settled() {
-                Box::pin(self.wait_for(&caller.run, alias)).await?;
+                Box::pin(self.wait_for(&caller.run, (alias, row), clock)).await?;
             } else if is_as_before() {
-                return Err(cut_off(row).unwrap_or(refusal));
+                let taken_away = self.taken_away(caller, (row, alias), handling, &request);
+                if taken_away.is_some() && row.is_probed {
+                    Box::pin(self.wait_for(&caller.run, (alias, row), clock)).await?;
+                    continue;
+                }
+                return Err(cut_off(row).or(taken_away).unwrap_or(refusal));
             }
         }
     }

@@ -12,13 +12,13 @@ use std::{
     time::SystemTime,
 };
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use narthex_audit::ToolSet;
 use narthex_model::{Alias, RunId, RunToken, Secret, WorkspaceId};
 use narthex_policy::{Authority, RunPolicy, Unused};
 use narthex_registry::{
     FirstLists, FirstVariants, HeldBack, KeptFurther, MountFault, MountSet, Registry, ServerKey,
-    Snapshot,
+    ServerRow, Snapshot,
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_view::View;
@@ -64,6 +64,8 @@ pub struct RunView {
     pub(crate) unused: Unused,
     /// The servers that it was last told to lack.
     missing: Mutex<BTreeSet<Alias>>,
+    /// The servers of which a list has shown it something.
+    shown: ArcSwap<BTreeSet<Alias>>,
 }
 
 /// A view, and the snapshot of the run that shows it.
@@ -99,6 +101,7 @@ impl RunView {
             contents: RunContents::default(),
             unused: Unused::default(),
             missing: Mutex::default(),
+            shown: ArcSwap::default(),
         }
     }
 
@@ -160,6 +163,29 @@ impl RunView {
     #[must_use]
     pub fn frozen_to(self, first: FirstLists) -> Self {
         Self { own: self.own.with_first(first), ..self }
+    }
+
+    /// Notes that a list shows the run what these servers have. What they had is then not absent for
+    /// it when they are switched off or fail (D30).
+    pub(crate) fn note_shown(&self, snapshot: &Snapshot) {
+        let has_any = |row: &&Arc<ServerRow>| !row.is_overridden && !row.inventory.is_empty();
+        let rows = snapshot.servers.iter().filter(has_any);
+        let aliases = rows.filter_map(|row| row.alias.as_ref());
+        let attached = aliases.filter(|alias| self.policy.is_attached(alias));
+        let shown = self.shown.load();
+        let new: Vec<_> = attached.filter(|alias| !shown.contains(*alias)).cloned().collect();
+        if !new.is_empty() {
+            self.shown.rcu(|shown| {
+                let mut more = BTreeSet::clone(shown);
+                more.extend(new.iter().cloned());
+                more
+            });
+        }
+    }
+
+    /// Whether a list has shown the run something of this server.
+    pub(crate) fn was_shown(&self, alias: &Alias) -> bool {
+        self.shown.load().contains(alias)
     }
 
     /// Whether what a server lists is frozen in this run.

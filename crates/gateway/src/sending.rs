@@ -6,10 +6,10 @@ use narthex_model::GrantId;
 use narthex_policy::{Payment, Verdict};
 use narthex_upstream::{Hop, InUse, Link, LinkError};
 use narthex_wire::{Revision, method, rpc};
-use tokio::time::Instant;
 
 use crate::{
     Caller,
+    clock::CallClock,
     finish::Held,
     gateway::Shared,
     grants::Target,
@@ -29,15 +29,18 @@ impl Shared {
         caller: &Caller,
         routed: Routed,
         (link, hop): (InUse, Hop),
+        clock: CallClock,
         payment: &mut Payment,
     ) -> Result<Sent, Refusal> {
         let (row, listening) = (routed.row.clone(), routed.listening.clone());
         let method = routed.request.message.method();
         let is_stream = method == method::SUBSCRIPTIONS_LISTEN;
-        let timeout = (!is_stream).then(|| match method {
-            method::TASKS_RESULT => self.timeout(&routed.row).max(TASK_RESULT_TIMEOUT),
-            _ => self.timeout(&routed.row),
-        });
+        let each = match method {
+            method::TASKS_RESULT => self.timeout(&row).max(TASK_RESULT_TIMEOUT),
+            _ => self.timeout(&row),
+        };
+        let most = row.definition.as_ref().and_then(|definition| definition.progress_extends);
+        let limit = (!is_stream).then(|| clock.limit(each, most));
         let (mut finish, verdict) = self.seal(caller, routed, &link, payment)?;
         let permitted = match verdict {
             Verdict::Permit(permitted) => permitted,
@@ -52,13 +55,15 @@ impl Shared {
         if let Some(session) = caller.session.as_ref().filter(|_| is_subscription) {
             self.unsubscribe_own_when_over(caller, session, &permitted);
         }
-        let deadline = Instant::now() + timeout.unwrap_or_default();
         let forwarding = link.forward(permitted, hop);
-        let forwarded = match timeout {
+        let forwarded = match limit {
             None => forwarding.await,
-            Some(timeout) => tokio::time::timeout_at(deadline, forwarding)
-                .await
-                .unwrap_or_else(|_late| Err(LinkError::Deadline(timeout.as_millis()))),
+            Some(limit) => {
+                tokio::time::timeout_at(limit.deadline, forwarding).await.unwrap_or_else(|_late| {
+                    link.note_silence(limit.each);
+                    Err(LinkError::Deadline(limit.each.as_millis()))
+                })
+            }
         };
         let forwarded = forwarded?;
         if forwarded.error_code() == Some(rpc::code::HEADER_MISMATCH) && link.needs_headers() {
@@ -72,7 +77,7 @@ impl Shared {
             true => Held::Awake(link.keep_awake()),
             false => Held::InUse(link),
         };
-        Ok(Sent { forwarded, finish, link, down, timeout, deadline, stop, over })
+        Ok(Sent { forwarded, finish, link, down, limit, stop, over })
     }
 
     fn seal(

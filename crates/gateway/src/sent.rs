@@ -10,12 +10,12 @@ use narthex_tasks::TaskOwner;
 use narthex_upstream::Inventory;
 use narthex_view::{OwnCall, shown};
 use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Caller, Endpoint, RunView,
     answering::ForwardedCall,
+    clock::CallLimit,
     finish::{Finish, Held, StateSeal},
     gateway::Shared,
     grants::Over,
@@ -30,8 +30,8 @@ pub(crate) struct Sent {
     pub(crate) finish: FinishParts,
     pub(crate) link: Held,
     pub(crate) down: Revision,
-    pub(crate) timeout: Option<std::time::Duration>,
-    pub(crate) deadline: Instant,
+    /// `None` for streams that live until they are closed.
+    pub(crate) limit: Option<CallLimit>,
     pub(crate) stop: Option<[CancellationToken; 2]>,
     /// Kept as long as the stream.
     pub(crate) over: Option<Over>,
@@ -142,7 +142,7 @@ impl FinishParts {
 
 impl Sent {
     pub(crate) fn into_call(self, open: Open) -> ForwardedCall {
-        let Self { forwarded, finish, link, down, timeout, deadline, stop, over } = self;
+        let Self { forwarded, finish, link, down, limit, stop, over } = self;
         let up = link.get().facts().revision;
         let finish = Finish {
             id: finish.id,
@@ -167,6 +167,6 @@ impl Sent {
             told_by: finish.told_by,
             is_shaped: finish.is_shaped,
         };
-        ForwardedCall { forwarded, finish, timeout, deadline, stop, _over: over }
+        ForwardedCall { forwarded, finish, limit, stop, _over: over }
     }
 }

@@ -38,6 +38,7 @@ impl Shared {
         request: &Message,
     ) -> Result<Answering, Refusal> {
         let view = self.view(caller).await;
+        caller.run.note_shown(&self.snapshot(&caller.run));
         Self::page(&view, caller, kind, request)
     }
 

@@ -22,19 +22,23 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     Access, HttpOptions, ResponseBody, Route,
-    auth::{Caller, Principal, Proofs, authenticate},
+    auth::{Caller, Principal, Proofs, authenticate, authorize},
     calling,
     hub::Hub,
     legacy,
     post::{self, Post},
     problem::Problem,
-    respond::{Response, closing, text, unstored},
+    respond::{self, Response, closing, text, unstored},
     routes::{self, Place, Target},
     servers::Asked,
     signin::Visitor,
+    status,
     vfs::{self, VfsRequest},
 };
 use narthex_listener::Guard;
+
+/// What `/readyz` says until all servers have settled.
+const STARTING: &str = "servers are still starting\n";
 
 /// How many streams of events of workspaces there may be: each looks into the store now and then.
 const EVENT_STREAMS_MAX: usize = 500;
@@ -153,7 +157,13 @@ impl Door {
         let found = routes::find(parts.uri.path());
         let open = found.map(|place| place.first()).filter(|route| route.access == Access::Open);
         if let Some(route) = open {
-            return self.health(route, &parts.method);
+            let health = self.health(route, &parts.method);
+            let is_verbose = parts.uri.query() == Some("verbose");
+            return match route.target == Target::Ready && is_verbose {
+                // Boxed, as all that is rare here, so that calls stay small.
+                true => Box::pin(self.readiness(health, &parts)).await,
+                false => health,
+            };
         }
         if let Some(place) = found.filter(|place| matches!(place.first().access, Access::Own(_))) {
             // Boxed, as all that is rare here, so that calls stay small.
@@ -310,6 +320,22 @@ impl Door {
         self.gateway.endpoint(run, segment)
     }
 
+    /// The same with a line for each server, for those who may see servers; others are told no more
+    /// than without it.
+    async fn readiness(&self, health: Response, parts: &Parts) -> Response {
+        let principal = match authenticate(self.proofs(), parts).await {
+            Ok(Some(Caller::Principal(principal))) => principal,
+            Ok(Some(Caller::Client(_)) | None) | Err(_) => return health,
+        };
+        let nowhere = || Err(Problem::new(ErrorKind::NotFound, "nothing is here"));
+        if authorize(Access::Shared, &principal, nowhere).is_err() {
+            return health;
+        }
+        let lines = status::readiness(&self.gateway.registry().snapshot(), &principal);
+        let told = if health.status() == StatusCode::OK { "ok\n" } else { STARTING };
+        respond::lines(health.status(), lines + told)
+    }
+
     fn health(&self, route: &Route, method: &Method) -> Response {
         if !matches!(*method, Method::GET | Method::HEAD) {
             return wrong_method("GET, HEAD");
@@ -318,7 +344,7 @@ impl Door {
             route.target == Target::Health || self.gateway.registry().snapshot().is_settled();
         match is_fine {
             true => text(StatusCode::OK, "ok\n"),
-            false => text(StatusCode::SERVICE_UNAVAILABLE, "servers are still starting\n"),
+            false => text(StatusCode::SERVICE_UNAVAILABLE, STARTING),
         }
     }
 }

@@ -156,7 +156,12 @@ pub(crate) fn empty(status: StatusCode) -> Response {
 
 /// A status and a line for people.
 pub(crate) fn text(status: StatusCode, line: &'static str) -> Response {
-    let mut response = Response::new(Payload::from(Bytes::from_static(line.as_bytes())).into());
+    lines(status, Bytes::from_static(line.as_bytes()))
+}
+
+/// The same with lines that are made for the answer.
+pub(crate) fn lines(status: StatusCode, text: impl Into<Bytes>) -> Response {
+    let mut response = Response::new(Payload::from(text.into()).into());
     *response.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);

@@ -1,6 +1,6 @@
 //! The registry's rows as the API shows them: never a secret, never an argument (E147).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use narthex_control::FileStatus;
 use narthex_gateway::shown;
@@ -103,7 +103,10 @@ pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
         "gates_unmatched": unmatched(row),
         "reconnects": row.reconnects,
         "forced_kills": row.forced_kills,
-        "last_check": row.last_check.map(|time| Timestamp::new(time).to_string()),
+        "last_check": row.last_check.map(time),
+        "last_success": row.health.last_success().map(time),
+        "last_failure": last_failure(row),
+        "is_probed": row.is_probed,
         "is_asleep": row.is_asleep,
     });
     if has_tools {
@@ -115,6 +118,17 @@ pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
         document["tool_list"] = list.collect();
     }
     document
+}
+
+/// How calls and checks last failed; they may have succeeded since then (D30).
+pub(crate) fn last_failure(row: &ServerRow) -> Option<Value> {
+    let failure = row.health.last_failure()?;
+    let (kind, message) = (failure.kind, &*failure.message);
+    Some(json!({ "at": time(failure.at), "kind": kind, "message": message }))
+}
+
+pub(crate) fn time(time: SystemTime) -> String {
+    Timestamp::new(time).to_string()
 }
 
 /// Gates that gate nothing, in sentences.

@@ -11,17 +11,47 @@ use crate::{
     auth::Principal,
     problem::Problem,
     respond::Response,
-    rows::{unmatched, visible},
+    rows::{last_failure, time, unmatched, visible},
     servers::{Query, page_of},
 };
 
 /// The counters, as Prometheus reads them.
 pub(crate) fn metrics(gateway: &Gateway) -> Response {
+    for row in &gateway.registry().snapshot().servers {
+        if let Some(alias) = row.alias.as_ref().filter(|_| !row.is_overridden) {
+            let failure = row.health.last_failure().map(|failure| failure.at);
+            gateway.metrics().upstream_seen(alias, row.health.last_success(), failure);
+        }
+    }
     let mut response = Response::new(Payload::from(gateway.metrics().render().into_bytes()).into());
     let text =
         HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, text);
     response
+}
+
+/// How each server stands, a line for each that a principal may see: for `/readyz?verbose`.
+pub(crate) fn readiness(snapshot: &Snapshot, principal: &Principal) -> String {
+    let mut lines = String::new();
+    let never = || "never".to_owned();
+    for row in visible(snapshot, principal).filter(|row| !row.is_overridden) {
+        let mark = if row.is_ready() { '+' } else { '-' };
+        let succeeded = row.health.last_success().map_or_else(never, time);
+        let failure = row.health.last_failure();
+        let failed = failure.as_ref().map_or_else(never, |failure| {
+            format!("{} ({}: {})", time(failure.at), failure.kind, one_line(&failure.message))
+        });
+        let (name, state) = (one_line(&row.name), row.state.as_str());
+        lines.push_str(&format!(
+            "[{mark}] {name} {state}, last success {succeeded}, last failure {failed}\n"
+        ));
+    }
+    lines
+}
+
+/// The same text in one line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// A server in short.
@@ -43,6 +73,8 @@ pub(crate) fn server(row: &ServerRow) -> Value {
         "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
         "gates_unmatched": unmatched(row),
         "error": row.error,
+        "last_success": row.health.last_success().map(time),
+        "last_failure": last_failure(row),
     })
 }
 

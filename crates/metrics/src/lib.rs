@@ -13,7 +13,7 @@ mod tests;
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use narthex_audit::{Audit, Outcome};
@@ -144,6 +144,16 @@ impl Metrics {
     /// Notes whether a server can be called.
     pub fn upstream_up(&self, alias: &Alias, is_up: bool) {
         self.shared.servers.with(Some(alias), |server| server.set_up(is_up));
+    }
+
+    /// Notes when a server last answered, and when it last failed.
+    pub fn upstream_seen(
+        &self,
+        alias: &Alias,
+        succeeded: Option<SystemTime>,
+        failed: Option<SystemTime>,
+    ) {
+        self.shared.servers.with(Some(alias), |server| server.set_seen(succeeded, failed));
     }
 
     /// Counts a server that was started again after it had run.

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use arc_swap::ArcSwap;
@@ -71,6 +71,8 @@ pub(crate) struct ServerMetrics {
     calls: Box<[OnceLock<Counter>]>,
     duration: OnceLock<Histogram>,
     up: OnceLock<Gauge>,
+    succeeded: OnceLock<Gauge>,
+    failed: OnceLock<Gauge>,
     restarts: OnceLock<Counter>,
     cuts: OnceLock<Counter>,
 }
@@ -80,6 +82,8 @@ struct Families {
     calls: Family<CallLabels, Counter>,
     duration: Family<ServerLabel, Histogram, Durations>,
     up: Family<ServerLabel, Gauge>,
+    succeeded: Family<ServerLabel, Gauge>,
+    failed: Family<ServerLabel, Gauge>,
     restarts: Family<ServerLabel, Counter>,
     cuts: Family<ServerLabel, Counter>,
 }
@@ -111,6 +115,8 @@ impl Servers {
             calls: Family::default(),
             duration: Family::new_with_constructor(Durations),
             up: Family::default(),
+            succeeded: Family::default(),
+            failed: Family::default(),
             restarts: Family::default(),
             cuts: Family::default(),
         };
@@ -119,6 +125,12 @@ impl Servers {
         let duration = families.duration.clone();
         registry.register_with_unit("call_duration", help, Unit::Seconds, duration);
         registry.register("upstream_up", "Whether a server can be called", families.up.clone());
+        let name = "upstream_last_success_timestamp_seconds";
+        let help = "When a server last answered a call or a check, in Unix time";
+        registry.register(name, help, families.succeeded.clone());
+        let name = "upstream_last_failure_timestamp_seconds";
+        let help = "When a call, a check or an attempt to connect last failed, in Unix time";
+        registry.register(name, help, families.failed.clone());
         let help = "Starts of a server after its first";
         registry.register("upstream_restarts", help, families.restarts.clone());
         let help = "Results that were longer than their limit and were cut";
@@ -163,8 +175,9 @@ impl ServerMetrics {
     fn new(label: Arc<str>, families: Families) -> Self {
         let calls = (0..METHODS.len() * Outcome::COUNT).map(|_| OnceLock::new()).collect();
         let (duration, up) = (OnceLock::new(), OnceLock::new());
+        let (succeeded, failed) = (OnceLock::new(), OnceLock::new());
         let (restarts, cuts) = (OnceLock::new(), OnceLock::new());
-        Self { label, families, calls, duration, up, restarts, cuts }
+        Self { label, families, calls, duration, up, succeeded, failed, restarts, cuts }
     }
 
     fn server(&self) -> ServerLabel {
@@ -187,6 +200,20 @@ impl ServerMetrics {
     pub(crate) fn set_up(&self, is_up: bool) {
         let resolve = || self.families.up.get_or_create_owned(&self.server());
         self.up.get_or_init(resolve).set(is_up.into());
+    }
+
+    pub(crate) fn set_seen(&self, succeeded: Option<SystemTime>, failed: Option<SystemTime>) {
+        let of = |cell: &OnceLock<Gauge>, family: &Family<ServerLabel, Gauge>, at: SystemTime| {
+            let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+            let gauge = cell.get_or_init(|| family.get_or_create_owned(&self.server()));
+            gauge.set(i64::try_from(since).unwrap_or(i64::MAX));
+        };
+        if let Some(at) = succeeded {
+            of(&self.succeeded, &self.families.succeeded, at);
+        }
+        if let Some(at) = failed {
+            of(&self.failed, &self.families.failed, at);
+        }
     }
 
     pub(crate) fn count_restart(&self) {

@@ -76,10 +76,18 @@ pub struct ServerDefinition {
     pub alias: Alias,
     /// How to reach it.
     pub target: Target,
-    /// Limit of one call; `None` means the default. Already clamped to 1..=600000 ms (E86).
+    /// Limit of one call from its acceptance to its answer; `None` means the default. Already
+    /// clamped to 1..=600000 ms (E86).
     pub timeout: Option<Duration>,
-    /// Limit of connecting, and again of listing; `None` means the default of whoever connects.
+    /// Longest time of a call which progress may extend: each progress message starts `timeout`
+    /// anew. `None`: progress extends nothing. Already clamped to 1..=3600000 ms.
+    pub progress_extends: Option<Duration>,
+    /// Limit of the whole of mounting, from the start to the last list, without downloads; `None`
+    /// means the default of whoever connects.
     pub mount_timeout: Option<Duration>,
+    /// Whether a server over HTTP that was merely unreachable is probed until it is back. Without
+    /// that, its error stays until a person acts (E34).
+    pub recovers: bool,
     /// How long its results may be.
     pub output: OutputLimits,
     /// How much traffic it takes (O100).
@@ -119,7 +127,9 @@ impl ServerDefinition {
             alias,
             target,
             timeout: None,
+            progress_extends: None,
             mount_timeout: None,
+            recovers: true,
             output: OutputLimits::default(),
             traffic: TrafficLimits::default(),
             exposed: Box::default(),

@@ -163,7 +163,7 @@ impl App {
                 let runs = RunsOptions {
                     workspace_root: config::workspace_root()?,
                     env: Arc::new(config::placeholder),
-                    start_timeout: connections.deadlines.connect,
+                    start_timeout: connections.mount,
                     local: local.id,
                     built_in_url: options.doors.as_ref().and_then(Doors::built_in_url),
                     folders: options.work_dir.join("folders"),

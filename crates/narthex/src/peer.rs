@@ -1,7 +1,7 @@
 //! Whoever answers this process's own requests: the gateway within it, or the daemon.
 
 use narthex_gateway::{Endpoint, Step};
-use narthex_model::{Alias, ErrorKind};
+use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind};
 use narthex_wire::{Limits, Message, MessageKind, Pages, Raw, Revision, meta_key, method, rpc};
 use serde_json::{Map, Value, json};
 
@@ -137,6 +137,26 @@ pub(crate) fn protocol_failure(answer: &Message) -> Failure {
     let code = answer.error_code().unwrap_or_default();
     let details = answer.get("data").and_then(|data| serde_json::from_slice(data.as_bytes()).ok());
     // Ours come first in the table; the protocol's own codes mean that the request was wrong.
-    let kind = ErrorKind::ALL.into_iter().find(|kind| rpc::code_for(*kind) == code);
-    Failure { details, ..Failure::new(kind.unwrap_or(ErrorKind::Invalid), message) }
+    let ours = ErrorKind::ALL.into_iter().filter(|kind| *kind != ErrorKind::Bug);
+    let kind = ours.into_iter().find(|kind| rpc::code_for(*kind) == code);
+    let is_protocols = matches!(
+        code,
+        rpc::code::PARSE_ERROR | rpc::code::INVALID_REQUEST | rpc::code::METHOD_NOT_FOUND
+    );
+    match kind.or(is_protocols.then_some(ErrorKind::Invalid)) {
+        Some(kind) => Failure { details, ..Failure::new(kind, message) },
+        // The server's own words for what went wrong there.
+        None => Failure::call(server_error(code, message, details)),
+    }
+}
+
+/// What a call failed by that its server answered with an error of JSON-RPC.
+fn server_error(code: i64, message: String, data: Option<Value>) -> CallError {
+    // The code was another where the caller's era has no room for it.
+    let original = data.as_ref().and_then(|data| data["details"]["code"].as_i64());
+    let mut details = json!({ "code": original.unwrap_or(code) });
+    if let Some(data) = data.filter(|_| original.is_none()) {
+        details["data"] = data;
+    }
+    CallError { details: Some(details), ..CallError::new(CallErrorKind::ServerError, message) }
 }

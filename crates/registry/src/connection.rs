@@ -58,9 +58,7 @@ impl Settings {
     /// With the limits that an entry has of its own (R-M11).
     pub(crate) fn of(mut self, definition: &ServerDefinition) -> Self {
         if let Some(own) = definition.mount_timeout {
-            self.deadlines.connect = own;
-            self.deadlines.list = own;
-            self.deadlines.probe = self.deadlines.probe.min(own);
+            self.deadlines = self.deadlines.within(own);
         }
         self
     }
@@ -96,7 +94,7 @@ pub(crate) struct Connection {
     is_connecting: AtomicBool,
     /// Set when the server has ended, and every link to it.
     ended: watch::Sender<Option<Ended>>,
-    /// Somebody wants a server that is asleep.
+    /// A caller wants a server that is asleep, or that is probed.
     is_wanted: AtomicBool,
     woken: Notify,
     pins: Pins,
@@ -128,6 +126,7 @@ impl Connection {
             found.changed = before.changed;
             found.pinned.clone_from(&before.pinned);
             found.log = before.log.clone();
+            found.health = before.health.clone();
         }
         Self {
             id: ConnectionId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
@@ -227,9 +226,10 @@ impl Connection {
         shared.into_iter().chain(self.further()).for_each(|link| link.retire());
     }
 
-    /// Starts a server that is asleep.
+    /// Starts a server that is asleep, or has one tried soon that is probed.
     pub(crate) fn wake(&self) {
-        if self.found.load().is_asleep {
+        let found = self.found.load();
+        if found.is_asleep || found.is_probed {
             self.is_wanted.store(true, Ordering::Release);
             self.woken.notify_one();
         }
@@ -247,7 +247,7 @@ impl Connection {
             found.state = ServerState::Error;
             found.activity = None;
             found.link = None;
-            found.is_asleep = false;
+            (found.is_asleep, found.is_probed) = (false, false);
             found.error = Some(CallError::new(reason.call_kind(), reason.to_string()));
         }
         let found = Arc::new(found);
@@ -275,6 +275,13 @@ impl Connection {
             !found.is_asleep
         })
         .await
+    }
+
+    /// Has a server tried soon that is probed, and waits for what comes of it.
+    pub(crate) async fn probed(&self) -> Arc<Found> {
+        let before = self.found().probes;
+        self.wake();
+        self.once(|found| !found.is_probed || found.probes != before).await
     }
 
     async fn once(&self, is_so: impl Fn(&Found) -> bool) -> Arc<Found> {

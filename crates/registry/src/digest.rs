@@ -30,7 +30,9 @@ impl DigestKey {
             alias,
             target,
             timeout,
+            progress_extends,
             mount_timeout,
+            recovers,
             is_disabled: _,
             pins_definitions,
             shows_flagged,
@@ -44,7 +46,9 @@ impl DigestKey {
         let mut fields = Fields(self.0.clone());
         fields.text(alias.as_str());
         fields.duration(*timeout);
+        fields.duration(*progress_extends);
         fields.duration(*mount_timeout);
+        fields.flag(*recovers);
         fields.flag(*pins_definitions);
         fields.flag(*shows_flagged);
         match target {

@@ -7,7 +7,7 @@
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState};
-use narthex_upstream::{CutReason, Deadlines, Ended};
+use narthex_upstream::{CutReason, Ended};
 
 use crate::{
     ConnectionId, Found, Mount, Registry,
@@ -15,13 +15,13 @@ use crate::{
     pool::PoolKey,
 };
 
-/// How long connecting may take, and how long listing (R-M11).
+/// How long the whole of mounting may take (R-M11).
 const MOUNT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a set is mounted.
 #[derive(Debug, Clone)]
 pub struct MountOptions {
-    /// How long each server may take to connect, and again to list. Downloading what a package
+    /// How long each server may take from its start to its last list. Downloading what a package
     /// runner is to run does not count. Default 5 s.
     pub timeout: Duration,
     /// Whether one failure undoes the whole set. Default: yes; servers marked as optional may
@@ -226,14 +226,7 @@ impl Registry {
         let (shared, definition) = (&self.shared, &mountable.definition);
         let (digest, identity) = (shared.key.of(definition), mountable.identity.clone());
         let key = PoolKey::new(definition, digest, identity, mountable.sharing);
-        let timeout = options.timeout;
-        let deadlines = Deadlines {
-            // A server that does not know the question is then asked as servers used to be.
-            probe: shared.options.deadlines.probe.min(timeout / 2),
-            connect: timeout / 2,
-            list: timeout,
-            ..shared.options.deadlines
-        };
+        let deadlines = shared.options.deadlines.within(options.timeout);
         let idle_stop = shared.options.idle_stop;
         let awaits_consent = definition.awaits_consent();
         let settings = Settings { deadlines, idle_stop, awaits_consent };

@@ -13,7 +13,7 @@ use std::{
 use arc_swap::ArcSwap;
 use narthex_model::Alias;
 use narthex_supervisor::{BaseEnvironment, LogRing};
-use narthex_upstream::{ClientIdentity, ConnectContext, Deadlines, LinkEvent, Supervision};
+use narthex_upstream::{ClientIdentity, ConnectContext, Deadlines, Health, LinkEvent, Supervision};
 use narthex_wire::{Limits, Message};
 use tokio::{
     runtime::Handle,
@@ -296,7 +296,7 @@ impl Shared {
         &self,
         events: mpsc::Sender<LinkEvent>,
         deadlines: Deadlines,
-        log: &LogRing,
+        (log, health): (&LogRing, &Arc<Health>),
     ) -> ConnectContext {
         ConnectContext {
             identity: self.options.identity.clone(),
@@ -309,6 +309,7 @@ impl Shared {
             log: Some(log.clone()),
             supervision: self.options.supervision.clone(),
             on_phase: None,
+            health: health.clone(),
         }
     }
 

@@ -63,6 +63,7 @@ impl Slot {
         let mut found = Found::clone(&self.row.found);
         if self.digest != Some(digest) {
             (found.first, found.changed, found.pinned) = (None, 0, None);
+            found.health = Arc::default();
         }
         found
     }

@@ -9,7 +9,8 @@ use std::{
 
 use narthex_model::{Alias, CallError, Provenance, ServerDefinition, ServerState, UnmatchedGate};
 use narthex_supervisor::LogRing;
-use narthex_upstream::{Dialect, Inventory, InventoryEntry, Link, ServerFacts};
+use narthex_upstream::{Dialect, Health, Inventory, InventoryEntry, Link, ServerFacts};
+use narthex_wire::Template;
 use tokio::sync::Mutex;
 
 use crate::{connection::Connection, first_said::FirstSaid, pins::PinnedSaid};
@@ -103,8 +104,14 @@ pub struct Found {
     /// What the server's processes wrote to stderr, over all starts and changes of its
     /// configuration (R-E17), and what narthex has to say of them.
     pub log: LogRing,
-    /// When the server last showed that it works.
+    /// When the server's lists were last read.
     pub last_check: Option<SystemTime>,
+    /// Whether a server in `error` is probed, so that it comes back by itself.
+    pub is_probed: bool,
+    /// Attempts to reach a server in `error` that failed.
+    pub probes: u64,
+    /// What calls and checks last saw of the server. It changes without a new snapshot.
+    pub health: Arc<Health>,
 }
 
 impl Found {
@@ -133,6 +140,9 @@ impl Found {
             forced_kills: 0,
             log: LogRing::default(),
             last_check: None,
+            is_probed: false,
+            probes: 0,
+            health: Arc::default(),
         }
     }
 }
@@ -260,6 +270,23 @@ impl ServerRow {
         let names: BTreeSet<_> =
             self.known().flat_map(|all| &all.tools).map(|tool| &*tool.key).collect();
         names.into_iter()
+    }
+
+    /// The names of its prompts, those that are not there now included.
+    pub fn known_prompts(&self) -> impl Iterator<Item = &str> {
+        let names: BTreeSet<_> =
+            self.known().flat_map(|all| &all.prompts).map(|prompt| &*prompt.key).collect();
+        names.into_iter()
+    }
+
+    /// Whether a URI is that of a resource or fits a template, those that are not there now
+    /// included.
+    #[must_use]
+    pub fn knows_resource(&self, uri: &str) -> bool {
+        self.known().any(|all| {
+            all.resources.iter().any(|entry| *entry.key == *uri)
+                || all.templates.iter().any(|entry| Template::parse(&entry.key).matches(uri))
+        })
     }
 
     fn known(&self) -> impl Iterator<Item = &Inventory> {

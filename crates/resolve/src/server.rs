@@ -85,7 +85,7 @@ pub struct ServerEntry {
     pub settings: ServerSettings,
 }
 
-const KEYS: [&str; 36] = [
+const KEYS: [&str; 38] = [
     "id",
     "name",
     "display_name",
@@ -112,7 +112,9 @@ const KEYS: [&str; 36] = [
     "verbatim_headers",
     "made_by",
     "timeoutMs",
+    "progressExtends",
     "mountTimeoutMs",
+    "autoRecover",
     "maxOutputTokens",
     "maxOutputBytes",
     "limits",

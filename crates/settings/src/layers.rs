@@ -65,6 +65,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("timeouts.connect", "NARTHEX_TIMEOUTS_CONNECT", Shape::Duration),
     key("timeouts.list", "NARTHEX_TIMEOUTS_LIST", Shape::Duration),
     key("timeouts.install", "NARTHEX_TIMEOUTS_INSTALL", Shape::Duration),
+    key("timeouts.mount", "NARTHEX_TIMEOUTS_MOUNT", Shape::Duration),
     key("timeouts.call", "NARTHEX_TIMEOUTS_CALL", Shape::Duration),
     key("timeouts.idle_stop", "NARTHEX_TIMEOUTS_IDLE_STOP", Shape::Duration),
     key("http.allowed_hosts", "NARTHEX_HTTP_ALLOWED_HOSTS", Shape::List),

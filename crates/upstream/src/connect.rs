@@ -5,11 +5,11 @@ use std::{fmt, sync::Arc, time::Duration};
 use narthex_model::{Confinement, Secret, ServerDefinition, Target};
 use narthex_supervisor::{BaseEnvironment, LogRing, Shim, SpawnError};
 use narthex_wire::{Limits, Redactor};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    LinkError, LinkEvent,
+    Health, LinkError, LinkEvent,
     client::ClientError,
     frame::without_secrets,
     link::{ClientIdentity, Inner, Link, ServerFacts, Uses},
@@ -38,6 +38,25 @@ pub struct Deadlines {
     pub list: Duration,
     /// The first answer of a program that a package runner may have to download first.
     pub install: Duration,
+    /// The whole from the start to the last list, without such a download; `None`: only the steps
+    /// have limits.
+    pub mount: Option<Duration>,
+}
+
+impl Deadlines {
+    /// Of a server whose mounting may take so long as a whole. One that leaves the question for
+    /// its era unanswered is then asked as servers used to be.
+    #[must_use]
+    pub fn within(self, mount: Duration) -> Self {
+        let probe = self.probe.min(mount / 2);
+        Self { probe, connect: mount, list: mount, mount: Some(mount), ..self }
+    }
+
+    /// What is left for a step that may take `limit`, of a mounting that has taken `spent`.
+    #[must_use]
+    pub fn left(&self, limit: Duration, spent: Duration) -> Duration {
+        self.mount.map_or(limit, |mount| limit.min(mount.saturating_sub(spent)))
+    }
 }
 
 impl Default for Deadlines {
@@ -47,6 +66,7 @@ impl Default for Deadlines {
             connect: Duration::from_secs(30),
             list: Duration::from_secs(30),
             install: Duration::from_secs(300),
+            mount: None,
         }
     }
 }
@@ -75,6 +95,8 @@ pub struct ConnectContext {
     pub supervision: Supervision,
     /// Hears what a connection is busy with.
     pub on_phase: Option<OnPhase>,
+    /// What is known of the server's health, on all links to it.
+    pub health: Arc<Health>,
 }
 
 /// How the programs of servers are held, the same for all.
@@ -122,6 +144,14 @@ pub enum ConnectError {
     /// The handshake failed.
     #[error("{0}")]
     Link(#[source] LinkError),
+    /// A message of the handshake failed.
+    #[error("`{message}` failed: {error}")]
+    Message {
+        /// Its method.
+        message: &'static str,
+        /// How it failed.
+        error: LinkError,
+    },
     /// The server answered the handshake with an error.
     #[error("the server refuses the handshake: {0}")]
     Refused(String),
@@ -132,7 +162,7 @@ pub enum ConnectError {
     #[error("{0}")]
     Auth(String),
     /// Nothing came in time.
-    #[error("no answer to the handshake within {} s{hint}", .after.as_secs())]
+    #[error("no answer to the handshake within {}{hint}", in_words(*.after))]
     Deadline {
         /// The limit.
         after: Duration,
@@ -141,30 +171,74 @@ pub enum ConnectError {
     },
 }
 
+/// A limit as people write it.
+fn in_words(limit: Duration) -> String {
+    match limit.subsec_millis() {
+        0 => format!("{} s", limit.as_secs()),
+        _ => format!("{} ms", limit.as_millis()),
+    }
+}
+
 impl ConnectError {
     /// The kind of the row's error (E62, E63).
     #[must_use]
     pub fn call_kind(&self) -> narthex_model::CallErrorKind {
         use narthex_model::CallErrorKind as Kind;
+        if matches!(self.link(), Some(LinkError::AuthRejected { .. })) {
+            return Kind::AuthUnavailable;
+        }
         match self {
-            Self::Auth(_) | Self::Link(LinkError::AuthRejected { .. }) => Kind::AuthUnavailable,
+            Self::Auth(_) => Kind::AuthUnavailable,
             Self::Deadline { .. } => Kind::Timeout,
             Self::Spawn(_)
             | Self::Client(_)
             | Self::Url(_)
             | Self::Link(_)
+            | Self::Message { .. }
             | Self::Refused(_)
             | Self::Header(_) => Kind::TransportError,
         }
     }
-}
 
-impl ConnectError {
+    /// Names the message of the handshake that failed by this.
+    pub(crate) fn at(message: &'static str) -> impl FnOnce(LinkError) -> Self {
+        move |error| Self::Message { message, error }
+    }
+
+    /// The failure of the link, if it is one.
+    pub(crate) fn link(&self) -> Option<&LinkError> {
+        match self {
+            Self::Link(error) | Self::Message { error, .. } => Some(error),
+            Self::Spawn(_)
+            | Self::Client(_)
+            | Self::Url(_)
+            | Self::Refused(_)
+            | Self::Header(_)
+            | Self::Auth(_)
+            | Self::Deadline { .. } => None,
+        }
+    }
+
     /// Whether the server forgot the session that it had just opened: it may be tried once more, at
     /// once.
     #[must_use]
     pub fn is_forgotten(&self) -> bool {
-        matches!(self, Self::Link(LinkError::SessionEnded))
+        matches!(self.link(), Some(LinkError::SessionEnded))
+    }
+
+    /// Whether time alone may mend it: the server was not reached, or said that it cannot work now.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Link(error) | Self::Message { error, .. } => error.is_unreachable(),
+            Self::Deadline { .. } => true,
+            Self::Spawn(_)
+            | Self::Client(_)
+            | Self::Url(_)
+            | Self::Refused(_)
+            | Self::Header(_)
+            | Self::Auth(_) => false,
+        }
     }
 
     /// The same without known secrets, which servers like to repeat when they refuse them.
@@ -174,6 +248,9 @@ impl ConnectError {
             Self::Refused(text) => Self::Refused(clean(text)),
             Self::Url(text) => Self::Url(clean(text)),
             Self::Link(error) => Self::Link(error.redacted(redactor)),
+            Self::Message { message, error } => {
+                Self::Message { message, error: error.redacted(redactor) }
+            }
             Self::Deadline { after, hint } => Self::Deadline { after, hint: clean(hint) },
             Self::Client(error) => Self::Client(error.redacted(redactor).unwrap_or(error)),
             Self::Spawn(error) => Self::Spawn(match without_secrets(&error, redactor) {
@@ -202,7 +279,8 @@ pub(crate) struct Setup<'a> {
 impl Setup<'_> {
     /// A way out for the events of one link.
     pub(crate) fn outlet(&self) -> Outlet {
-        Outlet::new(self.context.events.clone(), self.redactor.clone())
+        let (events, redactor) = (self.context.events.clone(), self.redactor.clone());
+        Outlet::new(events, redactor, self.context.health.clone())
     }
 
     pub(crate) fn phase(&self, phase: Phase) {
@@ -241,8 +319,12 @@ pub async fn connect(
     let redactor = Redactor::new(&secrets);
     let redactor = (!redactor.is_empty()).then(|| Arc::new(redactor));
     let setup = Setup { definition, context, redactor };
+    let began = Instant::now();
+    let mut spent = None;
     let shaken = match &definition.target {
-        Target::Stdio(target) => Box::pin(crate::connect_stdio::shake(&setup, target)).await,
+        Target::Stdio(target) => {
+            Box::pin(crate::connect_stdio::shake(&setup, target, &mut spent)).await
+        }
         Target::Http(target) => {
             let within = context.deadlines.connect;
             setup.phase(Phase::Connecting);
@@ -264,7 +346,8 @@ pub async fn connect(
                 Inner::Stdio(stdio) => stdio.log().clone(),
                 Inner::Http(_) | Inner::Sse(_) => context.log.clone().unwrap_or_default(),
             };
-            let link = Link { inner, facts, identity, alias, redactor, uses, log };
+            let connected_in = spent.unwrap_or_else(|| began.elapsed());
+            let link = Link { inner, facts, identity, alias, redactor, uses, log, connected_in };
             link.outlet().establish();
             Ok((link, dialect))
         }

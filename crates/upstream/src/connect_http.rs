@@ -45,7 +45,7 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
             tasks: context.tasks.clone(),
         });
         match shake_streamable(setup, http, dialect).await {
-            Err(ConnectError::Link(error)) if may_be_sse(&error) => refusal = Some(error),
+            Err(error) if error.link().is_some_and(may_be_sse) => refusal = Some(error),
             shaken => return shaken,
         }
     }
@@ -64,7 +64,7 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
         }
         // It is no HTTP+SSE server either: what it said to the usual transport tells more.
         Err(LinkError::Status { .. } | LinkError::Protocol(_)) if refusal.is_some() => {
-            Err(refusal.map_or_else(unknown, ConnectError::Link))
+            Err(refusal.unwrap_or_else(unknown))
         }
         Err(error) => Err(error.into()),
     }
@@ -142,7 +142,7 @@ async fn probe(
         match exchange(http, discover(http.next_id(), identity), extra).await {
             Ok(exchanged) => exchanged,
             Err(LinkError::Client(error)) if error.may_have_arrived() => return Ok(None),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(ConnectError::at(method::SERVER_DISCOVER)(error)),
         };
     if let Some(session) = session {
         // Some servers open a session even for a request that they refuse.
@@ -150,7 +150,9 @@ async fn probe(
     }
     match answer {
         Ok(message) => Ok(modern_facts(&message)),
-        Err(error @ LinkError::AuthRejected { .. }) => Err(error.into()),
+        Err(error @ LinkError::AuthRejected { .. }) => {
+            Err(ConnectError::at(method::SERVER_DISCOVER)(error))
+        }
         // Whatever else an old server makes of it: the handshake will tell.
         Err(_) => Ok(None),
     }
@@ -161,11 +163,14 @@ async fn initialize_session(
     identity: &ClientIdentity,
 ) -> Result<ServerFacts, ConnectError> {
     let body = initialize(http.next_id(), identity);
-    let Exchanged { answer, session } = exchange(http, body, HeaderMap::new()).await?;
-    let facts = legacy_facts(&answer?)?;
+    let at = || ConnectError::at(method::INITIALIZE);
+    let exchanged = exchange(http, body, HeaderMap::new()).await;
+    let Exchanged { answer, session } = exchanged.map_err(at())?;
+    let facts = legacy_facts(&answer.map_err(at())?)?;
     let has_session = session.is_some();
     http.established(facts.revision, session);
-    http.send(rpc::notification(method::INITIALIZED, None), HeaderMap::new()).await?;
+    let initialized = http.send(rpc::notification(method::INITIALIZED, None), HeaderMap::new());
+    initialized.await.map_err(ConnectError::at(method::INITIALIZED))?;
     if has_session {
         // Before the first call: a server may answer or ask on this stream (no replay exists for
         // what it sends earlier). Some tell that it is open only with the first thing they say.

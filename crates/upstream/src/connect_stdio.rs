@@ -2,12 +2,11 @@
 
 mod patience;
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use narthex_model::{ServerDefinition, StdioTarget, Target};
 use narthex_supervisor::Redact;
 use narthex_wire::Redactor;
-use tokio::time::timeout;
 
 use self::patience::{Late, Patience};
 use crate::{
@@ -36,12 +35,26 @@ fn is_package_runner(target: &StdioTarget) -> bool {
     PACKAGE_RUNNERS.contains(&file)
 }
 
-pub(crate) async fn shake(setup: &Setup<'_>, target: &StdioTarget) -> Result<Shaken, ConnectError> {
-    let mut stdio = start(setup, target).await?;
-    match shake_hands(&mut stdio, setup, target).await {
-        Ok((facts, dialect)) => Ok((Inner::Stdio(stdio), facts, dialect)),
+/// Starts a program and shakes hands with it; `spent` is then how long that took, without a
+/// download.
+pub(crate) async fn shake(
+    setup: &Setup<'_>,
+    target: &StdioTarget,
+    spent: &mut Option<Duration>,
+) -> Result<Shaken, ConnectError> {
+    let mut patience = Patience::new(setup);
+    let mut stdio = start(setup, target, &mut patience).await?;
+    match shake_hands(&mut stdio, setup, target, &mut patience).await {
+        Ok((facts, dialect)) => {
+            *spent = Some(patience.spent());
+            Ok((Inner::Stdio(stdio), facts, dialect))
+        }
         Err(error) => {
-            stdio.stop().await;
+            // One that does not answer does not look at the end of its input, either.
+            match &error {
+                ConnectError::Deadline { .. } => stdio.end().await,
+                _ => stdio.stop().await,
+            };
             Err(error)
         }
     }
@@ -51,9 +64,9 @@ async fn shake_hands(
     stdio: &mut StdioLink,
     setup: &Setup<'_>,
     target: &StdioTarget,
+    patience: &mut Patience<'_>,
 ) -> Result<(ServerFacts, Dialect), ConnectError> {
     let context = setup.context;
-    let mut patience = Patience::new(setup, is_package_runner(target).then(|| stdio.process_id()));
     if matches!(context.dialect, None | Some(Dialect::Modern)) {
         let probing = probe(stdio, setup);
         // A silent server: the handshake will tell.
@@ -62,9 +75,12 @@ async fn shake_hands(
             return Ok((facts, Dialect::Modern));
         }
         if stdio.duplex.closed().is_cancelled() {
+            if stdio.duplex.has_read_nothing() {
+                // It fails whatever it is asked.
+                return Err(stdio.duplex.outlet().end().into());
+            }
             // Some old servers exit on a method that they do not know.
-            *stdio = start(setup, target).await?;
-            patience.restart(stdio.process_id());
+            *stdio = start(setup, target, patience).await?;
         }
     }
     let shaking = initialize_duplex(&stdio.duplex, &context.identity);
@@ -80,13 +96,17 @@ async fn probe(stdio: &StdioLink, setup: &Setup<'_>) -> Result<Option<ServerFact
     match ask_duplex(&stdio.duplex, id, body).await {
         Ok(message) => Ok(modern_facts(&message)),
         // Whatever an old server makes of it: the handshake will tell.
-        Err(LinkError::Closed(_) | LinkError::Protocol(_)) => Ok(None),
+        Err(LinkError::Closed(_) | LinkError::Unread(_) | LinkError::Protocol(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Starts the program. That may hang, too: on a dead network disk, for example.
-async fn start(setup: &Setup<'_>, target: &StdioTarget) -> Result<StdioLink, ConnectError> {
+async fn start(
+    setup: &Setup<'_>,
+    target: &StdioTarget,
+    patience: &mut Patience<'_>,
+) -> Result<StdioLink, ConnectError> {
     let context = setup.context;
     setup.phase(if is_package_runner(target) { Phase::Installing } else { Phase::Connecting });
     let stdio = StdioContext {
@@ -98,10 +118,14 @@ async fn start(setup: &Setup<'_>, target: &StdioTarget) -> Result<StdioLink, Con
         limits: context.limits,
         tasks: context.tasks.clone(),
     };
-    let within = context.deadlines.connect;
-    match timeout(within, StdioLink::start(target, &stdio, setup.outlet())).await {
-        Ok(started) => started.map_err(ConnectError::Spawn),
-        Err(_elapsed) => Err(deadline(Late { after: within }, None)),
+    let starting = StdioLink::start(target, &stdio, setup.outlet());
+    match patience.start(starting, context.deadlines.connect).await {
+        Ok(Ok(started)) => {
+            patience.started(is_package_runner(target).then(|| started.process_id()));
+            Ok(started)
+        }
+        Ok(Err(error)) => Err(ConnectError::Spawn(error)),
+        Err(late) => Err(deadline(late, None)),
     }
 }
 

@@ -6,7 +6,10 @@ mod refused;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use narthex_wire::{Message, MessageError, MessageKind, Payload, meta_key, method, rpc};
@@ -29,6 +32,10 @@ pub(crate) struct Duplex {
     pending: Mutex<HashMap<u64, Pending>>,
     ids: Ids,
     outlet: Outlet,
+    /// Set at the end of a server that had read no byte.
+    has_read_nothing: AtomicBool,
+    /// Set at the end of a server that left nothing unanswered which it had read.
+    has_answered_all: AtomicBool,
 }
 
 /// One message on its way to the writer.
@@ -41,6 +48,8 @@ pub(crate) struct Outgoing {
 
 #[derive(Debug)]
 struct Pending {
+    /// How much was written to the server before the request.
+    after: u64,
     answer: oneshot::Sender<Result<Message, LinkError>>,
     notifications: Option<mpsc::Sender<Message>>,
 }
@@ -69,7 +78,10 @@ impl Duplex {
     ) -> (Arc<Self>, mpsc::Receiver<Outgoing>) {
         let (outgoing, queue) = mpsc::channel(WRITE_QUEUE);
         let (pending, ids) = (Mutex::default(), Ids::new());
-        (Arc::new(Self { outgoing, input, pending, ids, outlet }), queue)
+        let (has_read_nothing, has_answered_all) = <(AtomicBool, AtomicBool)>::default();
+        let duplex =
+            Self { outgoing, input, pending, ids, outlet, has_read_nothing, has_answered_all };
+        (Arc::new(duplex), queue)
     }
 
     fn pending(&self) -> MutexGuard<'_, HashMap<u64, Pending>> {
@@ -107,7 +119,8 @@ impl Duplex {
             true => Some(mpsc::channel(NOTIFICATION_QUEUE)).unzip(),
             false => (None, None),
         };
-        let pending = Pending { answer: answer_to, notifications: notify };
+        let after = self.input.as_ref().map_or(0, |input| input.written());
+        let pending = Pending { after, answer: answer_to, notifications: notify };
         self.pending().insert(id, pending);
         let call = DuplexCall {
             id,
@@ -176,6 +189,7 @@ impl Duplex {
     }
 
     fn answered(&self, message: Message) {
+        self.outlet.health().answered();
         let id = message.id().and_then(narthex_wire::Raw::as_u64);
         let pending = id.and_then(|id| self.pending().remove(&id));
         let Some(pending) = pending else {
@@ -234,6 +248,35 @@ impl Duplex {
         self.end(LinkError::Closed(why.into()));
     }
 
+    /// Ends the link to a server that reads nothing any more. Requests of which it has read no byte
+    /// fail as such: they may be made again.
+    pub(crate) fn end_unread(&self, why: &str) {
+        if let Some(read) = self.input.as_ref().and_then(|input| input.read_at_most()) {
+            self.has_read_nothing.store(read == 0, Ordering::Release);
+            let mut pending = self.pending();
+            let unread = pending.extract_if(|_, pending| pending.after >= read);
+            let unread: Vec<_> = unread.map(|(_, pending)| pending).collect();
+            self.has_answered_all.store(pending.is_empty(), Ordering::Release);
+            drop(pending);
+            let error = self.outlet.redacted(LinkError::Unread(why.into()));
+            for pending in unread {
+                // Whoever has given up meanwhile needs no answer.
+                drop(pending.answer.send(Err(error.clone())));
+            }
+        }
+        self.close(why);
+    }
+
+    /// Whether a server that has ended had read no byte.
+    pub(crate) fn has_read_nothing(&self) -> bool {
+        self.has_read_nothing.load(Ordering::Acquire)
+    }
+
+    /// Whether a server that has ended had answered all that it had read.
+    pub(crate) fn has_answered_all(&self) -> bool {
+        self.has_answered_all.load(Ordering::Acquire)
+    }
+
     /// Ends the link for a reason that callers may have to tell apart.
     pub(crate) fn end(&self, end: LinkError) {
         if self.outlet.close(end) {
@@ -249,6 +292,8 @@ pub(crate) struct Wants {
     pub(crate) progress: bool,
     /// A `cancelled` notification when the caller gives up.
     pub(crate) cancel: bool,
+    /// It has no end of its own.
+    pub(crate) is_stream: bool,
 }
 
 impl DuplexCall {

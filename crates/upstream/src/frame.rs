@@ -1,6 +1,6 @@
 //! What comes back from a server, and how it fails.
 
-use std::{borrow::Cow, error::Error, sync::Arc};
+use std::{borrow::Cow, error::Error, sync::Arc, time::Duration};
 
 use narthex_model::{CallErrorKind, ErrorKind, Side};
 use narthex_wire::{Message, Redactor};
@@ -75,6 +75,9 @@ pub enum LinkError {
     /// The link has ended: the process died, or the stream broke.
     #[error("the connection to the server has ended: {0}")]
     Closed(Arc<str>),
+    /// The program ended before it read a byte of the request.
+    #[error("the server ended before it read the request: {0}")]
+    Unread(Arc<str>),
     /// A person has cut the server off.
     #[error("{0}")]
     Cut(CutReason),
@@ -91,6 +94,14 @@ pub enum LinkError {
         status: u16,
         /// The start of the body, if it is text.
         text: String,
+    },
+    /// The server takes no more requests for now (HTTP 429).
+    #[error("the server answered HTTP 429, too many requests{}{}", hint(.text), again(.retry_after.as_ref()))]
+    TooMany {
+        /// The start of the body, if it is text.
+        text: String,
+        /// When it takes some again, as it says so.
+        retry_after: Option<Arc<str>>,
     },
     /// The server refuses our credential, or wants one.
     #[error("the server refuses the credential (HTTP {status})")]
@@ -121,14 +132,25 @@ fn hint(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
+fn again(retry_after: Option<&Arc<str>>) -> String {
+    match retry_after {
+        None => String::new(),
+        Some(when) if when.parse::<u64>().is_ok() => format!("; try again after {when} s"),
+        Some(when) => format!("; try again after {when}"),
+    }
+}
+
 impl LinkError {
     /// What kind of failure it is.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Closed(_) | Self::SessionEnded | Self::Cut(_) | Self::Status { .. } => {
-                ErrorKind::Unavailable
-            }
+            Self::Closed(_)
+            | Self::Unread(_)
+            | Self::SessionEnded
+            | Self::Cut(_)
+            | Self::Status { .. } => ErrorKind::Unavailable,
+            Self::TooMany { .. } => ErrorKind::Exhausted,
             Self::Client(error) => error.kind(),
             Self::AuthRejected { .. } => ErrorKind::Unauthenticated,
             Self::Protocol(_) | Self::Refused { .. } => ErrorKind::Unavailable,
@@ -144,9 +166,11 @@ impl LinkError {
             Self::Request(_) => Side::Downstream,
             Self::Cut(_) => Side::Own,
             Self::Closed(_)
+            | Self::Unread(_)
             | Self::SessionEnded
             | Self::Client(_)
             | Self::Status { .. }
+            | Self::TooMany { .. }
             | Self::AuthRejected { .. }
             | Self::Protocol(_)
             | Self::Refused { .. }
@@ -162,8 +186,10 @@ impl LinkError {
             Self::Deadline(_) => CallErrorKind::Timeout,
             Self::Cut(reason) => reason.call_kind(),
             Self::Request(_) => CallErrorKind::InvalidArguments,
+            Self::TooMany { .. } => CallErrorKind::LimitExceeded,
             Self::Client(error) if error.kind() == ErrorKind::Timeout => CallErrorKind::Timeout,
             Self::Closed(_)
+            | Self::Unread(_)
             | Self::SessionEnded
             | Self::Client(_)
             | Self::Status { .. }
@@ -172,19 +198,53 @@ impl LinkError {
         }
     }
 
+    /// When the server says that it takes requests again.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::TooMany { retry_after, .. } => {
+                Some(Duration::from_secs(retry_after.as_ref()?.parse().ok()?))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the server certainly did not act on the request, so that it may be sent again.
     #[must_use]
     pub fn is_unsent(&self) -> bool {
         match self {
-            Self::SessionEnded | Self::Request(_) => true,
+            Self::SessionEnded | Self::Unread(_) | Self::Request(_) => true,
             Self::Client(error) => !error.may_have_arrived(),
             Self::Closed(_)
             | Self::Cut(_)
             | Self::Status { .. }
+            | Self::TooMany { .. }
             | Self::AuthRejected { .. }
             | Self::Protocol(_)
             | Self::Refused { .. }
             | Self::Deadline(_) => false,
+        }
+    }
+
+    /// Whether time alone may mend it: the server was not reached, or said that it cannot work now.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Closed(_)
+            | Self::Unread(_)
+            | Self::SessionEnded
+            | Self::TooMany { .. }
+            | Self::Deadline(_) => true,
+            Self::Client(error) => {
+                matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
+                    && !error.is_configured_wrong()
+            }
+            Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500..),
+            Self::Cut(_)
+            | Self::AuthRejected { .. }
+            | Self::Protocol(_)
+            | Self::Refused { .. }
+            | Self::Request(_) => false,
         }
     }
 
@@ -193,7 +253,12 @@ impl LinkError {
         let clean = |text: &str| redactor.text(text).into_owned();
         match self {
             Self::Closed(why) => Self::Closed(clean(&why).into()),
+            Self::Unread(why) => Self::Unread(clean(&why).into()),
             Self::Status { status, text } => Self::Status { status, text: clean(&text) },
+            Self::TooMany { text, retry_after } => Self::TooMany {
+                text: clean(&text),
+                retry_after: retry_after.map(|it| clean(&it).into()),
+            },
             Self::Protocol(text) => Self::Protocol(clean(&text)),
             Self::Refused { code, text } => Self::Refused { code, text: clean(&text) },
             Self::Request(text) => Self::Request(clean(&text)),

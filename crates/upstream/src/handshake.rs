@@ -33,9 +33,10 @@ pub(crate) async fn initialize_duplex(
     identity: &ClientIdentity,
 ) -> Result<ServerFacts, ConnectError> {
     let (id, body) = initialize(duplex.next_id(), identity);
-    let message = ask_duplex(duplex, id, body).await?;
-    let facts = legacy_facts(&message)?;
-    duplex.send(rpc::notification(method::INITIALIZED, None)).await?;
+    let asked = ask_duplex(duplex, id, body).await;
+    let facts = legacy_facts(&asked.map_err(ConnectError::at(method::INITIALIZE))?)?;
+    let initialized = duplex.send(rpc::notification(method::INITIALIZED, None));
+    initialized.await.map_err(ConnectError::at(method::INITIALIZED))?;
     Ok(facts)
 }
 
@@ -44,7 +45,9 @@ pub(crate) async fn ask_duplex(
     id: u64,
     body: Payload,
 ) -> Result<Message, LinkError> {
-    let mut call = duplex.request(id, body, Wants { progress: false, cancel: false }).await?;
+    let mut call = duplex
+        .request(id, body, Wants { progress: false, cancel: false, is_stream: false })
+        .await?;
     loop {
         if let Frame::Answer(message) = call.next().await? {
             return Ok(message);
@@ -72,7 +75,8 @@ pub(crate) fn modern_facts(message: &Message) -> Option<ServerFacts> {
 pub(crate) fn legacy_facts(message: &Message) -> Result<ServerFacts, ConnectError> {
     if message.kind() == MessageKind::Error {
         let text = message.get("message").and_then(Raw::as_str).unwrap_or_default();
-        return Err(ConnectError::Refused(text.into_owned()));
+        let code = message.error_code().unwrap_or_default();
+        return Err(ConnectError::Refused(format!("error {code} to `initialize`: {text}")));
     }
     let named = message.get("protocolVersion").and_then(Raw::as_str).unwrap_or_default();
     let revision = Revision::parse(&named).filter(|revision| !revision.is_modern());

@@ -196,6 +196,36 @@ impl HttpLink {
         body: Payload,
         extra: HeaderMap,
     ) -> Result<HttpCall, LinkError> {
+        let called = self.try_call(id, body, extra).await;
+        match &called {
+            Ok(HttpCall::Single(_)) => self.outlet.health().answered(),
+            Ok(HttpCall::Stream(_)) => {}
+            Err(error) => self.outlet.blame(error),
+        }
+        called
+    }
+
+    /// The same for a stream that has no end of its own: servers may have none, and what lies
+    /// between ends it when it is quiet, so that its failures say nothing of the server.
+    pub(crate) async fn follow(
+        self: &Arc<Self>,
+        id: u64,
+        body: Payload,
+        extra: HeaderMap,
+    ) -> Result<HttpCall, LinkError> {
+        let mut called = self.try_call(id, body, extra).await;
+        if let Ok(HttpCall::Stream(stream)) = &mut called {
+            stream.is_blameless = true;
+        }
+        called
+    }
+
+    async fn try_call(
+        self: &Arc<Self>,
+        id: u64,
+        body: Payload,
+        extra: HeaderMap,
+    ) -> Result<HttpCall, LinkError> {
         let guard = CancelOnDrop { link: self.clone(), id, is_armed: !self.is_modern() };
         let response = self.while_open(self.post(body, extra)).await?;
         if is_event_stream(&response.headers) && response.status.is_success() {
@@ -235,7 +265,12 @@ impl HttpLink {
         {
             return Ok(message);
         }
-        Err(LinkError::Status { status: status.as_u16(), text: snippet(&headers, &bytes) })
+        let text = snippet(&headers, &bytes);
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let when = headers.get(header::RETRY_AFTER).and_then(|when| when.to_str().ok());
+            return Err(LinkError::TooMany { text, retry_after: when.map(Arc::from) });
+        }
+        Err(LinkError::Status { status: status.as_u16(), text })
     }
 
     /// Reads the answer to request `id` from a stream, without telling the server if we stop.
@@ -246,6 +281,14 @@ impl HttpLink {
 
     /// Sends a notification or a response; the server owes no content.
     pub(crate) async fn send(&self, body: Payload, extra: HeaderMap) -> Result<(), LinkError> {
+        let sent = self.try_send(body, extra).await;
+        if let Err(error) = &sent {
+            self.outlet.blame(error);
+        }
+        sent
+    }
+
+    async fn try_send(&self, body: Payload, extra: HeaderMap) -> Result<(), LinkError> {
         let response = self.post(body, extra).await?;
         if response.status.is_success() {
             // A body would be against the specification; the connection is worth more than it.
@@ -338,7 +381,13 @@ impl HttpCall {
                 .ok_or_else(|| LinkError::Protocol("nothing follows the answer".to_owned())),
             Self::Stream(stream) => {
                 let link = stream.link().clone();
-                link.while_open(stream.next()).await
+                let next = link.while_open(stream.next()).await;
+                if let Err(error) = &next
+                    && !stream.is_blameless
+                {
+                    link.outlet.blame(error);
+                }
+                next
             }
         }
     }

@@ -12,6 +12,7 @@ mod connect_stdio;
 mod duplex;
 mod frame;
 mod handshake;
+mod health;
 mod http;
 mod ids;
 mod inventory;
@@ -25,6 +26,7 @@ pub use connect::{
 };
 pub use connect_stdio::may_install;
 pub use frame::{CutReason, Frame, LinkError, LinkEvent};
+pub use health::{Doubt, Failure, Health};
 pub use inventory::{Inventory, InventoryEntry, Listed};
 pub use link::{
     ClientIdentity, Ended, Forwarded, Forwarding, Hop, InUse, KeptAwake, Link, ServerCapabilities,

@@ -8,7 +8,7 @@ mod pages;
 mod questions;
 mod uses;
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -56,6 +56,8 @@ pub struct Link {
     pub(crate) uses: Uses,
     /// What is told of the server, and what its program says.
     pub(crate) log: LogRing,
+    /// How long the start and the handshake took, without a download.
+    pub(crate) connected_in: Duration,
 }
 
 /// The transports.
@@ -122,6 +124,12 @@ impl Link {
     #[must_use]
     pub fn identity(&self) -> &ClientIdentity {
         &self.identity
+    }
+
+    /// How long the start and the handshake took, without a download by a package runner.
+    #[must_use]
+    pub fn connected_in(&self) -> Duration {
+        self.connected_in
     }
 
     /// Whether requests must carry the headers of revision 2026-07-28.
@@ -267,9 +275,11 @@ impl Link {
         }
         rewrite.id = Some(raw_id.into());
         let payload = rewrite.apply(message);
+        let is_stream = message.method() == method::SUBSCRIPTIONS_LISTEN;
         let wants = Wants {
-            progress: has_progress || message.method() == method::SUBSCRIPTIONS_LISTEN,
+            progress: has_progress || is_stream,
             cancel: message.method() != method::INITIALIZE,
+            is_stream,
         };
         Outgoing { id, payload, headers, wants }
     }
@@ -286,7 +296,10 @@ impl Link {
                 self.started(call.map(Call::Duplex))
             }),
             Inner::Http(http) => Box::pin(async move {
-                let call = http.call(id, payload, headers).await;
+                let call = match wants.is_stream {
+                    false => http.call(id, payload, headers).await,
+                    true => http.follow(id, payload, headers).await,
+                };
                 self.started(call.map(Call::Http))
             }),
         }

@@ -6,7 +6,7 @@ use narthex_wire::{Message, Redactor};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{LinkError, LinkEvent};
+use crate::{Health, LinkError, LinkEvent};
 
 /// Where one link's events go.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub(crate) struct Outlet {
     redactor: Option<Arc<Redactor>>,
     closed: CancellationToken,
     state: Mutex<State>,
+    health: Arc<Health>,
 }
 
 /// What is known of the end.
@@ -28,9 +29,26 @@ struct State {
 }
 
 impl Outlet {
-    pub(crate) fn new(events: mpsc::Sender<LinkEvent>, redactor: Option<Arc<Redactor>>) -> Self {
+    pub(crate) fn new(
+        events: mpsc::Sender<LinkEvent>,
+        redactor: Option<Arc<Redactor>>,
+        health: Arc<Health>,
+    ) -> Self {
         let state = State { place: events.clone().try_reserve_owned().ok(), ..State::default() };
-        Self { events, redactor, closed: CancellationToken::new(), state: Mutex::new(state) }
+        let (closed, state) = (CancellationToken::new(), Mutex::new(state));
+        Self { events, redactor, closed, state, health }
+    }
+
+    /// What is known of the server's health.
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Notes a failure of a request. Those of a link that has ended say nothing more.
+    pub(crate) fn blame(&self, error: &LinkError) {
+        if !self.closed.is_cancelled() {
+            self.health.failed_by(&self.redacted(error.clone()));
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

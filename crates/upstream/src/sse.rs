@@ -165,6 +165,7 @@ async fn write(
             Ok(Err(error)) => return duplex.close(&error.to_string()),
             Err(_) => return duplex.close("the server did not take a message in time"),
         };
+        duplex.outlet().blame(&error);
         // One message that a server does not like is no reason to give up all others.
         match request {
             Some(id) => duplex.fail(id, error),

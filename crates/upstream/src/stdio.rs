@@ -99,6 +99,12 @@ impl StdioLink {
             tracing::debug!(process.id = self.process.id(), code = exit.code, "a server ended");
             return how(exit);
         }
+        self.end().await
+    }
+
+    /// The same without waiting for the end of stdin to be noticed.
+    pub(crate) async fn end(&self) -> Ended {
+        self.duplex.close("it was stopped");
         let exit = self.process.stop().await;
         if exit.forced {
             tracing::warn!(process.id = self.process.id(), "a server had to be killed");
@@ -132,8 +138,10 @@ async fn write(input: Arc<Input>, mut queue: mpsc::Receiver<Outgoing>, duplex: A
         }
         let messages: Vec<Payload> = waiting.drain(..).map(|outgoing| outgoing.payload).collect();
         if let Err(error) = input.write(&messages).await {
-            // The reader sees the end of the process and tells why.
+            // The reader sees the end of the process and tells why. It still has to see how much
+            // of the input was read.
             tracing::debug!(%error, "a server does not read its stdin any more");
+            duplex.closed().cancelled().await;
             break;
         }
     }
@@ -223,7 +231,8 @@ async fn read_to_the_end(
         text.push_str("; its last words: ");
         text.push_str(line.trim());
     }
-    duplex.close(&text);
+    // Only here does nobody read the input any more.
+    duplex.end_unread(&text);
 }
 
 /// Tells the child to end; whether it does is not waited for long.

@@ -68,6 +68,8 @@ pub fn code_for(kind: ErrorKind) -> i64 {
 pub fn kind_of(code: i64) -> ErrorKind {
     match code {
         code::PARSE_ERROR | code::INVALID_REQUEST | code::METHOD_NOT_FOUND => ErrorKind::Invalid,
+        // Servers say it of themselves.
+        code::INTERNAL_ERROR => ErrorKind::Unavailable,
         code => {
             let known = ErrorKind::ALL.into_iter().find(|kind| code_for(*kind) == code);
             known.unwrap_or(ErrorKind::Unavailable)

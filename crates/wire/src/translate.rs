@@ -160,7 +160,7 @@ fn missing_message(required: Option<Raw<'_>>) -> String {
 /// Changes a legacy server's error for a modern client.
 ///
 /// Codes that the modern protocol keeps for itself would say something else there, so they become
-/// internal errors.
+/// internal errors, which name the code in `data` unless the server has data of its own.
 #[must_use]
 pub fn error_to_modern<'a>(error: &Message) -> Rewrite<'a> {
     let mut rewrite = Rewrite::default();
@@ -168,7 +168,13 @@ pub fn error_to_modern<'a>(error: &Message) -> Rewrite<'a> {
         Some(code::LEGACY_RESOURCE_NOT_FOUND) => {
             rewrite.body.set("code", number(code::INVALID_PARAMS));
         }
-        Some(-32099..=-32020) => rewrite.body.set("code", number(code::INTERNAL_ERROR)),
+        Some(own @ -32099..=-32020) => {
+            rewrite.body.set("code", number(code::INTERNAL_ERROR));
+            if error.get("data").is_none() {
+                let data = format!(r#"{{"kind":"server_error","details":{{"code":{own}}}}}"#);
+                rewrite.body.set("data", data.into_bytes());
+            }
+        }
         _ => {}
     }
     rewrite

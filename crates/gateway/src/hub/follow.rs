@@ -19,6 +19,7 @@ use tokio::{
 use super::{FollowKey, Hub, Subject};
 use crate::{
     Answering, Caller, Session,
+    clock::CallClock,
     errand::Errand,
     gateway::Shared,
     links::LinkKind,
@@ -188,7 +189,7 @@ impl Shared {
     ) -> Result<Answering, Refusal> {
         let handling = Handling::Subscribe { is_start };
         let Routed { row, request: routed, .. } =
-            self.route(caller, handling, request.clone()).await?;
+            self.route(caller, handling, request.clone(), CallClock::start()).await?;
         let chosen = self.choose_link(caller, &row).await?;
         let Some(session) = &caller.session else {
             return Err(Refusal::unknown_method(request.method()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use narthex_model::Alias;
 use narthex_registry::{ServerRow, Snapshot};
-use narthex_wire::{Message, Template};
+use narthex_wire::Message;
 
 use super::text;
 use crate::Caller;
@@ -30,11 +30,7 @@ pub(super) fn expected<'s>(
                 name.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(alias.as_str()));
             rest.is_some_and(|rest| rest.starts_with("__"))
         }
-        _ => {
-            let mut templates = row.inventory.templates.iter();
-            row.inventory.resources.iter().any(|entry| *entry.key == *name)
-                || templates.any(|entry| Template::parse(&entry.key).matches(&name))
-        }
+        _ => row.knows_resource(&name),
     };
     let attached = |(row, alias): &(&Arc<ServerRow>, &Alias)| {
         caller.run.policy.is_attached(alias) && has_it(row, alias)

@@ -1,15 +1,52 @@
-//! Whether a client may know what the results of a tool look like whose call does not get to it.
+//! What a client may know of an item whose server cannot be called.
 
-use narthex_model::QualifiedNames;
+use narthex_model::{Alias, QualifiedNames};
 use narthex_registry::ServerRow;
 use narthex_view::exposed;
 use narthex_wire::Message;
 
 use super::{expected::expected, text};
-use crate::{Caller, Endpoint, gateway::Shared};
+use crate::{
+    Caller, Endpoint,
+    gateway::Shared,
+    refusal::{Refusal, unusable},
+};
 use narthex_view::Handling;
 
 impl Shared {
+    /// Why a caller that was shown an item cannot use it now: its server is switched off, failed,
+    /// or waits for a sign-in (D30). `None` for an item that this run was never shown.
+    pub(super) fn taken_away(
+        &self,
+        caller: &Caller,
+        (row, alias): (&ServerRow, &Alias),
+        handling: Handling,
+        request: &Message,
+    ) -> Option<Refusal> {
+        if row.is_ready() || !caller.run.was_shown(alias) {
+            return None;
+        }
+        let member = match handling {
+            Handling::Tool | Handling::Prompt => "name",
+            _ => "uri",
+        };
+        let shown = text(request, member).ok()?;
+        let is_known = match handling {
+            Handling::Tool => {
+                let known = row.known_tools().map(|own| (alias, own));
+                let names = QualifiedNames::build(known, self.options.name_limit);
+                names.route(&shown).is_some_and(|(_, own)| exposed(row).tools.lets(own))
+            }
+            Handling::Prompt => {
+                let known = row.known_prompts().map(|own| (alias, own));
+                let names = QualifiedNames::build(known, self.options.name_limit);
+                names.route(&shown).is_some_and(|(_, own)| exposed(row).prompts.lets(own))
+            }
+            _ => row.knows_resource(&shown) && exposed(row).resources.lets(&shown),
+        };
+        is_known.then(|| unusable(row))
+    }
+
     /// Whether a call that finds no way is that of a tool of which its client may know what its
     /// results look like. What is hidden is as what is not there (D5).
     pub(crate) fn is_shaped(&self, caller: &Caller, handling: Handling, asked: &Message) -> bool {

@@ -19,6 +19,8 @@ mod following;
 #[cfg(test)]
 mod gates;
 #[cfg(test)]
+mod health;
+#[cfg(test)]
 mod idle_runs;
 #[cfg(test)]
 mod limits;

@@ -346,6 +346,19 @@ async fn status_and_tools_say_what_there_is() {
     assert!(metrics.text().contains("server=\"fixture\""), "{}", metrics.text());
     let ready = world.request(Method::GET, "/readyz").header("authorization", "").send().await;
     assert_eq!(ready.text(), "ok\n");
+    let nobody = world.request(Method::GET, "/readyz?verbose").header("authorization", "");
+    assert_eq!(nobody.send().await.text(), "ok\n", "who shows no token is told no more");
+    let told = world.request(Method::GET, "/readyz?verbose").send().await;
+    let told = told.text();
+    assert!(told.starts_with("[+] fixture ready, last success 20"), "{told}");
+    assert!(told.ends_with(", last failure never\nok\n"), "{told}");
+    let metrics = world.request(Method::GET, "/metrics").send().await;
+    let seen = "narthex_upstream_last_success_timestamp_seconds{server=\"fixture\"} 1";
+    assert!(metrics.text().contains(seen), "{}", metrics.text());
+    let hidden = world.other_run(RunPolicy::default());
+    let request = world.request(Method::GET, "/readyz?verbose");
+    let told = request.header("authorization", &format!("Bearer {hidden}")).send().await;
+    assert_eq!(told.text(), "ok\n", "what a run may not see is not there");
 }
 
 /// D5, S18: counters name all servers, so a run that has not all of them is not told any.

@@ -72,7 +72,8 @@ fn r_c1_list_shows_a_row_for_each_server() {
         .into_iter()
         .map(|line| line.into_iter().filter(|cell| !cell.is_empty()).collect())
         .collect();
-    assert_eq!(lines[0], ["NAME", "TRANSPORT", "STATUS", "TOOLS", "RESOURCES", "LAST CHECK"]);
+    let promised = ["NAME", "TRANSPORT", "STATUS", "TOOLS", "RESOURCES", "LAST CHECK"];
+    assert_eq!((&lines[0][..6], lines[0][6]), (&promised[..], "LAST FAILURE"));
     assert_eq!(lines[1][..3], ["fixture", "stdio", "ready"]);
     assert!(lines[1][3].parse::<u64>().unwrap() > 10 && lines[1][5].ends_with("s ago"));
     assert_eq!(lines[2][..5], ["missing", "stdio", "error", "-", "-"]);
@@ -90,6 +91,10 @@ fn r_c1_list_shows_a_row_for_each_server() {
     assert_eq!((&mount["name"], &mount["status"]), (&json!("fixture"), &json!("ready")));
     assert_eq!((&mount["transport"], &mount["provenance"]), (&json!("stdio"), &json!("workspace")));
     assert_eq!(mount["path"], "/mnt/mcp/0-fixture");
+    assert!(mount["last_success"].is_string() && mount["last_failure"].is_null(), "{mount}");
+    let failure = &data["mounts"][1]["last_failure"];
+    assert_eq!(failure["kind"], "transport_error", "{failure}");
+    assert!(failure["at"].is_string() && failure["message"].is_string(), "{failure}");
     let done = place.run(["mcp", "list", "--quiet"]).succeeded();
     assert_eq!(done.stdout, "fixture\nmissing\nshell\n");
 }

@@ -83,6 +83,8 @@ impl Place {
         command.current_dir(self.dir.path());
         command.env("NARTHEX_DATA", self.path("data"));
         command.env("XDG_CONFIG_HOME", self.path("config"));
+        // A busy machine is no reason for a run not to begin.
+        command.env("NARTHEX_TIMEOUTS_MOUNT", "60s");
         command.args(words);
         command
     }

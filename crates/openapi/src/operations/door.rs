@@ -65,6 +65,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         &[],
     ),
     get("/readyz", "ready_show", "Says whether all servers have settled")
+        .asks(&["verbose"])
         .answers(200, Content::Text(TEXT), &[])
         .answers(503, Content::Text(TEXT), &[]),
     get("/metrics", "metrics_show", "Tells the counters, as Prometheus reads them").answers(

@@ -14,13 +14,19 @@ use super::{
 
 /// The longest a call may take (E86).
 const TIMEOUT_MAX_MS: f64 = 600_000.0;
+/// The longest a call may take whose progress extends it.
+const EXTENDS_MAX_MS: f64 = 3_600_000.0;
+/// The same where the entry names no time.
+const EXTENDS_USUAL_MS: u64 = 600_000;
 /// The largest whole number that every reader of JSON agrees on.
 const NUMBER_MAX: f64 = 9_007_199_254_740_991.0;
 
 /// The spellings of the limits of output.
 const TOKENS: [&str; 2] = ["maxOutputTokens", "max_output_tokens"];
 const BYTES: [&str; 2] = ["maxOutputBytes", "max_output_bytes"];
-/// The spellings of the limit of connecting.
+/// The spellings of what progress extends.
+const EXTENDS: [&str; 2] = ["progressExtends", "progress_extends"];
+/// The spellings of the limit of mounting.
 const MOUNT: [&str; 2] = ["mountTimeout", "mount_timeout"];
 
 impl Reader<'_> {
@@ -51,7 +57,50 @@ impl Reader<'_> {
         self.duration(&place, text)
     }
 
-    /// `mountTimeout`: how long connecting may take, and again listing (R-M11, R-E23).
+    /// `progressExtends`: how long a call may take in all whose progress starts its time anew
+    /// (D30): a number of ms, a duration, or `true` for 10 minutes.
+    pub(super) fn progress_extends(&mut self, fields: &Fields, at: &Place) -> Option<Duration> {
+        let (key, node) = EXTENDS.iter().find_map(|key| Some((key, field(fields, key)?)))?;
+        let place = at.key(key);
+        match node {
+            Node::Bool(false) => None,
+            Node::Bool(true) => Some(Duration::from_millis(EXTENDS_USUAL_MS)),
+            Node::Number(number) => {
+                let ms = number.as_f64().unwrap_or_default();
+                if ms < 1.0 {
+                    self.warn(&place, "ignored: not above zero; progress extends no call");
+                    return None;
+                }
+                Some(self.held_within(&place, ms, EXTENDS_MAX_MS))
+            }
+            Node::Text(text) => match duration_ms(text) {
+                Some(ms) if ms >= 1.0 => Some(self.held_within(&place, ms, EXTENDS_MAX_MS)),
+                Some(_) => {
+                    self.warn(&place, "ignored: not above zero; progress extends no call");
+                    None
+                }
+                None => {
+                    let problem = EntryProblem::BadDuration { found: shortened(text) };
+                    self.tolerated(&place, problem);
+                    None
+                }
+            },
+            node => {
+                let wanted = "a number of ms, a duration such as `10m`, or true or false";
+                let found = node.found();
+                self.tolerated(&place, EntryProblem::WrongType { found, wanted });
+                None
+            }
+        }
+    }
+
+    /// `autoRecover`: whether a server over HTTP that was merely unreachable comes back by itself.
+    pub(super) fn recovers(&mut self, fields: &Fields, at: &Place) -> bool {
+        let keys = ["autoRecover", "auto_recover"];
+        !keys.map(|key| self.flag(fields, at, key)).contains(&Some(false))
+    }
+
+    /// `mountTimeout`: how long the whole of mounting may take, without downloads (R-M11, R-E23).
     pub(super) fn mount_timeout(&mut self, fields: &Fields, at: &Place) -> Option<Duration> {
         let (key, node) = MOUNT.iter().find_map(|key| Some((key, field(fields, key)?)))?;
         let place = at.key(key);
@@ -80,9 +129,13 @@ impl Reader<'_> {
     }
 
     fn clamped(&mut self, place: &Place, ms: f64) -> Duration {
-        let held = ms.trunc().clamp(1.0, TIMEOUT_MAX_MS);
+        self.held_within(place, ms, TIMEOUT_MAX_MS)
+    }
+
+    fn held_within(&mut self, place: &Place, ms: f64, most: f64) -> Duration {
+        let held = ms.trunc().clamp(1.0, most);
         if (held - ms.trunc()).abs() > 0.0 {
-            self.warn(place, format!("held within 1..{TIMEOUT_MAX_MS} ms: {held} ms is used"));
+            self.warn(place, format!("held within 1..{most} ms: {held} ms is used"));
         }
         Duration::from_secs_f64(held / 1000.0)
     }

@@ -30,7 +30,9 @@ fn definition(
     reader.unknown_keys(fields, at, &ENTRY_KEYS);
     reader.inner_name(fields, at, name);
     let timeout = reader.timeout(fields, at);
+    let progress_extends = reader.progress_extends(fields, at);
     let mount_timeout = reader.mount_timeout(fields, at);
+    let recovers = reader.recovers(fields, at);
     let output = reader.output(fields, at);
     let traffic = reader.traffic(fields, at);
     let exposed = reader.exposed(fields, at).into();
@@ -44,7 +46,8 @@ fn definition(
     };
     let target = reader.target(fields, at, wanted, "url")?;
     let server = ServerDefinition::new(alias?, target);
-    let server = ServerDefinition { timeout, mount_timeout, output, traffic, ..server };
+    let server = ServerDefinition { timeout, progress_extends, mount_timeout, ..server };
+    let server = ServerDefinition { recovers, output, traffic, ..server };
     let server = ServerDefinition { pins_definitions, shows_flagged, ..server };
     Some(ServerDefinition { exposed, gates, is_disabled, ..server })
 }

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The keys of an entry in both documents. The references are known only to be refused.
-pub(super) const ENTRY_KEYS: [&str; 33] = [
+pub(super) const ENTRY_KEYS: [&str; 37] = [
     "transport",
     "url",
     "command",
@@ -28,8 +28,12 @@ pub(super) const ENTRY_KEYS: [&str; 33] = [
     "auth",
     "timeoutMs",
     "timeout",
+    "progressExtends",
+    "progress_extends",
     "mountTimeout",
     "mount_timeout",
+    "autoRecover",
+    "auto_recover",
     "maxOutputTokens",
     "max_output_tokens",
     "maxOutputBytes",

@@ -40,7 +40,7 @@ impl Connection {
         self.ended.send_replace(Some(how));
     }
 
-    async fn end_link(&self, link: &Arc<Link>) -> Ended {
+    pub(super) async fn end_link(&self, link: &Arc<Link>) -> Ended {
         let draining = timeout(DRAIN_MAX, link.drained());
         tokio::select! {
             biased;

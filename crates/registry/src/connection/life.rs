@@ -5,12 +5,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_model::{CallError, ServerState};
-use narthex_upstream::{Inventory, Link, LinkEvent};
+use narthex_model::{CallError, CallErrorKind, ServerState, Target, with_causes};
+use narthex_upstream::{Doubt, Inventory, Link, LinkEvent};
 use narthex_wire::{Message, method};
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
@@ -26,6 +26,16 @@ use crate::{
 /// The pauses before a server that was ready is connected again (D17).
 const BACKOFF: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// The pauses between the probes of a server that is merely unreachable: the first, and the
+/// longest. Each is twice the one before, and up to a tenth longer or shorter by chance, so that
+/// daemons that lost a server together do not come back together.
+const PROBE_MIN: Duration = Duration::from_secs(30);
+const PROBE_MAX: Duration = Duration::from_secs(300);
+/// The shortest pause before a probe that a caller wants.
+const PROBE_WANTED: Duration = Duration::from_secs(1);
+/// How long the check may take of a server that has failed, and of one that may be busy.
+const CHECK_GRAVE: Duration = Duration::from_secs(2);
+const CHECK_SLIGHT: Duration = Duration::from_secs(10);
 /// A server that lives this long has recovered: the next loss begins with the shortest pause.
 const STABLE_AFTER: Duration = Duration::from_secs(30);
 /// How many of the names that changed a line of the log has.
@@ -51,6 +61,8 @@ struct Losses {
     failures: usize,
     /// It is lost and not back yet.
     is_away: bool,
+    /// Probes that failed since the row is in `error`.
+    probes: u32,
 }
 
 impl Losses {
@@ -61,6 +73,16 @@ impl Losses {
         }
         let step = (self.in_a_row.saturating_sub(1) + self.failures).min(BACKOFF.len() - 1);
         Some(BACKOFF[step])
+    }
+
+    /// The pause before the next probe.
+    fn probe_pause(&self) -> Duration {
+        let doubled = 2_u32.saturating_pow(self.probes);
+        let pause = PROBE_MIN.saturating_mul(doubled).min(PROBE_MAX);
+        let mut chance = [0];
+        // Without randomness all wait for the same time, which does no harm.
+        let chance = getrandom::fill(&mut chance).map_or(0.5, |()| f64::from(chance[0]) / 255.0);
+        pause.mul_f64(0.9 + chance * 0.2)
     }
 
     fn lost(&mut self, lived: Duration) {
@@ -90,7 +112,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Arc<Connection>) {
                 }
             }
             fault = &mut leading => {
-                connection.failed(&shared, fault);
+                connection.failed(&shared, fault, IsProbed::No);
                 // The row stays, and so do the links that others have, until it is given up.
                 connection.ending().await;
             }
@@ -98,6 +120,13 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Arc<Connection>) {
     }
     let link = life.link.take().or_else(|| connection.at_hand());
     connection.end(&shared, link).await;
+}
+
+/// Whether a server in `error` comes back by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IsProbed {
+    Yes,
+    No,
 }
 
 struct Life<'a> {
@@ -124,6 +153,7 @@ impl Life<'_> {
                     dialect = Some(opened.dialect);
                     self.is_back(&mut losses);
                     (has_lived, has_forgotten) = (true, false);
+                    losses.probes = 0;
                     let link = self.link.insert(opened.link.clone()).clone();
                     let since = Instant::now();
                     match self.live(opened, &mut received).await {
@@ -135,27 +165,29 @@ impl Life<'_> {
                         End::Lost(why) => self.lost(&link, &why).await,
                     }
                     losses.lost(since.elapsed());
+                    let is_in_order = link.ended_in_order();
+                    if is_in_order {
+                        losses.in_a_row = 0;
+                    }
                     // A session that the server forgot is no failure, unless it makes a habit of
-                    // it.
-                    pauses = !(link.is_session_over() && losses.in_a_row == 1);
+                    // it. A program that ends after each answer waits for no failure, either.
+                    pauses = !(is_in_order || link.is_session_over() && losses.in_a_row == 1);
                 }
                 // Nothing is wrong with the server, unless it makes a habit of it.
                 Err(fault) if fault.is_forgotten && !has_forgotten => {
                     has_forgotten = true;
                     continue;
                 }
-                Err(fault) if !has_lived => return fault,
                 Err(fault) => {
                     losses.failures += 1;
                     // What it spoke before may have changed with its new start.
                     dialect = None;
-                    if losses.pause().is_none() {
-                        let message = format!(
-                            "{}; gave up after {} attempts to reconnect",
-                            fault.message, losses.failures
-                        );
-                        return Fault { message, ..fault };
+                    if !has_lived || losses.pause().is_none() {
+                        let last = self.is_down(fault, has_lived, &mut losses).await;
+                        let Some(fault) = last else { continue };
+                        return fault;
                     }
+                    self.connection.note_fault(&fault);
                 }
             }
             let attempt = u32::try_from(losses.failures + 1).unwrap_or(u32::MAX);
@@ -164,6 +196,44 @@ impl Life<'_> {
                 found.attempt = attempt;
             });
             sleep(losses.pause().filter(|_| pauses).unwrap_or_default()).await;
+        }
+    }
+
+    /// Waits until a server that is down is to be probed. Gives the fault back if it is not, as a
+    /// person must act.
+    async fn is_down(&self, fault: Fault, has_lived: bool, losses: &mut Losses) -> Option<Fault> {
+        let may_recover = self.connection.may_recover(&fault, has_lived);
+        let fault = match (has_lived, may_recover) {
+            (false, _) => fault,
+            (true, false) => fault.and("gave up after 3 attempts to reconnect"),
+            (true, true) => {
+                fault.and("3 attempts to reconnect failed; narthex tries again by itself")
+            }
+        };
+        if !may_recover {
+            return Some(fault);
+        }
+        self.unreachable(fault, losses).await;
+        None
+    }
+
+    /// Shows why the server is down, and waits until it is to be probed: for long, or for a second
+    /// if a caller wants it.
+    async fn unreachable(&self, fault: Fault, losses: &mut Losses) {
+        let tried = Instant::now();
+        let pause = losses.probe_pause();
+        losses.probes += 1;
+        self.connection.is_wanted.store(false, Ordering::Release);
+        self.connection.failed(self.shared, fault, IsProbed::Yes);
+        let wanted = async {
+            while !self.connection.is_wanted.swap(false, Ordering::AcqRel) {
+                self.connection.woken.notified().await;
+            }
+            sleep_until(tried + PROBE_WANTED).await;
+        };
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = wanted => {}
         }
     }
 
@@ -187,6 +257,9 @@ impl Life<'_> {
         shared.event(ServerEvent::Lost { alias: alias.clone(), reason: why.clone() });
         // Before it is out of sight: whoever gives the connection up then finds no link to retire.
         link.retire();
+        if link.closed().is_cancelled() && !link.is_session_over() {
+            link.health().failed(CallErrorKind::TransportError, why);
+        }
         self.connection.update(shared, |found| {
             found.state = ServerState::Connecting;
             found.activity = Some("reconnecting");
@@ -194,7 +267,17 @@ impl Life<'_> {
             found.losses += 1;
             found.loss = Some(why.clone());
         });
-        self.connection.stopped(shared, link).await;
+        if link.closed().is_cancelled() {
+            self.connection.stopped(shared, link).await;
+        } else {
+            // Calls that the server still answers keep it, and no attempt waits for them.
+            self.connection.keep(link);
+            let (connection, link) = (self.connection.clone(), link.clone());
+            let ending = async move {
+                connection.end_link(&link).await;
+            };
+            shared.tasks.spawn_on(ending, &shared.home());
+        }
         self.link = None;
     }
 
@@ -218,6 +301,8 @@ impl Life<'_> {
     /// Shows the server as ready and handles what it says by itself, until the link ends.
     async fn live(&self, opened: Opened, events: &mut mpsc::Receiver<LinkEvent>) -> End {
         let Opened { link, dialect: _, seen, turn, is_stale } = opened;
+        // Failures on the way here, and those of an earlier link, say nothing of this one.
+        link.health().clear();
         self.connection.ready(self.shared, link.clone(), seen);
         drop(turn);
         let handling = async {
@@ -238,7 +323,46 @@ impl Life<'_> {
             biased;
             () = self.connection.ending() => End::Asked,
             end = Box::pin(handling) => end,
+            why = Box::pin(self.fails_its_check(&link)) => End::Lost(why),
             () = self.is_idle(&link) => End::Idle,
+        }
+    }
+
+    /// Checks the server whenever calls make it doubtful that it works (D30); resolves with the
+    /// cause when it does not. A server that works for nobody is not `ready` meanwhile.
+    async fn fails_its_check(&self, link: &Arc<Link>) -> Arc<str> {
+        let health = link.health();
+        loop {
+            let is_grave = health.doubted().await == Doubt::Grave;
+            if is_grave {
+                self.connection.update(self.shared, |found| {
+                    found.state = ServerState::Connecting;
+                    found.activity = Some("checking");
+                    found.link = None;
+                });
+            }
+            // After the row has changed: whoever finds no doubt looks at the row.
+            health.clear();
+            let within = if is_grave { CHECK_GRAVE } else { CHECK_SLIGHT };
+            let checked = timeout(within, link.ping()).await;
+            if link.closed().is_cancelled() {
+                // The end of the link says why, and comes by itself.
+                std::future::pending::<()>().await;
+            }
+            match checked {
+                Ok(Ok(())) if is_grave => self.connection.update(self.shared, |found| {
+                    found.state = ServerState::Ready;
+                    found.activity = None;
+                    found.link = Some(link.clone());
+                }),
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return with_causes(&error).into(),
+                Err(_late) => {
+                    let text = format!("no answer to a check within {} s", within.as_secs());
+                    health.failed(CallErrorKind::Timeout, &text);
+                    return text.into();
+                }
+            }
         }
     }
 
@@ -276,7 +400,7 @@ impl Connection {
             found.state = ServerState::Ready;
             found.activity = None;
             found.error = None;
-            found.is_asleep = false;
+            (found.is_asleep, found.is_probed) = (false, false);
             found.attempt = 0;
             self.listed(found, seen);
             found.link = Some(link);
@@ -327,14 +451,35 @@ impl Connection {
         found.unmatched = unmatched.into();
     }
 
-    fn failed(&self, shared: &Shared, fault: Fault) {
-        let Fault { kind, message, is_forgotten: _ } = fault;
-        tracing::warn!(server.name = %self.alias(), error.kind = %kind, "server failed: {message}");
+    /// Whether a server that failed for this reason is probed until it is back. A person must mend
+    /// credentials; what was never reached may be configured wrongly, unless time may mend it.
+    fn may_recover(&self, fault: &Fault, has_lived: bool) -> bool {
+        let is_remote = matches!(self.definition.target, Target::Http(_));
+        let is_credential = fault.kind == CallErrorKind::AuthUnavailable;
+        let is_temporary = fault.is_unreachable || has_lived;
+        self.definition.recovers && is_remote && is_temporary && !is_credential
+    }
+
+    /// Keeps the cause of an attempt that failed where callers and operators see it.
+    fn note_fault(&self, fault: &Fault) {
+        self.found().health.failed(fault.kind, &fault.message);
+    }
+
+    fn failed(&self, shared: &Shared, fault: Fault, is_probed: IsProbed) {
+        self.note_fault(&fault);
+        let Fault { kind, message, .. } = fault;
+        let is_new = self.found().error.as_ref().is_none_or(|error| error.message != message);
+        if is_new {
+            let name = self.alias();
+            tracing::warn!(server.name = %name, error.kind = %kind, "server failed: {message}");
+        }
         self.update(shared, |found| {
             found.state = ServerState::Error;
             found.activity = None;
             found.link = None;
             found.is_asleep = false;
+            found.is_probed = is_probed == IsProbed::Yes;
+            found.probes += 1;
             found.error = Some(CallError::new(kind, message));
             if !found.inventory.is_empty() {
                 found.had = std::mem::take(&mut found.inventory);

@@ -2,19 +2,19 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use narthex_model::CallErrorKind;
-use narthex_upstream::{ConnectError, Dialect, Inventory, Link, LinkEvent, Phase};
+use narthex_model::{CallErrorKind, ServerState};
+use narthex_upstream::{ConnectError, Deadlines, Dialect, Inventory, Link, LinkEvent, Phase};
 use narthex_wire::method;
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Duration, timeout},
+    time::{Duration, Instant, timeout},
 };
 
 use super::{
     Connection, changes,
     pins::{Seen, Turn},
 };
-use crate::registry::Shared;
+use crate::{Found, registry::Shared};
 
 /// How long a modern server may take to acknowledge that it will announce changes.
 const ACKNOWLEDGE_DEADLINE: Duration = Duration::from_secs(1);
@@ -37,11 +37,22 @@ pub(super) struct Fault {
     pub(super) message: String,
     /// The server forgot the session that it had just opened: it may be tried again at once.
     pub(super) is_forgotten: bool,
+    /// Time alone may mend it: the server was not reached, or said that it cannot work now.
+    pub(super) is_unreachable: bool,
 }
 
 impl Fault {
     pub(super) fn new(kind: CallErrorKind, message: String) -> Self {
-        Self { kind, message, is_forgotten: false }
+        Self { kind, message, is_forgotten: false, is_unreachable: false }
+    }
+
+    /// The same with what is done about it.
+    pub(super) fn and(self, outcome: &str) -> Self {
+        Self { message: format!("{}; {outcome}", self.message), ..self }
+    }
+
+    fn unreachable(kind: CallErrorKind, message: String) -> Self {
+        Self { is_unreachable: true, ..Self::new(kind, message) }
     }
 }
 
@@ -49,6 +60,7 @@ impl From<ConnectError> for Fault {
     fn from(error: ConnectError) -> Self {
         Self {
             is_forgotten: error.is_forgotten(),
+            is_unreachable: error.is_unreachable(),
             ..Self::new(error.call_kind(), error.to_string())
         }
     }
@@ -62,7 +74,9 @@ impl Connection {
         events: mpsc::Sender<LinkEvent>,
         received: &mut mpsc::Receiver<LinkEvent>,
     ) -> Result<Opened, Fault> {
-        let mut context = shared.context(events, self.settings.deadlines, &self.found().log);
+        let found = self.found();
+        let of = (&found.log, &found.health);
+        let mut context = shared.context(events, self.settings.deadlines, of);
         context.dialect = dialect;
         let (observer, connection) = (shared.clone(), self.clone());
         context.on_phase = Some(Arc::new(move |phase| {
@@ -85,16 +99,19 @@ impl Connection {
         }
         self.update(shared, |found| found.dialect = Some(dialect));
         self.busy(shared, "listing");
+        let since = Instant::now();
+        let spent = |link: &Link| link.connected_in() + since.elapsed();
         if link.facts().revision.is_modern() {
             let (acknowledged, acknowledgement) = oneshot::channel();
             let hearing = changes::hear(shared.clone(), self.clone(), link.clone(), acknowledged);
             shared.tasks.spawn(hearing);
             // Lists that are read after it cannot miss a change. Silence must not hold them up.
-            if timeout(ACKNOWLEDGE_DEADLINE, acknowledgement).await.is_err() {
+            let within = self.settings.deadlines.left(ACKNOWLEDGE_DEADLINE, spent(&link));
+            if timeout(within, acknowledgement).await.is_err() {
                 tracing::debug!(server.name = link.name(), "has not acknowledged its subscription");
             }
         }
-        let listed = match self.list(shared, &link, received).await {
+        let listed = match self.list(shared, &link, received, spent(&link)).await {
             Ok((inventory, is_stale)) => {
                 let seen = self.seen_first(shared, inventory, &link).await;
                 seen.map(|(seen, turn)| Opened {
@@ -119,9 +136,14 @@ impl Connection {
 
     /// Shows what a server that is not there yet is busy with.
     pub(super) fn busy(&self, shared: &Shared, activity: &'static str) {
-        if self.found().activity != Some(activity) {
+        let is_new = |found: &Found| {
+            found.state == ServerState::Connecting && found.activity != Some(activity)
+        };
+        if is_new(&self.found()) {
             self.update(shared, |found| {
-                found.activity = (!found.is_asleep).then_some(activity);
+                if is_new(found) {
+                    found.activity = Some(activity);
+                }
             });
         }
     }
@@ -133,8 +155,10 @@ impl Connection {
         shared: &Shared,
         link: &Arc<Link>,
         received: &mut mpsc::Receiver<LinkEvent>,
+        spent: Duration,
     ) -> Result<(Inventory, bool), Fault> {
-        let within = self.settings.deadlines.list;
+        let Deadlines { list, mount, .. } = self.settings.deadlines;
+        let within = self.settings.deadlines.left(list, spent);
         let mut is_stale = false;
         let fetching = timeout(within, Box::pin(Inventory::fetch(link)));
         tokio::pin!(fetching);
@@ -152,18 +176,23 @@ impl Connection {
                 }
                 LinkEvent::Closed(why) => {
                     let message = format!("listing failed: {why}");
-                    return Err(Fault::new(CallErrorKind::TransportError, message));
+                    return Err(Fault::unreachable(CallErrorKind::TransportError, message));
                 }
             }
         };
         match fetched {
             Ok(Ok(inventory)) => Ok((inventory, is_stale)),
             Ok(Err(error)) => {
-                Err(Fault::new(error.call_kind(), format!("listing failed: {error}")))
+                let message = format!("listing failed: {error}");
+                let is_unreachable = error.is_unreachable();
+                Err(Fault { is_unreachable, ..Fault::new(error.call_kind(), message) })
             }
-            Err(_) => Err(Fault::new(
+            Err(_) => Err(Fault::unreachable(
                 CallErrorKind::Timeout,
-                format!("listing took longer than {} s", within.as_secs()),
+                match mount {
+                    Some(mount) => format!("mounting took longer than {} ms", mount.as_millis()),
+                    None => format!("listing took longer than {} s", list.as_secs()),
+                },
             )),
         }
     }

@@ -91,7 +91,8 @@ impl Registry {
         definition: &ServerDefinition,
         events: mpsc::Sender<LinkEvent>,
     ) -> Result<Arc<Link>, CallError> {
-        let context = self.shared.context(events, self.deadlines(definition), &LogRing::default());
+        let (log, health) = (LogRing::default(), Arc::default());
+        let context = self.shared.context(events, self.deadlines(definition), (&log, &health));
         let connected = tokio::select! {
             biased;
             () = self.shared.shutdown.cancelled() => return Err(stopping()),
@@ -126,6 +127,15 @@ impl Registry {
     pub fn wake(&self, row: &ServerRow) {
         if let Some(connection) = self.shared.connection(row) {
             connection.wake();
+        }
+    }
+
+    /// Has a server tried soon that is in `error` and probed, and waits for what comes of it, not
+    /// longer than `within`. Callers at the same time share one try; there is a second between
+    /// two.
+    pub async fn probe(&self, row: &ServerRow, within: Duration) {
+        if let Some(connection) = self.shared.connection(row).filter(|_| row.is_probed) {
+            drop(timeout(within, connection.probed()).await);
         }
     }
 
@@ -165,8 +175,9 @@ async fn open(
         );
         return Err(OpenError::Failed(CallError::new(CallErrorKind::LimitExceeded, text)));
     };
-    let mut context =
-        shared.context(events, connection.settings.deadlines, &connection.found().log);
+    let found = connection.found();
+    let of = (&found.log, &found.health);
+    let mut context = shared.context(events, connection.settings.deadlines, of);
     context.identity = identity;
     context.dialect = dialect;
     let connected = tokio::select! {

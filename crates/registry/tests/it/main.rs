@@ -12,7 +12,6 @@ mod misbehaving;
 mod mounts;
 #[cfg(test)]
 #[path = "../../../upstream/tests/it/peer.rs"]
-#[expect(dead_code, reason = "the upstream's tests, to which it belongs, use all of it")]
 mod peer;
 #[cfg(test)]
 mod pins;

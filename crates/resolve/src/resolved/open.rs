@@ -157,7 +157,9 @@ impl ResolvedServer {
         let definition = ServerDefinition::new(self.alias.clone(), target);
         Ok(ServerDefinition {
             timeout: self.settings.timeout(),
+            progress_extends: self.settings.progress_extends(),
             mount_timeout: self.settings.mount_timeout(),
+            recovers: self.settings.auto_recover != Some(false),
             output: self.settings.output(),
             exposed: Box::new(self.exposed()),
             gates: Box::new(self.gates.clone()),

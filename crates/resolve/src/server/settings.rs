@@ -18,9 +18,16 @@ pub struct ServerSettings {
     /// Limit of one call, in milliseconds: 1 to 600000 (E86).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Limit of connecting, and again of listing, in milliseconds: 1 to 600000.
+    /// How long a call may take in all whose progress starts its time anew, in milliseconds: 1 to
+    /// 3600000. `None`: progress extends nothing (D30).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress_extends: Option<u64>,
+    /// Limit of the whole of mounting without downloads, in milliseconds: 1 to 600000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mount_timeout_ms: Option<u64>,
+    /// Whether a server over HTTP that was merely unreachable comes back by itself. `None`: yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_recover: Option<bool>,
     /// How many tokens a result may have, by estimate (D23).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<NonZeroU64>,
@@ -85,6 +92,10 @@ pub struct NameRules {
 /// The longest time that a call may have, in milliseconds (E86).
 const TIMEOUT_MAX_MS: u64 = 600_000;
 
+/// The longest time of a call whose progress extends it, and the one where none is named.
+const EXTENDS_MAX_MS: u64 = 3_600_000;
+const EXTENDS_USUAL_MS: u64 = 600_000;
+
 impl NameRules {
     /// Whether all names may be seen.
     #[must_use]
@@ -119,6 +130,10 @@ impl ServerSettings {
         self.timeout_ms.map(Duration::from_millis)
     }
 
+    pub(crate) fn progress_extends(&self) -> Option<Duration> {
+        self.progress_extends.map(Duration::from_millis)
+    }
+
     pub(crate) fn mount_timeout(&self) -> Option<Duration> {
         self.mount_timeout_ms.map(Duration::from_millis)
     }
@@ -127,7 +142,9 @@ impl ServerSettings {
 pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> ServerSettings {
     ServerSettings {
         timeout_ms: timeout(reader, object, "timeoutMs"),
+        progress_extends: extends(reader, object, "progressExtends"),
         mount_timeout_ms: timeout(reader, object, "mountTimeoutMs"),
+        auto_recover: reader.flag(object, "autoRecover"),
         max_output_tokens: reader.amount(object, "maxOutputTokens").and_then(NonZeroU64::new),
         max_output_bytes: reader.amount(object, "maxOutputBytes").and_then(NonZeroU64::new),
         limits: reader.traffic(object, "limits"),
@@ -151,13 +168,25 @@ pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> ServerSettings {
 }
 
 fn timeout(reader: &mut Reader, object: &Object<'_>, key: &str) -> Option<u64> {
+    within(reader, object, key, TIMEOUT_MAX_MS)
+}
+
+fn within(reader: &mut Reader, object: &Object<'_>, key: &str, most: u64) -> Option<u64> {
     let amount = reader.amount(object, key)?;
-    if amount > TIMEOUT_MAX_MS {
-        let message = format!("the time is longer than {TIMEOUT_MAX_MS} ms");
+    if amount > most {
+        let message = format!("the time is longer than {most} ms");
         let at = object.at.key(key);
         reader.fault(&at, FaultCode::ValueInvalid, message, "shorten it");
     }
     Some(amount)
+}
+
+/// A time in milliseconds; `true` means 10 minutes, `false` none.
+fn extends(reader: &mut Reader, object: &Object<'_>, key: &str) -> Option<u64> {
+    match object.get(key) {
+        Some(Node::Bool(is_set)) => is_set.then_some(EXTENDS_USUAL_MS),
+        _ => within(reader, object, key, EXTENDS_MAX_MS),
+    }
 }
 
 /// `{"allow": […], "deny": […]}`, or a list of what is allowed.

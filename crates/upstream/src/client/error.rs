@@ -197,6 +197,28 @@ impl ClientError {
         }
     }
 
+    /// Whether the address or the trust in its certificate has to be mended.
+    pub(crate) fn is_configured_wrong(&self) -> bool {
+        match self {
+            Self::Tls { .. }
+            | Self::Malformed { .. }
+            | Self::TooManyRedirects { .. }
+            | Self::Address { .. }
+            | Self::OtherOrigin { .. }
+            | Self::NotPublic { .. }
+            | Self::Redirected { .. } => true,
+            Self::Dns { .. }
+            | Self::Refused { .. }
+            | Self::Connect { .. }
+            | Self::ConnectTimeout { .. }
+            | Self::Unanswered { .. }
+            | Self::BrokenOff { .. }
+            | Self::TooLarge { .. }
+            | Self::Moved { .. }
+            | Self::Redacted { .. } => false,
+        }
+    }
+
     /// The same without known secrets; `None` if it tells none.
     pub(crate) fn redacted(&self, redactor: &Redactor) -> Option<Self> {
         let text = without_secrets(self, redactor)?;

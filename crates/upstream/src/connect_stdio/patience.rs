@@ -25,19 +25,48 @@ pub(super) struct Patience<'a> {
     /// The package runner; `None` if the program is the server itself.
     runner: Option<u32>,
     started: Instant,
+    /// How much of the limit of the whole is used up: all time but that of a download.
+    spent: Duration,
     /// Since when the runner has had a child.
     running_since: Option<Instant>,
 }
 
 impl<'a> Patience<'a> {
-    pub(super) fn new(setup: &'a Setup<'a>, runner: Option<u32>) -> Self {
-        Self { setup, runner, started: Instant::now(), running_since: None }
+    pub(super) fn new(setup: &'a Setup<'a>) -> Self {
+        let (started, spent) = (Instant::now(), Duration::ZERO);
+        Self { setup, runner: None, started, spent, running_since: None }
     }
 
-    /// The program was started again.
-    pub(super) fn restart(&mut self, process_id: u32) {
-        self.runner = self.runner.map(|_old| process_id);
+    /// How long the program took so far, without a download.
+    pub(super) fn spent(&self) -> Duration {
+        self.spent
+    }
+
+    /// The program was started, also once more.
+    pub(super) fn started(&mut self, runner: Option<u32>) {
+        self.runner = runner;
         self.running_since = None;
+    }
+
+    /// Waits for a start, in which nothing is downloaded.
+    pub(super) async fn start<T>(
+        &mut self,
+        starting: impl Future<Output = T>,
+        limit: Duration,
+    ) -> Result<T, Late> {
+        let (left, late) = self.left(limit);
+        let began = Instant::now();
+        let started = timeout(left, starting).await;
+        self.spent += began.elapsed();
+        started.map_err(|_elapsed| late)
+    }
+
+    /// How long a step may still take, and what is told when that has passed.
+    fn left(&self, limit: Duration) -> (Duration, Late) {
+        let deadlines = &self.setup.context.deadlines;
+        let left = deadlines.left(limit, self.spent);
+        let after = deadlines.mount.filter(|_| left < limit).unwrap_or(limit);
+        (left, Late { after })
     }
 
     /// Waits for `work` at most `limit`, not counting a download.
@@ -46,30 +75,29 @@ impl<'a> Patience<'a> {
         work: impl Future<Output = T>,
         limit: Duration,
     ) -> Result<T, Late> {
-        let Some(runner) = self.runner else {
-            return timeout(limit, work).await.map_err(|_elapsed| Late { after: limit });
-        };
-        tokio::pin!(work);
+        let Some(runner) = self.runner else { return self.start(work, limit).await };
+        let (left, late) = self.left(limit);
         let began = Instant::now();
-        loop {
+        tokio::pin!(work);
+        let waited = loop {
             tokio::select! {
                 biased;
-                done = &mut work => return Ok(done),
+                done = &mut work => break Ok(done),
                 () = sleep(POLL) => {}
             }
             self.look(runner);
             let install = self.setup.context.deadlines.install;
             match self.running_since {
-                Some(since) if since.max(began).elapsed() >= limit => {
-                    return Err(Late { after: limit });
-                }
+                Some(since) if since.max(began).elapsed() >= left => break Err(late),
                 Some(_) => {}
                 None if self.started.elapsed() >= install.max(limit) => {
-                    return Err(Late { after: install });
+                    break Err(Late { after: install });
                 }
                 None => {}
             }
-        }
+        };
+        self.spent += self.running_since.map_or(Duration::ZERO, |at| at.max(began).elapsed());
+        waited
     }
 
     /// Looks whether the server runs. A child that ends again was part of the installation.

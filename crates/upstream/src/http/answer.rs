@@ -38,9 +38,15 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
 
 /// The start of an error body, if it is text.
 pub(super) fn snippet(headers: &HeaderMap, bytes: &Bytes) -> String {
-    let is_text = content_type(headers).is_some_and(|kind| {
-        kind == "text/plain" || kind == "application/json" || kind == "application/problem+json"
-    });
+    // A page for browsers says little in its first bytes.
+    let is_text = match content_type(headers) {
+        None => std::str::from_utf8(bytes).is_ok(),
+        Some(kind) => {
+            (kind.starts_with("text/") && kind != "text/html")
+                || kind == "application/json"
+                || kind.ends_with("+json")
+        }
+    };
     if !is_text {
         return String::new();
     }

@@ -28,6 +28,8 @@ pub(crate) struct HttpStream {
     body: Option<ResponseBody>,
     guard: Option<CancelOnDrop>,
     resume: Option<u32>,
+    /// Its failures say nothing of the server.
+    pub(super) is_blameless: bool,
 }
 
 /// The parser and what the stream said about resuming it.
@@ -118,7 +120,15 @@ impl HttpStream {
         guard: CancelOnDrop,
     ) -> Self {
         let events = Events::new(&link);
-        Self { link, id, events, body: Some(body), guard: Some(guard), resume: None }
+        Self {
+            link,
+            id,
+            events,
+            body: Some(body),
+            guard: Some(guard),
+            resume: None,
+            is_blameless: false,
+        }
     }
 
     pub(super) fn link(&self) -> &Arc<HttpLink> {
@@ -182,6 +192,7 @@ impl HttpStream {
                     tracing::debug!("dropped an answer that belongs to another request");
                     return None;
                 }
+                self.link.outlet().health().answered();
                 if let Some(guard) = self.guard.take() {
                     guard.disarm();
                 }

@@ -15,6 +15,16 @@ pub enum Ended {
 }
 
 impl Link {
+    /// Whether a program has ended by itself after it was used, and left nothing unanswered that
+    /// it had read: it may be made to end after each answer.
+    #[must_use]
+    pub fn ended_in_order(&self) -> bool {
+        match &self.inner {
+            Inner::Stdio(stdio) => stdio.duplex.has_answered_all() && self.uses.was_used(),
+            Inner::Http(_) | Inner::Sse(_) => false,
+        }
+    }
+
     /// Ends the link because a person has taken away what it needs, as whoever waits is told; it is
     /// still to be stopped.
     pub fn cut(&self, reason: &CutReason) {

@@ -5,7 +5,7 @@ use std::{
     ops::Deref,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -37,6 +37,8 @@ pub(crate) struct Uses {
     last: AtomicU64,
     /// When it was last kept awake by anybody who does so no longer, in the same way.
     awake: AtomicU64,
+    /// A use has ended.
+    was_left: AtomicBool,
     /// Held by whoever finds out whether the server still answers.
     pub(super) checking: Mutex<()>,
 }
@@ -49,6 +51,7 @@ impl Uses {
             since: Instant::now(),
             last: AtomicU64::new(0),
             awake: AtomicU64::new(0),
+            was_left: AtomicBool::new(false),
             checking: Mutex::new(()),
         }
     }
@@ -61,6 +64,7 @@ impl Uses {
     }
 
     fn leave(&self) {
+        self.was_left.store(true, Ordering::Relaxed);
         self.touch();
         let before = self.state.fetch_sub(ONE, Ordering::AcqRel);
         if before & (USES | RETIRED) == ONE | RETIRED {
@@ -100,6 +104,11 @@ impl Uses {
             (state & !RETIRED == 0).then_some(RETIRED)
         });
         retired.is_ok()
+    }
+
+    /// Whether anybody uses it, or has.
+    pub(super) fn was_used(&self) -> bool {
+        self.state() & USES > 0 || self.was_left.load(Ordering::Relaxed)
     }
 
     /// Whether more than one use it.

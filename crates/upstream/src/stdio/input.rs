@@ -4,7 +4,7 @@
 use std::{
     io,
     slice::from_ref,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use narthex_wire::{Payload, line_frames};
@@ -20,11 +20,17 @@ pub(crate) struct Input {
     pipe: Mutex<Option<pipe::Sender>>,
     /// Messages that are in the queue, or taken out of it and not yet written.
     queued: AtomicUsize,
+    /// Bytes that are in the pipe, or were.
+    written: AtomicU64,
 }
 
 impl Input {
     pub(super) fn new(pipe: pipe::Sender) -> Self {
-        Self { pipe: Mutex::new(Some(pipe)), queued: AtomicUsize::new(0) }
+        Self {
+            pipe: Mutex::new(Some(pipe)),
+            queued: AtomicUsize::new(0),
+            written: AtomicU64::new(0),
+        }
     }
 
     /// Writes a message, if it is short, nothing is before it, and the pipe has room. Never waits.
@@ -37,7 +43,10 @@ impl Input {
         let is_first = self.queued.load(Ordering::Acquire) == 0;
         let Some(pipe) = pipe.as_ref().filter(|_| is_first) else { return false };
         // An error comes again to the writer, who can wait or tell.
-        pipe.try_write(&line_frames(from_ref(payload)).into_bytes()).is_ok()
+        let written = pipe.try_write(&line_frames(from_ref(payload)).into_bytes());
+        self.written
+            .fetch_add(written.as_ref().map_or(0, |bytes| *bytes as u64), Ordering::Relaxed);
+        written.is_ok()
     }
 
     /// To be told before a message is put into the queue.
@@ -50,10 +59,30 @@ impl Input {
         let mut pipe = self.pipe.lock().await;
         let pipe = pipe.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         for piece in line_frames(messages).pieces() {
-            pipe.write_all(piece).await?;
+            let mut left = &piece[..];
+            while !left.is_empty() {
+                let count = pipe.write(left).await?;
+                self.written.fetch_add(count as u64, Ordering::Relaxed);
+                left = &left[count..];
+            }
         }
         self.queued.fetch_sub(messages.len(), Ordering::AcqRel);
         Ok(())
+    }
+
+    /// How many bytes were written so far: what is written from now on comes after them.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes the child has read at the most; `None` where the system does not say.
+    pub(crate) fn read_at_most(&self) -> Option<u64> {
+        if !cfg!(target_os = "linux") {
+            return None;
+        }
+        let pipe = self.pipe.try_lock().ok()?;
+        let unread = rustix::io::ioctl_fionread(pipe.as_ref()?).ok()?;
+        Some(self.written().saturating_sub(unread))
     }
 
     /// Closes the pipe: the child sees the end of its input.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use narthex_model::CallErrorKind;
 use narthex_testkit::fixture::{Eras, Fixture, Options, Running, sse};
 use narthex_upstream::{Frame, Link, LinkError, LinkEvent};
 use narthex_wire::rpc;
@@ -307,4 +308,29 @@ async fn e44_over_http_sse_a_refused_message_fails_its_own_call_alone() {
     assert_eq!(world.closed().await, "it was stopped");
     drop(link);
     world.drain().await;
+}
+
+/// A server that takes no more requests keeps its words, and says when to try again.
+#[tokio::test]
+async fn e48_too_many_requests_keep_their_words_and_their_time() {
+    let peer = Peer::legacy(|seen| {
+        (seen.rpc() == "tools/call").then(|| {
+            let mut reply = text(429, "text/markdown", "slow down, 60 a minute");
+            if let Reply::Now(response) = &mut reply {
+                response.headers_mut().insert("retry-after", "7".parse().unwrap());
+            }
+            reply
+        })
+    })
+    .await;
+    let link = World::new().link(&http(&peer.url)).await;
+    let error = call(&link, "x", json!({})).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the server answered HTTP 429, too many requests: slow down, 60 a minute; \
+         try again after 7 s"
+    );
+    assert_eq!(error.call_kind(), CallErrorKind::LimitExceeded);
+    assert_eq!(error.retry_after(), Some(std::time::Duration::from_secs(7)));
+    link.stop().await;
 }

@@ -55,6 +55,7 @@ impl World {
             log: None,
             supervision: Supervision::default(),
             on_phase: None,
+            health: Arc::default(),
         };
         Self { context, events, tasks }
     }

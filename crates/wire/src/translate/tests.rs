@@ -204,8 +204,14 @@ fn error_codes_are_those_of_the_readers_era() {
     for (before, after) in to_modern {
         let message = error(&format!(r#"{{"code":{before},"message":"m"}}"#));
         let changed = applied(&answer_to_modern("tools/call", &message, None), &message);
-        assert_eq!(changed, format!(r#"{{"code":{after},"message":"m"}}"#));
+        let details = format!(r#"{{"kind":"server_error","details":{{"code":{before}}}}}"#);
+        let data = if after == -32603 { format!(r#","data":{details}"#) } else { String::new() };
+        assert_eq!(changed, format!(r#"{{"code":{after},"message":"m"{data}}}"#));
     }
+    // What the server says of it itself stays.
+    let message = error(r#"{"code":-32042,"message":"m","data":7}"#);
+    let changed = applied(&answer_to_modern("tools/call", &message, None), &message);
+    assert_eq!(changed, r#"{"code":-32603,"message":"m","data":7}"#);
 }
 
 #[test]

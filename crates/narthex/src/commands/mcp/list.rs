@@ -18,7 +18,8 @@ use crate::{
 /// The workspace of the daemon's own run.
 const HOME: &str = "default";
 
-const COLUMNS: [&str; 6] = ["name", "transport", "status", "tools", "resources", "last check"];
+const COLUMNS: [&str; 7] =
+    ["name", "transport", "status", "tools", "resources", "last check", "last failure"];
 
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator_if_up(&context.settings)?;
@@ -51,6 +52,12 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     for row in rows.iter().filter(|row| row["error"].is_object()) {
         let (name, error) = (shown_name(row), text(&row["error"], "message"));
         output::notice(&format!("{}: {}", harmless(&name), harmless(error)));
+    }
+    // A server that is being connected again has no error yet, and its cause is the last failure.
+    let is_away = |row: &&Value| row["state"] == "connecting" && row["last_failure"].is_object();
+    for row in rows.iter().filter(is_away) {
+        let (name, cause) = (shown_name(row), text(&row["last_failure"], "message"));
+        output::notice(&format!("{}: {}", harmless(&name), harmless(cause)));
     }
     for row in &rows {
         for told in row["gates_unmatched"].as_array().into_iter().flatten() {
@@ -155,14 +162,17 @@ fn cells(row: &Value, now: SystemTime, is_ascii: bool) -> Vec<String> {
         (false, true) => "asleep",
         (false, false) => text(row, "state"),
     };
-    let check = Timestamp::read(text(row, "last_check"));
+    let ago = |row: &Value, member: &str| {
+        Timestamp::read(text(row, member)).map_or_else(none, |time| age(time, now))
+    };
     vec![
         harmless(&shown_name(row)),
         or_none(text(row, "transport")),
         status.to_owned(),
         count("tools"),
         count("resources"),
-        check.map_or_else(none, |time| age(time, now)),
+        ago(row, "last_success"),
+        ago(&row["last_failure"], "at"),
     ]
 }
 
@@ -223,9 +233,10 @@ mod tests {
     #[test]
     fn r_f1_what_there_is_none_of_is_a_dash() {
         let row = json!({"name": "a\u{1b}[2K", "transport": null, "state": "ready", "tools": 3,
-            "resources": 0, "last_check": null, "is_overridden": false, "is_asleep": false});
+            "resources": 0, "last_success": null, "last_failure": null, "is_overridden": false,
+            "is_asleep": false});
         let shown = |is_ascii| cells(&row, SystemTime::now(), is_ascii);
-        assert_eq!(shown(false), ["a\u{fffd}[2K", "—", "ready", "3", "—", "—"]);
-        assert_eq!(shown(true)[4..], ["-", "-"]);
+        assert_eq!(shown(false), ["a\u{fffd}[2K", "—", "ready", "3", "—", "—", "—"]);
+        assert_eq!(shown(true)[4..], ["-", "-", "-"]);
     }
 }

@@ -47,15 +47,15 @@ async fn e75_children_that_hang_at_the_start_are_given_up_and_gone() {
 async fn e133_a_child_that_fails_so_many_times_works_when_it_is_tried_again() {
     let notes = tempfile::tempdir().unwrap();
     let mark = Mark::new();
-    // One that ends at the first question is started once more by itself.
-    let server = || mark.server("x", &format!("fails=4,notes={}", notes.path().display()));
+    let server = || mark.server("x", &format!("fails=2,notes={}", notes.path().display()));
     let registry = start([server()]);
     let failed = until_state(&registry, "x", ServerState::Error).await;
     let text = message(&failed);
     assert!(text.contains("exit code 3") && text.contains("not yet"), "{text}");
     assert!(!in_time(registry.add_server(Entry::Server(server()))).await.unwrap().is_ready());
     assert!(in_time(registry.add_server(Entry::Server(server()))).await.unwrap().is_ready());
-    assert_eq!(fs_err::read_dir(notes.path()).unwrap().count(), 5);
+    let starts = fs_err::read_dir(notes.path()).unwrap().count();
+    assert_eq!(starts, 3, "one for each attempt");
     assert_eq!(mark.alive().len(), 1);
     in_time(registry.close()).await;
 }
@@ -151,4 +151,18 @@ async fn e129_fifty_slow_servers_start_at_the_same_time() {
     assert_eq!(mark.alive().len(), 50);
     in_time(registry.close()).await;
     assert_eq!((mark.alive().len(), zombies()), (0, 0));
+}
+
+/// D30: a program that fails before it has read anything is started once for each attempt, since
+/// no question can be the reason.
+#[tokio::test]
+async fn d30_a_program_that_fails_is_started_once_for_each_attempt() {
+    let notes = tempfile::tempdir().unwrap();
+    let note = notes.path().join("starts");
+    let script = format!("echo started >> '{}'; echo 'no such module' >&2; exit 3", note.display());
+    let registry = start([crate::world::program("x", "sh", &["-c", &script])]);
+    let row = until_state(&registry, "x", ServerState::Error).await;
+    assert!(message(&row).contains("no such module"), "{}", message(&row));
+    assert_eq!(fs_err::read_to_string(&note).unwrap().lines().count(), 1);
+    in_time(registry.close()).await;
 }

@@ -46,10 +46,14 @@ async fn sse_peer() -> (Peer, Streams) {
     (peer, streams)
 }
 
-async fn call(row: &ServerRow) -> Result<(), LinkError> {
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}});
+pub(super) async fn call(row: &ServerRow) -> Result<(), LinkError> {
+    call_tool(row, "x").await
+}
+
+pub(super) async fn call_tool(row: &ServerRow, name: &str) -> Result<(), LinkError> {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name}});
     let message = Message::parse(body.to_string().into(), &Limits::default()).unwrap();
-    let request = Request::new(row.alias.clone().unwrap(), message, Item::Tool("x".into()));
+    let request = Request::new(row.alias.clone().unwrap(), message, Item::Tool(name.into()));
     let link = row.link.as_ref().unwrap();
     let mut forwarded = in_time(link.forward(permitted(request), Hop::default())).await?;
     in_time(forwarded.next()).await.map(drop)
@@ -81,7 +85,7 @@ async fn d17_a_lost_server_is_tried_three_times_and_then_given_up() {
     let waited = lost.elapsed();
     assert!((7..8).contains(&waited.as_secs()), "{waited:?}");
     assert_eq!(row.error.as_ref().unwrap().kind, CallErrorKind::TransportError);
-    assert!(message(&row).contains("gave up after 3 attempts"), "{}", message(&row));
+    assert!(message(&row).contains("3 attempts to reconnect failed"), "{}", message(&row));
     assert!(row.inventory.is_empty());
     registry.close().await;
 }

@@ -107,15 +107,39 @@ async fn e63_a_refused_connection_is_a_transport_error_with_its_cause() {
     registry.close().await;
 }
 
-/// E34: nothing recovers by itself from a failed start.
+/// E34: with `autoRecover: false`, nothing recovers by itself from a failed start.
 #[tokio::test(start_paused = true)]
 async fn e34_an_error_stays() {
-    let registry = start([http("x", "http://127.0.0.1:9/mcp")]);
+    let mut definition = http("x", "http://127.0.0.1:9/mcp");
+    definition.recovers = false;
+    let registry = start([definition]);
     let row = until_state(&registry, "x", ServerState::Error).await;
     let seq = registry.snapshot().seq;
     let later = registry.wait_until(Duration::from_secs(3600), |snapshot| snapshot.seq > seq).await;
     assert_eq!(later.seq, seq);
     assert_eq!(later.get("x").unwrap().error, row.error);
+    registry.close().await;
+}
+
+/// R-M11, D30: the limit of mounting is one for the question of its era, the handshake and the
+/// lists together.
+#[tokio::test]
+async fn r_m11_one_limit_holds_for_the_whole_of_mounting() {
+    let peer = Peer::legacy(|seen| match seen.rpc() {
+        "server/discover" | "tools/list" => Some(Reply::Never),
+        _ => None,
+    })
+    .await;
+    let mut definition = http("x", &peer.url);
+    definition.mount_timeout = Some(Duration::from_secs(2));
+    definition.recovers = false;
+    tokio::time::pause();
+    let since = tokio::time::Instant::now();
+    let registry = start([definition]);
+    let row = until_state(&registry, "x", ServerState::Error).await;
+    assert_eq!(message(&row), "timeout: mounting took longer than 2000 ms");
+    assert_eq!(since.elapsed().as_secs(), 2, "{:?}", since.elapsed());
+    assert!(peer.seen().iter().any(|seen| seen.rpc() == "tools/list"));
     registry.close().await;
 }
 

@@ -1,0 +1,88 @@
+//! How long a call may take, from its acceptance to its answer (D30).
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// When a call was accepted. Waiting for a server, connecting and listing count from then on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallClock(Instant);
+
+/// Until when a call may last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallLimit {
+    /// The limit as configured, and the time that each extension gives.
+    pub(crate) each: Duration,
+    pub(crate) deadline: Instant,
+    /// Until when progress may extend the call; `None`: not at all.
+    extends_until: Option<Instant>,
+}
+
+impl CallClock {
+    /// The clock of a call that is accepted now.
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// When a call ends that may take so long.
+    pub(crate) fn deadline(self, limit: Duration) -> Instant {
+        self.0 + limit
+    }
+
+    /// How much is left of a limit.
+    pub(crate) fn left(self, limit: Duration) -> Duration {
+        limit.saturating_sub(self.0.elapsed())
+    }
+
+    /// The limit of a call that may take so long, and whose progress may extend it up to `most` in
+    /// all.
+    pub(crate) fn limit(self, each: Duration, most: Option<Duration>) -> CallLimit {
+        let extends_until = most.map(|most| self.0 + most);
+        CallLimit { each, deadline: self.0 + each, extends_until }
+    }
+}
+
+impl CallLimit {
+    /// Progress was made: the time of the call begins anew, where it may.
+    pub(crate) fn progressed(&mut self) {
+        if let Some(until) = self.extends_until {
+            self.deadline = self.deadline.max((Instant::now() + self.each).min(until));
+        }
+    }
+
+    /// A person is asked: the time of the call stands still.
+    pub(crate) fn stand_still(&mut self) {
+        self.deadline = Instant::now() + self.each.min(STEP);
+    }
+}
+
+/// How long a call may last at most after the person who was asked has answered.
+const STEP: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// D30: progress extends a call only where the entry asks, and up to the maximum.
+    #[tokio::test(start_paused = true)]
+    async fn d30_progress_extends_up_to_the_maximum() {
+        let clock = CallClock::start();
+        let mut fixed = clock.limit(SECOND * 4, None);
+        let mut extended = clock.limit(SECOND * 4, Some(SECOND * 6));
+        tokio::time::advance(SECOND).await;
+        assert_eq!(clock.left(SECOND * 4), SECOND * 3);
+        fixed.progressed();
+        extended.progressed();
+        assert_eq!(fixed.deadline, clock.deadline(SECOND * 4));
+        assert_eq!(extended.deadline, clock.deadline(SECOND * 5));
+        tokio::time::advance(SECOND * 3).await;
+        extended.progressed();
+        assert_eq!(extended.deadline, clock.deadline(SECOND * 6));
+        // A maximum below the limit shortens nothing.
+        let mut short = clock.limit(SECOND * 4, Some(SECOND));
+        short.progressed();
+        assert_eq!(short.deadline, clock.deadline(SECOND * 4));
+    }
+}

@@ -1,0 +1,292 @@
+//! Calls to servers that are gone, hang, or were taken away: how long they take, and what they say
+//! (D30).
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
+use narthex_model::{ServerDefinition, ServerState};
+use narthex_policy::RunPolicy;
+use narthex_registry::config::Entry;
+use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
+use serde_json::{Value, json};
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::Instant,
+};
+
+use super::{
+    scripted::Scripts,
+    world::{SOON, World, http_server, request, transparent},
+};
+
+const LIMIT: Duration = Duration::from_secs(4);
+
+/// A fixture behind an address of its own, which it leaves and comes back to.
+struct Server {
+    address: SocketAddr,
+    fixture: Running,
+    open: JoinSet<()>,
+}
+
+impl Server {
+    async fn start(options: Options) -> Self {
+        let fixture = Running::http(options).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut server = Self { address, fixture, open: JoinSet::new() };
+        server.serve(listener);
+        server
+    }
+
+    fn serve(&mut self, listener: TcpListener) {
+        let behind = self.fixture.url.trim_start_matches("http://");
+        let behind = behind.split('/').next().unwrap().to_owned();
+        self.open.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut far = TcpStream::connect(&behind).await.unwrap();
+                connections
+                    .spawn(async move { drop(copy_bidirectional(&mut near, &mut far).await) });
+            }
+        });
+    }
+
+    /// Ends the address and every connection to it.
+    async fn leave(&mut self) {
+        self.open.shutdown().await;
+    }
+
+    async fn come_back(&mut self) {
+        let listener = TcpListener::bind(self.address).await.unwrap();
+        self.serve(listener);
+    }
+
+    fn definition(&self) -> ServerDefinition {
+        let mut definition = http_server("one", &format!("http://{}/mcp", self.address));
+        definition.timeout = Some(LIMIT);
+        definition
+    }
+
+    async fn world(&self, change: impl Fn(&mut ServerDefinition)) -> World {
+        let mut definition = self.definition();
+        change(&mut definition);
+        World::settled(vec![Entry::Server(definition)], GatewayOptions::default()).await
+    }
+}
+
+fn legacy() -> Options {
+    Options { eras: Eras::Legacy, ..Options::default() }
+}
+
+async fn call(world: &World, caller: &Caller, tool: &str) -> Value {
+    let prefix = if caller.endpoint == Endpoint::Aggregated { "mcp__one__" } else { "" };
+    let params = json!({"name": format!("{prefix}{tool}"), "arguments": {"message": "hello"}});
+    world.call(caller, request(caller, "tools/call", params)).await
+}
+
+fn error(answer: &Value) -> (&str, &str) {
+    let error = &answer["result"]["structuredContent"]["error"];
+    (error["kind"].as_str().unwrap_or_default(), error["message"].as_str().unwrap_or_default())
+}
+
+fn is_fine(answer: &Value) -> bool {
+    answer["result"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("hello"))
+}
+
+async fn fails_within_its_limit(world: &World, caller: &Caller) {
+    let since = Instant::now();
+    let answer = call(world, caller, "echo").await;
+    let (kind, message) = error(&answer);
+    assert_eq!(kind, "transport_error", "{answer}");
+    assert!(message.contains("connection refused"), "{answer}");
+    assert!(since.elapsed() <= LIMIT + Duration::from_millis(100), "{:?}", since.elapsed());
+    let row = world.gateway.registry().get("one").unwrap();
+    assert_ne!(row.state, ServerState::Ready);
+    assert!(row.health.last_failure().is_some());
+}
+
+/// D30: waiting for a server that is gone counts into the limit of the call, which then says the
+/// cause; the row is not `ready`, and the server is back by itself.
+#[tokio::test]
+async fn d30_a_call_to_a_server_that_is_gone_ends_within_its_limit() {
+    for eras in [Eras::Legacy, Eras::Modern] {
+        for endpoint in [transparent("one"), Endpoint::Aggregated] {
+            let mut server = Server::start(Options { eras, ..Options::default() }).await;
+            let world = server.world(|_| {}).await;
+            for caller in world.both_callers(&endpoint).await {
+                let list = world.ask(&caller, "tools/list", json!({})).await;
+                assert!(list["result"]["tools"].is_array(), "{list}");
+                assert!(is_fine(&call(&world, &caller, "echo").await));
+                server.leave().await;
+                tokio::time::pause();
+                for _ in 0..3 {
+                    fails_within_its_limit(&world, &caller).await;
+                }
+                tokio::time::resume();
+                server.come_back().await;
+                let answer = call(&world, &caller, "echo").await;
+                assert!(is_fine(&answer), "{eras:?} {answer}");
+            }
+            world.gateway.drain().await;
+        }
+    }
+}
+
+/// D30: without recovery an error stays, and a call says so at once.
+#[tokio::test]
+async fn e34_without_recovery_calls_fail_at_once() {
+    let mut server = Server::start(legacy()).await;
+    let world = server.world(|definition| definition.recovers = false).await;
+    let caller = world.modern_caller(transparent("one"));
+    server.leave().await;
+    tokio::time::pause();
+    for _ in 0..2 {
+        call(&world, &caller, "echo").await;
+    }
+    let failed = |snapshot: &narthex_registry::Snapshot| {
+        snapshot.get("one").unwrap().state == ServerState::Error
+    };
+    world.gateway.registry().wait_until(SOON, failed).await;
+    let since = Instant::now();
+    let answer = call(&world, &caller, "echo").await;
+    assert_eq!(error(&answer).0, "transport_error", "{answer}");
+    assert!(error(&answer).1.contains("gave up after 3 attempts"), "{answer}");
+    assert_eq!(since.elapsed(), Duration::ZERO);
+    world.gateway.drain().await;
+}
+
+/// D30: connecting for one client alone counts into the limit of its call.
+#[tokio::test]
+async fn d30_connecting_counts_into_the_limit() {
+    let quirks = vec![Quirk::HangLaterInitialize];
+    let server = Server::start(Options { quirks, ..legacy() }).await;
+    let world = server.world(|_| {}).await;
+    let endpoint = transparent("one");
+    let session = world.session(&endpoint, json!({"sampling": {}})).await;
+    let caller = Caller::new(world.run.clone(), endpoint, Some(session));
+    tokio::time::pause();
+    let since = Instant::now();
+    let answer = call(&world, &caller, "echo").await;
+    assert_eq!(error(&answer).0, "timeout", "{answer}");
+    assert!(since.elapsed() <= LIMIT + Duration::from_millis(100), "{:?}", since.elapsed());
+    tokio::time::resume();
+    world.gateway.drain().await;
+}
+
+/// D30: `timeoutMs` limits the call from its acceptance to its answer, whatever the server says on
+/// the way; progress extends it only where the entry asks.
+#[tokio::test]
+async fn d30_progress_extends_a_call_only_where_the_entry_asks() {
+    // With something to do at any time, the clock that stands still moves by hand alone.
+    let mut busy = JoinSet::new();
+    busy.spawn(async {
+        loop {
+            tokio::task::yield_now().await;
+        }
+    });
+    for (extends, wanted) in [(None, "timeout"), (Some(Duration::from_secs(60)), "")] {
+        let server = Server::start(legacy()).await;
+        let world = server
+            .world(|definition| {
+                definition.timeout = Some(Duration::from_millis(1500));
+                definition.progress_extends = extends;
+            })
+            .await;
+        let caller = world.modern_caller(transparent("one"));
+        let params = json!({"name": "progress", "arguments": {"count": 4, "pause_ms": 1000},
+            "_meta": {"progressToken": "p"}});
+        tokio::time::pause();
+        let mut answering =
+            world.gateway.call(&caller, request(&caller, "tools/call", params)).await;
+        let answer = loop {
+            match answering.next().await.unwrap() {
+                Step::Answer(answer) => break answer.payload.into_bytes(),
+                Step::Message(_) => tokio::time::advance(Duration::from_secs(1)).await,
+                Step::Break { .. } => {}
+            }
+        };
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(error(&answer).0, wanted, "{extends:?} {answer}");
+        tokio::time::resume();
+        world.gateway.drain().await;
+    }
+    busy.shutdown().await;
+}
+
+/// A program that ends after each answer costs no call: one that it has not read is made on the
+/// next process.
+#[tokio::test]
+async fn e133_a_program_that_ends_after_each_answer_costs_no_call() {
+    let scripts = Scripts::new();
+    let gate = scripts.pipe("gate");
+    // It reads nothing more, and ends when somebody has written to the gate.
+    let each = format!(
+        r#"case $line in *'"method":"tools/call"'*) answer '{{"content":[{{"type":"text","text":
+        "hello"}}]}}'; read -r _ < {}; exit 0 ;; esac"#,
+        gate.display()
+    );
+    let each = each.replace("\n        ", "");
+    let entry = scripts.entry("one", ["", &each, ""]);
+    let world = World::settled(vec![entry], GatewayOptions::default()).await;
+    for caller in world.both_callers(&transparent("one")).await {
+        for _ in 0..3 {
+            assert!(is_fine(&call(&world, &caller, "act").await));
+            let next = call(&world, &caller, "act");
+            let open = async {
+                let gate = gate.clone();
+                tokio::task::spawn_blocking(move || fs_err::write(gate, "\n")).await
+            };
+            let (answer, opened) = tokio::join!(next, open);
+            opened.unwrap().unwrap();
+            assert!(is_fine(&answer), "{answer}");
+            let gate = gate.clone();
+            tokio::task::spawn_blocking(move || fs_err::write(gate, "\n")).await.unwrap().unwrap();
+        }
+    }
+    assert_eq!(world.gateway.registry().get("one").unwrap().state, ServerState::Ready);
+    world.gateway.drain().await;
+}
+
+/// D30: what a run was shown is not absent for it when its server is taken away, at either
+/// endpoint; for a run that never saw it, it is.
+#[tokio::test]
+async fn d30_what_was_shown_is_not_absent_when_its_server_is_taken_away() {
+    let mut server = Server::start(legacy()).await;
+    let mut world = server.world(|definition| definition.recovers = false).await;
+    let callers = world.both_callers(&Endpoint::Aggregated).await;
+    for caller in &callers {
+        world.ask(caller, "tools/list", json!({})).await;
+    }
+    let registry = world.gateway.registry().clone();
+    let settled = |snapshot: &narthex_registry::Snapshot| snapshot.is_settled();
+    registry.disable("one").unwrap();
+    for caller in &callers {
+        let answer = call(&world, caller, "echo").await;
+        assert_eq!(error(&answer).0, "server_disabled", "{answer}");
+        let params = json!({"name": "mcp__one__test_simple_prompt"});
+        let answer = world.ask(caller, "prompts/get", params).await;
+        assert_eq!(answer["error"]["data"]["kind"], "server_disabled", "{answer}");
+        let params = json!({"uri": "test://static-text"});
+        let answer = world.ask(caller, "resources/read", params).await;
+        assert_eq!(answer["error"]["data"]["kind"], "server_disabled", "{answer}");
+        let answer = call(&world, caller, "never_there").await;
+        assert_eq!(error(&answer).0, "tool_not_found", "{answer}");
+    }
+    server.leave().await;
+    drop(registry.enable("one").unwrap());
+    registry.wait_until(SOON, settled).await;
+    for caller in &callers {
+        let answer = call(&world, caller, "echo").await;
+        assert_eq!(error(&answer).0, "transport_error", "{answer}");
+    }
+    let token = RunToken::generate().unwrap();
+    world.run = Arc::new(RunView::new(&token, RunPolicy::AllAttached));
+    world.gateway.begin_run(&world.run).unwrap();
+    for caller in world.both_callers(&Endpoint::Aggregated).await {
+        let answer = call(&world, &caller, "echo").await;
+        assert_eq!(error(&answer).0, "tool_not_found", "{answer}");
+    }
+    world.gateway.drain().await;
+}

@@ -1,0 +1,291 @@
+//! What failing calls make of a server over HTTP: its row tells the truth at once, it is connected
+//! again, and it comes back by itself where no person must act (D17, D30).
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
+    time::Duration,
+};
+
+use narthex_model::{CallErrorKind, ServerState};
+use narthex_registry::{Registry, ServerRow, Snapshot};
+use narthex_upstream::{Dialect, LinkError};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::losing::{call, call_tool};
+use crate::{
+    peer::{Peer, Reply, event, events, result, text},
+    world::{http, in_time, message, start, until, until_state},
+};
+
+/// What a server answers to everything but what it is asked as a server: 0 means that it works, 1
+/// that it hangs up, 2 that it is silent.
+#[derive(Clone, Default)]
+struct Mode(Arc<AtomicU16>);
+
+const WORKS: u16 = 0;
+const HANGS_UP: u16 = 1;
+const IS_SILENT: u16 = 2;
+
+impl Mode {
+    fn set(&self, mode: u16) {
+        self.0.store(mode, Ordering::SeqCst);
+    }
+
+    fn reply(&self) -> Option<Reply> {
+        match self.0.load(Ordering::SeqCst) {
+            WORKS => None,
+            HANGS_UP => Some(Reply::Hangup),
+            IS_SILENT => Some(Reply::Never),
+            status => Some(text(status, "text/plain", "so it is")),
+        }
+    }
+}
+
+/// A server whose behaviour a test changes; calls of the tool `bad` fail with HTTP 500 always.
+async fn moody() -> (Peer, Mode) {
+    let mode = Mode::default();
+    let now = mode.clone();
+    let peer = Peer::legacy(move |seen| {
+        now.reply().or_else(|| match seen.rpc() {
+            "tools/list" => Some(result(seen, &json!({"tools": [{"name": "x"}]}))),
+            "tools/call" if seen.body["params"]["name"] == "bad" => {
+                Some(text(500, "text/plain", "a bug of one tool"))
+            }
+            "tools/call" => Some(result(seen, &json!({"content": []}))),
+            _ => None,
+        })
+    })
+    .await;
+    (peer, mode)
+}
+
+async fn ready(registry: &Registry) -> Arc<ServerRow> {
+    until_state(registry, "x", ServerState::Ready).await
+}
+
+/// How many requests of this method a server has seen.
+fn seen(peer: &Peer, method: &str) -> usize {
+    peer.seen().iter().filter(|seen| seen.rpc() == method).count()
+}
+
+/// D30: whatever a failing call shows of the server, its row shows at once, with the cause.
+#[tokio::test]
+async fn d30_a_failing_call_marks_the_row_at_once() {
+    for (mode, kind, told) in [
+        (HANGS_UP, CallErrorKind::TransportError, "without an answer"),
+        (401, CallErrorKind::AuthUnavailable, "HTTP 401"),
+        (403, CallErrorKind::AuthUnavailable, "HTTP 403"),
+        (404, CallErrorKind::TransportError, "HTTP 404"),
+        (500, CallErrorKind::TransportError, "HTTP 500"),
+        (502, CallErrorKind::TransportError, "HTTP 502"),
+        (503, CallErrorKind::TransportError, "HTTP 503"),
+    ] {
+        let (peer, moody) = moody().await;
+        let registry = start([http("x", &peer.url)]);
+        let row = ready(&registry).await;
+        moody.set(mode);
+        let failed = call(&row).await;
+        assert!(failed.is_err(), "{mode}");
+        let row = until_state(&registry, "x", ServerState::Connecting).await;
+        let failure = row.health.last_failure().unwrap();
+        assert_eq!(failure.kind, kind, "{mode}");
+        assert!(failure.message.contains(told), "{mode}: {}", failure.message);
+        assert!(row.health.last_success().unwrap() <= failure.at, "{mode}");
+        registry.close().await;
+    }
+}
+
+/// D17: after 1, 2 and 4 seconds a refused credential is an error that stays: a person must act.
+#[tokio::test]
+async fn d17_a_refused_credential_stays_an_error() {
+    let (peer, mode) = moody().await;
+    let registry = start([http("x", &peer.url)]);
+    let row = ready(&registry).await;
+    tokio::time::pause();
+    let since = Instant::now();
+    mode.set(401);
+    call(&row).await.unwrap_err();
+    let row = until_state(&registry, "x", ServerState::Error).await;
+    assert!((7..8).contains(&since.elapsed().as_secs()), "{:?}", since.elapsed());
+    assert_eq!(row.error.as_ref().unwrap().kind, CallErrorKind::AuthUnavailable);
+    assert!(message(&row).contains("gave up after 3 attempts"), "{}", message(&row));
+    assert!(!row.is_probed);
+    let before = peer.seen().len();
+    mode.set(WORKS);
+    let seq = registry.snapshot().seq;
+    registry.wait_until(Duration::from_secs(7200), |snapshot| snapshot.seq > seq).await;
+    registry.probe(&row, Duration::from_secs(60)).await;
+    assert_eq!((registry.snapshot().seq, peer.seen().len()), (seq, before), "nobody asks it again");
+    registry.reconnect("x").await.unwrap();
+    ready(&registry).await;
+    registry.close().await;
+}
+
+/// D17: a server that is merely unreachable is probed, every 30 s growing to 5 min, and is back by
+/// itself.
+#[tokio::test]
+async fn d17_an_unreachable_server_is_probed_until_it_is_back() {
+    let (peer, mode) = moody().await;
+    let registry = start([http("x", &peer.url)]);
+    let row = ready(&registry).await;
+    tokio::time::pause();
+    mode.set(503);
+    call(&row).await.unwrap_err();
+    let mut row = until_state(&registry, "x", ServerState::Error).await;
+    assert!(row.is_probed && message(&row).contains("tries again by itself"), "{}", message(&row));
+    let mut pauses = Vec::new();
+    for _ in 0..7 {
+        let (since, probes) = (Instant::now(), row.probes);
+        let is_probed = |snapshot: &Snapshot| snapshot.get("x").unwrap().probes > probes;
+        let snapshot = registry.wait_until(Duration::from_secs(3600), is_probed).await;
+        row = snapshot.get("x").unwrap().clone();
+        assert_eq!(row.state, ServerState::Error);
+        pauses.push(since.elapsed().as_secs_f64());
+    }
+    for (pause, wanted) in pauses.iter().zip([30.0, 60.0, 120.0, 240.0, 300.0, 300.0, 300.0]) {
+        assert!((wanted * 0.89..wanted * 1.11).contains(pause), "{pauses:?}");
+    }
+    mode.set(WORKS);
+    let is_up = |snapshot: &Snapshot| snapshot.get("x").unwrap().is_ready();
+    let snapshot = registry.wait_until(Duration::from_secs(3600), is_up);
+    let row = snapshot.await.get("x").unwrap().clone();
+    assert_eq!((row.reconnects, row.is_probed), (1, false));
+    call(&row).await.unwrap();
+    registry.close().await;
+}
+
+/// D17: one that could not be reached at its start comes back, too; what was never a server of MCP
+/// does not.
+#[tokio::test]
+async fn d17_a_server_that_starts_late_comes_by_itself() {
+    let (peer, mode) = moody().await;
+    let other = Peer::start(|_| text(405, "text/plain", "no")).await;
+    mode.set(502);
+    tokio::time::pause();
+    let registry = start([http("x", &peer.url), http("other", &other.url)]);
+    until(&registry, Snapshot::is_settled).await;
+    mode.set(WORKS);
+    ready(&registry).await;
+    let row = registry.get("other").unwrap();
+    assert_eq!((row.state, row.is_probed), (ServerState::Error, false));
+    registry.close().await;
+}
+
+/// D17, E34: `autoRecover: false` leaves every error to a person.
+#[tokio::test]
+async fn e34_without_recovery_an_unreachable_server_stays_an_error() {
+    let (peer, mode) = moody().await;
+    let mut definition = http("x", &peer.url);
+    definition.recovers = false;
+    let registry = start([definition]);
+    let row = ready(&registry).await;
+    tokio::time::pause();
+    mode.set(503);
+    call(&row).await.unwrap_err();
+    let row = until_state(&registry, "x", ServerState::Error).await;
+    assert!(message(&row).contains("gave up after 3 attempts"), "{}", message(&row));
+    mode.set(WORKS);
+    let seq = registry.snapshot().seq;
+    let later = registry.wait_until(Duration::from_secs(7200), |snapshot| snapshot.seq > seq).await;
+    assert_eq!(later.seq, seq);
+    registry.close().await;
+}
+
+/// D17: a caller has a server tried that is probed, and callers share one try a second.
+#[tokio::test]
+async fn d17_a_caller_has_an_unreachable_server_tried() {
+    let (peer, mode) = moody().await;
+    let registry = start([http("x", &peer.url)]);
+    let row = ready(&registry).await;
+    tokio::time::pause();
+    mode.set(503);
+    call(&row).await.unwrap_err();
+    let row = until_state(&registry, "x", ServerState::Error).await;
+    let before = seen(&peer, "initialize");
+    let since = Instant::now();
+    let probe = || registry.probe(&row, Duration::from_secs(20));
+    tokio::join!(probe(), probe(), probe());
+    assert_eq!((since.elapsed().as_secs(), seen(&peer, "initialize")), (1, before + 1));
+    mode.set(WORKS);
+    let row = registry.get("x").unwrap();
+    registry.probe(&row, Duration::from_secs(20)).await;
+    let row = registry.get("x").unwrap();
+    assert!(row.is_ready() && since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+    registry.close().await;
+}
+
+/// D30: a tool that fails by itself is no failure of its server: a check shows that it works.
+#[tokio::test]
+async fn d30_one_bad_tool_takes_no_server_away() {
+    let (peer, _mode) = moody().await;
+    let registry = start([http("x", &peer.url)]);
+    let row = ready(&registry).await;
+    let link = row.link.clone().unwrap();
+    let error = call_tool(&row, "bad").await.unwrap_err();
+    assert!(matches!(error, LinkError::Status { status: 500, .. }), "{error}");
+    peer.wait(|seen| seen.rpc() == "ping").await;
+    call(&row).await.unwrap();
+    let row = ready(&registry).await;
+    assert!(Arc::ptr_eq(row.link.as_ref().unwrap(), &link) && row.losses == 0);
+    assert_eq!(seen(&peer, "initialize"), 1);
+    assert_eq!(row.dialect, Some(Dialect::Legacy));
+    let failure = row.health.last_failure().unwrap();
+    assert!(failure.message.contains("a bug of one tool"), "{}", failure.message);
+    registry.close().await;
+}
+
+/// D30: a server that leaves a call unanswered is checked; one that does not answer that is lost.
+#[tokio::test]
+async fn d30_a_silent_server_is_checked() {
+    let (peer, mode) = moody().await;
+    let registry = start([http("x", &peer.url)]);
+    let row = ready(&registry).await;
+    let link = row.link.clone().unwrap();
+    link.note_silence(Duration::from_secs(4));
+    in_time(peer.wait(|seen| seen.rpc() == "ping")).await;
+    assert!(ready(&registry).await.losses == 0, "it answers");
+    tokio::time::pause();
+    mode.set(IS_SILENT);
+    link.note_silence(Duration::from_secs(4));
+    let row = until_state(&registry, "x", ServerState::Connecting).await;
+    assert_eq!(row.losses, 1);
+    let failure = row.health.last_failure().unwrap();
+    assert_eq!(failure.kind, CallErrorKind::Timeout, "{}", failure.message);
+    registry.close().await;
+}
+
+/// D30: the failure of one call ends no other that the server still answers.
+#[tokio::test]
+async fn d30_a_lost_server_may_finish_what_it_has() {
+    let mode = Mode::default();
+    let now = mode.clone();
+    let (sender, stream) = events();
+    let stream = Arc::new(std::sync::Mutex::new(Some(stream)));
+    let peer = Peer::legacy(move |seen| match (seen.rpc(), now.reply()) {
+        ("tools/list", None) => Some(result(seen, &json!({"tools": [{"name": "x"}]}))),
+        ("tools/call", None) => stream.lock().unwrap().take(),
+        (_, reply) => reply,
+    })
+    .await;
+    let registry = start([http("x", &peer.url)]);
+    let row = ready(&registry).await;
+    let open = registry.tasks().spawn({
+        let row = row.clone();
+        async move {
+            let _in_use = row.link.as_ref().unwrap().enter().unwrap();
+            call(&row).await
+        }
+    });
+    let asked = peer.wait(|seen| seen.rpc() == "tools/call").await;
+    mode.set(503);
+    call(&row).await.unwrap_err();
+    until_state(&registry, "x", ServerState::Connecting).await;
+    let answer = json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": {"content": []}});
+    sender.send(event(&answer)).await.unwrap();
+    in_time(open).await.unwrap().unwrap();
+    registry.close().await;
+}

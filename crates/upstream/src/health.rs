@@ -1,0 +1,220 @@
+//! The health of one server: when it last answered, how it last failed, and whether it needs a
+//! check.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use narthex_model::CallErrorKind;
+use tokio::sync::Notify;
+
+use crate::{Link, LinkError};
+
+/// What the links to one server last saw of it. All of them share one value, also with the links
+/// that come later. Costs no lock as long as the server answers.
+#[derive(Debug, Default)]
+pub struct Health {
+    /// When the server last answered, in milliseconds of Unix time; 0: never.
+    answered: AtomicU64,
+    failure: Mutex<Option<Arc<Failure>>>,
+    /// The greatest [`Doubt`] since the last check.
+    doubt: AtomicU8,
+    doubted: Notify,
+}
+
+/// How much a failure tells of the server beyond the call that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Doubt {
+    /// Nothing: the failure is that of one call, or the link ends by itself.
+    None = 0,
+    /// The server may work for others: it is checked while it counts as ready.
+    Slight = 1,
+    /// It works for nobody, until a check shows that it does.
+    Grave = 2,
+}
+
+/// One failure of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// When it was seen.
+    pub at: SystemTime,
+    /// The kind that a call gets which fails by it.
+    pub kind: CallErrorKind,
+    /// The cause, for people. Holds no secret.
+    pub message: Arc<str>,
+}
+
+impl Health {
+    /// When the server last answered: a call, a check, a list or the handshake. An error of
+    /// JSON-RPC is an answer.
+    #[must_use]
+    pub fn last_success(&self) -> Option<SystemTime> {
+        let ms = self.answered.load(Ordering::Relaxed);
+        (ms > 0).then(|| SystemTime::UNIX_EPOCH + Duration::from_millis(ms))
+    }
+
+    /// How the server last failed. It may have answered since then.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<Arc<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What failures say of the server since the last check.
+    #[must_use]
+    pub fn doubt(&self) -> Doubt {
+        match self.doubt.load(Ordering::Acquire) {
+            0 => Doubt::None,
+            1 => Doubt::Slight,
+            _ => Doubt::Grave,
+        }
+    }
+
+    /// Waits until a failure makes it doubtful that the server works. Safe to drop.
+    pub async fn doubted(&self) -> Doubt {
+        loop {
+            match self.doubt() {
+                Doubt::None => self.doubted.notified().await,
+                doubt => return doubt,
+            }
+        }
+    }
+
+    /// Begins a check, or ends it: what was doubtful before is not any more.
+    pub fn clear(&self) {
+        self.doubt.store(Doubt::None as u8, Ordering::Release);
+    }
+
+    /// Notes an answer of the server.
+    pub(crate) fn answered(&self) {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        self.answered.store(ms, Ordering::Relaxed);
+    }
+
+    /// Notes a failure, in words without secrets.
+    pub fn failed(&self, kind: CallErrorKind, message: &str) {
+        let failure = Failure { at: SystemTime::now(), kind, message: message.into() };
+        let failure = Some(Arc::new(failure));
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+
+    /// Notes a failure of a request; has the server checked if the failure is about the server.
+    /// The error must hold no secret.
+    pub(crate) fn failed_by(&self, error: &LinkError) {
+        let is_answer = matches!(error, LinkError::Refused { .. } | LinkError::Request(_));
+        if is_answer || matches!(error, LinkError::Cut(_)) {
+            return;
+        }
+        self.failed(error.call_kind(), &error.text());
+        let doubt = error.doubt();
+        if doubt > Doubt::None {
+            self.doubt.fetch_max(doubt as u8, Ordering::AcqRel);
+            self.doubted.notify_one();
+        }
+    }
+}
+
+impl Link {
+    /// Notes that the server did not answer a call within this time. A server over HTTP is then
+    /// checked. One on a single channel may be busy with that call.
+    pub fn note_silence(&self, waited: Duration) {
+        let (error, health) = (LinkError::Deadline(waited.as_millis()), self.outlet().health());
+        match self.is_one_channel() {
+            true => health.failed(error.call_kind(), &error.text()),
+            false => health.failed_by(&error),
+        }
+    }
+
+    /// What is known of the server's health.
+    #[must_use]
+    pub fn health(&self) -> &Health {
+        self.outlet().health()
+    }
+}
+
+impl LinkError {
+    /// The words with those of the causes.
+    pub(crate) fn text(&self) -> String {
+        narthex_model::with_causes(self)
+    }
+
+    /// What the failure says of the server. An end of the link is seen by itself.
+    fn doubt(&self) -> Doubt {
+        match self {
+            Self::AuthRejected { .. } => Doubt::Grave,
+            Self::Client(error) if !error.may_have_arrived() => Doubt::Grave,
+            Self::Status { status: 404 | 410 | 502..=504, .. } => Doubt::Grave,
+            Self::Status { status: 405 | 500.., .. }
+            | Self::Client(_)
+            | Self::Protocol(_)
+            | Self::Deadline(_) => Doubt::Slight,
+            Self::Status { .. }
+            | Self::TooMany { .. }
+            | Self::Closed(_)
+            | Self::Unread(_)
+            | Self::Cut(_)
+            | Self::SessionEnded
+            | Self::Refused { .. }
+            | Self::Request(_) => Doubt::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(status: u16) -> LinkError {
+        LinkError::Status { status, text: String::new() }
+    }
+
+    /// D30: failures of the server ask for a check, those of one call do not.
+    #[test]
+    fn d30_only_failures_of_the_server_ask_for_a_check() {
+        let doubt = |error: &LinkError| {
+            let health = Health::default();
+            health.failed_by(error);
+            (health.doubt(), health.last_failure().is_some())
+        };
+        for code in [404, 410, 502, 503, 504] {
+            assert_eq!(doubt(&status(code)), (Doubt::Grave, true), "{code}");
+        }
+        for code in [405, 500, 501, 520] {
+            assert_eq!(doubt(&status(code)), (Doubt::Slight, true), "{code}");
+        }
+        for code in [400, 409, 413, 429] {
+            assert_eq!(doubt(&status(code)), (Doubt::None, true), "{code}");
+        }
+        let rejected = LinkError::AuthRejected { status: 401 };
+        assert_eq!(doubt(&rejected), (Doubt::Grave, true));
+        assert_eq!(doubt(&LinkError::Deadline(7)), (Doubt::Slight, true));
+        // The end of a link is seen by itself, and an answer is no failure.
+        assert_eq!(doubt(&LinkError::Closed("gone".into())), (Doubt::None, true));
+        let refused = LinkError::Refused { code: -32603, text: String::new() };
+        assert_eq!(doubt(&refused), (Doubt::None, false));
+    }
+
+    /// D30: the greatest doubt counts until somebody looks, and no word of it is left over.
+    #[tokio::test]
+    async fn d30_a_doubt_is_heard_once() {
+        let health = Health::default();
+        assert!(health.last_success().is_none());
+        health.answered();
+        assert!(health.last_success().is_some_and(|at| at <= SystemTime::now()));
+        health.failed_by(&status(502));
+        health.failed_by(&status(500));
+        assert_eq!(health.doubted().await, Doubt::Grave);
+        health.clear();
+        let again = health.doubted();
+        tokio::pin!(again);
+        let polled =
+            std::future::poll_fn(|cx| std::task::Poll::Ready(again.as_mut().poll(cx).is_ready()));
+        assert!(!polled.await, "nothing has failed since");
+        assert!(health.last_failure().unwrap().message.contains("HTTP 500"));
+    }
+}
