@@ -71,6 +71,16 @@ pub struct ConnectArgs {
     /// One server under its own names, instead of all with prefixed names
     #[arg(long, value_name = "ALIAS")]
     pub server: Option<Alias>,
+    /// How long to wait for a daemon, at the start and after it has ended; 0 to fail at once
+    #[arg(long, value_name = "DURATION", value_parser = crate::values::duration_or_zero,
+        default_value = "30s")]
+    pub wait: Duration,
+    /// Start a daemon for this folder, if none runs; it goes on when this command ends
+    #[arg(long)]
+    pub start: bool,
+    /// The file of servers for a daemon that is started
+    #[arg(long, value_name = "FILE", requires = "start")]
+    pub config: Option<PathBuf>,
 }
 
 /// Shows which programs a file would start and which addresses it would call, asks, and approves

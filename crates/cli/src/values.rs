@@ -13,6 +13,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     })
 }
 
+/// Reads a duration of the command line, which may be 0.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
+}
+
 /// Reads a point in time of the command line, as the API takes it: a day or a time as it is
 /// written, or how long ago it was.
 pub fn moment(text: &str) -> Result<String, String> {

@@ -6,12 +6,13 @@ pub mod trust;
 use std::{
     fs::TryLockError,
     io::{Read, Seek, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
 use fs_err as fs;
 use narthex_model::{ErrorKind, Secret};
+use narthex_private::PrivateError;
 use narthex_store::Store;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
@@ -19,6 +20,9 @@ use sha2::{Digest, Sha256};
 use narthex_failure::Failure;
 
 pub use token::{read_admin_token, read_client_token};
+
+/// More than `daemon.json` ever has.
+const STATE_MAX: u64 = 1 << 20;
 
 /// Where a daemon keeps what outlives it.
 #[derive(Debug, Clone)]
@@ -50,6 +54,9 @@ pub struct DaemonState {
 
 impl DataDir {
     /// Opens the directory, and creates it for its owner alone if need be.
+    ///
+    /// # Errors
+    /// When it cannot be made, or another user may write it.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
@@ -60,11 +67,16 @@ impl DataDir {
                 let text = format!("cannot create the data directory {}: {error}", path.display());
                 Err(Failure::new(ErrorKind::Unavailable, text))
             }
-            Ok(()) | Err(_) => Ok(Self { path: fs::canonicalize(path)?, store_url: None }),
+            Ok(()) | Err(_) => {
+                let path = fs::canonicalize(path)?;
+                narthex_private::check_folder(&path)?;
+                Ok(Self { path, store_url: None })
+            }
         }
     }
 
-    /// The directory as it is, even if it does not exist.
+    /// The directory as it is, even if it does not exist. What is read of it is read only if no
+    /// other user may write it.
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_owned(), store_url: None }
     }
@@ -131,7 +143,7 @@ impl DataDir {
         if self.store_url.is_none() {
             return Ok(());
         }
-        write_private(&self.approvals(), hash.as_bytes())
+        Ok(narthex_private::replace(&self.approvals(), hash.as_bytes())?)
     }
 
     /// Where the Unix sockets may be. Their addresses are short by nature, so a long path needs
@@ -163,10 +175,8 @@ impl DataDir {
     /// Calls `pause` each time that somebody only asks just now whether a daemon runs.
     fn lock_with(&self, mut pause: impl FnMut()) -> Result<DaemonLock, Failure> {
         let path = self.lock_file();
-        let mut options = fs::OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        OpenOptionsExt::mode(options.options_mut(), 0o600);
-        let mut file = options.open(&path)?;
+        narthex_private::check_folder(&self.path)?;
+        let mut file = narthex_private::open_or_create(&path)?;
         let failed = |error| {
             let text = format!("cannot lock {}: {error}", path.display());
             Failure::new(ErrorKind::Unavailable, text)
@@ -212,26 +222,32 @@ impl DataDir {
 
     /// Whether a daemon holds the directory now.
     pub fn is_locked(&self) -> Result<bool, Failure> {
-        let unseen = |error: std::io::Error| {
-            let text =
-                format!("cannot see whether a daemon runs; use --data, or its user: {error}");
-            Failure { message: text, ..Failure::from(error) }
+        let unseen = |error: PrivateError| {
+            let failure = Failure::from(error);
+            let text = format!(
+                "the daemon of {} cannot be looked for: {}; or use another folder with --data",
+                self.path.display(),
+                failure.message
+            );
+            Failure { message: text, ..failure }
         };
-        let file = match fs::File::open(self.lock_file()) {
+        let looked = narthex_private::check_folder(&self.path)
+            .and_then(|()| narthex_private::open(&self.lock_file()));
+        let file = match looked {
             Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.is_absent() => return Ok(false),
             Err(error) => return Err(unseen(error)),
         };
         match file.file().try_lock_shared() {
             Ok(()) => Ok(false),
             Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(unseen(error)),
+            Err(TryLockError::Error(error)) => Err(unseen(error.into())),
         }
     }
 
     /// Tells other processes how to reach this daemon.
     pub fn publish(&self, state: &DaemonState) -> Result<(), Failure> {
-        write_private(&self.state_file(), &to_json(state))
+        Ok(narthex_private::replace(&self.state_file(), &to_json(state))?)
     }
 
     /// Removes what tells of a running daemon.
@@ -284,31 +300,15 @@ fn to_json(value: &impl Serialize) -> Vec<u8> {
 
 /// Reads a file of our own; `None` if there is none.
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
-    let text = match fs::read(path) {
+    let text = match narthex_private::read(path, STATE_MAX) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.is_absent() => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     serde_json::from_slice(&text).map(Some).map_err(|error| {
         let text = format!("{} is damaged ({error}); delete it", path.display());
         Failure::new(ErrorKind::Invalid, text)
     })
-}
-
-/// Replaces a file at once, readable by its owner alone.
-fn write_private(path: &Path, text: &[u8]) -> Result<(), Failure> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let temporary = PathBuf::from(name);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    OpenOptionsExt::mode(options.options_mut(), 0o600);
-    let mut file = options.open(&temporary)?;
-    // A left-over of an earlier process may have another mode.
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    file.write_all(text)?;
-    drop(file);
-    Ok(fs::rename(&temporary, path)?)
 }
 
 #[cfg(test)]

@@ -30,11 +30,13 @@ impl DataDir {
 
 /// The token of a running daemon's clients.
 pub fn read_client_token(data: &DataDir) -> Result<RunToken, Failure> {
+    narthex_private::check_folder(data.path())?;
     read(&data.client_token_file())
 }
 
 /// The token of a running daemon's operators.
 pub fn read_admin_token(data: &DataDir) -> Result<RunToken, Failure> {
+    narthex_private::check_folder(data.path())?;
     read(&data.admin_token_file())
 }
 
@@ -67,7 +69,7 @@ fn make(file: &mut fs::File) -> Result<RunToken, Failure> {
 }
 
 fn read(path: &Path) -> Result<RunToken, Failure> {
-    let file = fs::File::open(path)?;
+    let file = narthex_private::open(path)?;
     let metadata = file.metadata()?;
     let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
@@ -80,7 +82,8 @@ fn read(path: &Path) -> Result<RunToken, Failure> {
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         let text = format!(
-            "the token file {} belongs to another user; delete it, or use --data",
+            "the token file {0} belongs to another user; delete it with `rm '{0}'`, or use another \
+             folder with --data",
             path.display()
         );
         return Err(Failure::new(ErrorKind::Denied, text));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_model::json::Node;
+use narthex_model::json::{Node, without_comments};
 use serde_json::Value;
 
 use crate::{DocumentError, lines::Lines};
@@ -90,7 +90,8 @@ fn ending(path: &Path) -> Option<String> {
 }
 
 fn looks_like_json(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '['])
+    let plain = without_comments(text.as_bytes());
+    plain.trim_ascii_start().starts_with(b"{") || plain.trim_ascii_start().starts_with(b"[")
 }
 
 /// What is no file, and what is no text, with what to do.
@@ -130,12 +131,14 @@ fn parse(source: &str, text: &str, is_json: bool) -> Result<Vec<Document>, Docum
         return Err(invalid(format!("it is longer than {TEXT_MAX} bytes")));
     }
     if is_json {
-        let node = Node::parse(text.as_bytes()).map_err(|error| invalid(error.to_string()))?;
+        let node =
+            Node::parse_written(text.as_bytes()).map_err(|error| invalid(error.to_string()))?;
         // Readers disagree on which of two would count.
         if let Some(place) = node.keys_given_twice().first() {
             return Err(invalid(format!("`{place}` is given twice; keep one")));
         }
-        let mut lines = lines(text);
+        let plain = without_comments(text.as_bytes());
+        let mut lines = lines(&String::from_utf8_lossy(&plain));
         let lines = if lines.len() == 1 { lines.remove(0) } else { Lines::default() };
         return Ok(vec![Document { source: source.to_owned(), value: node.to_value(), lines }]);
     }

@@ -6,6 +6,7 @@ use std::{fmt, io, process::ExitCode};
 
 use narthex_documents::DocumentError;
 use narthex_model::{CallError, CallErrorKind, ErrorKind, with_causes};
+use narthex_private::PrivateError;
 use narthex_registry::config::ConfigFileError;
 use narthex_store::{BackupError, ConnectError, OpenError, StatementError};
 use narthex_vault::{KeeperError, VaultError};
@@ -129,6 +130,15 @@ impl From<io::Error> for Failure {
             _ => ErrorKind::Unavailable,
         };
         Self::new(kind, with_causes(&error))
+    }
+}
+
+impl From<PrivateError> for Failure {
+    fn from(error: PrivateError) -> Self {
+        match error {
+            PrivateError::Io(error) => error.into(),
+            other => Self::new(ErrorKind::Denied, other.to_string()),
+        }
     }
 }
 

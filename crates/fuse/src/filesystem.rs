@@ -21,7 +21,7 @@ use narthex_mount::{Code, Failure, MountName, Node, Operation, Place};
 use crate::{
     callers::lineage,
     errno::{absent, busy, cancelled, errno_for, errno_of, too_large, unread},
-    handle::{Handle, Mode},
+    handle::{Handle, Mode, Opened},
     kept::Call,
     lists::{BELIEVED_FOR, Listed},
     next::{Flushing, Reading, Refused, Written},
@@ -36,8 +36,8 @@ const ERROR_ATTRIBUTE: &str = "user.narthex.error";
 /// What the kernel talks to.
 #[derive(Debug)]
 pub(crate) struct Files {
-    shared: Arc<Shared>,
-    tree: Arc<Tree>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) tree: Arc<Tree>,
     directories: Arc<Mutex<HashMap<u64, Arc<Listed>>>>,
     next: Arc<AtomicU64>,
 }
@@ -90,14 +90,12 @@ impl Files {
     }
 }
 
-fn entry(tree: &Tree, path: String, place: Place, reply: ReplyEntry) {
-    entry_for(BELIEVED_FOR, tree, path, place, reply);
-}
-
-/// Says that a name is there, which is believed for so long.
-fn entry_for(believed: Duration, tree: &Tree, path: String, place: Place, reply: ReplyEntry) {
+/// Says that a name is there.
+fn entry(shared: &Shared, tree: &Tree, path: String, place: Place, reply: ReplyEntry) {
     let (ino, inode) = tree.look_up(path, place);
-    reply.entry(&believed, &tree.attributes(ino, &inode), Generation(0));
+    let attributes = tree.attributes(ino, &inode);
+    let believed = shared.believed_for(ino);
+    reply.entry_with_ttls(&believed, &BELIEVED_FOR, &attributes, Generation(0));
 }
 
 impl Filesystem for Files {
@@ -109,7 +107,7 @@ impl Filesystem for Files {
             return reply.error(Errno::ENOENT);
         };
         match self.is_there(&directory, name, &place) {
-            Some(Ok(())) => entry(&self.tree, path, place, reply),
+            Some(Ok(())) => entry(&self.shared, &self.tree, path, place, reply),
             Some(Err(failure)) => {
                 let errno = errno_for(&failure);
                 self.shared.note_looked_for(&path, name, failure);
@@ -120,13 +118,17 @@ impl Filesystem for Files {
                     (self.shared.clone(), self.tree.clone(), name.to_owned());
                 self.shared.spawn(async move {
                     match shared.has(&directory.path, &name).await {
-                        Ok(Some(true)) => entry(&tree, path, place, reply),
+                        Ok(Some(true)) => entry(&shared, &tree, path, place, reply),
                         Ok(Some(false)) => {
                             shared.note_looked_for(&path, &name, absent(&name));
                             reply.error(Errno::ENOENT);
                         }
                         // What it is turns out when it is called or read.
-                        Ok(None) => entry_for(Duration::ZERO, &tree, path, place, reply),
+                        Ok(None) => {
+                            let (ino, inode) = tree.look_up(path, place);
+                            let attributes = tree.attributes(ino, &inode);
+                            reply.entry(&Duration::ZERO, &attributes, Generation(0));
+                        }
                         Err(errno) => reply.error(errno),
                     }
                 });
@@ -138,9 +140,9 @@ impl Filesystem for Files {
         self.tree.forget(ino, nlookup);
     }
 
-    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(&self, req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
         match self.tree.get(ino) {
-            Some(inode) => reply.attr(&BELIEVED_FOR, &self.tree.attributes(ino, &inode)),
+            Some(inode) => self.attributes_for(req.pid(), ino, &inode, reply),
             None => reply.error(Errno::ENOENT),
         }
     }
@@ -173,7 +175,7 @@ impl Filesystem for Files {
         if let Some(handle) = fh.filter(|_| size == Some(0)).and_then(|fh| self.handle(fh)) {
             handle.truncate();
         }
-        reply.attr(&BELIEVED_FOR, &self.tree.attributes(ino, &inode));
+        reply.attr(&self.shared.believed_for(ino), &self.tree.attributes(ino, &inode));
     }
 
     fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -189,8 +191,13 @@ impl Filesystem for Files {
             Err(error) => return reply.error(errno_of(&error)),
         };
         let fh = self.next.fetch_add(1, Ordering::Relaxed);
-        let handle = Handle::new(inode, lease, mode, req.pid());
+        let opened = Opened { ino, mode, may_wait: may_wait(flags), thread: req.pid() };
+        let handle = Handle::new(inode, lease, &opened);
         lock(&self.shared.handles).insert(fh, Arc::new(handle));
+        if mode == Mode::Read {
+            // It may have been told that no size is known.
+            self.shared.forget_attributes(ino);
+        }
         // What one descriptor writes is nothing to others. The kernel makes use of that where a
         // write is no longer than what was written to the file before.
         let uncached = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
@@ -532,25 +539,28 @@ impl Filesystem for Files {
 }
 
 impl Files {
-    /// A read of a file that nothing was written to: what its tree of processes has left there, or
-    /// what can be fetched.
-    fn read_elsewhere(&self, handle: &Arc<Handle>, read: PendingRead, may_wait: bool) {
+    /// The call whose result a thread reads at a file that it has not written to, if there is one.
+    pub(crate) fn result_for(&self, handle: &Handle, thread: u32) -> Option<Arc<Call>> {
         let near = match handle.inode.node() {
             Some(Node::Tool(_)) => usize::MAX,
             // Without a write it is that of no arguments, whatever others of its tree have asked.
             Some(Node::Prompt(_)) => 2,
-            _ => 0,
+            _ => return None,
         };
-        if near > 0 {
-            let lineage: Vec<_> = lineage(read.thread).into_iter().take(near).collect();
-            if let Some(call) = self.shared.kept.find(handle, &lineage) {
-                let Some(outcome) = call.outcome() else {
-                    handle.wait(read, may_wait);
-                    return self.shared.follow(handle, call);
-                };
-                handle.end(&outcome);
-                return handle.answer(read, &outcome);
-            }
+        let lineage: Vec<_> = lineage(thread).into_iter().take(near).collect();
+        self.shared.kept.find(handle, &lineage)
+    }
+
+    /// A read of a file that nothing was written to: what its tree of processes has left there, or
+    /// what can be fetched.
+    fn read_elsewhere(&self, handle: &Arc<Handle>, read: PendingRead, may_wait: bool) {
+        if let Some(call) = self.result_for(handle, read.thread) {
+            let Some(outcome) = call.outcome() else {
+                handle.wait(read, may_wait);
+                return self.shared.follow(handle, call);
+            };
+            handle.end(&outcome);
+            return handle.answer(read, &outcome);
         }
         // There is no call that the caller has begun and could come back for.
         handle.wait(read, true);

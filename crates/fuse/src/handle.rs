@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use fuser::{PollEvents, PollNotifier};
+use fuser::{INodeNo, PollEvents, PollNotifier};
 use narthex_mount::{Failure, Lease, Node};
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     errno::{errno_for, too_large, unread},
     kept::Outcome,
     next::{Flushing, Reading, Refused, Written},
+    sizes::{PendingSize, end_of},
     tree::Inode,
     waiting::{PendingFlush, PendingRead, Waiting},
     whole::{Object, is_blank, is_incomplete},
@@ -31,9 +32,25 @@ pub(crate) struct Handle {
     pub(crate) lease: Lease,
     /// The one path of what it is, by whatever path it was opened.
     pub(crate) file: Arc<str>,
+    /// The number by which the kernel knows the file.
+    pub(crate) ino: INodeNo,
+    /// The thread that opened it.
+    pub(crate) opened_by: u32,
+    /// Whether reads wait for what is under way.
+    pub(crate) may_wait: bool,
     /// The process that opened it to write, and those above it. Others may have inherited it.
     opener: Vec<Caller>,
     state: Mutex<State>,
+}
+
+/// How a file was opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opened {
+    pub(crate) ino: INodeNo,
+    pub(crate) mode: Mode,
+    pub(crate) may_wait: bool,
+    /// The thread that has opened it.
+    pub(crate) thread: u32,
 }
 
 /// What a file was opened for.
@@ -65,6 +82,8 @@ struct State {
     is_told_once: bool,
     /// Where the result begins; not known before it is read.
     read_at: Option<u64>,
+    /// How far has been read so far, where nothing but reads moves the descriptor.
+    read_to: u64,
     running: Option<Waiting>,
     /// Who polls: of one open file the kernel tells all of them by one.
     poll: Option<PollNotifier>,
@@ -75,11 +94,13 @@ struct State {
 }
 
 impl Handle {
-    /// A file that a thread has opened.
-    pub(crate) fn new(inode: Inode, lease: Lease, mode: Mode, thread: u32) -> Self {
+    /// A file that has been opened.
+    pub(crate) fn new(inode: Inode, lease: Lease, opened: &Opened) -> Self {
+        let Opened { ino, mode, may_wait, thread } = *opened;
         let opener = if mode == Mode::Write { lineage(thread) } else { Vec::new() };
         let file = lease.path(inode.node().unwrap_or(&Node::Root)).into();
-        Self { inode, mode, lease, file, opener, state: Mutex::default() }
+        let state = Mutex::default();
+        Self { inode, mode, lease, file, ino, opened_by: thread, may_wait, opener, state }
     }
 
     /// Takes what is written: at an offset, or at the end (`None`). Gives what is to be made a call
@@ -167,7 +188,7 @@ impl Handle {
             return Reading::Taken;
         }
         if let Some(outcome) = state.outcome.clone() {
-            answer(&mut state.read_at, &outcome, read);
+            state.answer(self.mode, &outcome, read);
             if mem::take(&mut state.is_told_once) {
                 state.outcome = None;
             }
@@ -187,6 +208,32 @@ impl Handle {
     pub(crate) fn refuse(&self, read: PendingRead, failure: &Failure) {
         self.state().is_unread = false;
         read.reply.error(errno_for(failure));
+    }
+
+    /// Says the size to whoever asks for it, if it is known or under way; gives back what has to be
+    /// found out. What is called is not waited for here.
+    pub(crate) fn size(&self, size: PendingSize, may_wait: bool) -> Option<PendingSize> {
+        let mut state = self.state();
+        if let Some(outcome) = &state.outcome {
+            size.answer(end_of(outcome, state.read_at.unwrap_or(state.read_to)));
+            return None;
+        }
+        match &mut state.running {
+            Some(waiting) if may_wait || self.may_wait => waiting.sizes.push(size),
+            Some(_) => size.answer(None),
+            None => return Some(size),
+        }
+        None
+    }
+
+    /// Has whoever asks for the size wait for what is under way.
+    pub(crate) fn wait_for_size(&self, size: PendingSize) {
+        self.state().running.get_or_insert_default().size(size);
+    }
+
+    /// How far has been read so far.
+    pub(crate) fn read_to(&self) -> u64 {
+        self.state().read_to
     }
 
     /// Has a read wait for what is under way.
@@ -298,12 +345,16 @@ impl Handle {
     fn end_with(&self, outcome: &Outcome, is_told_once: bool) {
         let mut state = self.state();
         let waiting = state.running.take().unwrap_or_default();
-        let is_told = is_told_once && !waiting.reads.is_empty();
+        // Whoever asks for a size is told nothing of a failure.
+        let is_told = is_told_once && !(waiting.reads.is_empty() && waiting.sizes.is_empty());
         state.outcome = (!is_told).then(|| outcome.clone());
         state.is_told_once = is_told_once && !is_told;
         state.read_at = None;
+        for size in waiting.sizes {
+            size.answer(end_of(outcome, state.read_to));
+        }
         for read in waiting.reads {
-            answer(&mut state.read_at, outcome, read);
+            state.answer(self.mode, outcome, read);
         }
         drop(state);
         for flush in waiting.flushes {
@@ -326,8 +377,7 @@ impl Handle {
 
     /// Answers a read whose result was found elsewhere.
     pub(crate) fn answer(&self, read: PendingRead, outcome: &Outcome) {
-        let mut state = self.state();
-        answer(&mut state.read_at, outcome, read);
+        self.state().answer(self.mode, outcome, read);
     }
 
     /// What can be done without waiting. `poll` is told when there is something new to read, also
@@ -367,26 +417,28 @@ impl State {
         Some(self.called())
     }
 
+    fn answer(&mut self, mode: Mode, outcome: &Outcome, read: PendingRead) {
+        let PendingRead { offset, size, reply, thread: _ } = read;
+        let bytes = match outcome {
+            Ok(bytes) => bytes,
+            Err(failure) => return reply.error(errno_for(failure)),
+        };
+        let begin = match self.read_at {
+            // Who goes back reads from the beginning.
+            Some(at) if offset >= at => at,
+            _ if mode == Mode::Read => offset.min(self.read_to),
+            _ => offset,
+        };
+        self.read_at = Some(begin);
+        let from = usize::try_from(offset - begin).unwrap_or(usize::MAX).min(bytes.len());
+        let to = from.saturating_add(size).min(bytes.len());
+        self.read_to = self.read_to.max(offset + (to - from) as u64);
+        reply.data(&bytes[from..to]);
+    }
+
     /// The request, for its call.
     fn called(&mut self) -> Bytes {
         self.is_called = true;
         mem::take(&mut self.request).into()
     }
-}
-
-fn answer(read_at: &mut Option<u64>, outcome: &Outcome, read: PendingRead) {
-    let PendingRead { offset, size, reply, thread: _ } = read;
-    let bytes = match outcome {
-        Ok(bytes) => bytes,
-        Err(failure) => return reply.error(errno_for(failure)),
-    };
-    let begin = match *read_at {
-        // Who goes back reads from the beginning.
-        Some(at) if offset >= at => at,
-        _ => offset,
-    };
-    *read_at = Some(begin);
-    let from = usize::try_from(offset - begin).unwrap_or(usize::MAX).min(bytes.len());
-    let to = from.saturating_add(size).min(bytes.len());
-    reply.data(&bytes[from..to]);
 }

@@ -20,6 +20,7 @@ mod mountinfo;
 mod mounting;
 mod next;
 mod running;
+mod sizes;
 mod tree;
 mod waiting;
 mod whole;

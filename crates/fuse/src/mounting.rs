@@ -202,6 +202,7 @@ impl Mounted {
             tasks: TaskTracker::new(),
             stopping,
             write_bytes: options.write_bytes,
+            notifier: <_>::default(),
         });
         let mut config = Config::default();
         config.acl = SessionACL::Owner;
@@ -215,7 +216,10 @@ impl Mounted {
         let (asked_by, device) = kernel::mount_at(&folder).map_err(failed)?;
         let files = Files::new(shared.clone());
         let session = Session::from_fd(files, asked_by, SessionACL::Owner, config);
-        match session.and_then(Session::spawn) {
+        let noted = session.inspect(|session| {
+            drop(shared.notifier.set(session.notifier()));
+        });
+        match noted.and_then(Session::spawn) {
             Ok(session) => {
                 Ok(Self { session: Some(session), shared, path: path.to_owned(), device })
             }

@@ -2,11 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use bytes::Bytes;
-use fuser::{Errno, OpenFlags, ReplyEmpty};
+use fuser::{Errno, INodeNo, Notifier, OpenFlags, ReplyEmpty};
 use narthex_mount::{Failure, Node, Operation, Process, VfsError};
 use tokio::{
     runtime::Handle as Runtime,
@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) stopping: CancellationToken,
     /// The most bytes of one request.
     pub(crate) write_bytes: usize,
+    /// By which the kernel is told things that it has not asked for, once it can be.
+    pub(crate) notifier: OnceLock<Notifier>,
 }
 
 impl Shared {
@@ -235,8 +237,17 @@ impl Shared {
         }
     }
 
+    /// Has the kernel ask anew for the attributes of a file.
+    pub(crate) fn forget_attributes(&self, ino: INodeNo) {
+        // A negative offset: what was read of it is no matter.
+        let told = self.notifier.get().map(|notifier| notifier.inval_inode(ino, -1, 0));
+        if let Some(Err(error)) = told {
+            tracing::debug!(%error, "the kernel keeps what it knows of a file");
+        }
+    }
+
     /// Resolves once a thread that waits was sent a signal that should end it, or is gone.
-    async fn interrupt(&self, thread: u32) {
+    pub(crate) async fn interrupt(&self, thread: u32) {
         let watched = self.looks.watch();
         loop {
             watched.look().await;

@@ -10,6 +10,8 @@ use std::{
 use fuser::{FileAttr, FileType, INodeNo};
 use narthex_mount::{Node, Place, ROOT, name};
 
+use crate::sizes::{UNKNOWN, sized};
+
 /// One component that is shown for a path of the namespace.
 #[derive(Debug, Clone)]
 pub(crate) struct Inode {
@@ -90,11 +92,11 @@ impl Tree {
         }
     }
 
-    /// What `stat` shows. No size is known before something is read: reads do not ask for it.
+    /// What `stat` shows. No size is known before a file is open.
     pub(crate) fn attributes(&self, ino: INodeNo, inode: &Inode) -> FileAttr {
         let is_directory = inode.is_directory();
         let is_writable = inode.node().is_some_and(Node::is_writable);
-        FileAttr {
+        let attributes = FileAttr {
             ino,
             size: 0,
             blocks: 0,
@@ -114,7 +116,8 @@ impl Tree {
             rdev: 0,
             blksize: 4096,
             flags: 0,
-        }
+        };
+        if is_directory { attributes } else { sized(attributes, UNKNOWN) }
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<u64, (Inode, u64)>> {

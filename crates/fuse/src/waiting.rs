@@ -2,7 +2,10 @@
 
 use fuser::{Errno, ReplyData, ReplyEmpty};
 
-use crate::callers::{is_exiting, is_interrupted};
+use crate::{
+    callers::{is_exiting, is_interrupted},
+    sizes::PendingSize,
+};
 
 /// Who waits for the call that is under way.
 #[derive(Debug, Default)]
@@ -11,6 +14,8 @@ pub(crate) struct Waiting {
     is_asked: bool,
     pub(crate) reads: Vec<PendingRead>,
     pub(crate) flushes: Vec<PendingFlush>,
+    /// Those who wait to know how much there is.
+    pub(crate) sizes: Vec<PendingSize>,
 }
 
 /// A read that is answered once there is a result.
@@ -41,6 +46,12 @@ impl Waiting {
         self.reads.push(read);
     }
 
+    /// Queues who asks for a size.
+    pub(crate) fn size(&mut self, size: PendingSize) {
+        self.is_asked = true;
+        self.sizes.push(size);
+    }
+
     /// Queues a closing. One by a process that ends is answered at once: it can be told nothing,
     /// and no signal reaches it any more, so that it would stay until the server has answered.
     pub(crate) fn flush(&mut self, flush: PendingFlush) {
@@ -60,6 +71,10 @@ impl Waiting {
         for flush in self.flushes.extract_if(.., |flush| is_interrupted(flush.thread)) {
             flush.reply.error(Errno::EINTR);
         }
-        self.is_asked.then_some(!(self.reads.is_empty() && self.flushes.is_empty()))
+        for size in self.sizes.extract_if(.., |size| is_interrupted(size.thread)) {
+            size.answer(None);
+        }
+        let is_left = self.reads.is_empty() && self.flushes.is_empty() && self.sizes.is_empty();
+        self.is_asked.then_some(!is_left)
     }
 }

@@ -1,6 +1,8 @@
 //! JSON with everything that a person's text needs and a value tree drops: the order of keys, the
 //! keys given twice, and the place of an error.
 
+mod commented;
+
 use std::{collections::BTreeMap, fmt};
 
 use serde::{
@@ -8,6 +10,8 @@ use serde::{
     de::{MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value};
+
+pub use self::commented::without_comments;
 
 /// More text than any honest configuration has.
 pub const TEXT_MAX: usize = 4 << 20;
@@ -64,6 +68,18 @@ impl Node {
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         serde_json::from_slice(text).map_err(|error| syntax(text, &error))
+    }
+
+    /// Reads a whole text of a file that a person has written: it may have comments, and commas
+    /// behind the last element. Places of errors are those of the file.
+    ///
+    /// # Errors
+    /// As for [`Node::parse`].
+    pub fn parse_written(text: &[u8]) -> Result<Self, TextProblem> {
+        if text.len() > TEXT_MAX {
+            return Err(TextProblem::TooLong);
+        }
+        Self::parse(&without_comments(text))
     }
 
     /// What it is, for messages.
@@ -219,7 +235,7 @@ fn at(text: &[u8], line: usize, column: usize) -> Option<u8> {
 fn remedy(byte: Option<u8>, problem: &str, is_end: bool) -> &'static str {
     match byte {
         _ if is_end => "the text ends too early: close every quote, bracket and brace",
-        Some(b'/' | b'#') => "remove the comment: JSON has none",
+        Some(b'/' | b'#') => "remove it: JSON has no such comment",
         Some(b'\'') => "write strings in double quotes",
         _ if problem.contains("trailing comma") => "remove the comma after the last element",
         _ if problem.contains("recursion") => "nest less deeply",

@@ -19,7 +19,7 @@ pub use device::{Answer, Device, Kind};
 pub use entry::{Entry, Stat};
 pub use error::{Code, Failure, Operation, VfsError};
 pub use namespace::{Limits, Mounted, Namespace};
-pub use node::{CONTROL_FILES, MountName, Node, PATH_MAX, Place, ROOT};
+pub use node::{MountName, Node, PATH_MAX, Place, ROOT};
 pub use process::{Held, Lease, Process};
 pub use tools::names;
 pub use trace::{Done, Observer, Report};

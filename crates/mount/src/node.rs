@@ -40,6 +40,13 @@ impl MountName {
     pub fn path(&self) -> String {
         format!("{ROOT}/{self}")
     }
+
+    /// The names of the files in its `ctl`, in order.
+    #[must_use]
+    pub fn control_files(&self) -> &'static [&'static str] {
+        let is_daemons_own = self.pid == Pid::new(0);
+        if is_daemons_own { &CONTROL_FILES } else { &CONTROL_FILES_OF_RUNS }
+    }
 }
 
 impl fmt::Display for MountName {
@@ -84,8 +91,10 @@ pub enum Node {
     Error,
 }
 
-/// The files of `ctl`, in order.
-pub const CONTROL_FILES: [&str; 3] = ["error", "logs", "status"];
+/// The files of `ctl`, in order. The logs are for operators: only the daemon's own run may read
+/// them, so no other one is shown them.
+const CONTROL_FILES: [&str; 3] = ["error", "logs", "status"];
+const CONTROL_FILES_OF_RUNS: [&str; 2] = ["error", "status"];
 
 const SCHEMA: &str = ".schema.json";
 const DESCRIPTION: &str = ".md";

@@ -15,8 +15,7 @@ use narthex_model::Pid;
 use tokio::time::Instant;
 
 use crate::{
-    CONTROL_FILES, Code, Done, Entry, Failure, Kind, MountName, Node, Operation, Place, ROOT, Stat,
-    VfsError,
+    Code, Done, Entry, Failure, Kind, MountName, Node, Operation, Place, ROOT, Stat, VfsError,
     entry::entries,
     file::{Ended, File, closed, over},
     mounted::Mount,
@@ -114,7 +113,7 @@ impl Process {
         }
         let known = match &node {
             Node::Root => Some(Bytes::from_static(br#"["tools","resources","prompts","ctl"]"#)),
-            Node::Control => Some(Bytes::from_static(br#"["error","logs","status"]"#)),
+            Node::Control => serde_json::to_vec(mount.name.control_files()).ok().map(Bytes::from),
             Node::Error => {
                 let last = state.failures.get(&mount.name).map(Failure::to_json);
                 Some(Bytes::from(last.unwrap_or_else(|| "null".to_owned()) + "\n"))
@@ -234,7 +233,9 @@ impl Process {
                 let lists = Kind::ALL.into_iter().map(Kind::as_str);
                 Ok(lists.chain(["ctl"]).map(Entry::directory).collect())
             }
-            Node::Control => Ok(CONTROL_FILES.iter().map(|name| Entry::file(name)).collect()),
+            Node::Control => {
+                Ok(mount.name.control_files().iter().map(|name| Entry::file(name)).collect())
+            }
             Node::List(kind) => {
                 let list = self.fetching(mount, node.clone(), path)?;
                 let read = list.file.read(0).await;

@@ -12,6 +12,8 @@ use std::path::Path;
 use narthex_registry::config::{Entry, LoadContext, parse, parse_settings};
 use narthex_testkit::rounds;
 
+use narthex_testkit::shapes::{Grammar, JSON, survives};
+
 const ROUNDS: usize = 3000;
 const SECRET: &str = "canary-4711";
 
@@ -66,5 +68,24 @@ fn e117_s27_any_text_is_read_and_no_value_is_told() {
             }
             assert!(!told.iter().any(|told| told.contains(SECRET)), "{told:?}");
         }
+    });
+}
+
+/// E15: files of any shape are read within the room of a thread, or refused.
+#[test]
+fn e15_files_of_any_shape_leave_the_process_alive() {
+    let entry = Grammar {
+        brackets: &[("{\"a\":", "}"), ("[", "]"), ("${", "}"), ("${env:", "}"), ("/*", "*/")],
+        prefixes: &["$", "//", "/*"],
+        around: ("{\"servers\":{\"a\":{\"command\":\"x\",\"args\":[", "]}}}"),
+        ..JSON
+    };
+    let test = "e15_files_of_any_shape_leave_the_process_alive";
+    survives(test, &[JSON, entry], Vec::new, 200_000, |text| {
+        let env = |_: &str| Some("x".to_owned());
+        let (file, root) = (Path::new("mcp.json"), Path::new("/w"));
+        let context = LoadContext { file, workspace_root: root, env: &env };
+        drop(parse(text.as_bytes(), &context));
+        drop(parse_settings(text.as_bytes(), &context));
     });
 }

@@ -46,6 +46,8 @@ pub enum FaultCode {
     ValueConflict,
     /// A key that the server does not declare (X-E21).
     KeyUndeclared,
+    /// A key that the platform sets, and authors may not (O28).
+    KeyInternal,
     /// Two keys, or a key and the server's authentication, that set one header or variable (O87).
     CarrierConflict,
     /// A header that may not be set, or a value that cannot be sent (O88).

@@ -41,7 +41,8 @@ pub struct KeySchema {
     pub required: bool,
     /// Whether its value is hidden and never logged (O29).
     pub sensitive: bool,
-    /// Whether the platform sets it, and people need not (O28).
+    /// Whether the platform sets it, by the server's own configuration, and those who attach the
+    /// server may not (O28).
     pub internal: bool,
     /// A value to show in documentation.
     #[serde(skip_serializing_if = "Option::is_none")]

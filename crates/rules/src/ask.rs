@@ -19,6 +19,7 @@ use narthex_policy::{Arguments, Forbidding, Item, Question, Rules, Ruling};
 use crate::{
     RuleSet,
     arguments::ARGUMENTS,
+    bounds,
     part::{Part, number},
     set::{Group, Head, HeadResource, Rule},
     typed::Left,
@@ -72,6 +73,12 @@ struct Matches {
 impl Rules for RuleSet {
     /// A resource is asked about in each of its [spellings], and what any of them matches, matches.
     fn ask(&self, question: &Question<'_>) -> Ruling {
+        bounds::with_room_to_ask(|| self.answer(question))
+    }
+}
+
+impl RuleSet {
+    fn answer(&self, question: &Question<'_>) -> Ruling {
         let mut matches = Matches::default();
         let names = match question.item {
             Item::Resource(uri) => spellings(uri),
@@ -84,9 +91,7 @@ impl Rules for RuleSet {
         matches.all.dedup();
         self.ruling(matches)
     }
-}
 
-impl RuleSet {
     /// Asks about what goes by this name.
     fn find(&self, question: &Question<'_>, name: &str, matches: &mut Matches) {
         let Some(asked) = Asked::of(question, name) else {

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod ask;
+mod bounds;
 mod fault;
 mod part;
 mod schema;

@@ -7,7 +7,7 @@
 use cedar_policy::{Entities, Policy, PolicyId, PolicySet, Request};
 use serde_json::{Value, json};
 
-use crate::ask::AUTHORIZER;
+use crate::{ask::AUTHORIZER, bounds};
 
 /// How many rules are joined: what a call that matches one of them pays for all.
 const JOINED_MAX: usize = 16;
@@ -102,25 +102,68 @@ fn joined(number: usize, set: &PolicySet) -> Policy {
     of_all(conditions).or_else(|| of_all(json!([]))).expect("a rule of nothing is one")
 }
 
+/// The same rule with its conditions as one in which no chain of `&&` or `||` is deep, so that
+/// asking, copying and dropping it need little room. The error says why there is none.
+pub(crate) fn shallow(rule: &Policy) -> Result<Policy, String> {
+    let unwritable = || "it cannot be written as Cedar's JSON".to_owned();
+    let mut all = conditions(rule).ok_or_else(unwritable)?;
+    all.reverse();
+    let condition = in_pairs("&&", all);
+    if let Some(fault) = bounds::kept_fault(&condition) {
+        return Err(fault);
+    }
+    let mut text = rule.to_json().map_err(|_error| unwritable())?;
+    text["conditions"] = json!([{ "kind": "when", "body": condition }]);
+    Policy::from_json(Some(rule.id().clone()), text).map_err(|_error| unwritable())
+}
+
 /// What a rule asks for behind its head: what all must be true, the last first.
 pub(crate) fn conditions(rule: &Policy) -> Option<Vec<Value>> {
     let mut rule = rule.to_json().ok()?;
     let Value::Array(conditions) = rule["conditions"].take() else { return None };
     let mut all = Vec::new();
-    for mut one in conditions.into_iter().rev() {
-        let mut body = one["body"].take();
+    for mut one in conditions {
+        let body = one["body"].take();
         match one["kind"].as_str()? {
-            "when" => {}
-            "unless" => body = json!({ "!": { "arg": body } }),
+            "when" => all.extend(operands("&&", body)),
+            "unless" => all.push(json!({ "!": { "arg": balanced(body) } })),
             _ => return None,
         }
-        while let Some(both) = body.get_mut("&&") {
-            all.push(both["right"].take());
-            body = both["left"].take();
-        }
-        all.push(body);
     }
+    all.reverse();
     Some(all)
+}
+
+/// The operands of a chain in their order, each of them balanced.
+fn operands(operator: &str, chain: Value) -> Vec<Value> {
+    let (mut found, mut rest) = (Vec::new(), vec![chain]);
+    while let Some(mut next) = rest.pop() {
+        match next.get_mut(operator) {
+            Some(both) => rest.extend([both["right"].take(), both["left"].take()]),
+            None => found.push(balanced(next)),
+        }
+    }
+    found
+}
+
+/// The same expression with its chains of `&&` and `||` as trees: what is asked, in which order
+/// and until when, is the same.
+fn balanced(expression: Value) -> Value {
+    match expression {
+        Value::Object(members) if members.contains_key("&&") => {
+            in_pairs("&&", operands("&&", Value::Object(members)))
+        }
+        Value::Object(members) if members.contains_key("||") => {
+            in_pairs("||", operands("||", Value::Object(members)))
+        }
+        // What a value says is no operator.
+        Value::Object(members) if members.contains_key("Value") => Value::Object(members),
+        Value::Object(members) => {
+            members.into_iter().map(|(key, value)| (key, balanced(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(balanced).collect(),
+        other => other,
+    }
 }
 
 /// What is true or fails where one of these is or does. What several begin with is asked once.
@@ -135,29 +178,27 @@ fn any_of(all: Vec<Vec<Value>>, depth: usize) -> Value {
     }
     let groups = groups.into_iter().map(|(first, mut rest)| match rest.len() {
         _ if rest.iter().any(Vec::is_empty) => first,
-        1 => joined_by("&&", first, rest.remove(0).into_iter().rev()),
+        1 => in_pairs("&&", [vec![first], rest.remove(0).into_iter().rev().collect()].concat()),
         _ if depth == SHARED_MAX => first,
-        _ => joined_by("&&", first, [any_of(rest, depth + 1)]),
+        _ => in_pairs("&&", vec![first, any_of(rest, depth + 1)]),
     });
-    in_pairs(groups.collect())
+    in_pairs("||", groups.collect())
 }
 
-fn joined_by(operator: &str, first: Value, rest: impl IntoIterator<Item = Value>) -> Value {
-    rest.into_iter()
-        .fold(first, |left, right| json!({ operator: { "left": left, "right": right } }))
-}
-
-/// So that many are not deep.
-fn in_pairs(mut all: Vec<Value>) -> Value {
+/// Expressions joined by `&&` or `||`, in their order, so that many are not deep.
+pub(crate) fn in_pairs(operator: &str, mut all: Vec<Value>) -> Value {
     while all.len() > 1 {
         let mut rest = all.into_iter();
         let mut pairs = Vec::new();
         while let Some(left) = rest.next() {
-            pairs.push(joined_by("||", left, rest.next()));
+            pairs.push(match rest.next() {
+                Some(right) => json!({ operator: { "left": left, "right": right } }),
+                None => left,
+            });
         }
         all = pairs;
     }
-    all.pop().unwrap_or_else(|| json!({ "Value": false }))
+    all.pop().unwrap_or_else(|| json!({ "Value": operator == "&&" }))
 }
 
 #[cfg(test)]
@@ -183,6 +224,45 @@ mod tests {
         for part in ["context.a && (!context.b)", "context.c == 1", "!context.d", "||"] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    /// Chains of any length are kept as trees, with the operands in their order.
+    #[test]
+    fn a_rule_is_kept_without_deep_chains() {
+        let numbers: Vec<_> = (0..999).map(|number| number.to_string()).collect();
+        let terms = |by: &str| {
+            let all: Vec<_> =
+                numbers.iter().map(|number| format!("context.c == {number}")).collect();
+            all.join(by)
+        };
+        for conditions in [
+            format!("when {{ {} }}", terms(" || ")),
+            format!("when {{ {} }}", terms(" && ")),
+            format!("unless {{ {} }}", terms(" && ")),
+            format!("when {{ {} }}", terms(" } when { ")),
+            format!("when {{ context.c == ({}) }}", terms(" || ")),
+        ] {
+            let text = format!("forbid(principal, action, resource) {conditions};");
+            let written = bounds::with_room(|| {
+                let rule = Policy::parse(Some(PolicyId::new("7")), &text).unwrap();
+                let kept = shallow(&rule).unwrap();
+                assert_eq!(number(kept.id()), Some(7));
+                kept.to_json().unwrap()
+            });
+            assert_eq!(bounds::kept_fault(&written), None);
+            let written = written.to_string();
+            let found = written.split("\"Value\":").skip(1);
+            let found = found.map(|rest| rest.split('}').next().unwrap_or_default());
+            assert_eq!(found.collect::<Vec<_>>(), numbers);
+        }
+    }
+
+    #[test]
+    fn a_rule_that_stays_deep_is_not_kept() {
+        let deep = format!("context.{}", vec!["a"; 900].join("."));
+        let deep = format!("forbid(principal, action, resource) when {{ {deep} }};");
+        let kept = bounds::with_room(|| shallow(&Policy::parse(None, deep).unwrap()).map(drop));
+        assert!(kept.is_err());
     }
 
     #[test]

@@ -15,8 +15,9 @@ use narthex_policy::Rules;
 use crate::{
     RuleFault, RuleFaults,
     arguments::{Asked, Kinds},
+    bounds,
     fault::{invalid, line_of, suspicious, unreadable},
-    part::Part,
+    part::{self, Part},
     schema,
     typed::Typed,
 };
@@ -90,12 +91,21 @@ impl RuleSet {
     /// Reads and checks rules.
     ///
     /// # Errors
-    /// Everything that is wrong, at once: as far as it can be read, of a text that is no Cedar.
+    /// Everything that is wrong, at once: as far as it can be read, of a text that is no Cedar, and
+    /// the first place of one that nests too deeply or joins too many terms.
     pub fn compile(text: &str) -> Result<Self, RuleFaults> {
         if text.len() > TEXT_MAX {
             let message = format!("the rules are longer than {TEXT_MAX} bytes");
             return Err(RuleFaults(vec![RuleFault::whole(message, "say less")]));
         }
+        match bounds::fault(text) {
+            Some(fault) => Err(RuleFaults(vec![fault])),
+            None => bounds::with_room(|| Self::read(text)),
+        }
+    }
+
+    /// The same of a text that is within its bounds, on a stack with room for it.
+    fn read(text: &str) -> Result<Self, RuleFaults> {
         let read = text.parse::<PolicySet>();
         let read = read.map_err(|errors| RuleFaults(cut(unreadable(text, &errors))))?;
         let mut faults = Vec::new();
@@ -112,9 +122,18 @@ impl RuleSet {
         let mut set = Self { rules: Vec::new(), plain: Group::default(), asking: Group::default() };
         for Draft { policy, line, rule } in drafts {
             let kinds = check(policy, &rule, line, &mut faults);
+            let kept = match part::shallow(policy) {
+                Ok(kept) => kept,
+                Err(message) => {
+                    let (line, rule) = (Some(line), Some(rule.id.to_string()));
+                    let remedy = "nest less deeply, or make several rules of it".to_owned();
+                    faults.push(RuleFault { line, rule, message, remedy });
+                    continue;
+                }
+            };
             let group = if kinds.is_some() { &mut set.asking } else { &mut set.plain };
-            group.add(policy, set.rules.len());
-            let typed = kinds.map(|kinds| Typed::of(policy, kinds));
+            group.add(&kept, set.rules.len());
+            let typed = kinds.map(|kinds| Typed::of(&kept, kinds));
             set.rules.push(Rule { typed, ..rule });
         }
         set.plain.join();

@@ -7,7 +7,10 @@ use cedar_policy::{Policy, PolicyId};
 use narthex_model::json::Node;
 use serde_json::{Value, json};
 
-use crate::{arguments::Kinds, part::conditions};
+use crate::{
+    arguments::Kinds,
+    part::{conditions, in_pairs},
+};
 
 /// A rule that asks for arguments, to be asked without some of them.
 #[derive(Debug)]
@@ -45,9 +48,9 @@ impl Typed {
     /// The rule without the conditions that name one of these arguments.
     fn without(&self, names: &[&str]) -> Option<Policy> {
         let left = self.conditions.iter().filter(|one| !names.iter().any(|name| says(one, name)));
-        let left = left.map(|body| json!({ "kind": "when", "body": body }));
+        let body = in_pairs("&&", left.cloned().collect());
         let mut rule = self.head.clone()?;
-        rule["conditions"] = left.collect();
+        rule["conditions"] = json!([{ "kind": "when", "body": body }]);
         Policy::from_json(Some(self.id.clone()), rule).ok()
     }
 }

@@ -12,6 +12,8 @@ use narthex_screen::{
 };
 use narthex_testkit::rounds;
 
+use narthex_testkit::shapes::{Grammar, JSON, survives};
+
 const ROUNDS: usize = 1000;
 
 const DEFINITIONS: [&str; 4] = [
@@ -100,6 +102,32 @@ fn s22_s23_any_definition_is_looked_at() {
         let names = Names::new([("good", &*name), ("x", original)]);
         if let Some(found) = names.look_alike("evil", &name) {
             assert!(["good", "x"].contains(&found.server.as_str()));
+        }
+    });
+}
+
+/// S25: definitions of any shape are looked at within the room of a thread.
+#[test]
+fn s25_definitions_of_any_shape_leave_the_process_alive() {
+    let definition = Grammar {
+        brackets: &[
+            ("{\"properties\":{\"a\":", "}}"),
+            ("[", "]"),
+            ("<IMPORTANT>", "</IMPORTANT>"),
+            ("<!--", "-->"),
+            ("```", "```"),
+        ],
+        prefixes: &["<", "\u{200d}", "SWdub3Jl", "%25"],
+        around: ("{\"name\":\"x\",\"description\":\"a\",\"inputSchema\":", "}"),
+        ..JSON
+    };
+    let described = Grammar { around: ("{\"name\":\"x\",\"description\":\"", "\"}"), ..definition };
+    let test = "s25_definitions_of_any_shape_leave_the_process_alive";
+    survives(test, &[JSON, definition, described], Vec::new, 60_000, |text| {
+        drop(screen_raw("x", text.as_bytes()));
+        if let Ok(read) = Definition::read("x", text.as_bytes()) {
+            drop(compare(std::slice::from_ref(&read), &[read.clone()]));
+            std::hint::black_box(read.digest());
         }
     });
 }

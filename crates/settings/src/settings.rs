@@ -225,6 +225,7 @@ fn read_file(
     let is_named = named.is_some();
     let usual = || Some(crate::user_folder(env, "XDG_CONFIG_HOME", ".config")?.join(FILE));
     let Some(path) = named.or_else(usual) else { return Ok(None) };
+    narthex_private::check_named(&path)?;
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if !is_named && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -396,4 +397,55 @@ fn usual_data(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> 
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     Ok(std::path::absolute(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_testkit::shapes::{Grammar, survives};
+
+    use super::*;
+
+    const TOML: Grammar = Grammar {
+        brackets: &[("[", "]"), ("{a=", "}"), ("\"\"\"", "\"\"\""), ("[[", "]]\n")],
+        prefixes: &["[", "a=", "#"],
+        infixes: &[",", ".a", "\n", "=", ".\"\""],
+        leaf: "a",
+        around: ("x = ", "\n"),
+    };
+    const KEYS: Grammar = Grammar { around: ("", " = 1\n"), ..TOML };
+
+    /// A settings file of any shape is read within the room of a thread, or refused.
+    #[test]
+    fn settings_of_any_shape_leave_the_process_alive() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("narthex.toml");
+        let test = "settings::tests::settings_of_any_shape_leave_the_process_alive";
+        survives(test, &[TOML, KEYS], Vec::new, 100_000, move |text| {
+            fs::write(&file, text).unwrap();
+            let flags = Flags { settings: Some(file.clone()), ..Flags::default() };
+            drop(load(&flags, &|_| None));
+        });
+    }
+
+    /// Whoever writes a settings file says whom the daemon trusts, and which programs it starts.
+    #[test]
+    fn settings_that_others_may_write_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("narthex.toml");
+        fs::write(&file, "").unwrap();
+        let read = || {
+            let data = Some(folder.path().to_owned());
+            let flags = Flags { settings: Some(file.clone()), data, ..Flags::default() };
+            load(&flags, &|_| None).map(drop)
+        };
+        let set = |mode| {
+            fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        };
+        set(0o644);
+        read().unwrap();
+        set(0o664);
+        let failure = read().unwrap_err();
+        assert_eq!(failure.kind, ErrorKind::Denied);
+        assert!(failure.message.contains("chmod go-w"), "{failure}");
+    }
 }

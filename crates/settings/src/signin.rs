@@ -120,6 +120,10 @@ impl Reading<'_> {
             return Some(Secret::new(secret));
         }
         let file = self.text("client_secret_file")?;
+        if let Err(error) = narthex_private::check_named(Path::new(&file)) {
+            self.fault(&format!("`client_secret_file`: {error}"));
+            return None;
+        }
         match fs::read_to_string(Path::new(&file)) {
             Ok(text) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
             Err(error) => {

@@ -34,9 +34,9 @@ pub enum SocketError {
     },
     /// Others could enter: whoever can is taken for the run.
     #[error(
-        "the socket folder `{}` must belong to you and admit nobody else; \
-         run `chmod 700` on it, or name one that does not exist yet",
-        folder.display()
+        "the socket folder `{}` must belong to you and admit no other user; run \
+         `chmod 700 '{}'` if it is yours, or name one that does not exist yet",
+        folder.display(), folder.display()
     )]
     OpenFolder {
         /// The folder.

@@ -15,6 +15,8 @@ mod filter;
 mod plan;
 #[cfg(target_os = "linux")]
 mod privileges;
+#[cfg(target_os = "linux")]
+pub(crate) mod temporary;
 
 use std::path::PathBuf;
 
@@ -60,6 +62,18 @@ pub enum ConfinementFault {
     PathMissing {
         /// The path.
         path: PathBuf,
+    },
+    /// There is no folder of its own for temporary files.
+    #[error(
+        "a folder for its temporary files cannot be made in `{}`: {text}; make that folder, or set \
+         TMPDIR for the daemon to another one",
+        .folder.display()
+    )]
+    NoTemporary {
+        /// Where it was to be made.
+        folder: PathBuf,
+        /// What the system says.
+        text: String,
     },
     /// What the shim found out when it tried.
     #[error("{text}")]

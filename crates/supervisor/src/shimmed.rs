@@ -13,12 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::sleep;
 
-use crate::confine::{Abilities, ConfinementFault, Plan};
+use crate::confine::{Abilities, ConfinementFault, Plan, temporary};
 use crate::hold::Hold;
 use crate::proc;
 use crate::shim::ARGUMENT;
@@ -68,20 +69,23 @@ impl Orders {
 
 /// Starts a shim, and the child of `spec` below it.
 pub(crate) async fn start(spec: &ProcessSpec, program: PathBuf) -> Result<Started, SpawnError> {
-    let plan = plan(spec)?;
+    let mut plan = plan(spec)?;
+    let temporary = own_temporary(spec, plan.as_mut())?;
     let (ours, theirs) = UnixStream::pair().map_err(|source| no_room(spec, source))?;
     let socket = ours.try_clone().map_err(|source| no_room(spec, source))?;
     // From here on, whoever drops the owner ends the shim and all below it.
     let owner = HoldOwner(Arc::new(Hold::Shim(Orders::new(ours))));
     let shim = launch(spec, program.clone(), theirs).await?;
     let mut shimmed = Shimmed::new(shim, socket).map_err(|source| no_room(spec, source))?;
+    let order = order(spec, plan, temporary.as_ref());
+    shimmed.temporary = temporary;
     let pipes = Pipes::new().map_err(|source| no_room(spec, source))?;
     let gone = |source| SpawnError::ShimGone {
         command: spec.command.clone(),
         program: program.clone(),
         source,
     };
-    let (io, stderr) = shimmed.order(order(spec, plan), pipes).await.map_err(gone)?;
+    let (io, stderr) = shimmed.order(order, pipes).await.map_err(gone)?;
     match shimmed.next().await {
         Some(Report::Started { leader }) => {
             shimmed.leader = leader;
@@ -172,13 +176,23 @@ pub(crate) struct Shimmed {
     leader: i32,
     standing: Standing,
     status: Option<ExitStatus>,
+    /// The folder for temporary files of the tree. The shim removes it; where the shim cannot, it
+    /// goes with this.
+    temporary: Option<TempDir>,
 }
 
 impl Shimmed {
     fn new(shim: Child, socket: UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let socket = BufReader::new(tokio::net::UnixStream::from_std(socket)?).lines();
-        Ok(Self { shim, socket, leader: 0, standing: Standing::Running, status: None })
+        Ok(Self {
+            shim,
+            socket,
+            leader: 0,
+            standing: Standing::Running,
+            status: None,
+            temporary: None,
+        })
     }
 
     /// Tells the shim what to start.
@@ -242,6 +256,12 @@ impl Shimmed {
                 "the shim of a process was killed; what is left of its session is killed, too"
             );
             self.sweep().await;
+            if let Some(folder) = &self.temporary {
+                temporary::remove(folder.path());
+            }
+        } else if let Some(folder) = self.temporary.take() {
+            // The shim has removed it by now.
+            drop(folder.keep());
         }
         if let Err(error) = self.shim.wait().await {
             tracing::warn!(process.id = self.leader, %error, "could not reap a shim");
@@ -278,16 +298,30 @@ fn plan(spec: &ProcessSpec) -> Result<Option<Plan>, SpawnError> {
     plan.map(Some).map_err(|fault| SpawnError::unconfined(spec, fault))
 }
 
-fn order(spec: &ProcessSpec, confinement: Option<Plan>) -> Order {
+/// Makes the folder for temporary files of a program that is to have one of its own.
+fn own_temporary(
+    spec: &ProcessSpec,
+    plan: Option<&mut Plan>,
+) -> Result<Option<TempDir>, SpawnError> {
+    let Some(place) = plan.and_then(Plan::own_temporary) else { return Ok(None) };
+    let made = temporary::make(spec).map_err(|fault| SpawnError::unconfined(spec, fault))?;
+    *place = made.path().as_os_str().to_owned();
+    Ok(Some(made))
+}
+
+fn order(spec: &ProcessSpec, confinement: Option<Plan>, temporary: Option<&TempDir>) -> Order {
+    let own = temporary.map(|folder| folder.path().as_os_str().to_owned());
+    let own_variable = own.clone().map(|folder| (temporary::VARIABLE.into(), folder));
     let base = spec.base_environment.iter().map(|(name, value)| (name.into(), value.into()));
     let declared = spec.env.iter().map(|(name, value)| (name.into(), value.into()));
     // The last of a name counts.
-    let env: Vec<(OsString, OsString)> = base.chain(declared).collect();
+    let env: Vec<(OsString, OsString)> = base.chain(own_variable).chain(declared).collect();
     Order {
         command: spec.command.clone().into(),
         args: spec.args.iter().map(OsString::from).collect(),
         env,
         working_dir: spec.working_dir.clone().map(PathBuf::into_os_string),
         confinement,
+        temporary: own,
     }
 }

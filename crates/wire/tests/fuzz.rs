@@ -10,9 +10,13 @@
 )]
 
 use bytes::Bytes;
-use narthex_testkit::rounds;
+
+use narthex_testkit::{
+    rounds,
+    shapes::{Grammar, JSON, survives},
+};
 use narthex_wire::{
-    Limits, LineParser, Message, MessageError, MessageKind, Raw, Rewrite, SseParser,
+    Limits, LineParser, Message, MessageError, MessageKind, Raw, Rewrite, SseParser, Template,
     headers::{HeaderParams, decode_value, encode_value},
 };
 use serde_json::value::RawValue;
@@ -286,5 +290,42 @@ fn s13_annotations_are_found_or_refused() {
             params.fill(Raw::new(br#"{"a":"1","b":{"c":2}}"#), &mut headers);
         }
         assert!(headers.len() <= 2);
+    });
+}
+
+/// S12: messages of any shape are read within the room of a thread, and so is what is made of them.
+#[test]
+fn s12_messages_of_any_shape_leave_the_process_alive() {
+    let message = Grammar {
+        around: (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":"#,
+            "}}",
+        ),
+        ..JSON
+    };
+    let schema = Grammar {
+        brackets: &[("{\"properties\":{\"a\":", "}}"), ("{\"items\":", "}")],
+        leaf: "{\"type\":\"string\",\"x-mcp-header\":\"A\"}",
+        around: ("{\"type\":\"object\",\"properties\":{\"p\":", "}}"),
+        ..JSON
+    };
+    let template = Grammar {
+        brackets: &[("{", "}"), ("{+", "*}"), ("{?", "}")],
+        prefixes: &["{", "/", "%"],
+        infixes: &["/", ",", "é"],
+        leaf: "a",
+        around: ("test://", "/x"),
+    };
+    let test = "s12_messages_of_any_shape_leave_the_process_alive";
+    survives(test, &[JSON, message, schema, template], Vec::new, 200_000, |text| {
+        let bytes = Bytes::copy_from_slice(text.as_bytes());
+        drop(Message::parse(bytes.clone(), &Limits::default()));
+        drop(HeaderParams::parse(Raw::new(&bytes)));
+        drop(narthex_wire::with_object_schema(&bytes));
+        let template = Template::parse(text);
+        template.matches(text);
+        let mut parser = SseParser::new(1 << 20);
+        parser.push(bytes);
+        while let Ok(Some(_)) = parser.next_event() {}
     });
 }

@@ -168,3 +168,42 @@ fn what_readers_could_differ_on_is_refused() {
     }
     assert!(parse("x", &bomb, false).is_err());
 }
+
+/// Files of any shape are read within the room of a thread, or refused.
+#[test]
+fn files_of_any_shape_leave_the_process_alive() {
+    use narthex_testkit::shapes::{Grammar, JSON, survives};
+
+    const YAML: Grammar = Grammar {
+        brackets: &[("[", "]"), ("{a: ", "}"), ("\"", "\""), ("'", "'"), ("- [", "]\n")],
+        prefixes: &["- ", "? ", "&a ", "*a ", "!t ", "| ", "a: ", "-\n "],
+        infixes: &[", ", "\n", "\n- ", ": ", "\n---\n", "<<: *a\n"],
+        leaf: "a",
+        around: ("", "\n"),
+    };
+    let indented = || {
+        let nested = |depth: usize, key: &str| -> String {
+            (0..depth).map(|level| format!("{}{key}\n", " ".repeat(level))).collect()
+        };
+        let aliases = |depth: usize| -> String {
+            let line = |at: usize| format!("a{}: &a{} [*a{at}, *a{at}]\n", at + 1, at + 1);
+            format!("a0: &a0 x\n{}", (0..depth).map(line).collect::<String>())
+        };
+        let mut all: Vec<_> = [10, 100, 1_000].map(|depth| nested(depth, "a:")).into();
+        all.extend([10, 100, 1_000].map(|depth| nested(depth, "-")));
+        all.extend([10, 40, 1_000].map(aliases));
+        all
+    };
+    let test = "document::tests::files_of_any_shape_leave_the_process_alive";
+    survives(test, &[YAML, JSON], indented, 100_000, |text| {
+        for is_json in [true, false] {
+            if let Ok(documents) = parse("x", text, is_json) {
+                for document in documents {
+                    std::hint::black_box(document.line("a.a[0].a"));
+                    drop(crate::take_out(&document.value));
+                    drop(yaml(&document.value));
+                }
+            }
+        }
+    });
+}

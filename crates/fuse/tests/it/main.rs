@@ -10,5 +10,6 @@ mod device;
 mod places;
 mod programs;
 mod safety;
+mod sizes;
 mod trees;
 mod world;

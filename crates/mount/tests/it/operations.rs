@@ -184,7 +184,7 @@ async fn directories_list_what_they_have() {
     };
     assert_eq!(list("/mnt/mcp").await, ["1-files"]);
     assert_eq!(list("/mnt/mcp/1-files").await, ["tools", "resources", "prompts", "ctl"]);
-    assert_eq!(list("/mnt/mcp/1-files/ctl").await, ["error", "logs", "status"]);
+    assert_eq!(list("/mnt/mcp/1-files/ctl").await, ["error", "status"], "logs are for operators");
     let tools = list("/mnt/mcp/1-files/tools").await;
     let first = ["echo", "echo.schema.json", "echo.md", "notes%2Emd"];
     assert_eq!(tools[..4], first);

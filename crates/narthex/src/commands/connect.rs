@@ -1,22 +1,39 @@
 //! `narthex connect`: the daemon's Unix socket as standard input and output.
+//!
+//! A client starts it once and knows nothing of daemons. So it waits for one, and dials again when
+//! the daemon has ended: the session of the client is opened again, and what was not answered gets
+//! an error.
 
-use std::{path::PathBuf, process::ExitCode};
+mod dial;
+mod link;
+mod session;
+
+use std::process::ExitCode;
 
 use narthex_cli::ConnectArgs;
-use narthex_model::{Alias, ErrorKind};
-use tokio::{
-    io::{AsyncWriteExt, copy, stdin, stdout},
-    net::UnixStream,
-};
+use narthex_model::ErrorKind;
 
-use crate::{Failure, cli::Context, daemon_client::given_token, data_dir::DataDir, output};
+use self::{
+    dial::Dialer,
+    link::{Input, Link, Output},
+    session::Session,
+};
+use crate::{Failure, cli::Context, daemon_client::given_token, output};
 
 const OF_A_RUN: &str = "the token is a run's, and `connect` has the daemon's own run: use the \
     endpoint that `narthex runs create` shows, or unset NARTHEX_TOKEN and --token-file";
 
+/// How passing messages came to its end.
+enum End {
+    /// The client has no more to say, and has all answers.
+    Done,
+    /// The daemon has closed the connection.
+    Lost,
+}
+
 /// Standard output belongs to the protocol: failures go to standard error in any format.
 pub(crate) async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {
-    match connect(args.server.as_ref(), context).await {
+    match connect(args, context).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::notice(&match context.format.is_json() {
@@ -28,73 +45,115 @@ pub(crate) async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {
     }
 }
 
-async fn connect(server: Option<&Alias>, context: &Context) -> Result<(), Failure> {
+async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
     // Whoever has a run's token would get more than that run, and not know it.
     if given_token(&context.settings)?.is_some_and(|token| token.expose().starts_with("nxt_")) {
         return Err(Failure::usage(OF_A_RUN));
     }
-    let path = socket(server, context)?;
-    let stream = UnixStream::connect(&path).await.map_err(|error| {
-        let text = match server {
-            Some(alias) => format!(
-                "cannot connect to {}: {error}; does the daemon have a server `{alias}`? See \
-                 `narthex status`",
-                path.display()
-            ),
-            None => format!("cannot connect to {}: {error}", path.display()),
-        };
-        Failure::new(ErrorKind::Unavailable, text)
-    })?;
-    let (mut from_daemon, mut to_daemon) = stream.into_split();
-    let asking = async {
-        copy(&mut stdin(), &mut to_daemon).await?;
-        // The client has no more to say; what it asked is still to be answered.
-        to_daemon.shutdown().await
-    };
-    let mut output = stdout();
-    let answering = async {
-        let answered = copy(&mut from_daemon, &mut output).await;
-        output.flush().await?;
-        answered
-    };
-    tokio::pin!(asking, answering);
-    let is_input_open = tokio::select! {
-        asked = &mut asking => match asked {
-            Ok(()) => false,
-            // A daemon that has gone shows on the other side as well, after its last answers.
-            Err(error) => {
-                tracing::debug!(%error, "could not pass on standard input");
-                true
+    let mut dialer = Dialer::new(args, context);
+    let limits = context.settings.limits;
+    let (mut input, mut output) = (Input::begin(limits), Output::new());
+    let mut session = Session::new(limits);
+    let mut link = Link::new(dialer.dial().await?, limits);
+    loop {
+        match pass(&mut link, &mut input, &mut output, &mut session).await? {
+            End::Done => return Ok(()),
+            End::Lost => {
+                output.write(session.lost()).await?;
             }
-        },
-        answered = &mut answering => return end(answered, true),
-    };
-    end(answering.await, is_input_open)
-}
-
-fn end(answered: std::io::Result<u64>, is_input_open: bool) -> Result<(), Failure> {
-    match answered {
-        Ok(_) if !is_input_open => Ok(()),
-        Ok(_) => Err(Failure::new(
-            ErrorKind::Unavailable,
-            "the daemon closed the connection; is it still running? See `narthex status`",
-        )),
-        // The client went away without closing its end first.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => {
-            let text = format!("the connection to the daemon broke: {error}");
-            Err(Failure::new(ErrorKind::Unavailable, text))
         }
+        if args.wait.is_zero() || input.has_ended() {
+            return Err(closed());
+        }
+        output::notice("the daemon closed the connection; dialing again");
+        link = match redial(&mut dialer, &mut session, &mut output).await {
+            Ok(link) => link,
+            Err(failure) => {
+                // What came meanwhile is answered, too.
+                while let Some(line) = input.waiting() {
+                    session.from_client(&line);
+                }
+                output.write(session.lost()).await?;
+                return Err(failure);
+            }
+        };
+        output::notice("connected again");
     }
 }
 
-fn socket(server: Option<&Alias>, context: &Context) -> Result<PathBuf, Failure> {
-    let daemon = DataDir::at(&context.settings.data).daemon()?;
-    let folder = daemon.socket_dir.ok_or_else(|| {
-        Failure::new(
-            ErrorKind::Unavailable,
-            "the daemon has no Unix socket; its log says why. Use its HTTP address instead",
-        )
-    })?;
-    Ok(folder.join(server.map_or_else(|| "mcp.sock".to_owned(), |alias| format!("{alias}.sock"))))
+/// Dials, and opens the client's session again where it had one.
+async fn redial(
+    dialer: &mut Dialer<'_>,
+    session: &mut Session,
+    output: &mut Output,
+) -> Result<Link, Failure> {
+    let mut link = Link::new(dialer.dial().await?, session.limits());
+    let Some(hello) = session.hello() else { return Ok(link) };
+    let again = async {
+        link.write(&hello).await?;
+        let refused = || {
+            let text = "the daemon does not open the client's session again; start the client anew";
+            Failure::new(ErrorKind::Conflict, text)
+        };
+        while let Some(line) = link.next().await? {
+            if let Some(is_same) = session.is_opened_by(&line) {
+                return if is_same { Ok(()) } else { Err(refused()) };
+            }
+        }
+        Err(closed())
+    };
+    dialer.within(again).await?;
+    for line in session.state() {
+        link.write(&line).await?;
+    }
+    output.write(session.news()).await?;
+    Ok(link)
+}
+
+/// Passes messages until one side has ended.
+async fn pass(
+    link: &mut Link,
+    input: &mut Input,
+    output: &mut Output,
+    session: &mut Session,
+) -> Result<End, Failure> {
+    let session = std::cell::RefCell::new(session);
+    let (from_daemon, to_daemon) = link.sides();
+    let asking = async {
+        while let Some(line) = input.next().await {
+            let is_meant = session.borrow_mut().from_client(&line);
+            if is_meant && let Err(error) = to_daemon.write(&line).await {
+                // A daemon that has gone shows on the other side as well, after its last answers.
+                tracing::debug!(%error, "could not pass on standard input");
+                return std::future::pending().await;
+            }
+        }
+        // The client has no more to say; what it asked is still to be answered.
+        drop(to_daemon.end().await);
+    };
+    let answering = async {
+        while let Some(line) = from_daemon.next().await? {
+            let is_meant = session.borrow_mut().from_daemon(&line);
+            if is_meant && !output.write([line]).await? {
+                return Ok(End::Done);
+            }
+        }
+        Ok(End::Lost)
+    };
+    tokio::pin!(asking, answering);
+    tokio::select! {
+        biased;
+        end = &mut answering => return end,
+        () = &mut asking => {}
+    }
+    // The daemon ends once it has answered all.
+    match answering.await? {
+        End::Lost if session.borrow().is_answered() => Ok(End::Done),
+        end => Ok(end),
+    }
+}
+
+fn closed() -> Failure {
+    let text = "the daemon closed the connection; is it still running? See `narthex status`";
+    Failure::new(ErrorKind::Unavailable, text)
 }

@@ -220,6 +220,10 @@ mod linux {
         if let Some(folder) = path.parent().filter(|_| !is_named) {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
+        if !is_named {
+            let log = narthex_private::open_to_append(path);
+            return Ok(log.map_err(std::io::Error::other)?.into_parts().0);
+        }
         let mut options = fs_err::OpenOptions::new();
         options.read(true).append(true).create(true);
         fs_err::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

@@ -8,7 +8,7 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_control::ControlOptions;
-use narthex_model::{Alias, ErrorKind};
+use narthex_model::{Alias, ErrorKind, json::without_comments};
 use narthex_registry::{
     config::{Entry, LoadContext, LoadedConfig, load_file, parse, parse_settings},
     layers::DefaultServer,
@@ -113,8 +113,8 @@ fn default_servers(file: &Path) -> Result<Vec<DefaultServer>, Failure> {
         Failure::new(ErrorKind::Invalid, text)
     };
     let text = fs_err::read_to_string(file)?;
-    let document: DefaultsDocument =
-        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let document: DefaultsDocument = serde_json::from_slice(&without_comments(text.as_bytes()))
+        .map_err(|error| wrong(error.to_string()))?;
     let entries = document.servers.into_iter().map(|(name, entry)| {
         let name = Alias::new(&name).map_err(|error| wrong(error.to_string()))?;
         Ok(DefaultServer { name, entry: entry.get().to_owned() })

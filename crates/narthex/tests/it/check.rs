@@ -107,7 +107,7 @@ fn r_m33_agents_of_the_catalog_are_looked_at() {
     let down = look();
     let agents = found(&down, "AGENTS");
     assert!(agents[0]["message"].as_str().unwrap().contains("no daemon runs"), "{down}");
-    let _daemon = place.up();
+    let daemon = place.up();
     let helper = "name: helper\nmcp:\n  servers:\n    lost: {command: no-such-program}\n    \
                   npx: {command: npx}\n---\nname: quiet\nmcp: {}\n---\nname: plain\n";
     let applied = place.pipe(&["agents", "apply", "-f", "-"], helper).succeeded();
@@ -128,6 +128,13 @@ fn r_m33_agents_of_the_catalog_are_looked_at() {
     assert_eq!(again.stdout, "unchanged the agent quiet\n");
     let merged = place.run(["agents", "get", "quiet", "--merged"]).succeeded().json();
     assert_eq!(merged["mcp"], json!({}), "{merged}");
+    // Without the daemon they are there still, and nothing is said to be well.
+    drop(daemon);
+    let left = look();
+    let agents = found(&left, "AGENTS");
+    let told = agents[0]["message"].as_str().unwrap();
+    assert_eq!(told, "3 agents of the data folder cannot be checked: no daemon runs", "{left}");
+    assert_eq!((&agents[0]["level"], &left["status"]), (&json!("warn"), &json!("warn")), "{left}");
 }
 
 /// R-M33: a look makes nothing of a store either, also of one that somebody has just begun.

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    process::Stdio,
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio},
 };
 
 use serde_json::{Value, json};
@@ -68,7 +68,8 @@ fn answers_are_waited_for_after_the_last_line() {
 #[test]
 fn failures_leave_standard_output_to_the_protocol() {
     let place = Place::new();
-    let done = place.run(["connect", "--json"]).failed(1, &["no daemon", "narthex up"]);
+    let words = ["connect", "--wait", "0", "--json"];
+    let done = place.run(words).failed(1, &["no daemon", "narthex up"]);
     assert!(done.stdout.is_empty(), "{done:?}");
     let _daemon = place.up();
     let done = place.run(["connect", "--server", "nobody"]).failed(1, &["nobody"]);
@@ -96,7 +97,7 @@ fn the_token_of_a_run_opens_no_other_run() {
 fn the_end_of_the_daemon_is_a_failure() {
     let place = Place::new();
     let daemon = place.up();
-    let mut command = place.command(["connect"]);
+    let mut command = place.command(["connect", "--wait", "0"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // Held open, so that only the daemon's end can be what ends it.
@@ -116,10 +117,163 @@ fn the_end_of_the_daemon_is_a_failure() {
 #[test]
 fn failures_are_json_on_standard_error() {
     let place = Place::new();
-    let done = place.run(["connect", "--json"]);
+    let done = place.run(["connect", "--wait", "0", "--json"]);
     assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
     let told: Value = serde_json::from_str(&done.stderr).unwrap();
     assert_eq!((&told["ok"], &told["error"]["kind"]), (&json!(false), &json!("unavailable")));
-    let plain = place.run(["connect"]);
+    let plain = place.run(["connect", "--wait", "0"]);
     assert!(plain.stderr.starts_with("error: unavailable: "), "{plain:?}");
+}
+
+/// A client that goes on while daemons come and go.
+struct Client {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    said: BufReader<ChildStderr>,
+}
+
+impl Client {
+    fn begin(place: &Place, words: &[&str]) -> Self {
+        let mut command = place.command(words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let said = BufReader::new(child.stderr.take().unwrap());
+        Self { child, input, output: BufReader::new(output), said }
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").unwrap();
+    }
+
+    /// The next message with this id; those before it are passed over.
+    #[track_caller]
+    fn answer(&mut self, id: u32) -> Value {
+        loop {
+            let next = self.next();
+            if next["id"] == id {
+                return next;
+            }
+        }
+    }
+
+    #[track_caller]
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// Reads standard error up to a line that says this.
+    #[track_caller]
+    fn told(&mut self, text: &str) {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert_ne!(self.said.read_line(&mut line).unwrap(), 0, "nothing says {text:?}");
+        }
+    }
+
+    fn ends(mut self) {
+        drop(self.input);
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+/// A client starts it whenever it likes, and knows nothing of daemons.
+#[test]
+fn a_daemon_is_waited_for() {
+    let place = Place::new();
+    let mut client = Client::begin(&place, &["connect", "--wait", "60s"]);
+    client.told("waiting for one, for up to 60 s");
+    client.say(&modern(1, "server/discover", json!({})));
+    let _daemon = place.up();
+    assert!(client.answer(1)["result"].is_object());
+    client.ends();
+}
+
+/// The session of a client outlives its daemon: it is opened again at the next one. A request that
+/// was under way gets an error and is not sent again.
+#[test]
+fn a_session_is_opened_again_at_the_next_daemon() {
+    let place = Place::new();
+    let mut daemon = place.up();
+    let mut client = Client::begin(&place, &["connect", "--wait", "60s", "--server", "fixture"]);
+    for message in legacy("echo") {
+        client.say(&message);
+    }
+    assert_eq!(client.answer(2)["result"]["content"][0]["text"], "hello");
+    let call = |id: u32, tool: &str, arguments: Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": tool, "arguments": arguments } })
+    };
+    client.say(&call(3, "sleep", json!({ "ms": 600_000 })));
+    // By the time that this is answered, the one before is under way.
+    client.say(&call(4, "echo", json!({ "message": "still" })));
+    assert_eq!(client.answer(4)["result"]["content"][0]["text"], "still");
+    daemon.signal("KILL");
+    daemon.wait();
+    let lost = client.answer(3);
+    assert_eq!(lost["error"]["code"], -31503, "{lost}");
+    let text = lost["error"]["message"].as_str().unwrap();
+    assert!(text.contains("ended before it answered"), "{text}");
+    client.told("dialing again");
+    client.say(&call(5, "echo", json!({ "message": "again" })));
+    let _next = place.up();
+    client.told("connected again");
+    let news = client.next();
+    assert_eq!(news["method"], "notifications/tools/list_changed", "{news}");
+    assert_eq!(client.answer(5)["result"]["content"][0]["text"], "again");
+    client.ends();
+}
+
+/// The same in the modern era, where each request stands alone.
+#[test]
+fn requests_that_stand_alone_go_to_the_next_daemon() {
+    let place = Place::new();
+    let mut daemon = place.up();
+    let mut client = Client::begin(&place, &["connect", "--wait", "60s"]);
+    client.say(&modern(1, "server/discover", json!({})));
+    client.answer(1);
+    daemon.signal("TERM");
+    daemon.wait();
+    client.told("dialing again");
+    let _next = place.up();
+    client.say(&modern(2, "tools/list", json!({})));
+    assert_eq!(client.next()["id"], 2);
+    client.ends();
+}
+
+#[test]
+fn a_daemon_that_does_not_come_is_waited_for_within_a_bound() {
+    let place = Place::new();
+    let done = place.run(["connect", "--wait", "1s"]);
+    done.failed(1, &["waiting for one, for up to 1 s", "error: unavailable: no daemon runs"]);
+}
+
+/// One command in a client's settings is enough.
+#[test]
+fn a_daemon_is_started_where_that_is_asked() {
+    let place = Place::new();
+    let words = ["connect", "--start", "--config", "mcp.json", "--wait", "60s"];
+    fs_err::create_dir_all(place.path("config/narthex")).unwrap();
+    place.write("config/narthex/narthex.toml", "listen = \"127.0.0.1:0\"\n");
+    let mut client = Client::begin(&place, &words);
+    client.told("starting a daemon");
+    client.say(&modern(1, "server/discover", json!({})));
+    client.answer(1);
+    client.ends();
+    place.run(["daemon", "status"]).succeeded();
+    // The next one finds it.
+    let mut client = Client::begin(&place, &words);
+    client.say(&modern(1, "server/discover", json!({})));
+    client.answer(1);
+    client.ends();
+    place.run(["daemon", "stop"]).succeeded();
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    place.write("config/narthex/narthex.toml", &format!("listen = \"{address}\"\n"));
+    place.run(words).failed(1, &["ended as it started", &address]);
 }

@@ -18,6 +18,7 @@ mod catalog;
 mod check;
 mod connect;
 mod daemon;
+mod data_folder;
 mod definitions;
 mod documents;
 mod executors;

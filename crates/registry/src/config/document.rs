@@ -3,7 +3,7 @@
 use super::{
     ConfigFileError, ConfigWarning, Entry, FileProblem, LoadContext, LoadedConfig,
     nearest::nearest,
-    node::{Node, Place, field, parse, shortened},
+    node::{Node, Place, field, parse, parse_written, shortened},
     placeholder::Dialect,
     reader::{Fields, Reader},
     strict, tolerant,
@@ -20,7 +20,7 @@ pub(super) fn read(
     text: &[u8],
     context: &LoadContext<'_>,
 ) -> Result<LoadedConfig, ConfigFileError> {
-    let node = parse(text, context.file)?;
+    let node = parse_written(text, context.file)?;
     let fail = |problem| ConfigFileError::new(context.file, problem);
     let Node::Object(fields) = &node else {
         return Err(fail(FileProblem::NotAnObject { found: node.found() }));
@@ -132,7 +132,7 @@ pub(super) fn read_settings_with_faults(
     text: &[u8],
     context: &LoadContext<'_>,
 ) -> Result<LoadedConfig, ConfigFileError> {
-    let node = parse(text, context.file)?;
+    let node = parse_written(text, context.file)?;
     let Node::Object(fields) = &node else {
         let problem = FileProblem::NotAnObject { found: node.found() };
         return Err(ConfigFileError::new(context.file, problem));

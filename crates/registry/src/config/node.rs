@@ -2,12 +2,17 @@
 
 use std::path::Path;
 
-use narthex_model::json::TextProblem;
 pub(super) use narthex_model::json::{Node, Place, TEXT_MAX, field, shortened};
+use narthex_model::json::{TextProblem, without_comments};
 
 use super::error::{ConfigFileError, FileProblem};
 
-/// Reads a whole file.
+/// Reads a whole file of a person, which may have comments.
+pub(super) fn parse_written(text: &[u8], file: &Path) -> Result<Node, ConfigFileError> {
+    parse(&without_comments(text), file)
+}
+
+/// Reads a whole text.
 pub(super) fn parse(text: &[u8], file: &Path) -> Result<Node, ConfigFileError> {
     let fail = |problem| ConfigFileError::new(file, problem);
     let node = Node::parse(text).map_err(|problem| fail(problem.into()))?;

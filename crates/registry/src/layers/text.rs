@@ -1,8 +1,11 @@
-//! Changes one member of an object inside a JSON text and leaves every other byte as it is.
+//! Changes one member of an object inside a JSON text and leaves every other byte as it is, also
+//! the comments of whoever wrote it.
 //!
 //! Expects a text that the configuration's reader has accepted, so a key stands once.
 
-use std::{fmt, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
+
+use narthex_model::json::without_comments;
 
 use serde::{
     Deserializer as _,
@@ -47,7 +50,7 @@ pub(super) fn keys(text: &str, path: &[&str]) -> Result<Vec<String>, TextError> 
     if !is_object(text, &object) {
         return Err(TextError::NotAnObject { at: path.join(".") });
     }
-    Ok(members(text, &object)?.into_iter().map(|member| member.key).collect())
+    Ok(members(&plain(text), &object)?.into_iter().map(|member| member.key).collect())
 }
 
 /// The text with `value` at `path`; objects on the way are made where they are missing.
@@ -60,7 +63,7 @@ pub(super) fn set(text: &str, path: &[&str], value: &str) -> Result<String, Text
     if !is_object(text, &object) {
         return Err(TextError::NotAnObject { at: parents.join(".") });
     }
-    let members = members(text, &object)?;
+    let members = members(&plain(text), &object)?;
     match members.iter().find(|member| member.key == *key) {
         Some(member) => {
             let value = indented(text, value, line_indent(text, member.start));
@@ -76,7 +79,7 @@ pub(super) fn remove(text: &str, path: &[&str]) -> Result<Option<String>, TextEr
     let Some(object) = find(text, parents)?.filter(|object| is_object(text, object)) else {
         return Ok(None);
     };
-    let members = members(text, &object)?;
+    let members = members(&plain(text), &object)?;
     let Some(index) = members.iter().position(|member| member.key == *key) else {
         return Ok(None);
     };
@@ -97,7 +100,10 @@ fn insert(text: &str, object: &Range<usize>, members: &[Member], key: &str, valu
         let inner = format!("{outer}{}", unit(text));
         let value = indented(text, value, &inner);
         let inside = format!("{newline}{inner}{key}: {value}{newline}{outer}");
-        return splice(text, object.start + 1..object.end - 1, &inside);
+        // Comments stay.
+        let begin = object.start + 1;
+        let kept = text[begin..object.end - 1].trim_end().len();
+        return splice(text, begin + kept..object.end - 1, &inside);
     };
     let at = last.value.end..last.value.end;
     if starts_its_line(text, last.start) {
@@ -111,19 +117,29 @@ fn insert(text: &str, object: &Range<usize>, members: &[Member], key: &str, valu
 
 /// The place of the value at `path`; of the whole for an empty path.
 fn find(text: &str, path: &[&str]) -> Result<Option<Range<usize>>, TextError> {
-    let whole: &RawValue = serde_json::from_str(text)?;
-    let mut place = place_of(text, whole.get());
+    let text = plain(text);
+    let whole: &RawValue = serde_json::from_str(&text)?;
+    let mut place = place_of(&text, whole.get());
     for (depth, key) in path.iter().enumerate() {
-        if !is_object(text, &place) {
+        if !is_object(&text, &place) {
             return Err(TextError::NotAnObject { at: path[..depth].join(".") });
         }
-        let Some(member) = members(text, &place)?.into_iter().find(|member| member.key == *key)
+        let Some(member) = members(&text, &place)?.into_iter().find(|member| member.key == *key)
         else {
             return Ok(None);
         };
         place = member.value;
     }
     Ok(Some(place))
+}
+
+/// The text without comments, in which all places are the same.
+fn plain(text: &str) -> Cow<'_, str> {
+    match without_comments(text.as_bytes()) {
+        Cow::Borrowed(_) => Cow::Borrowed(text),
+        // Only whole characters were made blanks.
+        Cow::Owned(plain) => String::from_utf8(plain).map_or(Cow::Borrowed(text), Cow::Owned),
+    }
 }
 
 fn is_object(text: &str, place: &Range<usize>) -> bool {

@@ -114,6 +114,13 @@ impl Source {
             Err(error) if error.kind() == ErrorKind::NotFound => return Found::Missing,
             Err(error) => return fail(error),
         };
+        // It says which programs are started, and nobody approves it.
+        if let (Origin::Settings, Err(error)) =
+            (&self.origin, narthex_private::check_named(&self.file))
+        {
+            let refused = Refused { reason: error.to_string() };
+            return Found::Bad(FollowError::Refused { file: self.file.clone(), refused });
+        }
         let hash = Sha256::digest(&text).into();
         if known == Some(hash) {
             return Found::Same;

@@ -10,6 +10,9 @@ use serde_json::Value;
 
 /// The most parts that a schema may have, with each reference counted as what it refers to.
 const PARTS_MAX: usize = 10_000;
+/// The most levels that parts may stand in each other, with each reference counted as what it
+/// refers to: compiling and checking call themselves for each.
+const LEVELS_MAX: usize = 128;
 
 /// Keywords that refer by other means than a place.
 const OTHER_WAYS: [&str; 6] =
@@ -17,9 +20,9 @@ const OTHER_WAYS: [&str; 6] =
 
 /// What is against a schema's size or references.
 pub(super) fn objection(schema: &Value) -> Option<String> {
-    let mut counter = Counter { root: schema, known: BTreeMap::new(), open: Vec::new() };
-    match counter.parts(schema) {
-        Ok(parts) if parts > PARTS_MAX => {
+    let mut counter = Counter { root: schema, known: BTreeMap::new(), open: Vec::new(), level: 0 };
+    match counter.size(schema) {
+        Ok(size) if size.parts > PARTS_MAX => {
             Some(format!("with its references it has more than {PARTS_MAX} parts"))
         }
         Ok(_) => None,
@@ -29,41 +32,56 @@ pub(super) fn objection(schema: &Value) -> Option<String> {
 
 struct Counter<'s> {
     root: &'s Value,
-    /// The parts of each place that was referred to.
-    known: BTreeMap<&'s str, usize>,
+    /// The size of each place that was referred to.
+    known: BTreeMap<&'s str, Size>,
     /// The references on the way to here.
     open: Vec<&'s str>,
+    /// How many levels there are on the way to here.
+    level: usize,
+}
+
+/// What a place of a schema comes to, with its references.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    parts: usize,
+    levels: usize,
 }
 
 impl<'s> Counter<'s> {
-    fn parts(&mut self, value: &'s Value) -> Result<usize, String> {
-        let mut parts: usize = 1;
+    fn size(&mut self, value: &'s Value) -> Result<Size, String> {
+        let mut size = Size { parts: 1, levels: 1 };
+        let mut add = |found: Size| {
+            size.parts = size.parts.saturating_add(found.parts);
+            size.levels = size.levels.max(found.levels + 1);
+        };
+        self.level += 1;
+        self.is_within(0)?;
         match value {
             Value::Array(values) => {
                 for value in values {
-                    parts = parts.saturating_add(self.parts(value)?);
+                    add(self.size(value)?);
                 }
             }
             Value::Object(fields) => {
                 for (key, value) in fields {
-                    let found = match (key.as_str(), value) {
+                    add(match (key.as_str(), value) {
                         ("$ref", Value::String(place)) => self.referred(place)?,
                         (key, Value::String(_) | Value::Bool(_)) if OTHER_WAYS.contains(&key) => {
                             return Err(format!("`{key}` may not stand in it"));
                         }
-                        _ => self.parts(value)?,
-                    };
-                    parts = parts.saturating_add(found);
+                        _ => self.size(value)?,
+                    });
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        Ok(parts)
+        self.level -= 1;
+        Ok(size)
     }
 
-    fn referred(&mut self, place: &'s str) -> Result<usize, String> {
-        if let Some(parts) = self.known.get(place) {
-            return Ok(*parts);
+    fn referred(&mut self, place: &'s str) -> Result<Size, String> {
+        if let Some(size) = self.known.get(place).copied() {
+            return self.is_within(size.levels).map(|()| size);
         }
         let pointer = place.strip_prefix('#').filter(|pointer| pointer.starts_with('/'));
         let Some(value) = pointer.and_then(|pointer| self.root.pointer(pointer)) else {
@@ -73,9 +91,17 @@ impl<'s> Counter<'s> {
             return Err("a `$ref` leads back to where it stands".into());
         }
         self.open.push(place);
-        let parts = self.parts(value)?;
+        let size = self.size(value)?;
         self.open.pop();
-        self.known.insert(place, parts);
-        Ok(parts)
+        self.known.insert(place, size);
+        Ok(size)
+    }
+
+    /// Whether so many levels more are not too many.
+    fn is_within(&self, more: usize) -> Result<(), String> {
+        match self.level + more > LEVELS_MAX {
+            true => Err(format!("with its references it has more than {LEVELS_MAX} levels")),
+            false => Ok(()),
+        }
     }
 }

@@ -191,6 +191,15 @@ impl Checker<'_> {
     /// What those who attach a server may not choose, whatever the server declares.
     fn chosen(&mut self, key: &str, value: &ConfigValue, at: &Place) {
         self.chosen_secret(key, value, at);
+        if let Ok(Some(schema)) = self.entry.declared(key)
+            && schema.internal
+        {
+            let id = &self.entry.id;
+            let message = format!("the platform sets `{key}` of `{id}`, and authors may not");
+            let remedy =
+                format!("leave it out; an admin sets it in the `default_config` of `{id}`");
+            self.fault(at, Some(key), FaultCode::KeyInternal, message, remedy);
+        }
         let Ok(Carrier::Env(name)) = carrier_of(self.entry, key) else { return };
         if self.entry.declared(key).is_ok() && variable::steers_programs(&name) {
             let id = &self.entry.id;

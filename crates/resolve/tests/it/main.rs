@@ -23,6 +23,8 @@ mod runs;
 #[cfg(test)]
 mod schemas;
 #[cfg(test)]
+mod shapes;
+#[cfg(test)]
 mod urls;
 #[cfg(test)]
 mod world;

@@ -325,3 +325,27 @@ fn d9_what_is_saved_is_checked_by_itself() {
         ["capabilities.c.mcpServers.a.config.kk", "capabilities.c.mcpServers.b.ref"]
     );
 }
+
+/// O28: a key that the platform sets is set in the server alone: neither an agent nor a capability
+/// can set it, change it or take it out.
+#[test]
+fn o28_authors_set_no_internal_keys() {
+    let schema = json!({ "run_id": { "required": true, "internal": true }, "other": {} });
+    let default = json!({ "run_id": "${runtime.run_id}" });
+    let world = |config: Value| World::one(schema.clone(), default.clone(), config);
+    assert_eq!(world(json!({ "other": "x" })).carried("a")["x-run-id"], crate::world::RUN_ID);
+    for value in
+        [json!("run_other"), json!("${scope.run}"), json!("${runtime.run_id}"), json!(null)]
+    {
+        let config = json!({ "run_id": value });
+        assert!(world(config.clone()).plan_codes().contains(&FaultCode::KeyInternal), "{config}");
+        let servers = json!({ "a": { "ref": "s", "config": config } });
+        let through = world(json!({})).including("c", servers.clone());
+        assert!(through.plan_codes().contains(&FaultCode::KeyInternal), "{config}");
+        let read = capability("c", &json!({ "mcpServers": servers }));
+        let env = |_: &str| EnvValue::NotAllowed;
+        let surroundings = Surroundings { env: &env, is_secret_set: &|_| true };
+        let checked = check_capability(&through.catalog, &read, surroundings);
+        assert!(refused(checked).contains(&FaultCode::KeyInternal), "{config}");
+    }
+}

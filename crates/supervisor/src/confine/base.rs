@@ -52,10 +52,15 @@ pub(super) fn of_program(file: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a folder is too wide to be let in only because a program lies or runs there.
+/// Folders for temporary files of all programs.
+const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// Whether a folder is too wide to be let in only because a program lies or runs there: it has
+/// files of others, or somebody's home.
 pub(super) fn is_open(folder: &Path) -> bool {
-    let home = std::env::home_dir();
-    folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))
+    let shared = SHARED.iter().map(PathBuf::from).chain([std::env::temp_dir()]);
+    let mut wide = std::env::home_dir().into_iter().chain(shared);
+    folder.parent().is_none() || wide.any(|wide| wide.starts_with(folder))
 }
 
 /// The caches that a package runner must be able to write.
@@ -78,6 +83,16 @@ mod tests {
         let found = of_program(Path::new("/nowhere/home/bin/tool"));
         assert!(found.contains(&"/nowhere/home/lib".into()), "{found:?}");
         assert!(!found.contains(&"/nowhere/home".into()), "{found:?}");
+    }
+
+    /// Only the program itself, then, not all that lies beside it.
+    #[test]
+    fn a_program_in_a_shared_folder_brings_no_neighbours() {
+        for folder in ["/tmp", "/var/tmp", "/dev/shm", "/"] {
+            let file = Path::new(folder).join("no-such-tool");
+            assert_eq!(of_program(&file), [file.clone()], "{folder}");
+        }
+        assert_eq!(of_program(Path::new("/tmp/own/tool")), [PathBuf::from("/tmp/own")]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use narthex_model::{Confinement, FileAccess, NetworkAccess, ProcessLimits};
 use serde::{Deserialize, Serialize};
 
-use super::{Abilities, ConfinementFault, base};
+use super::{Abilities, ConfinementFault, base, temporary};
 use crate::ProcessSpec;
 
 /// Everything in it is settled: the shim asks nothing any more.
@@ -46,7 +46,8 @@ pub(crate) enum Privileges {
 pub(crate) struct Paths {
     pub(crate) base_read: Vec<OsString>,
     pub(crate) base_write: Vec<OsString>,
-    /// The folder for temporary files, which is to be written, too.
+    /// The folder for temporary files. With `bwrap` an empty one is put in its place; else it is
+    /// one of the program's own.
     pub(crate) temporary: OsString,
     pub(crate) read: Vec<OsString>,
     pub(crate) write: Vec<OsString>,
@@ -92,6 +93,13 @@ impl Plan {
         let limits = *limits;
         Ok(Self { files, ports, sockets, filters_system_calls, privileges, limits, bwrap })
     }
+
+    /// The place for the folder of its own that the program is to have for temporary files; `None`
+    /// where it shares one, or `bwrap` makes it.
+    pub(crate) fn own_temporary(&mut self) -> Option<&mut OsString> {
+        let files = self.files.as_mut().filter(|_| self.bwrap.is_none());
+        files.map(|files| &mut files.temporary)
+    }
 }
 
 fn paths(
@@ -107,12 +115,11 @@ fn paths(
     let mut base_read: Vec<PathBuf> = base::SYSTEM.iter().map(PathBuf::from).collect();
     base_read.extend(file.map(base::of_program).unwrap_or_default());
     base_read.extend(spec.working_dir.clone().filter(|folder| !base::is_open(folder)));
-    let temporary = variable("TMPDIR").unwrap_or_else(|| "/tmp".into());
     let texts = |paths: Vec<PathBuf>| paths.into_iter().map(PathBuf::into_os_string).collect();
     Ok(Paths {
         base_read: texts(base_read),
         base_write: texts(base::caches(Path::new(&spec.command), variable)),
-        temporary: temporary.into_os_string(),
+        temporary: temporary::shared(spec).into_os_string(),
         read: texts(asked.read.clone()),
         write: texts(asked.write.clone()),
     })

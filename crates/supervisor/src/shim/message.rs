@@ -29,6 +29,8 @@ pub(crate) struct Order {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) working_dir: Option<OsString>,
     pub(crate) confinement: Option<Plan>,
+    /// A folder that is to be removed once nobody is left.
+    pub(crate) temporary: Option<OsString>,
 }
 
 /// The server's ends of its pipes: stdin, stdout, stderr.
@@ -118,6 +120,7 @@ mod tests {
             env: vec![("K".into(), "v".into())],
             working_dir: None,
             confinement: None,
+            temporary: None,
         };
         let text = serde_json::to_vec(&order).unwrap();
         let pipes = [writer.as_fd(), writer.as_fd(), writer.as_fd()];

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use super::leader::{self, Fault};
 use super::message::{self, Report};
 use super::tree;
+use crate::confine::temporary;
 
 /// The first pause before those who did not end are told again; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -29,13 +31,16 @@ pub(super) fn run() -> io::Result<()> {
     let Some((order, pipes)) = message::receive_order(&socket)? else { return Ok(()) };
     // Only copies are left of what belongs to the daemon; stdin would hold its socket open.
     rustix::stdio::dup2_stdin(fs_err::File::open("/dev/null")?.file())?;
+    let temporary = order.temporary.clone().map(PathBuf::from);
     match leader::start(order, pipes) {
         Ok(leader) => {
             let id = leader.as_raw_nonzero().get();
-            let mut watch = Watch { socket, wakeups, leader: Some(leader), phase: Phase::Running };
+            let (leader, phase) = (Some(leader), Phase::Running);
+            let mut watch = Watch { socket, wakeups, leader, phase, temporary };
             watch.report(&Report::Started { leader: id });
             watch.until_nobody_is_left()
         }
+        // The daemon removes what it has made then.
         Err(Fault::Unconfined(text)) => message::report(&socket, &Report::Unconfined { text }),
         Err(Fault::System(error)) => {
             let errno = error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error());
@@ -72,6 +77,8 @@ struct Watch {
     /// Until it is reaped.
     leader: Option<Pid>,
     phase: Phase,
+    /// The folder for temporary files of the tree, if it has one of its own.
+    temporary: Option<PathBuf>,
 }
 
 impl Watch {
@@ -84,6 +91,9 @@ impl Watch {
                 self.report(&Report::Ended { status: status.as_raw(), others });
             }
             if reaped.is_empty {
+                if let Some(folder) = self.temporary.take() {
+                    temporary::remove(&folder);
+                }
                 self.report(&Report::Gone);
                 return Ok(());
             }

@@ -1,14 +1,16 @@
 //! Confined children: what was taken away is gone, and what they need is there.
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use narthex_model::{Confinement, ErrorKind, FileAccess, NetworkAccess, ProcessLimits};
 use narthex_supervisor::{BaseEnvironment, Process, ProcessSpec, Shim, SpawnError};
+use rustix::process::{Signal, kill_process};
 use tokio::io::AsyncWriteExt;
 use tokio_util::task::TaskTracker;
 
 use crate::support::{in_time, read_all, shell, shim};
+use crate::trees::shim_of;
 
 /// Tries one thing after the other, and says how each went.
 const TRIES: &str = r#"
@@ -34,11 +36,10 @@ struct Scene {
 }
 
 impl Scene {
-    /// `in` may be read, `out` written, `secret` is somebody else's. They lie outside the folder
-    /// for temporary files, which a child may write.
+    /// `in` may be read, `out` written, `secret` is another program's. `tmp` is the folder for
+    /// temporary files of all programs; all of it lies in that of the machine.
     fn new() -> Self {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let directory = tempfile::tempdir_in(target).unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for folder in ["in", "out", "secret", "tmp"] {
             fs_err::create_dir(directory.path().join(folder)).unwrap();
             fs_err::write(directory.path().join(folder).join("file"), "text").unwrap();
@@ -56,21 +57,35 @@ impl Scene {
 
     /// Runs tries of python; gives their outcomes.
     async fn python(&self, confinement: Confinement, tries: &str) -> String {
-        let mut spec = ProcessSpec::new("/usr/bin/python3", BaseEnvironment::from_process());
+        let mut spec = ProcessSpec::new("/usr/bin/python3", self.environment());
         spec.args = vec!["-c".to_owned(), format!("{TRIES}\n{tries}")];
         self.run(spec, confinement).await
+    }
+
+    /// That of a daemon for which `tmp` is the folder for temporary files.
+    fn environment(&self) -> BaseEnvironment {
+        BaseEnvironment::from_lookup(|name| match name {
+            "TMPDIR" => Some(self.path("tmp").into_os_string()),
+            _ => std::env::var_os(name),
+        })
     }
 
     async fn run(&self, mut spec: ProcessSpec, confinement: Confinement) -> String {
         spec.shim = shim();
         spec.confinement = Some(confinement);
-        spec.env.push(("TMPDIR".into(), self.path("tmp").to_str().unwrap().into()));
+        spec.base_environment = self.environment();
         let tracker = TaskTracker::new();
         let (process, mut io) = Process::spawn(spec, &tracker).await.unwrap();
         io.stdin.shutdown().await.unwrap();
         let said = read_all(&mut io).await;
         in_time(process.exited()).await;
         format!("{said}{}", process.log_tail().join("\n"))
+    }
+
+    /// The names in the shared folder for temporary files.
+    fn left_in_tmp(&self) -> Vec<String> {
+        let entries = fs_err::read_dir(self.path("tmp")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     fn file_tries(&self) -> String {
@@ -86,7 +101,10 @@ attempt("read secret", lambda: open("{base}/secret/file").read())
 attempt("list secret", lambda: os.listdir("{base}/secret"))
 attempt("write secret", lambda: open("{base}/secret/new", "w"))
 attempt("write etc", lambda: open("/etc/narthex-test", "w"))
-attempt("temporary", lambda: open("{base}/tmp/new", "w"))
+attempt("temporary", lambda: open(os.environ["TMPDIR"] + "/new", "w").write("x"))
+attempt("read shared", lambda: open("{base}/tmp/file").read())
+attempt("write shared", lambda: open("{base}/tmp/other", "w"))
+attempt("list shared", lambda: os.listdir("{base}/tmp"))
 attempt("null", lambda: open("/dev/null", "w").write("x"))
 "#
         )
@@ -113,10 +131,53 @@ async fn d22_files_outside_are_denied() {
         "write secret Permission denied",
         "write etc Permission denied",
         "temporary ok",
+        "read shared Permission denied",
+        "write shared Permission denied",
+        "list shared Permission denied",
         "null ok",
     ];
     assert_eq!(lines(&said), expected);
     assert_eq!(fs_err::read_to_string(scene.path("in/file")).unwrap(), "text");
+    assert_eq!(scene.left_in_tmp(), ["file"], "its own folder went with it");
+}
+
+/// Files and sockets of others lie in the shared folder: a confined program gets one of its own,
+/// which goes with its tree, also where the daemon kills it or its shim is killed.
+#[tokio::test]
+async fn d22_a_confined_program_has_its_own_folder_for_temporary_files() {
+    let scene = Scene::new();
+    let told = scene.path("out/told");
+    let script = format!(
+        "mkdir -m 0 \"$TMPDIR/closed\"; printf %s \"$TMPDIR\" > {}; echo ready; sleep 1000",
+        told.display()
+    );
+    let mut found = Vec::new();
+    for ends in ["killed", "without its shim"] {
+        let mut spec = shell(&script);
+        spec.base_environment = scene.environment();
+        spec.confinement = Some(Confinement { files: scene.files(), ..Confinement::default() });
+        let (process, _io) = crate::support::start(spec, &TaskTracker::new()).await;
+        let own = PathBuf::from(fs_err::read_to_string(&told).unwrap());
+        assert_eq!(own.parent(), Some(&*scene.path("tmp")), "{ends}");
+        assert!(own.join("closed").exists());
+        match ends {
+            "killed" => process.kill_now(),
+            _ => kill_process(shim_of(&process), Signal::KILL).unwrap(),
+        }
+        in_time(process.exited()).await;
+        assert_eq!(scene.left_in_tmp(), ["file"], "{ends}");
+        found.push(own);
+    }
+    assert_ne!(found[0], found[1]);
+}
+
+/// All others share it, as before.
+#[tokio::test]
+async fn d22_programs_whose_files_are_open_share_the_folder_for_temporary_files() {
+    let scene = Scene::new();
+    let confinement = Confinement { network: NetworkAccess::None, ..Confinement::default() };
+    let said = scene.python(confinement, "print(os.environ['TMPDIR'])").await;
+    assert_eq!(said.trim(), scene.path("tmp").display().to_string());
 }
 
 /// What a child starts is confined as it is.
@@ -330,6 +391,9 @@ async fn d22_in_namespaces_the_rest_is_not_there() {
         "write secret No such file or directory",
         "write etc Read-only file system",
         "temporary ok",
+        "read shared No such file or directory",
+        "write shared ok",
+        "list shared ok",
         "null ok",
         "tcp Operation not permitted",
         "unshare Operation not permitted",

@@ -59,7 +59,7 @@ fn stat(id: u32) -> Vec<String> {
 }
 
 /// The shim of a process is its leader's parent.
-fn shim_of(process: &Process) -> Pid {
+pub(crate) fn shim_of(process: &Process) -> Pid {
     Pid::from_raw(stat(process.id())[1].parse().unwrap()).unwrap()
 }
 

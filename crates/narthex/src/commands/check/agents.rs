@@ -3,6 +3,7 @@
 
 use std::{collections::HashMap, path::Path};
 
+use narthex_model::{CatalogKind, ErrorKind, WorkspaceId};
 use serde_json::Value;
 
 use super::{Check, executors, gates, host::find};
@@ -11,6 +12,7 @@ use crate::{
     commands::catalog::text,
     config::Settings,
     daemon_client::{DaemonClient, segment, workspace_path},
+    data_dir::DataDir,
 };
 
 /// The workspace that is looked at.
@@ -21,17 +23,43 @@ const AGENTS_MAX: usize = 200;
 pub(super) async fn all(settings: &Settings) -> Vec<Check> {
     match look(settings).await {
         Ok(Some(checks)) => checks,
-        Ok(None) => {
-            let text = "no daemon runs, so agents of a catalog are not looked at";
-            let check = Check::info("AGENTS", text);
-            vec![Check { hint: Some("`narthex up` starts one".to_owned()), ..check }]
-        }
+        Ok(None) => vec![unseen(stored(settings).await)],
         Err(failure) => {
             let hint = "mend what is told here, or stop the daemon";
             let check = Check::warn("AGENTS", "agents of the catalog cannot be looked at", hint);
             vec![check.detail(failure.message)]
         }
     }
+}
+
+/// Says that agents are not looked at, and how many there are, if that is known.
+fn unseen(stored: Result<usize, Failure>) -> Check {
+    let hint = "start a daemon with `narthex up`, and run `narthex check mcp` again";
+    match stored {
+        Ok(0) => Check::info("AGENTS", "no daemon runs, and the data folder has no agents"),
+        Ok(count) => {
+            let plural = if count == 1 { "" } else { "s" };
+            let text = format!(
+                "{count} agent{plural} of the data folder cannot be checked: no daemon runs"
+            );
+            Check::warn("AGENTS", text, hint)
+        }
+        Err(failure) => {
+            let text = "agents of the data folder cannot be checked: no daemon runs";
+            Check::warn("AGENTS", text, hint).detail(failure.message)
+        }
+    }
+}
+
+/// How many agents the store has. Makes nothing.
+async fn stored(settings: &Settings) -> Result<usize, Failure> {
+    let data = DataDir::at(&settings.data).with_store(settings.store_url.clone());
+    let Some(store) = data.look_at_store().await? else { return Ok(0) };
+    let workspace = WorkspaceId::new(WORKSPACE)
+        .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
+    let agents = store.catalog(CatalogKind::Agent).all(&workspace).await;
+    store.close().await;
+    Ok(agents?.len())
 }
 
 /// `None` if no daemon runs.
@@ -131,9 +159,21 @@ fn not_installed(id: &str, merged: &Value, commands: &HashMap<String, String>) -
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use super::{super::Level, *};
 
     /// R-M8, R-M33: an agent with the mark is told of, one without servers and mark is not.
+    /// R-M33: what was not looked at is said, and is no clean bill where there is something.
+    #[test]
+    fn r_m33_agents_that_are_not_looked_at_are_counted() {
+        let level = |stored| unseen(stored).level;
+        assert_eq!(level(Ok(0)), Level::Info);
+        assert_eq!(level(Ok(2)), Level::Warn);
+        let failure = Failure::new(ErrorKind::Unavailable, "it is locked");
+        let check = unseen(Err(failure));
+        assert_eq!((check.level, check.detail.as_deref()), (Level::Warn, Some("it is locked")));
+        assert!(unseen(Ok(1)).message.contains("1 agent of the data folder cannot be checked"));
+    }
+
     #[test]
     fn r_m8_the_mark_that_there_are_none_is_shown() {
         let shown = |merged: Value| servers_of("a", &merged);

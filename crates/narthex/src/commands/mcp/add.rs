@@ -7,7 +7,7 @@ use std::{
 
 use http::Method;
 use narthex_cli::AddArgs;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, json::without_comments};
 use serde_json::{Map, Value, json};
 
 use super::text;
@@ -59,7 +59,8 @@ fn entry(args: &AddArgs) -> Result<String, Failure> {
         (Some(dash), _, _) if dash == "-" => {
             let mut text = String::new();
             stdin().take(ENTRY_MAX).read_to_string(&mut text)?;
-            Ok(text)
+            // The daemon takes JSON alone.
+            Ok(String::from_utf8_lossy(&without_comments(text.as_bytes())).into_owned())
         }
         (Some(text), _, _) => Ok(text.clone()),
         (None, Some(url), _) => {

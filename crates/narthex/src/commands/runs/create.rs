@@ -7,7 +7,7 @@ use std::{
 
 use http::Method;
 use narthex_cli::CreateArgs;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, json::without_comments};
 use serde_json::{Map, Value, json};
 
 use super::{runs_path, text, words};
@@ -147,7 +147,7 @@ pub(crate) fn read(file: &Path, instead: &str) -> Result<Map<String, Value>, Fai
     if bytes.trim_ascii().is_empty() {
         return Err(unfit("is empty".to_owned()));
     }
-    match serde_json::from_slice(&bytes) {
+    match serde_json::from_slice(&without_comments(&bytes)) {
         Ok(Value::Object(document)) => Ok(document),
         Ok(_) => Err(unfit("is no JSON object".to_owned())),
         Err(error) => Err(unfit(format!("is no JSON: {error}"))),

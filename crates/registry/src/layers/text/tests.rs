@@ -45,7 +45,22 @@ fn e141_a_member_is_taken_out_with_its_comma() {
 fn what_is_no_object_is_not_overwritten() {
     let error = set("{\"a\": [1]}", &["a", "b"], "1").unwrap_err();
     assert!(matches!(error, TextError::NotAnObject { at } if at == "a"));
-    assert!(set(TEXT, &["a"], "1").is_err());
+    assert!(set("{\"a\": }", &["a"], "1").is_err());
+}
+
+/// Comments and commas of whoever wrote the text stay, and hide nothing.
+#[test]
+fn e141_comments_stay() {
+    let text = "{ // it's \"a\": {\n  \"a\": 1, /* \"b\": 3 */\n  \"b\": 2, // two\n}\n";
+    assert_eq!(keys(text, &[]).unwrap(), ["a", "b"]);
+    assert_eq!(get(text, &["b"]).unwrap(), Some("2"));
+    assert_set(text, &["b"], "7", &text.replace("\"b\": 2", "\"b\": 7"));
+    assert_set(text, &["c"], "3", &text.replace("\"b\": 2", "\"b\": 2,\n  \"c\": 3"));
+    let gone = remove(text, &["a"]).unwrap().unwrap();
+    assert_eq!(gone, "{ // it's \"a\": {\n  \"b\": 2, // two\n}\n");
+    let gone = remove(&gone, &["b"]).unwrap().unwrap();
+    assert_eq!(keys(&gone, &[]).unwrap(), [""; 0]);
+    assert_set(TEXT, &["a"], "1", "{\n    // \"not\": \"here\"\n    \"a\": 1\n}");
 }
 
 fn object() -> impl Strategy<Value = Map<String, Value>> {

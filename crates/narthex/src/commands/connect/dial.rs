@@ -1,0 +1,174 @@
+//! Finds the daemon's socket, waits for it within a bound, and starts a daemon if asked to.
+
+use std::{
+    io,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use narthex_cli::ConnectArgs;
+use narthex_model::ErrorKind;
+use tokio::{
+    net::UnixStream,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{Failure, cli::Context, config, data_dir::DataDir, output};
+
+/// The pause between two looks for a daemon.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The log of a daemon that was started here, in the data directory.
+const LOG: &str = "daemon.log";
+/// As much of it as is shown.
+const SHOWN: usize = 10;
+
+/// Dials the daemon of a data directory.
+pub(super) struct Dialer<'a> {
+    args: &'a ConnectArgs,
+    context: &'a Context,
+    /// Whether there was a connection before: a server that is missing may come again.
+    has_dialed: bool,
+}
+
+/// Why there is no connection.
+enum Fault {
+    /// There may be one soon.
+    Passing(Failure),
+    /// There will be none.
+    Lasting(Failure),
+}
+
+impl<'a> Dialer<'a> {
+    pub(super) fn new(args: &'a ConnectArgs, context: &'a Context) -> Self {
+        Self { args, context, has_dialed: false }
+    }
+
+    /// Connects, as soon as there is a daemon to connect to.
+    ///
+    /// # Errors
+    /// When there is none within the time that is waited, or none can be used.
+    pub(super) async fn dial(&mut self) -> Result<UnixStream, Failure> {
+        let end = Instant::now() + self.args.wait;
+        let (mut started, mut is_told): (Option<Child>, bool) = (None, false);
+        loop {
+            let failure = match self.once().await {
+                Ok(stream) => {
+                    self.has_dialed = true;
+                    return Ok(stream);
+                }
+                Err(Fault::Lasting(failure)) => return Err(failure),
+                Err(Fault::Passing(failure)) => failure,
+            };
+            match &mut started {
+                None if self.args.start && self.data().holder()?.is_none() => {
+                    started = Some(self.start()?);
+                }
+                None => {}
+                Some(child) => {
+                    if let Some(status) = child.try_wait()? {
+                        return Err(self.not_started(status));
+                    }
+                }
+            }
+            if Instant::now() >= end {
+                return Err(failure);
+            }
+            if !is_told {
+                let most = self.args.wait.as_secs_f64();
+                output::notice(&format!(
+                    "{}; waiting for one, for up to {most} s",
+                    failure.message
+                ));
+                is_told = true;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Gives up what takes longer than is waited for a daemon.
+    ///
+    /// # Errors
+    /// What it fails with, or that it took too long.
+    pub(super) async fn within<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        timeout(self.args.wait, work).await.unwrap_or_else(|_late| {
+            let text = "the daemon does not answer; see `narthex status`";
+            Err(Failure::new(ErrorKind::Timeout, text))
+        })
+    }
+
+    fn data(&self) -> DataDir {
+        DataDir::at(&self.context.settings.data)
+    }
+
+    async fn once(&self) -> Result<UnixStream, Fault> {
+        let daemon = self.data().daemon().map_err(|failure| match failure.code {
+            Some("daemon_down") => Fault::Passing(failure),
+            _ => Fault::Lasting(failure),
+        })?;
+        let folder = daemon.socket_dir.ok_or_else(|| {
+            let text = "the daemon has no Unix socket; its log says why. Use its HTTP address \
+                        instead";
+            Fault::Lasting(Failure::new(ErrorKind::Unavailable, text))
+        })?;
+        // Whoever answers there is taken for the daemon.
+        narthex_private::check_folder(&folder).map_err(|error| match error.is_absent() {
+            true => Fault::Passing(error.into()),
+            false => Fault::Lasting(error.into()),
+        })?;
+        let path = folder.join(self.socket());
+        UnixStream::connect(&path).await.map_err(|error| self.fault(&path, &error))
+    }
+
+    fn socket(&self) -> String {
+        let alias = self.args.server.as_ref();
+        alias.map_or_else(|| "mcp.sock".to_owned(), |alias| format!("{alias}.sock"))
+    }
+
+    fn fault(&self, path: &std::path::Path, error: &io::Error) -> Fault {
+        let mut text = format!("cannot connect to {}: {error}", path.display());
+        if let Some(alias) = &self.args.server {
+            text += &format!("; does the daemon have a server `{alias}`? See `narthex status`");
+        }
+        let failure = Failure::new(ErrorKind::Unavailable, text);
+        // A misspelt server never comes.
+        let is_missing = error.kind() == io::ErrorKind::NotFound && self.args.server.is_some();
+        match is_missing && !self.has_dialed && !self.args.start {
+            true => Fault::Lasting(failure),
+            false => Fault::Passing(failure),
+        }
+    }
+
+    /// Starts a daemon for this folder, which goes on when this process has ended.
+    fn start(&self) -> Result<Child, Failure> {
+        let settings = &self.context.settings;
+        let data = DataDir::open(&settings.data)?;
+        let log = narthex_private::open_to_append(&data.path().join(LOG))?;
+        let mut command = Command::new(config::program());
+        command.arg("up").arg("--data").arg(data.path());
+        if let Some(file) = &self.args.config {
+            command.arg("--config").arg(file);
+        }
+        // Standard output is the client's, and signals of its terminal are not the daemon's.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.into_parts().0);
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        output::notice(&format!("starting a daemon; its log is {}", self.log().display()));
+        Ok(command.spawn()?)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.context.settings.data.join(LOG)
+    }
+
+    fn not_started(&self, status: std::process::ExitStatus) -> Failure {
+        let text = fs_err::read_to_string(self.log()).unwrap_or_default();
+        let lines: Vec<_> = text.lines().collect();
+        let last = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+        let text =
+            format!("the daemon ended as it started ({status}):\n{}", output::harmless(&last));
+        Failure::new(ErrorKind::Unavailable, text)
+    }
+}

@@ -1,0 +1,262 @@
+//! Files and folders that only their user may write: checked, read and written as `ssh` does.
+//!
+//! Such a file says where to send a token, or whom to trust. So it is used only if another user of
+//! the machine can neither have written it nor put another in its place: it belongs to the user of
+//! this process or to root, neither its group nor others may write it, and the name is no link.
+
+use std::{
+    fs::Metadata,
+    io::{self, Read, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::OFlags;
+
+/// The bits of a mode by which the group or others may write.
+const WRITE: u32 = 0o022;
+
+/// Why a file or folder is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivateError {
+    /// It belongs to a user who is neither this process's nor root.
+    #[error(
+        "`{}` belongs to the user with the id {owner}, who could have written anything there; \
+         move it away, or make it yours with `chown {own} '{}'`",
+        path.display(), path.display()
+    )]
+    OtherUser {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// The user of this process.
+        own: u32,
+    },
+    /// Its group or others may write it.
+    #[error(
+        "`{}` has the mode {mode:04o}, so that other users may write it; see that its content is \
+         yours, then close it with `chmod go-w '{}'`",
+        path.display(), path.display()
+    )]
+    Writable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The name is a symbolic link, or no regular file.
+    #[error(
+        "`{}` is no regular file; move it away with `mv '{}' '{}.old'`",
+        path.display(), path.display(), path.display()
+    )]
+    NoFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The name is no folder.
+    #[error("`{}` is no folder; name another one", path.display())]
+    NoFolder {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl PrivateError {
+    /// Whether there is nothing of the name.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Checks that a folder is one in which no other user can put or replace anything. The path may
+/// lead there over links: the folder itself counts.
+///
+/// # Errors
+/// When it is not there, no folder, or others may write it.
+pub fn check_folder(path: &Path) -> Result<(), PrivateError> {
+    let metadata = fs_err::metadata(path)?;
+    if !metadata.is_dir() {
+        return Err(PrivateError::NoFolder { path: path.to_owned() });
+    }
+    check(path, &metadata)
+}
+
+/// Opens a file to read that no other user can have written. A link is not followed, and a pipe not
+/// waited for.
+///
+/// # Errors
+/// When it cannot be opened, is no regular file, or others may write it.
+pub fn open(path: &Path) -> Result<fs_err::File, PrivateError> {
+    let mut options = fs_err::OpenOptions::new();
+    options.read(true);
+    let file = open_with(path, &mut options)?;
+    check(path, &file.metadata()?)?;
+    Ok(file)
+}
+
+/// Opens a file to read and write, made for its owner alone where there is none. It is not cut.
+///
+/// # Errors
+/// When it cannot be opened, is no regular file, or others may write it.
+pub fn open_or_create(path: &Path) -> Result<fs_err::File, PrivateError> {
+    let mut options = fs_err::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.options_mut().mode(0o600);
+    let file = open_with(path, &mut options)?;
+    check(path, &file.metadata()?)?;
+    Ok(file)
+}
+
+/// The same, to write at its end.
+///
+/// # Errors
+/// As for [`open_or_create`].
+pub fn open_to_append(path: &Path) -> Result<fs_err::File, PrivateError> {
+    let mut options = fs_err::OpenOptions::new();
+    options.read(true).append(true).create(true);
+    options.options_mut().mode(0o600);
+    let file = open_with(path, &mut options)?;
+    check(path, &file.metadata()?)?;
+    Ok(file)
+}
+
+/// Reads a file that no other user can have written, at most `most` bytes of it.
+///
+/// # Errors
+/// As for [`open`], and when it cannot be read.
+pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, PrivateError> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Checks a file that a person has named, which may be a link or a pipe: a regular file must be
+/// one that no other user can have written.
+///
+/// # Errors
+/// When others may write it. A file that cannot be looked at is left to who reads it.
+pub fn check_named(path: &Path) -> Result<(), PrivateError> {
+    match fs_err::metadata(path) {
+        Ok(metadata) if metadata.is_file() => check(path, &metadata),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Puts a file, for its owner alone, in the place of what is there, at once. It is written under a
+/// name that cannot be known before, where nothing is.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace(path: &Path, text: &[u8]) -> Result<(), PrivateError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut new = tempfile::Builder::new()
+        .prefix(".narthex-")
+        .permissions(std::fs::Permissions::from_mode(0o600))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    new.write_all(text)?;
+    new.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn open_with(path: &Path, options: &mut fs_err::OpenOptions) -> Result<fs_err::File, PrivateError> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.options_mut().custom_flags(flags.bits().cast_signed());
+    let no_file = || PrivateError::NoFile { path: path.to_owned() };
+    let file = options.open(path).map_err(|error| {
+        // Of a link the system says no more than that there are too many.
+        let is_link = fs_err::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+        if is_link { no_file() } else { error.into() }
+    })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(no_file()) }
+}
+
+fn check(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
+    let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    let mode = metadata.mode() & 0o7777;
+    if owner != own && owner != 0 {
+        return Err(PrivateError::OtherUser { path: path.to_owned(), owner, own });
+    }
+    if mode & WRITE != 0 {
+        return Err(PrivateError::Writable { path: path.to_owned(), mode });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs_err::write(&file, "text").unwrap();
+        set(&file, 0o644);
+        (folder, file)
+    }
+
+    fn set(path: &Path, mode: u32) {
+        fs_err::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_others_may_write_is_refused_with_the_command_that_mends_it() {
+        let (folder, file) = place();
+        check_folder(folder.path()).unwrap();
+        assert_eq!(read(&file, 2).unwrap(), b"te");
+        for mode in [0o666, 0o620, 0o602] {
+            set(&file, mode);
+            let command = format!("`chmod go-w '{}'`", file.display());
+            for error in [open(&file).unwrap_err(), check_named(&file).unwrap_err()] {
+                assert!(error.to_string().contains(&command), "{error}");
+            }
+            assert!(open_or_create(&file).is_err() && open_to_append(&file).is_err());
+        }
+        set(&file, 0o600);
+        for mode in [0o777, 0o770, 0o1777] {
+            set(folder.path(), mode);
+            let error = check_folder(folder.path()).unwrap_err().to_string();
+            assert!(error.contains("chmod go-w") && error.contains(&format!("{mode:04o}")));
+        }
+        set(folder.path(), 0o755);
+        check_folder(folder.path()).unwrap();
+        assert!(matches!(check_folder(&file).unwrap_err(), PrivateError::NoFolder { .. }));
+    }
+
+    #[test]
+    fn links_and_pipes_are_no_files() {
+        let (folder, file) = place();
+        let link = folder.path().join("link");
+        symlink(&file, &link).unwrap();
+        for error in [open(&link), open_or_create(&link), open_to_append(&link)] {
+            assert!(matches!(error.unwrap_err(), PrivateError::NoFile { .. }));
+        }
+        let dangling = folder.path().join("dangling");
+        symlink(folder.path().join("made"), &dangling).unwrap();
+        assert!(open_or_create(&dangling).is_err());
+        assert!(!folder.path().join("made").exists());
+        assert!(matches!(open(folder.path()).unwrap_err(), PrivateError::NoFile { .. }));
+        // A person may name one by a link.
+        check_named(&link).unwrap();
+        assert!(open(&folder.path().join("absent")).unwrap_err().is_absent());
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_no_link_is_followed() {
+        let (folder, file) = place();
+        let link = folder.path().join("link");
+        symlink(&file, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert_eq!(fs_err::read_to_string(&file).unwrap(), "text");
+        assert_eq!(read(&link, 100).unwrap(), b"new");
+        let mode = fs_err::metadata(&link).unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        assert_eq!(fs_err::read_dir(folder.path()).unwrap().count(), 2, "nothing is left over");
+    }
+}
