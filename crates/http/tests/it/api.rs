@@ -18,6 +18,7 @@ mod inbox;
 mod isolation;
 mod kin;
 mod lives;
+mod model_texts;
 mod once;
 mod openapi;
 mod outbound;
