@@ -25,6 +25,7 @@ mod outbound;
 mod policy;
 mod reading;
 mod replicas;
+mod round_trips;
 mod secrets;
 mod shares;
 mod still;
