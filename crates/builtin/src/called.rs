@@ -86,7 +86,7 @@ impl<'a> Called<'a> {
     /// What happens in sessions.
     pub(crate) fn events(&self) -> Result<&'a Events, CallError> {
         self.platform.control.events().ok_or_else(|| {
-            let text = "this process keeps nothing of sessions; start the daemon with `narthex up`";
+            let text = "this process keeps nothing of sessions";
             CallError::new(CallErrorKind::ServerError, text)
         })
     }
@@ -105,8 +105,7 @@ fn with_whole_numbers(mut arguments: Value) -> Value {
 }
 
 fn no_session() -> CallError {
-    let text = "this run belongs to no session, so there is nobody to tell; begin a run with \
-                `narthex runs create` to have one";
+    let text = "this run belongs to no session, so there is nobody to tell";
     coded(CallErrorKind::ServerError, "no_session", text)
 }
 

@@ -6,6 +6,8 @@
 
 mod called;
 mod faults;
+#[cfg(test)]
+mod model_texts;
 mod registration;
 mod tools;
 mod waiting;

@@ -8,7 +8,7 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_events::Events;
-use narthex_live::{KeyedLock, LiveGrants, LiveRules, LiveTurns};
+use narthex_live::{KeyedLock, LiveGrants, LiveRules, LiveTurns, ProofRule};
 use narthex_model::{KnownExecutors, WorkspaceId};
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
@@ -137,8 +137,9 @@ impl Control {
         let events = store.clone().map(Events::new);
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
         let workspace = WorkspaceId::default();
-        let grants =
-            LiveGrants::load(store.as_ref(), workspace.clone(), grants, granting.needs_proof).await;
+        let has_provider = login.as_ref().is_some_and(|login| !login.providers.is_empty());
+        let proof = ProofRule::new(granting.require_proof, has_provider);
+        let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants, proof).await;
         let grants = Arc::new(grants.map_err(ControlError::Store)?);
         let rules = LiveRules::load(store.as_ref(), workspace.clone(), rules).await;
         let rules = Arc::new(rules.map_err(ControlError::Store)?);

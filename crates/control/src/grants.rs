@@ -27,15 +27,16 @@ const REQUEST_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// What is asked of those who grant, and of those who wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantOptions {
-    /// Whether only those count of somebody who has proved to be a human (D15).
-    pub needs_proof: bool,
+    /// Whether only those count of somebody who has proved to be a human (D15). `None`: once a
+    /// passkey or an OpenID provider exists (D28).
+    pub require_proof: Option<bool>,
     /// How long a request waits for a decision.
     pub request_lifetime: Duration,
 }
 
 impl Default for GrantOptions {
     fn default() -> Self {
-        Self { needs_proof: false, request_lifetime: REQUEST_LIFETIME }
+        Self { require_proof: None, request_lifetime: REQUEST_LIFETIME }
     }
 }
 
@@ -59,9 +60,9 @@ pub enum GrantError {
     NoHuman(&'static str),
     /// Whoever holds the machine's files may be an agent as well.
     #[error(
-        "this daemon lets only humans grant who have proved to be one (`grants.require_proof`): \
-         sign in with a passkey or at a provider, as at the page of a request, and not by the \
-         operator's token or a link"
+        "this daemon lets only humans grant who have proved to be one (`grants.require_proof`, on \
+         by itself once there is a passkey or a provider): sign in with a passkey or at a \
+         provider, as at the page of a request, and not by the operator's token or a link"
     )]
     NoProof,
     /// Runs ask nobody here (X-E80).
@@ -137,7 +138,7 @@ impl Control {
     /// Whether humans have to prove that they are some before what they grant counts (D15).
     #[must_use]
     pub fn needs_proof(&self) -> bool {
-        self.shared.granting.needs_proof
+        self.shared.grants.proof().is_required()
     }
 
     /// Whether a grant lets anything through now: it is neither used up nor revoked nor out of

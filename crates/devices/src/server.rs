@@ -133,8 +133,7 @@ impl ServerDevice {
     /// nothing else, is that of whoever runs the daemon.
     fn logs_now(&self) -> Result<Bytes, Failure> {
         if !self.run.is_plain() {
-            let text = "what a server writes to standard error is for operators; ask one for \
-                        `narthex mcp logs`";
+            let text = "what a server writes to standard error is for operators; ask one for it";
             return Err(Failure::new(Code::Permission, "denied", text));
         }
         let snapshot = self.gateway.snapshot(&self.run);

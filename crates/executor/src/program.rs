@@ -94,7 +94,7 @@ impl Work {
             Err(error) => return failed(not_started(&error)),
         };
         let ChildIo { mut stdin, stdout } = io;
-        let prompt = execution.prompt.clone().unwrap_or_default();
+        let prompt = execution.brief.prompt.clone().unwrap_or_default();
         let mut feeding = self.programs.spawn(async move {
             // A program that does not read it has closed its end, which is its own affair.
             drop(stdin.write_all(prompt.as_bytes()).await);
@@ -182,7 +182,7 @@ impl Work {
 /// What the file of a run says. Values for the agent's own environment are here alone: as variables
 /// they could change what is started, and who may save them may not say that.
 fn told(execution: &Execution, entries: Value, attempt: u32) -> Value {
-    let Execution { row, prompt, params, folder, agent_env, .. } = execution;
+    let Execution { row, brief, folder, agent_env, .. } = execution;
     let value = |(name, value): (&EnvName, &str)| (name.to_string(), json!(value));
     let env: Map<_, _> = agent_env.expose().map(value).collect();
     let waiting = row.waiting.as_ref();
@@ -193,8 +193,9 @@ fn told(execution: &Execution, entries: Value, attempt: u32) -> Value {
         "workspace": row.workspace.as_str(),
         "agent_name": row.agent,
         "attempt": attempt,
-        "prompt": prompt,
-        "params": params,
+        "prompt": brief.prompt,
+        "params": brief.params,
+        "system_prompt": brief.system_prompt,
         "folder": folder,
         "model": waiting.and_then(|waiting| text(&waiting.model)),
         "runtime_type": waiting.and_then(|waiting| text(&waiting.runtime)),
@@ -228,10 +229,7 @@ fn failed(reason: String) -> Ended {
 }
 
 fn missing(error: &SpawnError) -> Ended {
-    let reason = format!(
-        "{}; it is not tried again: `narthex check mcp` looks for the programs of executors",
-        not_started(error)
-    );
+    let reason = format!("{}; it is not tried again", not_started(error));
     Ended::Missing(json!({ "reason": reason }))
 }
 

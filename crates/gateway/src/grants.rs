@@ -21,20 +21,6 @@ use crate::{Caller, Endpoint, RunView, exposure::rules, gateway::Shared, refusal
 pub trait GrantLedger: Debug + Send + Sync {
     /// Uses up all of these grants for one call, or none. Goes on to its end if nobody waits.
     fn consume<'a>(&'a self, run: &'a RunView, grants: Vec<GrantId>) -> Consuming<'a>;
-
-    /// Who grants anything here: what calls are told that lack something.
-    fn granters(&self) -> Granters;
-}
-
-/// Who grants anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Granters {
-    /// Nobody: grants are kept nowhere.
-    Nobody,
-    /// Humans, also by the operator's token.
-    Humans,
-    /// Humans who have proved to be some (D15).
-    Proved,
 }
 
 /// The answer of a ledger.

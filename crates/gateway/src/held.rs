@@ -110,14 +110,9 @@ impl Shared {
             other => other,
         };
         let row = snapshot.get(alias.as_str()).filter(|row| exactly.is_exposed(exposed(row)))?;
-        let server = match caller.run.catalog_id(&alias) {
-            Some(id) => format!("{id} --workspace {}", caller.run.workspace),
-            None => format!("{} --live", row.name),
-        };
         let text = format!(
-            "server `{}` defines this {how}, so it is held back; an admin of the workspace can \
-             look at it with `narthex servers definitions {server} --quarantined` and accept it \
-             with `narthex servers accept {server} NAME`{from_then}",
+            "server `{}` defines this {how}, so it is held back until an admin of the workspace \
+             accepts it{from_then}",
             row.name
         );
         Some(Refusal::call(CallErrorKind::DefinitionChanged, text))

@@ -45,7 +45,7 @@ pub use answering::{Answer, Answering, RefusedCall, Step};
 pub use built_in::{BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTool, BuiltInTools, Lacking};
 pub use caller::{Caller, Endpoint, TraceContext};
 pub use gateway::{Gateway, GatewayOptions};
-pub use grants::{Consumed, Consuming, GrantLedger, Granters, LedgerError};
+pub use grants::{Consumed, Consuming, GrantLedger, LedgerError};
 pub use held::LookingAt;
 pub use narthex_model::{RunId, RunToken};
 pub use narthex_registry::ConnectionId;

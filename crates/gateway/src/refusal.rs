@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_model::{CallError, CallErrorKind, ErrorKind, ServerState};
+use narthex_model::{CallError, CallErrorKind, ErrorKind, ServerState, for_models};
 use narthex_registry::ServerRow;
 use narthex_upstream::LinkError;
 use narthex_wire::{Era, Raw, method, rpc};
@@ -185,21 +185,21 @@ impl Refusal {
             | Self::Own(error)
                 if name == method::TOOLS_CALL =>
             {
-                let result = rpc::tool_error_result(&error, era, is_shaped);
+                let result = rpc::tool_error_result(&error.for_models(), era, is_shaped);
                 Answering::ready(rpc::result_response(id, &Bytes::from(result)), 200)
             }
             Self::Call(error)
             | Self::Unsent(error)
             | Self::Forbidden(error, _)
             | Self::Own(error) => {
-                let kind = kind_of(error.kind);
+                let (kind, error) = (kind_of(error.kind), error.for_models());
                 let mut data = json!({ "kind": error.kind });
                 if let Some(details) = &error.details {
                     data["details"] = details.clone();
                 }
                 let (code, data) = (rpc::code_for(kind), data.to_string());
                 let payload =
-                    rpc::error_response(Some(id), code, &error.message, Some(data.as_bytes()));
+                    rpc::error_response(Some(id), code, &error.text(), Some(data.as_bytes()));
                 let answering = Answering::ready(payload, status_of_kind(kind, era));
                 answering.retry_after(retry_after(&error))
             }
@@ -212,11 +212,13 @@ impl Refusal {
                     }
                     (_, code) => code,
                 };
+                let message = for_models(&message);
                 let payload = rpc::error_response(Some(id), code, &message, data.as_deref());
                 Answering::ready(payload, status_of_code(code, era))
             }
             Self::Kind(kind, message) => {
-                let payload = rpc::error_response(Some(id), rpc::code_for(kind), &message, None);
+                let (code, message) = (rpc::code_for(kind), for_models(&message));
+                let payload = rpc::error_response(Some(id), code, &message, None);
                 Answering::ready(payload, status_of_kind(kind, era))
             }
             Self::Mismatch | Self::Cancelled => Answering::nothing(),
@@ -337,6 +339,41 @@ pub(crate) fn unusable(row: &ServerRow) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// D28: whatever a refusal says of operators, at no door, of no kind and in no era does a model
+    /// read it, in the text or beside it.
+    #[test]
+    fn d28_no_refusal_names_what_operators_do() {
+        const SAID: &str = "it failed; mend it with `narthex grants create x`, or at POST /api/x";
+        let error = |kind| CallError {
+            details: Some(json!({ "errors": [{ "remedy": SAID, "field": "a" }] })),
+            ..CallError::new(kind, SAID)
+        };
+        let kinds = CallErrorKind::ALL.into_iter().flat_map(|kind| {
+            let rule = || "rule".into();
+            let of_call = [Refusal::Call(error(kind)), Refusal::Unsent(error(kind))];
+            let shaped = Refusal::Own(error(kind)).shaped(true);
+            let others = [Refusal::Forbidden(error(kind), rule()), Refusal::Own(error(kind))];
+            of_call.into_iter().chain(others).chain([shaped])
+        });
+        let own = ErrorKind::ALL.into_iter().map(|kind| Refusal::Kind(kind, SAID.to_owned()));
+        let own = own.chain([Refusal::rpc(-32000, SAID), Refusal::invalid(SAID)]);
+        let methods = [method::TOOLS_CALL, method::RESOURCES_READ, method::PROMPTS_GET];
+        let doors = methods.map(|name| [(name, Era::Legacy), (name, Era::Modern)]);
+        let doors = doors.as_flattened();
+        let all = kinds
+            .chain(own)
+            .flat_map(|refusal| doors.iter().map(move |door| (refusal.clone(), *door)));
+        for (refusal, (name, era)) in all {
+            let mut answering = refusal.into_answering(Raw::new(b"1"), name, era);
+            let payload = answering.take_answer().unwrap().payload.into_bytes();
+            let text = String::from_utf8(payload.to_vec()).unwrap();
+            assert!(text.contains("it failed"), "{text}");
+            let has = |mark: &&str| text.contains(mark);
+            let found = ["narthex ", "grants create", "/api/"].into_iter().find(|mark| has(mark));
+            assert_eq!(found, None, "{name} {era:?}: {text}");
+        }
+    }
 
     /// X-E122: what a run may not use for want of a grant is recorded as refused by that check,
     /// whichever way it is known that no server has seen the call.

@@ -30,6 +30,8 @@ pub struct Route {
 pub(crate) const ADMIN: &[Role] = &[Role::Admin];
 /// What agents are made of.
 const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
+/// Who reads what agents are.
+const READER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 /// Which secrets there are and who may what, which tells no value.
 const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
@@ -263,8 +265,11 @@ pub const ROUTES: &[Route] = &[
     member(REJECT, "POST", ADMIN, Target::Definitions(Some(DefinitionVerdict::Reject))),
     objects("/api/workspaces/{workspace}/capabilities", WRITE, AUTHOR, CatalogKind::Capability),
     object("/api/workspaces/{workspace}/capabilities/{id}", ALL, AUTHOR, CatalogKind::Capability),
-    objects("/api/workspaces/{workspace}/agents", WRITE, AUTHOR, CatalogKind::Agent),
-    object("/api/workspaces/{workspace}/agents/{id}", ALL, AUTHOR, CatalogKind::Agent),
+    // Whoever carries runs out reads what their models are told, and no value of a server.
+    objects("/api/workspaces/{workspace}/agents", READ, READER, CatalogKind::Agent),
+    objects("/api/workspaces/{workspace}/agents", "POST", AUTHOR, CatalogKind::Agent),
+    object("/api/workspaces/{workspace}/agents/{id}", READ, READER, CatalogKind::Agent),
+    object("/api/workspaces/{workspace}/agents/{id}", CHANGE, AUTHOR, CatalogKind::Agent),
     member(
         "/api/workspaces/{workspace}/agents/{id}/mcp-attachments",
         "GET, HEAD, PUT",

@@ -2,6 +2,7 @@
 //! done with them.
 
 mod access;
+mod as_read;
 mod attachments;
 mod audit;
 mod catalog;

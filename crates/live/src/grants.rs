@@ -11,7 +11,7 @@ use narthex_store::{GrantRow, StatementError, Store};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Polls, STALE, by_workspace::ByWorkspace};
+use crate::{Polls, ProofRule, STALE, by_workspace::ByWorkspace};
 
 /// How often all are read anew, so that what has run out is forgotten: every so many polls.
 const WHOLE_EVERY: u32 = 900;
@@ -19,8 +19,7 @@ const WHOLE_EVERY: u32 = 900;
 /// The grants of all workspaces.
 #[derive(Debug)]
 pub struct LiveGrants {
-    /// Whether what nobody proved to be human has granted counts for nothing.
-    needs_proof: bool,
+    proof: ProofRule,
     by_workspace: ByWorkspace<Grants>,
     /// The number of the last change that is known; held while anything changes or is read anew,
     /// so that the newest comes last. `None`: all has to be read.
@@ -29,7 +28,7 @@ pub struct LiveGrants {
 
 impl LiveGrants {
     /// As the store has them; none without one. `home` is the set of the workspace of the live
-    /// configuration; with `needs_proof` no advisory grant counts (D15).
+    /// configuration; where `proof` is required no advisory grant counts (D15).
     ///
     /// # Errors
     /// When a statement fails.
@@ -37,15 +36,16 @@ impl LiveGrants {
         store: Option<&Store>,
         workspace: WorkspaceId,
         home: Arc<Grants>,
-        needs_proof: bool,
+        proof: ProofRule,
     ) -> Result<Self, StatementError> {
         let live = Self {
-            needs_proof,
+            proof,
             by_workspace: ByWorkspace::with(workspace, home),
             last: tokio::sync::Mutex::new(None),
         };
         if let Some(store) = store {
             let mut last = live.last.lock().await;
+            live.proof.look(store).await?;
             live.read_all(store, &mut last).await?;
             drop(last);
         }
@@ -58,6 +58,26 @@ impl LiveGrants {
         self.by_workspace.of(workspace)
     }
 
+    /// Whether grants need the proof of a human, and may need it.
+    #[must_use]
+    pub fn proof(&self) -> &ProofRule {
+        &self.proof
+    }
+
+    /// Looks whether grants need proof now that a passkey was added or removed, and has those count
+    /// that do.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn passkeys_changed(&self, store: &Store) -> Result<(), StatementError> {
+        let mut last = self.last.lock().await;
+        if self.proof.look(store).await? {
+            *last = None;
+            self.read_all(store, &mut last).await?;
+        }
+        Ok(())
+    }
+
     /// To be held while a grant is written to the store and then [applied](Self::apply).
     pub async fn changing(&self) -> tokio::sync::MutexGuard<'_, Option<i64>> {
         self.last.lock().await
@@ -67,7 +87,7 @@ impl LiveGrants {
     pub fn apply(&self, row: &GrantRow) {
         let GrantRow { grant, workspace, consumed, revoked, is_advisory, .. } = row;
         let set = self.of(workspace);
-        if *is_advisory && self.needs_proof {
+        if *is_advisory && self.proof.is_required() {
             // From before that was asked for.
             let _ = set.remove(grant.id);
             return;
@@ -140,6 +160,10 @@ impl LiveGrants {
     }
 
     async fn read_news(&self, store: &Store, last: &mut Option<i64>) -> Result<(), StatementError> {
+        // Another daemon may have added the first passkey, or removed the last one.
+        if self.proof.look(store).await? {
+            *last = None;
+        }
         let Some(known) = *last else { return self.read_all(store, last).await };
         let changes = store.grants().since(known).await?;
         changes.rows.iter().for_each(|row| self.apply(row));

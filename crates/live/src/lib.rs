@@ -8,6 +8,7 @@ mod by_workspace;
 mod grants;
 mod keyed;
 mod polls;
+mod proof;
 mod rules;
 mod turns;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 pub use grants::LiveGrants;
 pub use keyed::KeyedLock;
 pub use polls::Polls;
+pub use proof::ProofRule;
 pub use rules::{KnownRules, LiveRules};
 pub use turns::{LiveTurns, Speaker};
 

@@ -1,8 +1,11 @@
 //! What kind of thing went wrong, and whose side it was: the words every error of the project uses.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model_text::{REFUSAL_TEXT_MAX, fitting, for_models, value_for_models};
 
 /// What kind of failure an error is. Each door turns this into its own numbers by one table (D24).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -168,7 +171,7 @@ pub struct CallError {
     pub message: String,
     /// More, for a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<serde_json::Value>,
+    pub details: Option<Value>,
 }
 
 impl CallError {
@@ -177,7 +180,51 @@ impl CallError {
     pub fn new(kind: CallErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: None }
     }
+
+    /// The same as a model may know it: without what only an operator can do (D28).
+    #[must_use]
+    pub fn for_models(mut self) -> Self {
+        if let Cow::Owned(text) = for_models(&self.message) {
+            self.message = text;
+        }
+        let members = self.details.as_mut().and_then(Value::as_object_mut);
+        // The names in the calls that ask are those of servers.
+        for (_, member) in members.into_iter().flatten().filter(|(name, _)| *name != ASK) {
+            value_for_models(member);
+        }
+        self
+    }
+
+    /// The text of the result that a model reads: the message, and where a grant is wanting, how to
+    /// ask a human for it; that has [`REFUSAL_TEXT_MAX`] bytes at most.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        if self.kind != CallErrorKind::PermissionRequired {
+            return Cow::Borrowed(&self.message);
+        }
+        let (message, member) = (&self.message, |name| self.details.as_ref()?.get(name));
+        let call = member(ASK).map(|ask| &ask["calls"][0]);
+        let Some(tool) = call.and_then(|call| call["name"].as_str()) else {
+            return Cow::Owned(fitting([message.clone()], REFUSAL_TEXT_MAX));
+        };
+        let is_one = member(ASK).is_some_and(|ask| ask["calls"][1].is_null());
+        let details = call.map(|call| &call["arguments"]["details"]);
+        let details = details.filter(|details| is_one && details.is_object());
+        let of = if tool.starts_with("mcp__") { "" } else { " of the server `narthex`" };
+        let ask = |with: &str| {
+            format!(
+                "{message}. Ask a human with `{tool}`{of}{with}; once it is granted, make this \
+                 call again"
+            )
+        };
+        let with = details.map(|details| format!(" (grant_type tool_scope, details {details})"));
+        let short = format!("A human must allow this. Ask with `{tool}`");
+        Cow::Owned(fitting([ask(&with.unwrap_or_default()), ask(""), short], REFUSAL_TEXT_MAX))
+    }
 }
+
+/// The member of `details` that says how to ask for a grant.
+const ASK: &str = "ask";
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -205,6 +252,8 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// D16: the spelling on the wire is the spelling in logs.
@@ -213,5 +262,40 @@ mod tests {
         for kind in CallErrorKind::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
+    }
+
+    /// D28: a refusal says in one short text what is wanting and how to ask for it, whatever names
+    /// are in it; programs find the calls beside it.
+    #[test]
+    fn d28_a_refusal_is_one_short_text() {
+        let refused = |name: &str, scopes: &[&str]| {
+            let call = |scope: &&str| {
+                let details = json!({ "scope": scope, "server": "git", "tool": name });
+                json!({ "name": "mcp__narthex__request_grant", "arguments": { "details": details } })
+            };
+            let calls: Vec<_> = scopes.iter().map(call).collect();
+            let details = json!({ "ask": { "server": "narthex", "calls": calls } });
+            let message = format!("`{name}` requires `{}`", scopes.join("`, `"));
+            CallError {
+                details: Some(details),
+                ..CallError::new(CallErrorKind::PermissionRequired, message)
+            }
+        };
+        let one = refused("push", &["git.write"]);
+        let text = one.text();
+        for told in ["`push`", "`git.write`", "mcp__narthex__request_grant", r#""tool":"push""#] {
+            assert!(text.contains(told), "{text}");
+        }
+        let two = refused("push", &["git.write", "git.read"]);
+        assert!(two.text().contains("`git.read`") && !two.text().contains("details"), "{two:?}");
+        for name in ["x".repeat(200), "é".repeat(3000)] {
+            let error = refused(&name, &["a", "b"]);
+            let text = error.text();
+            assert!(text.len() <= REFUSAL_TEXT_MAX && text.contains("request_grant"), "{text}");
+        }
+        let forbidden = CallError::new(CallErrorKind::PermissionRequired, "é".repeat(400));
+        assert!(forbidden.text().len() <= REFUSAL_TEXT_MAX, "{forbidden:?}");
+        let other = CallError::new(CallErrorKind::Timeout, "é".repeat(400));
+        assert_eq!(other.text(), other.message);
     }
 }

@@ -17,6 +17,7 @@ mod grants;
 pub mod header;
 mod ids;
 pub mod json;
+mod model_text;
 mod models;
 mod names;
 mod nearest;
@@ -63,6 +64,7 @@ pub use grants::{
     ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject,
     SpawnGrant, ToolScopeGrant,
 };
+pub use model_text::{REFUSAL_TEXT_MAX, for_models, value_for_models};
 pub use models::{EnabledModel, EnabledModels, ModelFault};
 pub use names::{
     AgentName, CapabilityName, ChannelName, EnvName, ExecutorName, McpClientId, NameError,

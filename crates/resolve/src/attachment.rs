@@ -45,15 +45,13 @@ pub(crate) enum Holder {
 }
 
 impl Attachment {
-    /// The values that it sets, for whoever looks at attachments: references as they are written,
-    /// and an empty text in place of each literal (X-E26).
+    /// The values that it sets, as their author writes them and may read them again (D39): what is
+    /// sent back as it was read changes nothing.
     #[must_use]
-    pub fn references(&self) -> Map<String, Value> {
+    pub fn written(&self) -> Map<String, Value> {
         let shown = |value: &ConfigValue| match value {
-            ConfigValue::Removed => Value::Null,
             ConfigValue::Secret(name) => format!("${{{name}}}").into(),
-            ConfigValue::Tree(tree) if tree.has_literal() => "".into(),
-            ConfigValue::Tree(tree) => tree.written(),
+            ConfigValue::Removed | ConfigValue::Tree(_) => value.written(),
         };
         self.config.iter().map(|(key, value)| (key.clone(), shown(value))).collect()
     }

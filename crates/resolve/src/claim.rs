@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    fault::Faults,
+    fault::{FaultCode, Faults},
     reader::{Object, Parsed, Reader, parse},
 };
 
@@ -14,6 +14,8 @@ pub struct ClaimRequest {
     pub claim: Option<String>,
     /// For how long nobody else may claim it, from now on.
     pub lasts: Duration,
+    /// Whether its caller wants the resolved servers with all values, to start them itself (C19).
+    pub is_direct: bool,
 }
 
 /// For how long, in seconds, if nothing is said, and at most.
@@ -31,7 +33,7 @@ impl ClaimRequest {
 }
 
 fn read(reader: &mut Reader, object: &Object<'_>) -> Option<ClaimRequest> {
-    reader.only(object, &["claim", "lease_seconds"]);
+    reader.only(object, &["claim", "lease_seconds", "direct"]);
     let claim = reader.owned(object, "claim");
     let seconds = reader.amount(object, "lease_seconds").unwrap_or(LASTS);
     if seconds > LASTS_MAX {
@@ -39,7 +41,13 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<ClaimRequest> {
         let message = format!("a claim lasts {LASTS_MAX} seconds at most");
         reader.invalid(&at, message, "ask for less, and claim again before it is over");
     }
-    Some(ClaimRequest { claim, lasts: Duration::from_secs(seconds) })
+    let is_direct = reader.flag(object, "direct").unwrap_or(false);
+    if is_direct && claim.is_some() {
+        let at = object.at.key("direct");
+        let message = "the servers are told with a new claim alone";
+        reader.fault(&at, FaultCode::FieldsExclude, message, "leave one of the two out");
+    }
+    Some(ClaimRequest { claim, lasts: Duration::from_secs(seconds), is_direct })
 }
 
 #[cfg(test)]
@@ -51,9 +59,15 @@ mod tests {
         let read = |text: &str| ClaimRequest::parse(text.as_bytes()).map(|parsed| parsed.value);
         let plain = read("{}").unwrap();
         assert_eq!((plain.claim, plain.lasts), (None, Duration::from_secs(300)));
+        assert!(!plain.is_direct && read(r#"{"direct": true}"#).unwrap().is_direct);
         let again = read(r#"{"claim": "clm_1", "lease_seconds": 60}"#).unwrap();
         assert_eq!((again.claim.as_deref(), again.lasts), (Some("clm_1"), Duration::from_secs(60)));
-        for bad in [r#"{"lease_seconds": 0}"#, r#"{"lease_seconds": 86401}"#, r#"{"more": 1}"#] {
+        for bad in [
+            r#"{"lease_seconds": 0}"#,
+            r#"{"lease_seconds": 86401}"#,
+            r#"{"more": 1}"#,
+            r#"{"claim": "clm_1", "direct": true}"#,
+        ] {
             assert_eq!(read(bad).unwrap_err().iter().count(), 1, "{bad}");
         }
     }

@@ -65,7 +65,7 @@ pub use run::{RunKind, RunRequest};
 pub use schema::{ConfigSchema, KeyKind, KeySchema, ValueType};
 pub use server::{
     AuthClient, AuthText, CommandShape, EntryAuth, HttpShape, Isolation, MadeBy, NameRules,
-    OnFlagged, ScopeKey, ServerEntry, ServerSettings, Shape, StdioShape,
+    OnFlagged, ScopeKey, ScopeSchema, ServerEntry, ServerSettings, Shape, StdioShape,
 };
 pub use surroundings::{EnvValue, Surroundings};
 pub use variables::{LookUp, Variables, VariablesError};

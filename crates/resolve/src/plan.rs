@@ -4,6 +4,7 @@ mod check;
 mod merge;
 mod oauth;
 mod preview;
+mod scope;
 
 use std::collections::BTreeMap;
 
@@ -47,6 +48,8 @@ pub struct Plan<'a> {
     pub(crate) servers: BTreeMap<Alias, PlannedServer<'a>>,
     /// What concerns no single server.
     pub(crate) faults: Vec<Fault>,
+    /// What is unwise in the scope that a run's request gives.
+    pub(crate) scope_warnings: Vec<Warning>,
 }
 
 /// One server of the agent.
@@ -115,7 +118,7 @@ impl<'a> Plan<'a> {
         for server in servers.values_mut() {
             check::check(server, agent, surroundings);
         }
-        Self { agent, surroundings, servers, faults }
+        Self { agent, surroundings, servers, faults, scope_warnings: Vec::new() }
     }
 
     /// The same for a run whose agent gets these secrets into its own environment: one that is not

@@ -41,7 +41,7 @@ impl Plan<'_> {
             session_id: inputs.session_id.to_owned(),
             servers: BTreeMap::new(),
             skipped: Vec::new(),
-            warnings: Vec::new(),
+            warnings: self.scope_warnings.clone(),
         };
         let mut filler = Filler::new(inputs, self.surroundings);
         for (alias, planned) in &self.servers {
@@ -118,7 +118,7 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
 
     /// O94: what the server says of the scope.
     fn scope(&mut self, entry: &ServerEntry, inputs: &RunInputs<'_>) {
-        for (key, schema) in &entry.scope_schema {
+        for (key, schema) in &entry.scope_schema.keys {
             let at = Place::root("run").key("scope").key(key);
             let wanted = schema.value_type.wanted();
             match inputs.scope.values().get(key).filter(|value| !value.is_null()) {

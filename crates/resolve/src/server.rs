@@ -20,7 +20,7 @@ pub use auth::{AuthClient, AuthText, EntryAuth};
 pub(crate) use confinement::ProgramConfinement;
 pub use made_by::MadeBy;
 use scopes::SCOPES;
-pub use scopes::ScopeKey;
+pub use scopes::{ScopeKey, ScopeSchema};
 pub use settings::{Isolation, NameRules, OnFlagged, ServerSettings};
 pub use shape::{CommandShape, HttpShape, Shape, StdioShape};
 
@@ -72,8 +72,8 @@ pub struct ServerEntry {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prompt_scopes: BTreeMap<String, ToolScopes>,
     /// What is expected of the scope of runs that use it (O94).
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub scope_schema: BTreeMap<String, ScopeKey>,
+    #[serde(skip_serializing_if = "ScopeSchema::is_empty")]
+    pub scope_schema: ScopeSchema,
     /// Whether config keys are headers' names as they are, whatever they look like (C9).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verbatim_headers: bool,

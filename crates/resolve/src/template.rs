@@ -238,6 +238,11 @@ impl fmt::Debug for Tree {
 }
 
 impl ConfigValue {
+    /// Whether it is a text without anything in it.
+    pub(crate) fn is_empty_text(&self) -> bool {
+        matches!(self, Self::Tree(Tree::Plain(Value::String(text))) if text.is_empty())
+    }
+
     /// As it is written: of a secret the reference.
     pub(crate) fn written(&self) -> Value {
         match self {

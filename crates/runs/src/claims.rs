@@ -13,9 +13,14 @@ use narthex_gateway::{RunToken, RunView};
 use narthex_model::{ExecutorName, PrincipalId, RunId, Timestamp, WorkspaceId, json::shortened};
 use narthex_resolve::ClaimRequest;
 use narthex_store::{Claim, RunRow, StatementError, Waiting};
+use serde_json::{Map, Value};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{Creator, RunError, Runs};
+use crate::{
+    Creator, DirectServers, RunError, Runs,
+    frozen::{Frozen, FrozenAgent},
+    prepare::Failed,
+};
 
 /// How many random bytes the id of a claim has.
 const CLAIM_BYTES: usize = 12;
@@ -70,6 +75,8 @@ pub(crate) struct Claimer {
     pub(crate) holder: String,
     /// As what of the daemon.
     pub(crate) executor: Option<ExecutorName>,
+    /// Whether they are told the values of its servers.
+    pub(crate) is_direct: bool,
 }
 
 /// A run that somebody carries out from now on.
@@ -85,8 +92,33 @@ pub struct Claimed {
     pub claim: String,
     /// Until when nobody else claims it.
     pub until: SystemTime,
+    /// What it is carried out with.
+    pub brief: Brief,
+}
+
+/// What whoever carries a run out is told of it.
+#[derive(Debug, Clone, Default)]
+pub struct Brief {
     /// What the model is told.
     pub prompt: Option<String>,
+    /// The agent's parameters, which its model sees.
+    pub params: Map<String, Value>,
+    /// The text of the agent that its model sees.
+    pub system_prompt: Option<String>,
+    /// The servers with all values, if that was asked for (C19).
+    pub direct: Option<DirectServers>,
+}
+
+impl Brief {
+    fn of(frozen: &Frozen, direct: Option<DirectServers>) -> Self {
+        let agent = frozen.of.agent();
+        Self {
+            prompt: frozen.prompt.clone(),
+            params: agent.map(|agent| agent.inputs.params.clone()).unwrap_or_default(),
+            system_prompt: agent.and_then(FrozenAgent::system_prompt),
+            direct,
+        }
+    }
 }
 
 /// What comes of a claim.
@@ -121,10 +153,10 @@ impl Runs {
         let row = self.found(workspace, id).await?;
         let by = claimer(&row, by)?;
         let asked = ClaimRequest::parse(text).map_err(RunError::Refused)?.value;
-        let ClaimRequest { claim, lasts } = asked;
+        let ClaimRequest { claim, lasts, is_direct } = asked;
         match claim {
             Some(claim) => self.hold(row, claim, lasts).await,
-            None => Ok(Claiming::New(Box::new(self.take(row, lasts, by).await?))),
+            None => Ok(Claiming::New(Box::new(self.take(row, (lasts, is_direct), by).await?))),
         }
     }
 
@@ -190,11 +222,16 @@ impl Runs {
             || self.shared.gateway.runs().get(row.id).is_some_and(|run| run.is_watched())
     }
 
-    async fn take(&self, row: RunRow, lasts: Duration, by: &By) -> Result<Claimed, RunError> {
+    async fn take(
+        &self,
+        row: RunRow,
+        (lasts, is_direct): (Duration, bool),
+        by: &By,
+    ) -> Result<Claimed, RunError> {
         is_free(&row)?;
         let (runs, by) = (self.clone(), by.clone());
         // To its end: a run that is claimed and whose token nobody has would wait for nothing.
-        let claimer = Claimer { holder: by.id.to_string(), by, executor: None };
+        let claimer = Claimer { holder: by.id.to_string(), by, executor: None, is_direct };
         let claiming = async move { runs.claim_row(row, lasts, claimer).await };
         let claimed = self.control().spawn(claiming).await;
         claimed.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
@@ -227,11 +264,11 @@ impl Runs {
         lasts: Duration,
         claimer: Claimer,
     ) -> Result<Claimed, RunError> {
-        let Claimer { by, holder, executor } = claimer;
+        let Claimer { by, holder, executor, is_direct } = claimer;
         let RunRow { id, workspace, expires_at, .. } = row;
         let _turn = self.kept_turn(id).await;
         let until = (SystemTime::now() + lasts).min(expires_at);
-        let event = AuditEvent::new(kind::RUN_CLAIMED, by).in_workspace(&workspace);
+        let event = AuditEvent::new(kind::RUN_CLAIMED, by.clone()).in_workspace(&workspace);
         let event = event.of_run(id.to_text()).of_session(row.session.to_text());
         let noted = self
             .control()
@@ -251,7 +288,8 @@ impl Runs {
         }
         // What the token of an earlier claim opens ends here.
         self.end_view(id).await;
-        let (row, run, prompt) = match self.begun_for_claim(&workspace, id).await {
+        let begun = self.begun_for_claim(&workspace, id, is_direct.then_some(by)).await;
+        let (row, run, brief) = match begun {
             Ok(begun) => begun,
             Err(error) => {
                 self.unclaim(&workspace, id, &claim).await;
@@ -262,18 +300,46 @@ impl Runs {
             events.attended(&row.workspace, row.session).await;
         }
         noted.done().await;
-        Ok(Claimed { row, run, token, claim, until, prompt })
+        Ok(Claimed { row, run, token, claim, until, brief })
     }
 
     async fn begun_for_claim(
         &self,
         workspace: &WorkspaceId,
         id: RunId,
-    ) -> Result<(RunRow, Arc<RunView>, Option<String>), RunError> {
+        direct_to: Option<By>,
+    ) -> Result<(RunRow, Arc<RunView>, Brief), RunError> {
         let row = self.stored(workspace, id).await?.ok_or(RunError::HasEnded(id))?;
         let run = self.begin_again_if_living(&row).await?.ok_or(RunError::HasEnded(id))?;
-        let prompt = self.frozen(&row).await?.prompt;
-        Ok((row, run, prompt))
+        let frozen = self.frozen(&row).await?;
+        let direct = match direct_to {
+            Some(by) => Some(self.told_directly(&row, &frozen, by).await?),
+            None => None,
+        };
+        Ok((row, run, Brief::of(&frozen, direct)))
+    }
+
+    /// The servers of a run with all values, for whoever claims it; the audit says that they were
+    /// told.
+    async fn told_directly(
+        &self,
+        row: &RunRow,
+        frozen: &Frozen,
+        by: By,
+    ) -> Result<DirectServers, RunError> {
+        let prepared = self.prepared_again(row, frozen, true).await?;
+        let Some(direct) = prepared.direct else {
+            let message = "the run has servers of its own, and none of an agent".to_owned();
+            return Err(RunError::Denied { field: "direct", message });
+        };
+        if !prepared.failed.is_empty() {
+            return Err(RunError::Entries(prepared.failed.iter().map(Failed::fault).collect()));
+        }
+        let event = AuditEvent::new(kind::RUN_DIRECT, by).in_workspace(&row.workspace);
+        let event = event.on("agent", row.agent.clone()).of_run(row.id.to_text());
+        let event = event.of_session(row.session.to_text()).with("servers", direct.aliases());
+        self.control().note(event).await?.done().await;
+        Ok(direct)
     }
 
     /// Gives a run back that was claimed and does not begin: else nobody could claim it until the

@@ -22,7 +22,7 @@ use crate::{
     keep::{Told, begun},
     making::Making,
     mounting::Mounting,
-    prepare::{self, Prepared},
+    prepare::{self, OmittedKey, Prepared},
     suspending::Former,
 };
 
@@ -46,6 +46,8 @@ pub struct Created {
     pub skipped: Vec<RunFault>,
     /// What a person should know.
     pub warnings: Vec<String>,
+    /// Optional keys of its servers that it does without.
+    pub omitted: Vec<OmittedKey>,
     /// The shared servers that the run asks for and that there are none of.
     pub missing: Vec<Alias>,
     /// The servers with all values, if that was asked for (C19).
@@ -208,8 +210,10 @@ impl Runs {
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
         let Making { set, prepared, meters, made, agent_env } = making;
-        let Prepared { policy, skipped, direct, built_in, secrets, withheld, .. } = prepared;
+        let Prepared { policy, skipped, direct, built_in, secrets, withheld, omitted, .. } =
+            prepared;
         warnings.extend(prepared.warnings.into_iter().chain(unmatched(&set)));
+        warnings.extend(omitted.iter().map(ToString::to_string));
         let id = draft.token.run_id();
         let inputs = made.inputs().text();
         let agent_type = made.agent().map(FrozenAgent::agent_type);
@@ -240,7 +244,7 @@ impl Runs {
         let run = Arc::new(run.with_meters(meters).with_secrets(secrets));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let executor = executor.as_ref();
-        let told = Told { direct: direct.as_ref(), env: &agent_env, executor };
+        let told = Told { direct: direct.as_ref(), env: &agent_env, omitted: &omitted, executor };
         let beginning = async {
             let sockets = self.open_sockets(&run, draft.request.has_sockets)?;
             let row = self.keep_noted(&draft, &session, &sealed, told).await?;
@@ -268,6 +272,7 @@ impl Runs {
             faults,
             skipped,
             warnings,
+            omitted,
             missing,
             direct,
             sockets,

@@ -14,12 +14,12 @@ use narthex_gateway::{RunToken, RunView};
 use narthex_model::{AgentEnv, Alias, ExecutorName, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_resolve::Agent;
 use narthex_store::RunRow;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::{
     RunError, Runs,
-    claims::{Claimed, Claimer},
+    claims::{Brief, Claimed, Claimer},
     create::Draft,
     done::COMPLETED,
     family::Parent,
@@ -42,10 +42,8 @@ pub struct Execution {
     pub token: RunToken,
     /// By what the claim is known to be the same when it is to last longer.
     pub claim: String,
-    /// What the model is told.
-    pub prompt: Option<String>,
-    /// The agent's parameters.
-    pub params: Map<String, Value>,
+    /// What it is carried out with.
+    pub brief: Brief,
     /// The folder that it works in.
     pub folder: PathBuf,
     /// The values for the agent's own environment.
@@ -176,7 +174,7 @@ impl Runs {
         lasts: Duration,
     ) -> Result<Execution, RunError> {
         let executor = row.waiting.as_ref().and_then(|waiting| waiting.executor.clone());
-        let claimer = Claimer { by: By::system(), holder, executor };
+        let claimer = Claimer { by: By::system(), holder, executor, is_direct: false };
         let claimed = self.claim_row(row, lasts, claimer).await?;
         let (row, claim) = (claimed.row.clone(), claimed.claim.clone());
         let execution = self.execution(claimed).await;
@@ -187,7 +185,7 @@ impl Runs {
     }
 
     async fn execution(&self, claimed: Claimed) -> Result<Execution, RunError> {
-        let Claimed { row, run, token, claim, prompt, .. } = claimed;
+        let Claimed { row, run, token, claim, brief, .. } = claimed;
         let frozen = self.frozen(&row).await?;
         let agent = frozen.of.agent().ok_or(RunError::HasEnded(row.id))?;
         let agent_env = self.own_env(&row, agent).await?;
@@ -197,8 +195,7 @@ impl Runs {
             // It may have been removed, or the agent had no executor when the session began.
             Some(_) | None => self.made_folder(&row.workspace, row.session).await?,
         };
-        let params = inputs.params.clone();
-        Ok(Execution { row, run, token, claim, prompt, params, folder, agent_env })
+        Ok(Execution { row, run, token, claim, brief, folder, agent_env })
     }
 
     async fn own_env(&self, row: &RunRow, agent: &FrozenAgent) -> Result<AgentEnv, RunError> {

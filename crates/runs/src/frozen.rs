@@ -152,6 +152,11 @@ impl FrozenAgent {
         word.and_then(EndSession::parse).unwrap_or_default()
     }
 
+    /// The text that its model sees.
+    pub(crate) fn system_prompt(&self) -> Option<String> {
+        self.agent.get("system_prompt")?.as_str().map(str::to_owned)
+    }
+
     /// What of the daemon carries its runs out.
     pub(crate) fn executor(&self) -> Option<ExecutorName> {
         ExecutorName::new(self.agent.get("executor")?.as_str()?).ok()

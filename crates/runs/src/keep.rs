@@ -10,7 +10,10 @@ use narthex_resolve::RunKind;
 use narthex_store::{NewRun, RunRow, SessionRow};
 use serde_json::{Value, json};
 
-use crate::{DirectServers, RunError, Runs, create::Draft, family::Parent, frozen::session_place};
+use crate::{
+    DirectServers, RunError, Runs, create::Draft, family::Parent, frozen::session_place,
+    prepare::OmittedKey,
+};
 
 /// What whoever creates the run is told of values.
 #[derive(Clone, Copy)]
@@ -19,6 +22,8 @@ pub(crate) struct Told<'a> {
     pub(crate) executor: Option<&'a ExecutorName>,
     pub(crate) direct: Option<&'a DirectServers>,
     pub(crate) env: &'a AgentEnv,
+    /// Which keys of its servers it does without.
+    pub(crate) omitted: &'a [OmittedKey],
 }
 
 impl Runs {
@@ -37,7 +42,12 @@ impl Runs {
                 .of_run(draft.token.run_id().to_text())
                 .of_session(session.id.to_text())
         };
-        let mut noted = vec![self.control().note(event(kind::RUN_CREATED)).await?];
+        let mut created = event(kind::RUN_CREATED);
+        if !told.omitted.is_empty() {
+            // Names alone: what narrows a server, and is not there.
+            created = created.with("omitted", json!(told.omitted));
+        }
+        let mut noted = vec![self.control().note(created).await?];
         if let Some(direct) = told.direct {
             let event = event(kind::RUN_DIRECT).with("servers", direct.aliases());
             noted.push(self.control().note(event).await?);

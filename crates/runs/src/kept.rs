@@ -247,7 +247,7 @@ impl Runs {
         for _ in 0..ATTEMPTS {
             self.control().look_at_cuts().await?;
             let cuts = self.control().cuts();
-            let mut prepared = self.prepared_again(row, frozen).await?;
+            let mut prepared = self.prepared_again(row, frozen, false).await?;
             for fault in &prepared.skipped {
                 tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
             }
@@ -264,7 +264,14 @@ impl Runs {
         Err(RunError::Changed)
     }
 
-    async fn prepared_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Prepared, RunError> {
+    /// What a run's servers are made of, from what it was frozen with; `is_direct` with all values,
+    /// to be told.
+    pub(crate) async fn prepared_again(
+        &self,
+        row: &RunRow,
+        frozen: &Frozen,
+        is_direct: bool,
+    ) -> Result<Prepared, RunError> {
         let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
         let agent = match &frozen.of {
             Made::Own(text) => return asked::read(text, &self.shared.options, None, isolation),
@@ -280,10 +287,11 @@ impl Runs {
             session: row.session,
             inputs: &agent.inputs,
             scope: &agent.scope(),
+            given_scope: None,
             variables: self.control().variables(),
             driver: row.driver.as_ref(),
             env: &agent.env,
-            is_direct: false,
+            is_direct,
             built_in_url: self.shared.options.built_in_url.as_deref(),
         };
         prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)

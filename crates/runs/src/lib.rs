@@ -64,7 +64,7 @@ pub use narthex_store::{
 
 pub use self::{
     children::{Caller, Child, Started},
-    claims::{Claimed, Claiming},
+    claims::{Brief, Claimed, Claiming},
     costs::CostOf,
     create::Created,
     definitions::{
@@ -75,6 +75,7 @@ pub use self::{
     driver::{Awaited, Creator},
     error::{RunError, RunFault},
     executions::{Execution, Outcome, client_entry, events_url},
+    prepare::OmittedKey,
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
     shares::{
         CommentOn, Commenter, Handed, NewShare, SeenShare, SeenThread, ShareOptions, SharePage,

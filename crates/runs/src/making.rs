@@ -147,6 +147,7 @@ impl Runs {
             session,
             inputs,
             scope,
+            given_scope: Some(&request.scope),
             variables,
             driver: draft.driver.as_ref(),
             env: env_names,

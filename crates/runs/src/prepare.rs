@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
@@ -17,6 +18,7 @@ use narthex_resolve::{
     ResolvedServer, RunInputs, Surroundings, Variables,
 };
 use narthex_vault::{Vault, VaultError};
+use serde::Serialize;
 
 use crate::{DirectServers, RunError, RunFault, attended::withheld, frozen::Inputs};
 
@@ -38,6 +40,8 @@ pub(crate) struct Prepared {
     pub(crate) withheld: Vec<MountFault>,
     /// The values of all secrets that it was made with.
     pub(crate) secrets: Vec<Secret>,
+    /// Optional keys of servers that the run does without.
+    pub(crate) omitted: Vec<OmittedKey>,
     /// The servers with all values, if whoever creates the run is to be told them.
     pub(crate) direct: Option<DirectServers>,
     /// What the run calls the built-in server besides its own name.
@@ -79,6 +83,8 @@ pub(crate) struct Of<'a> {
     pub(crate) session: SessionId,
     pub(crate) inputs: &'a Inputs,
     pub(crate) scope: &'a RunScope,
+    /// What of it the run's request gives. `None` for a run that begins again.
+    pub(crate) given_scope: Option<&'a RunScope>,
     pub(crate) variables: &'a Variables,
     /// The human who drives it.
     pub(crate) driver: Option<&'a PrincipalId>,
@@ -215,6 +221,8 @@ pub(crate) fn agent(
     let surroundings = Surroundings { env: &env, is_secret_set: &is_secret_set };
     let (run_id, session_id) = (of.run.to_text(), of.session.to_text());
     let plan = Plan::new(&parts.catalog, &parts.agent, surroundings).with_agent_env(of.env);
+    let given = of.given_scope.into_iter().flat_map(|scope| scope.values().keys());
+    let plan = plan.with_given_scope(given);
     let resolved = plan.resolve(RunInputs {
         run_id: &run_id,
         session_id: &session_id,
@@ -230,6 +238,7 @@ pub(crate) fn agent(
         pinned: servers.values().map(pinned).collect(),
         warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
         skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
+        omitted: servers.values().flat_map(omitted).collect(),
         secrets: opened.values.values().map(|(value, _)| value.clone()).collect(),
         direct: of.is_direct.then(|| DirectServers::new(of.built_in_url)),
         ..Prepared::default()
@@ -248,6 +257,34 @@ pub(crate) fn agent(
         }
     }
     Ok(prepared)
+}
+
+/// An optional key of a server that a run does without, since a value for it is missing (O17).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OmittedKey {
+    /// The server's alias.
+    #[serde(rename = "server_name")]
+    pub server: Alias,
+    /// The key.
+    pub key: String,
+    /// The placeholders without a value, such as `scope.team_partition`.
+    pub missing: Vec<String>,
+}
+
+impl fmt::Display for OmittedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, key, missing } = self;
+        write!(f, "`{server}` goes without its key `{key}`: no value for {}", missing.join(", "))
+    }
+}
+
+fn omitted(server: &ResolvedServer) -> Vec<OmittedKey> {
+    let omitted = |one: &narthex_resolve::Omitted| OmittedKey {
+        server: server.alias.clone(),
+        key: one.key.clone(),
+        missing: one.missing.clone(),
+    };
+    server.omitted.iter().map(omitted).collect()
 }
 
 fn pinned(server: &ResolvedServer) -> (Alias, PinnedServer) {

@@ -311,10 +311,10 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
     Ok(settings)
 }
 
-fn granting(needs_proof: Option<bool>, request_lifetime: Option<Duration>) -> GrantOptions {
+fn granting(require_proof: Option<bool>, request_lifetime: Option<Duration>) -> GrantOptions {
     let usual = GrantOptions::default();
     GrantOptions {
-        needs_proof: needs_proof.unwrap_or(usual.needs_proof),
+        require_proof,
         request_lifetime: request_lifetime.unwrap_or(usual.request_lifetime),
     }
 }

@@ -189,21 +189,18 @@ pub fn tool_result(text: &str, structured: &Value, is_modern: bool) -> Vec<u8> {
     result.to_string().into_bytes()
 }
 
-/// The result of a `tools/call` that failed (D16): readable text, and the same for programs.
+/// The result of a `tools/call` that failed (D16): one text for a model, and the error for programs.
 ///
 /// Where the tool says what its results look like (`is_shaped`), clients hold structured content
-/// against that: then the same stands as a text of JSON, and in `_meta` under
-/// [`meta_key::ERROR`].
+/// against that: then the error stands in `_meta` under [`meta_key::ERROR`].
 #[must_use]
 pub fn tool_error_result(error: &CallError, era: Era, is_shaped: bool) -> Vec<u8> {
-    let text = |text: &str| json!({ "type": "text", "text": text });
-    let mut result = json!({ "content": [text(&error.message)], "isError": true });
-    let told = json!({ "error": error });
+    let text = json!({ "type": "text", "text": error.text() });
+    let mut result = json!({ "content": [text], "isError": true });
     if is_shaped {
-        result["content"] = json!([text(&error.message), text(&told.to_string())]);
         result["_meta"] = json!({ meta_key::ERROR: error });
     } else {
-        result["structuredContent"] = told;
+        result["structuredContent"] = json!({ "error": error });
     }
     if era == Era::Modern {
         result["resultType"] = "complete".into();
@@ -272,9 +269,8 @@ mod tests {
             serde_json::from_slice(&tool_error_result(&error, Era::Legacy, true)).unwrap();
         assert_eq!(shaped["structuredContent"], Value::Null);
         assert_eq!(shaped["_meta"][meta_key::ERROR], json!(error));
-        let told: Value =
-            serde_json::from_str(shaped["content"][1]["text"].as_str().unwrap()).unwrap();
-        assert_eq!(told, json!({ "error": error }));
+        let told = json!([{"type": "text", "text": "no answer in 5 s"}]);
+        assert_eq!(shaped["content"], told, "a failure is said once");
     }
 
     /// Codes that we invent must not be ones that JSON-RPC or MCP keep for themselves.

@@ -57,7 +57,7 @@ async fn post(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let message = Message { channel, text, thread_id, username };
     let sender = Sender { run: called.run.id, session: called.session().ok() };
     let outbound = called.platform.outbound.as_ref().ok_or_else(|| {
-        let text = "this process posts nothing; start the daemon with `narthex up`";
+        let text = "this process posts nothing";
         CallError::new(CallErrorKind::ServerError, text)
     })?;
     // An ordinary outcome: the agent goes on without it.

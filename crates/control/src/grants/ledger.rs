@@ -1,7 +1,7 @@
 //! Grants for a single call are used up in the store, for all daemons on it (D25).
 
 use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
-use narthex_gateway::{Consumed, Consuming, GrantLedger, Granters, LedgerError, RunView};
+use narthex_gateway::{Consumed, Consuming, GrantLedger, LedgerError, RunView};
 use narthex_model::{GrantId, PrincipalId, RunId};
 
 use crate::{Control, ControlError};
@@ -21,14 +21,6 @@ impl StoreLedger {
 }
 
 impl GrantLedger for StoreLedger {
-    fn granters(&self) -> Granters {
-        match self.control.store() {
-            None => Granters::Nobody,
-            Some(_) if self.control.needs_proof() => Granters::Proved,
-            Some(_) => Granters::Humans,
-        }
-    }
-
     fn consume<'a>(&'a self, run: &'a RunView, grants: Vec<GrantId>) -> Consuming<'a> {
         let (workspace, user) = (run.workspace.clone(), run.authority.actors().user.clone());
         let run = run.id;

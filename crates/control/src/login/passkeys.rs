@@ -96,6 +96,7 @@ impl Control {
             if !added {
                 return Err(LoginError::NotTheFirst.into());
             }
+            this.passkeys_changed().await?;
             noted.done().await;
             Ok(row)
         })
@@ -114,10 +115,17 @@ impl Control {
         store.proofs().has_passkeys().await.map_err(ControlError::Store)
     }
 
+    /// Lets grants need proof from the first passkey on, and until the last one is removed.
+    async fn passkeys_changed(&self) -> Result<(), ControlError> {
+        let Some(store) = &self.shared.store else { return Ok(()) };
+        self.shared.grants.passkeys_changed(store).await.map_err(ControlError::Store)
+    }
+
     /// Where passkeys prove humans, who comes by a link adds the first alone: whoever holds the
     /// operator's token can make links, and need be no human.
     async fn must_be_first(&self, signed_in: &SignedIn) -> Result<bool, ControlError> {
-        let is_asked = self.shared.granting.needs_proof && !signed_in.method.is_authenticated();
+        let is_off = self.shared.grants.proof().is_off();
+        let is_asked = !is_off && !signed_in.method.is_authenticated();
         match is_asked && self.has_proofs().await? {
             true => Err(LoginError::NotTheFirst.into()),
             false => Ok(is_asked),
@@ -201,6 +209,7 @@ impl Control {
             if !removed.map_err(ControlError::Store)? {
                 return Err(LoginError::NoSuchPasskey.into());
             }
+            this.passkeys_changed().await?;
             noted.done().await;
             Ok(())
         };

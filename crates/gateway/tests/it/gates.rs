@@ -7,8 +7,8 @@ use std::{
 };
 
 use narthex_gateway::{
-    Caller, Consumed, Consuming, Endpoint, GatewayOptions, GrantLedger, Granters, LedgerError,
-    RunToken, RunView, Step,
+    Caller, Consumed, Consuming, Endpoint, GatewayOptions, GrantLedger, LedgerError, RunToken,
+    RunView, Step,
 };
 use narthex_model::{
     AgentName, Gates, Grant, GrantDuration, GrantId, GrantOf, GrantSubject, PrincipalId, ToolScope,
@@ -60,10 +60,6 @@ struct Ledger {
 }
 
 impl GrantLedger for Ledger {
-    fn granters(&self) -> Granters {
-        Granters::Humans
-    }
-
     fn consume<'a>(&'a self, _run: &'a RunView, grants: Vec<GrantId>) -> Consuming<'a> {
         Box::pin(async move {
             if self.is_away {

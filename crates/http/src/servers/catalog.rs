@@ -35,7 +35,7 @@ impl Asked<'_> {
         let page = control.catalog_list(&workspace, kind, after, limit).await?;
         let is_whole = self.sees_all_of(kind, &workspace);
         let env = self.env_names(kind).await?;
-        let item = |one| with_env(seen(one, is_whole), one, env.as_ref());
+        let item = |one| with_env(seen(kind, one, is_whole), one, env.as_ref());
         let items: Vec<_> = page.items.iter().map(item).collect();
         Ok(ok(&json!({ "items": items, "next": page.next })))
     }
@@ -111,19 +111,28 @@ impl Asked<'_> {
                 false
             }
         };
+        let is_whole = self.sees_all_of(kind, &workspace);
+        if is_merged && !is_whole {
+            let text = "the merged view has values of servers, which are for authors";
+            return Err(Problem::new(ErrorKind::Denied, text));
+        }
         if is_merged {
             return Ok(ok(&control.catalog_merged(&workspace, id).await?));
         }
         let object = control.catalog_get(&workspace, kind, id).await?;
         let env = self.env_names(kind).await?;
-        let shown =
-            with_env(seen(&object, self.sees_all_of(kind, &workspace)), &object, env.as_ref());
+        let shown = with_env(seen(kind, &object, is_whole), &object, env.as_ref());
         Ok(with_tag(ok(&shown), &object.tag))
     }
 
-    /// Of servers only who changes them sees how they are reached and configured (X-D12).
+    /// Of servers only who changes them sees how they are reached and configured (X-D12), and of
+    /// agents only who writes them sees the values that they set (D39).
     fn sees_all_of(&self, kind: CatalogKind, workspace: &WorkspaceId) -> bool {
-        kind != CatalogKind::Server || self.principal.has_any(workspace, &[Role::Admin])
+        let roles: &[Role] = match kind {
+            CatalogKind::Server => &[Role::Admin],
+            CatalogKind::Agent | CatalogKind::Capability => &[Role::Admin, Role::Author],
+        };
+        self.principal.has_any(workspace, roles)
     }
 
     pub(super) fn query(&self, known: &[&str]) -> Result<Query, Problem> {
@@ -223,14 +232,26 @@ const MANIFEST: [&str; 7] = [
     "prompt_scopes",
 ];
 
-/// An object, or of a server the part that authors see.
-fn seen(object: &CatalogObject, is_whole: bool) -> Value {
+/// What an attachment says that is no value.
+const ATTACHED: [&str; 3] = ["ref", "optional", "tools"];
+
+/// An object; of a server the part that authors see, and of an agent the part that runners see.
+fn seen(kind: CatalogKind, object: &CatalogObject, is_whole: bool) -> Value {
     let mut told = shown(object);
     if is_whole {
         return told;
     }
     if let Some(members) = told["definition"].as_object_mut() {
-        members.retain(|name, _| MANIFEST.contains(&name.as_str()));
+        match kind {
+            CatalogKind::Server => members.retain(|name, _| MANIFEST.contains(&name.as_str())),
+            CatalogKind::Agent | CatalogKind::Capability => {
+                let attached = members.get_mut("mcpServers").and_then(Value::as_object_mut);
+                let each = attached.into_iter().flat_map(|all| all.values_mut());
+                for members in each.filter_map(Value::as_object_mut) {
+                    members.retain(|name, _| ATTACHED.contains(&name.as_str()));
+                }
+            }
+        }
     }
     // What is wrong with the rest would tell of it.
     if let Some(members) = told.as_object_mut() {

@@ -10,7 +10,7 @@ use narthex_model::{ErrorKind, Provenance};
 use narthex_registry::{ServerResult, layers::EditError};
 use serde_json::json;
 
-use super::{Answered, Asked, document, ok, unknown};
+use super::{Answered, Asked, as_read, document, ok, unknown};
 use crate::{
     body::{self, BodyFault},
     post::{is_json, is_of_type},
@@ -113,12 +113,16 @@ impl Asked<'_> {
         }
     }
 
-    /// The body, which is the text of an entry.
+    /// The body, which is the text of an entry. In place of what is there it may be as it was read.
     pub(super) async fn entry<B>(&self, body: B, further_types: &[&str]) -> Result<String, Problem>
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        self.text(body, further_types, ENTRY_MAX).await
+        let text = self.text(body, further_types, ENTRY_MAX).await?;
+        Ok(match self.parts.method {
+            Method::PUT => as_read::to_be_stored(self.target, text),
+            _ => text,
+        })
     }
 
     /// The body as text, of at most so many bytes.

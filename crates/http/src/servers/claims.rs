@@ -5,10 +5,10 @@ use std::{fmt, time::SystemTime};
 use bytes::Bytes;
 use http_body::Body;
 use narthex_model::Timestamp;
-use narthex_runs::{Claiming, SeenRun};
+use narthex_runs::{Brief, Claiming, SeenRun};
 use serde_json::{Value, json};
 
-use super::{Answered, Asked, ok};
+use super::{Answered, Asked, ok, once::ToldOnce};
 
 impl Asked<'_> {
     /// Gives a run to whoever claims it, or has a claim last longer.
@@ -26,11 +26,25 @@ impl Asked<'_> {
         };
         let seen = SeenRun { row: Some(claimed.row), view: Some(claimed.run.clone()) };
         let mut shown = lease(&claimed.claim, claimed.until);
+        let Brief { prompt, params, system_prompt, direct } = &claimed.brief;
+        let waiting = seen.row.as_ref().and_then(|row| row.waiting.as_ref());
+        let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+        shown["prompt"] = json!(prompt);
+        shown["params"] = json!(params);
+        shown["system_prompt"] = json!(system_prompt);
+        shown["model"] = json!(waiting.and_then(|waiting| text(&waiting.model)));
+        shown["runtime_type"] = json!(waiting.and_then(|waiting| text(&waiting.runtime)));
+        if let Some(direct) = direct {
+            shown["resolved_mcp_servers"] = json!(direct.expose());
+        }
         let mut run = self.shown_run(&seen, false)?;
         self.add_entries(&claimed.run, &claimed.token, &mut run)?;
-        shown["prompt"] = json!(claimed.prompt);
         shown["run"] = run;
-        Ok(ok(&shown))
+        let mut response = ok(&shown);
+        if direct.is_some() {
+            response.extensions_mut().insert(ToldOnce);
+        }
+        Ok(response)
     }
 
     /// Keeps what a session has used.

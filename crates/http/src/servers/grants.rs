@@ -111,11 +111,16 @@ impl Asked<'_> {
         let (workspace, id, by) = (self.workspace()?, self.segment(1), self.principal.granter()?);
         let text = self.entry(body, &[]).await?;
         let control = self.control()?;
+        let is_advisory = by.is_advisory;
         let decided = match is_approved {
             true => control.grant_request_approve(&workspace, &id, text.as_bytes(), by).await?,
             false => control.grant_request_deny(&workspace, &id, text.as_bytes(), by).await?,
         };
-        Ok(ok(&request(&decided)))
+        let mut shown = request(&decided);
+        if is_approved {
+            shown["is_advisory"] = json!(is_advisory);
+        }
+        Ok(ok(&shown))
     }
 }
 

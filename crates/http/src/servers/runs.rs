@@ -148,7 +148,7 @@ impl Asked<'_> {
 
     /// What the one who creates a run is told, and nobody later.
     fn add_secrets(&self, created: &Created, shown: &mut Value) -> Result<(), Problem> {
-        let Created { row, run, token, faults, skipped, warnings, missing, .. } = created;
+        let Created { row, run, token, faults, skipped, warnings, omitted, missing, .. } = created;
         // What an executor carries out is opened by nobody else.
         let is_carried = row.waiting.is_some();
         if !is_carried {
@@ -179,6 +179,7 @@ impl Asked<'_> {
         }
         shown["former_pids"] = created.former_pids.iter().map(|pid| pid.get()).collect();
         shown["warnings"] = json!(warnings);
+        shown["omitted"] = json!(omitted);
         shown["missing"] = json!(missing);
         Ok(())
     }

@@ -174,7 +174,7 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
 
     let place = tempfile::tempdir().unwrap();
     let keys = place.path().join("master.key");
-    site.api = Api::with_proofs(site.store.clone(), options(), Some(&keys)).await;
+    site.api = Api::with_proofs(site.store.clone(), options(), Some(&keys), Some(true)).await;
     assert_eq!(counting(&site.api), []);
     assert!(!site.api.control.has_proofs().await.unwrap());
     let by_token = site.api.send("POST", GRANTS, grant.to_string()).await;
@@ -227,6 +227,43 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
         assert!(site.api.ask("DELETE", &path).send().await.status.is_success());
     }
     assert_eq!(counting(&site.api), []);
+}
+
+/// D28: from the first passkey on only humans who proved it grant, and what others have granted
+/// before counts no more; where the setting is off, nothing changes.
+#[tokio::test]
+async fn d28_the_first_passkey_has_grants_need_proof() {
+    const GRANTS: &str = "/api/workspaces/default/grants";
+    let grant = json!({
+        "grant_type": "tool_scope",
+        "details": { "scope": "demo.write" },
+        "scope": "persistent",
+        "agent_subject_id": "writer",
+    });
+    let counting = |api: &Api| api.control.grants_of(&WorkspaceId::default()).ids().len();
+    for setting in [None, Some(false)] {
+        let is_on = setting.is_none();
+        let mut site = Site::new().await;
+        site.api = Api::with_proofs(site.store.clone(), options(), None, setting).await;
+        site.api.send("PUT", "/api/workspaces/default/agents/writer", "{}").await.succeeded();
+        let granted = site.api.send("POST", GRANTS, grant.to_string()).await.succeeded();
+        assert_eq!((counting(&site.api), &granted["counts"]), (1, &json!(true)));
+        let mut ada = site.browser("ada").await;
+        let mut authenticator = Authenticator::new(ORIGIN);
+        ada.add(&mut authenticator).await.succeeded();
+        assert_eq!(counting(&site.api), usize::from(!is_on), "at once");
+        let again = site.api.send("POST", GRANTS, grant.to_string()).await;
+        assert_eq!(again.status == StatusCode::FORBIDDEN, is_on, "{}", again.text());
+        // Whoever holds the operator's token proves nothing by a passkey of their own.
+        let mut thief = site.browser("ada").await;
+        thief.page().await;
+        let begun = thief.script("/signin/passkeys/new", &json!({})).await;
+        assert_eq!(begun.status == StatusCode::FORBIDDEN, is_on, "{}", begun.text());
+        // A daemon that begins later knows it from its start.
+        let other = Api::with_proofs(site.store.clone(), options(), None, setting).await;
+        assert_eq!(other.control.needs_proof(), is_on);
+        assert_eq!(counting(&other) == 0, is_on);
+    }
 }
 
 /// Whoever holds the operator's token makes themselves no service that speaks for humans: what one

@@ -140,7 +140,7 @@ async fn decide(
     let asked = client.api(ApiRequest::new(Method::POST, path).entry(&body));
     let decided = waiting("deciding", context, asked).await?;
     let text = match decided["grant_id"].as_str() {
-        Some(grant) => format!("{} is granted as {grant}", harmless(id)),
+        Some(grant) => format!("{} is granted as {grant}{}", harmless(id), advisory(&decided)),
         None => format!("{} is refused", harmless(id)),
     };
     output::told(&decided, &text, context.format)
@@ -157,12 +157,20 @@ fn sentence(grant: &Value) -> String {
     let text = |member| table::text(grant, member);
     let (id, how_long, by) = (text("id"), text("scope"), text("granted_by"));
     let (subject, what) = (subject(grant), what(grant));
-    let advisory = match grant["is_advisory"].as_bool() {
-        Some(true) => "; advisory, as nothing proved that this was a human",
-        _ => "",
-    };
+    let advisory = advisory(grant);
     let counts = if grant["counts"] == false { "; it counts for nothing now" } else { "" };
     format!("{id}: {what} for {subject}, {how_long}, by {by}{advisory}{counts}")
+}
+
+/// Says of a grant from a terminal that it proves nothing (D15, D28).
+fn advisory(grant: &Value) -> &'static str {
+    match grant["is_advisory"].as_bool() {
+        Some(true) => {
+            "; advisory: nothing proves that a human granted it, until one has made a passkey by \
+             `narthex users link NAME`"
+        }
+        _ => "",
+    }
 }
 
 /// Whether a grant counts, and whether something proved that it is a human's.

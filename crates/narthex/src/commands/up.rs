@@ -126,15 +126,16 @@ async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
             return;
         }
     }
-    output::notice(match settings.granting.needs_proof {
+    output::notice(match settings.granting.require_proof == Some(true) {
         true => {
             "warning: nobody can grant anything, since `grants.require_proof` is set and there is \
              neither a passkey nor an OpenID provider; `narthex users link NAME` lets a human make \
              the first passkey"
         }
         false => {
-            "grants are advisory: there is neither a passkey nor an OpenID provider, so that \
-             nobody can prove to be a human"
+            "grants are advisory: there is neither a passkey nor an OpenID provider, so that no \
+             grant proves a human; `narthex users link NAME` lets one make the first passkey, and \
+             from then on only proved grants count"
         }
     });
 }

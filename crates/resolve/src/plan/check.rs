@@ -72,6 +72,8 @@ fn required(checker: &mut Checker<'_>, server: &PlannedServer<'_>, key: &str, sc
     if !schema.required {
         return;
     }
+    // There a literal is misplaced, whatever it says.
+    let is_secret = schema.kind == Some(KeyKind::Secret);
     let (at, message) = match server.keys.get(key) {
         None => {
             let at = origin::server(&checker.entry.id).key("config_schema").key(key);
@@ -81,9 +83,16 @@ fn required(checker: &mut Checker<'_>, server: &PlannedServer<'_>, key: &str, sc
             planned.origin.place(&server.alias, key),
             format!("Missing required value for config key '{key}': {} removes it", planned.origin),
         ),
+        Some(planned) if planned.value.is_empty_text() && !is_secret => (
+            planned.origin.place(&server.alias, key),
+            format!(
+                "Missing required value for config key '{key}': {} leaves it empty",
+                planned.origin
+            ),
+        ),
         Some(_) => return,
     };
-    let what = if schema.kind == Some(KeyKind::Secret) {
+    let what = if is_secret {
         "as the reference of a secret, `${NAME}`"
     } else {
         "in the agent, a capability or the server's `default_config`"

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Resolver, remedy};
 use crate::{
     carrier::Carrier,
-    fault::{FaultCode, Warning},
+    fault::FaultCode,
     fill::{Unfilled, opened},
     layer::is_empty_optional_secret,
     plan::PlannedKey,
@@ -122,9 +122,13 @@ impl Resolver<'_, '_, '_> {
             self.fault(&at, Some(name), FaultCode::CarrierInvalid, message, remedy);
             return None;
         }
-        if text.is_empty() && planned.is_hidden() && planned.schema.is_some_and(|s| s.required) {
-            let message = "a required sensitive value is empty".to_owned();
-            self.warnings.push(Warning { path: at.to_string(), message });
+        let is_required = planned.schema.is_some_and(|schema| schema.required);
+        // An empty literal is a fault of the plan.
+        if text.is_empty() && is_required && !planned.value.is_empty_text() {
+            let message = format!("Missing required value for config key '{name}': it is empty");
+            let remedy = "give a value that is not empty";
+            self.fault(&at, Some(name), FaultCode::MissingRequiredMcpConfig, message, remedy);
+            return None;
         }
         Some(value)
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use narthex_model::{
     ToolScope, ToolScopes,
-    json::{Node, Place},
+    json::{Node, Place, shortened},
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::{
     reader::{Object, Reader},
@@ -24,6 +24,38 @@ pub struct ScopeKey {
     pub description: Option<String>,
     /// Whether a run that uses the server needs it.
     pub required: bool,
+}
+
+/// What is expected of the scope of runs that use a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScopeSchema {
+    /// The keys that it takes.
+    pub keys: BTreeMap<String, ScopeKey>,
+    /// Whether a run that gives others, which no server of its agent takes, is refused.
+    pub is_closed: bool,
+}
+
+/// The member that says whether there are others.
+const OTHERS: &str = "additionalProperties";
+
+impl ScopeSchema {
+    /// Whether nothing is expected.
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty() && !self.is_closed
+    }
+}
+
+impl Serialize for ScopeSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, schema) in &self.keys {
+            map.serialize_entry(key, schema)?;
+        }
+        if self.is_closed {
+            map.serialize_entry(OTHERS, &false)?;
+        }
+        map.end()
+    }
 }
 
 /// What requires tool scopes.
@@ -53,19 +85,36 @@ pub(super) fn required(
     found
 }
 
-/// What runs that use a server say in their scope (O94).
-pub(super) fn schema(reader: &mut Reader, object: &Object<'_>) -> BTreeMap<String, ScopeKey> {
-    let Some(keys) = reader.object(object, "scope_schema") else { return BTreeMap::new() };
-    let mut found = BTreeMap::new();
-    for (key, node, at) in keys.entries() {
+/// What runs that use a server say in their scope (O94): each key with its schema, and whether
+/// there are no others; or the same as a JSON Schema of an object.
+pub(super) fn schema(reader: &mut Reader, object: &Object<'_>) -> ScopeSchema {
+    let Some(outer) = reader.object(object, "scope_schema") else { return ScopeSchema::default() };
+    let is_json_schema = outer.get("type").is_some_and(|node| *node == Node::Text("object".into()));
+    let mut required = Vec::new();
+    let inner = match is_json_schema {
+        true => {
+            reader.only(&outer, &["type", "properties", "required", OTHERS]);
+            required = reader.texts(&outer, "required");
+            reader.object(&outer, "properties")
+        }
+        false => Some(outer.clone()),
+    };
+    let is_closed = outer.get(OTHERS).is_some() && reader.flag(&outer, OTHERS) == Some(false);
+    let mut keys = BTreeMap::new();
+    let entries = inner.iter().flat_map(Object::entries);
+    for (key, node, at) in entries.filter(|(key, ..)| is_json_schema || *key != OTHERS) {
         let Some(object) = reader.as_object(node, &at) else { continue };
         reader.only(&object, &["type", "description", "required"]);
         let scope_key = ScopeKey {
             value_type: word(reader, &object, "type", &ValueType::ALL).unwrap_or(ValueType::String),
             description: reader.owned(&object, "description"),
-            required: reader.flag(&object, "required").unwrap_or(false),
+            required: reader.flag(&object, "required").unwrap_or(required.contains(key)),
         };
-        found.insert(key.clone(), scope_key);
+        keys.insert(key.clone(), scope_key);
     }
-    found
+    for key in required.iter().filter(|key| !keys.contains_key(*key)) {
+        let message = format!("`{}` is required, and not among `properties`", shortened(key));
+        reader.invalid(&outer.at.key("required"), message, "describe it there");
+    }
+    ScopeSchema { keys, is_closed }
 }

@@ -94,17 +94,20 @@ fn o59_an_unresolved_override_does_not_fall_back() {
     }
 }
 
-/// O58: an empty text is a value, null is none; an empty required secret is warned of.
+/// O58: an empty text is a value, null is none; what is required is not empty.
 #[test]
 fn o58_empty_is_present_and_null_is_missing() {
     let schema = json!({ "k": { "required": true, "sensitive": true } });
     let world = World::one(schema, json!({}), json!({ "k": "${scope.k}" }));
-    let run = world.clone().scope(json!({ "k": "" })).run();
-    assert!(run.warnings[0].message.contains("empty"), "{:?}", run.warnings);
-    assert_eq!(
-        world.clone().scope(json!({ "k": null })).codes(),
-        [FaultCode::MissingRequiredMcpConfig]
-    );
+    for missing in [json!({ "k": "" }), json!({ "k": null })] {
+        let codes = world.clone().scope(missing).codes();
+        assert_eq!(codes, [FaultCode::MissingRequiredMcpConfig]);
+    }
+    let written = World::one(json!({ "k": { "required": true } }), json!({}), json!({ "k": "" }));
+    assert_eq!(written.codes(), [FaultCode::MissingRequiredMcpConfig]);
+    let world = World::one(json!({ "k": {} }), json!({}), json!({ "k": "${scope.k}" }));
+    let run = world.scope(json!({ "k": "" })).run();
+    assert_eq!(run.servers.values().next().unwrap().config.len(), 1);
 }
 
 /// O62, O63, S30: what was filled in is never read again.

@@ -1,6 +1,6 @@
 //! Runs: parameters, scope, agents that are off, isolation of runs, the same result again.
 
-use narthex_resolve::FaultCode;
+use narthex_resolve::{FaultCode, ServerEntry};
 use serde_json::{Value, json};
 
 use crate::world::{World, agent, refused, text};
@@ -86,6 +86,54 @@ fn o94_a_servers_scope_schema_is_checked() {
         (FaultCode::TypeWrong, "run.scope.level")
     );
     assert!(!faults[0].to_string().contains("canary"));
+}
+
+/// O94: a key of the scope that no server takes is warned of, with the one that was meant; where a
+/// server says that there are no others, it refuses the run.
+#[test]
+fn o94_a_misspelt_key_of_the_scope_is_told() {
+    let url = "https://${scope.tenant}.docs.test/mcp";
+    let closed = |additional: bool| {
+        json!({ "id": "s", "url": url, "config_schema": { "partition": {}, "deep": {} },
+            "scope_schema": { "region": { "type": "string" },
+                              "additionalProperties": additional } })
+    };
+    let config = json!({ "partition": "${scope.team_partition}", "deep": "${scope.a.b}" });
+    let world = |additional| {
+        let servers = json!({ "kg": { "ref": "s", "config": config } });
+        World::new(&[closed(additional)]).using(servers)
+    };
+    let known = json!({ "tenant": "t", "team_partition": "x", "region": "eu", "a": { "b": "c" } });
+    for additional in [true, false] {
+        let run = world(additional).scope(known.clone()).given().unwrap();
+        assert!(run.warnings.is_empty(), "{:?}", run.warnings);
+    }
+    let wrong = json!({ "tenant": "t", "team_partitoin": "canary", "workflow": 1 });
+    let run = world(true).scope(wrong.clone()).given().unwrap();
+    let told: Vec<_> =
+        run.warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("run.scope.team_partitoin:"), "{told:?}");
+    assert!(told[0].ends_with("did you mean `team_partition`?"), "{told:?}");
+    assert!(told[1].contains("`workflow`") && !told[1].contains("did you mean"), "{told:?}");
+    assert!(!format!("{told:?}").contains("canary"));
+    let faults = world(false).scope(wrong.clone()).given().unwrap_err();
+    let faults: Vec<_> = faults.iter().map(|fault| (fault.code, fault.path.as_str())).collect();
+    let unknown = |path| (FaultCode::UnknownField, path);
+    assert_eq!(faults, [unknown("run.scope.team_partitoin"), unknown("run.scope.workflow")]);
+    // What is inherited is not given.
+    assert!(world(false).scope(wrong).resolve().is_ok());
+    // The same as a JSON Schema; its normal form is the short one.
+    let schema = json!({ "type": "object", "properties": { "region": { "type": "string" } },
+        "required": ["region"], "additionalProperties": false });
+    let entry = json!({ "id": "s", "url": "https://s.test", "scope_schema": schema });
+    let entry = ServerEntry::parse(&text(&entry), None).unwrap().value;
+    let normal = json!({ "region": { "type": "string", "required": true },
+                         "additionalProperties": false });
+    assert_eq!(json!(entry.scope_schema), normal);
+    let again = json!({ "id": "s", "url": "https://s.test", "scope_schema": normal });
+    let again = ServerEntry::parse(&text(&again), None).unwrap().value;
+    assert_eq!(again.scope_schema, entry.scope_schema);
 }
 
 /// O26: two runs of one server with other scopes share nothing.

@@ -130,6 +130,17 @@ impl World {
 
     /// Does something with the plan.
     pub(crate) fn plan<T>(&self, look: impl FnOnce(&Plan<'_>) -> T) -> T {
+        self.with_plan(|plan| look(&plan))
+    }
+
+    /// A run whose request gives all of its scope.
+    pub(crate) fn given(&self) -> Result<ResolvedRun, Faults> {
+        self.with_plan(|plan| {
+            plan.with_given_scope(self.scope.values().keys()).resolve(self.inputs())
+        })
+    }
+
+    fn with_plan<T>(&self, look: impl FnOnce(Plan<'_>) -> T) -> T {
         let env = |name: &str| match self.env.get(name) {
             None => EnvValue::NotAllowed,
             Some(None) => EnvValue::Unset,
@@ -137,19 +148,21 @@ impl World {
         };
         let is_secret_set = |name: &SecretName| self.secrets.contains_key(name);
         let surroundings = Surroundings { env: &env, is_secret_set: &is_secret_set };
-        look(&Plan::new(&self.catalog, &self.agent, surroundings))
+        look(Plan::new(&self.catalog, &self.agent, surroundings))
+    }
+
+    fn inputs(&self) -> RunInputs<'_> {
+        RunInputs {
+            run_id: RUN_ID,
+            session_id: SESSION_ID,
+            project_dir: self.project_dir.as_deref(),
+            params: &self.params,
+            scope: &self.scope,
+        }
     }
 
     pub(crate) fn resolve(&self) -> Result<ResolvedRun, Faults> {
-        self.plan(|plan| {
-            plan.resolve(RunInputs {
-                run_id: RUN_ID,
-                session_id: SESSION_ID,
-                project_dir: self.project_dir.as_deref(),
-                params: &self.params,
-                scope: &self.scope,
-            })
-        })
+        self.plan(|plan| plan.resolve(self.inputs()))
     }
 
     #[track_caller]

@@ -10,7 +10,7 @@ pub enum SharingError {
     #[error("this process keeps no shares; start the daemon with `narthex up`")]
     NoDepot,
     /// The run belongs to no session, to which its shares could belong.
-    #[error("this run belongs to no session; begin a run with `narthex runs create` to have one")]
+    #[error("this run belongs to no session, so it has nothing to share")]
     NoSession,
     /// The run has no folder of which something could be shared.
     #[error(

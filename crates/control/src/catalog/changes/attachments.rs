@@ -26,7 +26,7 @@ pub struct CatalogAttachment {
     pub alias: Alias,
     /// The server's id.
     pub reference: ServerId,
-    /// What it sets: references as they are written, and an empty text for each literal (X-E26).
+    /// What it sets, as it is written (D39): who reads it may write it.
     pub config: Map<String, Value>,
     /// Whether a run goes on without the server if it fails. `None`: it does not say.
     pub optional: Option<bool>,
@@ -232,7 +232,7 @@ fn attachment(alias: &Alias, attachment: &Attachment) -> CatalogAttachment {
     CatalogAttachment {
         alias: alias.clone(),
         reference: attachment.reference.clone(),
-        config: attachment.references(),
+        config: attachment.written(),
         optional: attachment.optional,
         tools: (!attachment.tools.is_open()).then(|| json!(attachment.tools)),
     }

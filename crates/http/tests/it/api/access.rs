@@ -239,8 +239,8 @@ async fn members_have_the_roles_they_were_given_last() {
     let tenants = Tenants::with(&["team", "rival"]).await;
     let admin = tenants.token("team", Role::Admin);
     let runner = tenants.token("team", Role::Runner);
-    let agents = at("agents");
-    let status = async || tenants.send(runner, "GET", &agents, "").await.status;
+    let capabilities = at("capabilities");
+    let status = async || tenants.send(runner, "GET", &capabilities, "").await.status;
     assert_eq!(status().await, StatusCode::FORBIDDEN);
     let both = r#"{"roles": ["author", "runner"]}"#;
     let member = at("members/team%2Frunner");

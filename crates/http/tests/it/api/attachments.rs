@@ -63,7 +63,7 @@ async fn definition(place: &Place) -> Value {
     place.get(AGENT).await["definition"].take()
 }
 
-/// X-M36, X-M44, X-E18, X-E23, X-E26: an attachment is made, shown without its literals, replaced
+/// X-M36, X-M44, X-E18, X-E23, X-E26: an attachment is made, shown as it is written, replaced
 /// and taken out; it is one with that of the agent.
 #[tokio::test]
 async fn x_e18_attachments_are_made_shown_replaced_and_removed() {
@@ -74,7 +74,7 @@ async fn x_e18_attachments_are_made_shown_replaced_and_removed() {
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
     assert_eq!(made.headers["location"].to_str().unwrap(), at("linear"));
     let shown = json!({ "alias": "linear", "name": "linear",
-        "env": { "LINEAR_API_KEY": "${LINEAR_API_KEY}", "LINEAR_WORKSPACE_ID": "" } });
+        "env": { "LINEAR_API_KEY": "${LINEAR_API_KEY}", "LINEAR_WORKSPACE_ID": "x1-org" } });
     let one = place.api.ask("GET", &at("linear")).send().await;
     assert_eq!(one.succeeded(), shown);
     assert_eq!(one.headers["etag"], made.headers["etag"]);
@@ -88,7 +88,7 @@ async fn x_e18_attachments_are_made_shown_replaced_and_removed() {
         "REGION": { "kind": "value", "value": "eu" } } });
     let replaced = place.put(&at("linear"), &typed).await;
     assert_eq!(replaced.status, StatusCode::OK, "{}", replaced.text());
-    let env = json!({ "LINEAR_API_KEY": "${LINEAR_API_KEY}", "REGION": "" });
+    let env = json!({ "LINEAR_API_KEY": "${LINEAR_API_KEY}", "REGION": "eu" });
     assert_eq!((&replaced.json()["env"], &replaced.json()["optional"]), (&env, &json!(true)));
 
     // Another alias is another attachment of the same server.

@@ -373,8 +373,8 @@ async fn x_e81_a_human_takes_their_own_turn_alone() {
 async fn x_e81_an_unproved_human_has_no_turn() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("store.db")).await.unwrap();
-    let api =
-        Api::with_proofs(store.clone(), options(), Some(&dir.path().join("master.key"))).await;
+    let keys = dir.path().join("master.key");
+    let api = Api::with_proofs(store.clone(), options(), Some(&keys), Some(true)).await;
     ada_and_bob(&api).await;
     let chat = proved_service(&api, &store).await;
     api.send("PUT", &format!("{HERE}/agents/writer"), "{}").await.succeeded();

@@ -148,23 +148,20 @@ impl Api {
     }
 
     /// With no server, and a store over which humans sign in; with secrets in it, if there is a
-    /// file for their key.
+    /// file for their key. Grants need no proof.
     pub(crate) async fn with_login(store: Store, login: LoginOptions, keys: Option<&Path>) -> Self {
-        let vault = match keys {
-            Some(keys) => Some(vault(&store, keys).await),
-            None => None,
-        };
-        let of = Project::Servers(&json!({}));
-        Self::of(of, Some(store), vault, Some(login), GrantOptions::default()).await
+        Self::with_proofs(store, login, keys, Some(false)).await
     }
 
-    /// The same where only those grant who have proved to be human.
+    /// The same where only those grant who have proved to be human, if that is `required`; by
+    /// itself if nothing is said.
     pub(crate) async fn with_proofs(
         store: Store,
         login: LoginOptions,
         keys: Option<&Path>,
+        require_proof: Option<bool>,
     ) -> Self {
-        let granting = GrantOptions { needs_proof: true, ..GrantOptions::default() };
+        let granting = GrantOptions { require_proof, ..GrantOptions::default() };
         let vault = match keys {
             Some(keys) => Some(vault(&store, keys).await),
             None => None,

@@ -279,8 +279,31 @@ async fn o26_example_4_agents_share_a_server() {
             begun.push((run, scope["team_partition"].as_str().map(str::to_owned)));
         }
         for (run, partition) in begun.iter().chain(begun.iter().rev()) {
+            assert_eq!((&run["omitted"], &run["warnings"]), (&json!([]), &json!([])), "{run}");
             over.tells(&world, run, "kg", &[("partition", partition.as_deref())]).await;
         }
+        // A misspelt key leaves the partition out, and everybody is told.
+        let scope = json!({ "team_partitoin": "team-alpha" });
+        let asked = json!({ "agent_name": "team-alpha-analyst", "scope": scope });
+        let run = operator.begin(&asked).await;
+        let omitted = json!([{ "server_name": "kg", "key": "partition",
+                               "missing": ["scope.team_partition"] }]);
+        assert_eq!(run["omitted"], omitted, "{run}");
+        let warned = run["warnings"].to_string();
+        assert!(warned.contains("did you mean `team_partition`?"), "{warned}");
+        assert!(warned.contains("`kg` goes without its key `partition`"), "{warned}");
+        let id = run["run_id"].as_str().unwrap();
+        let path = format!("{HOME}/audit?kind=session.run.created&run={id}");
+        let recorded = operator.get(&path).await;
+        assert_eq!(recorded["items"][0]["details"]["omitted"], omitted, "{recorded}");
+        assert!(!recorded.to_string().contains("team-alpha\""), "{recorded}");
+        // Where the server says that there are no other keys, nothing of such a run begins.
+        let closed = json!({ "id": "neo4j", "config_schema": { "partition": {} },
+            "scope_schema": { "additionalProperties": false } });
+        operator.put("mcp-servers/neo4j", &over.entry(&closed, &server)).await;
+        let reply = operator.ask("POST", RUNS, &asked.to_string()).await;
+        assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY, "{reply:?}");
+        assert_eq!(reply.json()["errors"][0]["path"], "run.scope.team_partitoin", "{reply:?}");
     }
 }
 

@@ -1,0 +1,54 @@
+//! Everything that a model reads of us is looked through for what only operators do (D28).
+
+use std::path::{Path, PathBuf};
+
+use narthex_model::for_models;
+
+use crate::tools;
+
+/// The crates whose own words models read: tools, refusals, files, and events of sessions.
+const SPEAKING: [&str; 9] =
+    ["builtin", "devices", "executor", "gateway", "mount", "policy", "socket", "view", "wire"];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs_err::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let is_test = path.file_stem().is_some_and(|stem| stem == "tests" || stem == "model_texts");
+        if is_test {
+            continue;
+        }
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// D28: what is said of the tools names no command and no address of operators.
+#[test]
+fn d28_tools_and_instructions_name_nothing_of_operators() {
+    let told = tools::all().iter().map(|tool| tool.definition().to_string()).collect::<Vec<_>>();
+    for text in told.iter().map(String::as_str).chain([tools::INSTRUCTIONS]) {
+        assert_eq!(for_models(text), text);
+        assert!(!text.contains("narthex "), "{text}");
+    }
+}
+
+/// D28: the same of each text that stands in these crates, such as those of results, of refusals
+/// and of events that other agents read.
+#[test]
+fn d28_no_text_for_models_names_what_operators_do() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut all = Vec::new();
+    SPEAKING.iter().for_each(|name| sources(&crates.join(name).join("src"), &mut all));
+    assert!(all.len() > 100, "{} files", all.len());
+    for path in all {
+        let text = fs_err::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let is_said = line.contains("`narthex ") || line.contains("grants create");
+            assert!(!is_said, "{}: {line}", path.display());
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Texts that models read: they name no way around a human (D28).
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// The longest text of a refusal for want of a grant, in bytes.
+pub const REFUSAL_TEXT_MAX: usize = 300;
+
+/// Marks of a command or an address that only an operator uses.
+const OPERATOR: [&str; 5] =
+    ["`narthex ", "/api/", "narthex grants ", "grants create", "grants approve"];
+
+/// Replaces a text of which every clause is for operators.
+const MENDED_BY_HUMANS: &str = "a human has to mend this";
+
+/// The text without its clauses that name a command or an address of operators. A clause ends at a
+/// semicolon or a full stop.
+#[must_use]
+pub fn for_models(text: &str) -> Cow<'_, str> {
+    if !is_for_operators(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut kept = String::new();
+    for clause in clauses(text) {
+        if !is_for_operators(clause) {
+            kept.push_str(clause);
+        }
+    }
+    let kept = kept.trim_end_matches([' ', ';']);
+    Cow::Owned(if kept.is_empty() { MENDED_BY_HUMANS.to_owned() } else { kept.to_owned() })
+}
+
+/// The same for each text inside a value; names of members stay as they are.
+pub fn value_for_models(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(kept) = for_models(text) {
+                *text = kept;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(value_for_models),
+        Value::Object(members) => members.values_mut().for_each(value_for_models),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn is_for_operators(text: &str) -> bool {
+    OPERATOR.iter().any(|mark| text.contains(mark))
+}
+
+/// The clauses of a text, each with the sign and the space that end it.
+fn clauses(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = ["; ", ". "].iter().filter_map(|sign| rest.find(sign)).min();
+        let (clause, left) = rest.split_at(end.map_or(rest.len(), |end| end + 2));
+        rest = left;
+        Some(clause)
+    })
+}
+
+/// The longest of these texts that fits into so many bytes, of texts in the order in which they are
+/// better; the last one is cut if it does not fit either.
+pub(crate) fn fitting<const N: usize>(texts: [String; N], max: usize) -> String {
+    let mut last = String::new();
+    for text in texts {
+        if text.len() <= max {
+            return text;
+        }
+        last = text;
+    }
+    let mut end = max.saturating_sub('…'.len_utf8()).min(last.len());
+    while !last.is_char_boundary(end) {
+        end -= 1;
+    }
+    last.truncate(end);
+    last.push('…');
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// D28: what is for operators goes, and what happened stays.
+    #[test]
+    fn d28_clauses_for_operators_are_left_out() {
+        for (text, kept) in [
+            ("the disk is full", "the disk is full"),
+            ("secret `A` is not set; set it with `narthex secrets set A`", "secret `A` is not set"),
+            ("look at `narthex grants pending`. Then go on", "Then go on"),
+            ("it failed; try again; see `narthex status`", "it failed; try again"),
+            ("ask for it at POST /api/workspaces/default/grants", MENDED_BY_HUMANS),
+            ("`narthex up` does it", MENDED_BY_HUMANS),
+            ("the server `narthex` has no such tool", "the server `narthex` has no such tool"),
+        ] {
+            assert_eq!(for_models(text), kept);
+        }
+        let mut value = json!({ "a": ["no; `narthex up`"], "`narthex x`": { "b": 1 } });
+        value_for_models(&mut value);
+        assert_eq!(value, json!({ "a": ["no"], "`narthex x`": { "b": 1 } }));
+    }
+
+    #[test]
+    fn the_first_text_that_fits_is_taken() {
+        let texts = || ["four".to_owned(), "two".to_owned()];
+        assert_eq!(fitting(texts(), 4), "four");
+        assert_eq!(fitting(texts(), 3), "two");
+        assert_eq!(fitting(["ééé".to_owned()], 5), "é…");
+    }
+}

@@ -1,0 +1,78 @@
+//! The keys of a run's scope, held against what the servers of its agent take from it: a misspelt
+//! key would leave out a value that narrows what a server shows.
+
+use std::collections::BTreeSet;
+
+use narthex_model::{
+    json::{Place, shortened},
+    nearest,
+};
+
+use super::{Plan, PlannedServer};
+use crate::{
+    fault::{Fault, FaultCode, Warning},
+    server::{ServerEntry, Shape, StdioShape},
+    template::{Placeholder, Source},
+};
+
+/// How many keys are told of at most.
+const TOLD_MAX: usize = 20;
+
+impl Plan<'_> {
+    /// The same for a run whose request gives these keys of its scope. One that no server takes is
+    /// warned of; where a server says that there are no others, it refuses the run.
+    #[must_use]
+    pub fn with_given_scope<'k>(mut self, keys: impl IntoIterator<Item = &'k String>) -> Self {
+        let known: BTreeSet<String> = self.servers.values().flat_map(taken).collect();
+        let mut entries = self.servers.values().filter_map(|server| server.entry);
+        let is_closed = entries.any(|entry| entry.scope_schema.is_closed);
+        let unknown = keys.into_iter().filter(|key| !known.contains(*key));
+        for key in unknown.take(TOLD_MAX) {
+            let at = Place::root("run").key("scope").key(key);
+            let message =
+                format!("no server of the agent takes `{}` from the scope", shortened(key));
+            let meant = nearest(key, known.iter().map(String::as_str));
+            let meant = meant.map(|meant| format!("did you mean `{meant}`?"));
+            match is_closed {
+                true => {
+                    let remedy = meant.unwrap_or_else(|| "leave it out".to_owned());
+                    let code = FaultCode::UnknownField;
+                    self.faults.push(Fault::new(at, code, message, remedy));
+                }
+                false => {
+                    let message =
+                        meant.map_or(message.clone(), |meant| format!("{message}; {meant}"));
+                    self.scope_warnings.push(Warning { path: at.to_string(), message });
+                }
+            }
+        }
+        self
+    }
+}
+
+/// What a server takes from the scope: each key, and the first part of one that leads inside.
+fn taken(server: &PlannedServer<'_>) -> Vec<String> {
+    let config = server.keys.values().flat_map(|planned| planned.value.placeholders());
+    let own = server.entry.into_iter().flat_map(of_entry);
+    let of_scope = config.chain(own).filter(|one| one.source == Source::Scope);
+    let both =
+        |key: &str| [Some(key.to_owned()), key.split_once('.').map(|(first, _)| first.into())];
+    let mut all: Vec<_> = of_scope.flat_map(|one| both(&one.key)).flatten().collect();
+    all.extend(server.entry.into_iter().flat_map(|entry| entry.scope_schema.keys.keys().cloned()));
+    all
+}
+
+/// The placeholders of an entry's own texts.
+fn of_entry(entry: &ServerEntry) -> Vec<&Placeholder> {
+    let mut found: Vec<_> =
+        entry.auth.texts().into_iter().flat_map(|(_, text)| text.0.placeholders()).collect();
+    match &entry.shape {
+        Shape::Http(http) | Shape::Sse(http) => found.extend(http.url.placeholders()),
+        Shape::Stdio(StdioShape::Command(command)) => {
+            let texts = command.args.iter().chain(&command.cwd);
+            found.extend(texts.flat_map(|text| text.placeholders()));
+        }
+        Shape::Stdio(StdioShape::Image { .. } | StdioShape::Script { .. }) => {}
+    }
+    found
+}
