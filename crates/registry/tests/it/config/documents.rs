@@ -106,13 +106,26 @@ fn c24_both_documents_in_one_file_are_refused() {
     assert_file_refused(r#"{ "servers": {}, "mcpServers": {} }"#, &["both", "keep one"]);
 }
 
+/// C24: people write comments, and a comma behind the last element.
+#[test]
+fn c24_comments_and_last_commas_are_read() {
+    let text = r#"{ // mine
+        "servers": { /* one */
+            "a": { "transport": "stdio", "command": "x", "args": ["//", ], },
+        },
+    }"#;
+    let loaded = load(text).unwrap();
+    assert_eq!(loaded.entries.len(), 1);
+    assert!(matches!(&loaded.entries[0], Entry::Server(_)), "{:?}", loaded.entries);
+}
+
 /// E118: where the text stops being JSON, and what to do.
 #[test]
 fn e118_a_file_that_is_no_json_names_line_column_and_remedy() {
     for (text, parts) in [
         ("", &["line 1, column 0", "ends too early"][..]),
         ("{\n  \"servers\": {\n", &["line 3", "ends too early"]),
-        ("{\n  \"servers\": {},\n}", &["line 3, column 1", "remove the comma"]),
+        ("{\n  \"servers\": {},,\n}", &["line 2"]),
         ("{\n  # hello\n}", &["line 2, column 3", "no such comment"]),
         ("{\n  // it's {\n  \"a\": 1,\n  b: 2,\n}", &["line 4, column 3", "double quotes"]),
         ("{ 'servers': {} }", &["line 1, column 3", "double quotes"]),

@@ -184,7 +184,7 @@ async fn e144_other_files_are_not_written() {
     for (text, kind) in [
         (project("a", "1"), ErrorKind::Denied),
         (r#"{ "mcpServers": {} }"#.to_owned(), ErrorKind::Denied),
-        ("{ // comment\n }".to_owned(), ErrorKind::Invalid),
+        ("{ # comment\n }".to_owned(), ErrorKind::Invalid),
         (r#"{ "mcp": [] }"#.to_owned(), ErrorKind::Invalid),
         (r#"{ "mcp": { "servers": "x" } }"#.to_owned(), ErrorKind::Invalid),
         ("[]".to_owned(), ErrorKind::Invalid),
