@@ -247,7 +247,7 @@ impl Shared {
     }
 
     /// Resolves once a thread that waits was sent a signal that should end it, or is gone.
-    pub(crate) async fn interrupt(&self, thread: u32) {
+    async fn interrupt(&self, thread: u32) {
         let watched = self.looks.watch();
         loop {
             watched.look().await;

@@ -94,23 +94,16 @@ impl Files {
     }
 
     /// The size of what the thread would read: the result that its tree of processes has left. It
-    /// is not taken for the file's content yet, as another one may come before it is read.
+    /// is not taken for the file's content yet, as another one may come before it is read. One that
+    /// is under way is waited for as a read would, so that a signal gives up the call.
     fn size_of_result(&self, handle: &Arc<Handle>, size: PendingSize) {
         let Some(call) = self.result_for(handle, size.thread) else { return size.answer(None) };
         match call.outcome() {
             Some(outcome) => size.answer(end_of(&outcome, handle.read_to())),
             None if !handle.may_wait => size.answer(None),
             None => {
-                let (shared, handle) = (self.shared.clone(), handle.clone());
-                self.shared.spawn(async move {
-                    let outcome = tokio::select! {
-                        biased;
-                        () = shared.stopping.cancelled() => None,
-                        outcome = call.wait() => Some(outcome),
-                        () = shared.interrupt(size.thread) => None,
-                    };
-                    size.answer(outcome.and_then(|outcome| end_of(&outcome, handle.read_to())));
-                });
+                handle.wait_for_size(size);
+                self.shared.follow(handle, call);
             }
         }
     }

@@ -96,11 +96,15 @@ impl World {
         self.says("python3", &["-c", script]).await
     }
 
-    /// Waits until a program waits for a read of a file here, and the mount knows of it.
+    /// Waits until a program waits for a read of a file here, or for its size, and the mount knows
+    /// of it.
     pub(crate) async fn until_reads(&self, child: &Child) {
         let proc = PathBuf::from(format!("/proc/{}", child.id().expect("it runs")));
-        // `read` and `pread64`.
-        let reads = if cfg!(target_arch = "x86_64") { ["0", "17"] } else { ["63", "67"] };
+        // `read`, `pread64`, `fstat`, `newfstatat` and `statx`.
+        let reads = match cfg!(target_arch = "x86_64") {
+            true => ["0", "17", "5", "262", "332"],
+            false => ["63", "67", "80", "79", "291"],
+        };
         let is_reading = || {
             let call = fs_err::read_to_string(proc.join("syscall")).ok()?;
             let mut words = call.split_whitespace();
