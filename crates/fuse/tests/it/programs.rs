@@ -109,8 +109,8 @@ async fn a_tree_of_files_is_shown() {
     let said = world.bash(r#"echo '{}' > tools/a%2Fb; cat tools/a%2Fb; test -w tools/echo"#).await;
     assert_eq!(said, "{}\n");
     let modes = world.bash("stat -c '%A %s %F' tools tools/echo tools/echo.md").await;
-    let wanted = "dr-x------ 0 directory\n-rw------- 0 regular empty file\n\
-        -r-------- 0 regular empty file\n";
+    let wanted = "dr-x------ 0 directory\n-rw------- 1073741824 regular file\n\
+        -r-------- 1073741824 regular file\n";
     assert_eq!(modes, wanted);
 }
 
@@ -272,7 +272,7 @@ async fn what_is_appended_goes_to_the_end_also_after_its_size_was_asked_for() {
     let Some(world) = World::new() else { return };
     let script = r#"exec 3>>tools/echo; printf '{"n":' >&3; stat -L -c %s /dev/fd/3
         stat -c %s tools/echo; printf '1}' >&3; exec 3>&-; cat tools/echo"#;
-    assert_eq!(world.bash(script).await, "0\n0\n{\"n\":1}");
+    assert_eq!(world.bash(script).await, "1073741824\n1073741824\n{\"n\":1}");
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1);
 }
 
@@ -360,7 +360,7 @@ print(os.read(f, 100))
 async fn what_is_only_read_is_searched_as_files_of_a_disk() {
     let Some(world) = World::new() else { return };
     let said = world.bash("grep -r . ctl prompts resources | LC_ALL=C sort").await;
-    let wanted = "ctl/error:null\nctl/logs:said\nctl/status:{\"state\":\"ready\"}\n\
+    let wanted = "ctl/error:null\nctl/status:{\"state\":\"ready\"}\n\
         prompts/greet:greet {}\nresources/file:%2F%2F%2Fnotes.txt:notes\n";
     assert_eq!(said, wanted);
     let said = world.bash("grep -r object tools --include='echo.*'").await;
