@@ -12,7 +12,7 @@ use std::{
 use narthex_model::{Alias, CallError, CallErrorKind, TransportKind};
 use narthex_registry::{HeldNames, ServerKey, ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, InUse, Inventory, Link, ServerFacts};
-use narthex_wire::{Raw, Revision};
+use narthex_wire::Revision;
 use tokio::{
     sync::oneshot,
     task::JoinSet,
@@ -62,10 +62,11 @@ pub(crate) enum LinkKind {
 
 /// Which kind of link a session needs to a server (D12). Pairs of one era are never translated
 /// where that costs no process: a server over HTTP that speaks both eras gets a legacy link for
-/// legacy clients. `facts` are what the server said on its shared link.
+/// legacy clients. Which servers do is found by trying: the versions that they list say nothing.
+/// `facts` are what the server said on its shared link.
 pub(crate) fn link_kind(session: &Session, row: &ServerRow, facts: &ServerFacts) -> LinkKind {
     let is_modern = facts.revision.is_modern();
-    if is_modern && !speaks_legacy(facts) {
+    if is_modern && row.is_modern_only() {
         return LinkKind::Shared;
     }
     if session.can_be_asked() {
@@ -76,15 +77,6 @@ pub(crate) fn link_kind(session: &Session, row: &ServerRow, facts: &ServerFacts)
     let is_transparent = matches!(session.endpoint, Endpoint::Transparent(_));
     let is_other = is_modern || (is_transparent && facts.revision != session.revision);
     if is_http && is_other { LinkKind::Pooled(session.revision) } else { LinkKind::Shared }
-}
-
-/// Whether a server that was found to be modern offers the handshake as well.
-fn speaks_legacy(facts: &ServerFacts) -> bool {
-    let versions = Raw::new(&facts.result).get("supportedVersions");
-    versions.map(Raw::items).unwrap_or_default().into_iter().any(|version| {
-        let revision = version.as_str().and_then(|text| Revision::parse(&text));
-        revision.is_some_and(|revision| !revision.is_modern())
-    })
 }
 
 impl Shared {
@@ -181,6 +173,12 @@ impl Shared {
                 if self.is_changed(&caller.run, row) && !matches!(refusal, Refusal::Cancelled) =>
             {
                 Ok(None)
+            }
+            // It was tried in the client's era and refused: its own era is translated.
+            Err(refusal) if row.is_modern_only() && !matches!(refusal, Refusal::Cancelled) => {
+                let Some(link) = self.enter_by(row, deadline).await else { return Ok(None) };
+                let (inventory, kind) = (row.inventory.clone(), LinkKind::Shared);
+                Ok(Some(Chosen { row: row.clone(), link, inventory, kind }))
             }
             Err(refusal) => Err(refusal),
         }

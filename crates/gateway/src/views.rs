@@ -155,12 +155,18 @@ async fn open_for(
     match shared.own_link(&session, &alias).await {
         Ok(chosen) => Some(chosen.inventory),
         Err(Refusal::Cancelled) => None,
+        Err(_) if is_modern_only(&shared, &session, &alias) => None,
         Err(_) => {
             let text = "could not list for this client's capabilities";
             tracing::warn!(server.name = %alias, "{text}");
             None
         }
     }
+}
+
+/// Whether a server has nothing but its shared link for any session.
+fn is_modern_only(shared: &Shared, session: &Session, alias: &Alias) -> bool {
+    shared.snapshot(&session.run).get(alias.as_str()).is_some_and(|row| row.is_modern_only())
 }
 
 /// Tells whoever builds the view. If it was built meanwhile, it is retracted.

@@ -27,7 +27,7 @@ pub(crate) use self::{
     life::{relist, run},
     pins::Turn,
 };
-use crate::{ConnectionId, Found, registry::Shared};
+use crate::{ConnectionId, Found, LegacySupport, registry::Shared};
 
 /// How a connection is held.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +47,8 @@ pub(crate) struct Before<'a> {
     pub(crate) found: Option<&'a Found>,
     /// The file that its entry is from.
     pub(crate) file: Option<Arc<Path>>,
+    /// Whether a server of this definition answers `initialize`.
+    pub(crate) legacy: Arc<LegacySupport>,
 }
 
 /// What to do where a person would have to sign in.
@@ -117,6 +119,7 @@ impl Connection {
             },
             false => Found::new(ServerState::Connecting),
         };
+        found.legacy = before.legacy;
         if let Some(before) = before.found {
             found.inventory = before.inventory.clone();
             found.had = before.had.clone();

@@ -299,6 +299,7 @@ impl Shared {
         if let Some(held) = held.as_ref().filter(|held| held.connection.is_usable()) {
             return Mount::defined(held.clone(), definition);
         }
+        let before = Before { legacy: self.handshakes.of(key.digest), ..before };
         let connection = Arc::new(Connection::new(self, definition.clone(), settings, before));
         let new = Arc::new(Mounted {
             key: key.clone(),

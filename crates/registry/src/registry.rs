@@ -29,6 +29,7 @@ use crate::{
     ConnectionId, DefinitionPins, Found, ServerEvent, ServerRow, Snapshot, Subscription,
     connection::{Connection, Settings},
     digest::DigestKey,
+    handshakes::Handshakes,
     pool::Pool,
     rows::Rows,
     subscription::SNAPSHOT_QUEUE,
@@ -109,6 +110,7 @@ pub(crate) struct Shared {
     snapshots: broadcast::Sender<Arc<Snapshot>>,
     rows: Mutex<Rows>,
     pub(crate) pool: Pool,
+    pub(crate) handshakes: Handshakes,
     notices: broadcast::Sender<Notice>,
     events: broadcast::Sender<ServerEvent>,
     /// Who decides on definitions that are pinned, once that is known.
@@ -136,6 +138,7 @@ impl Registry {
             snapshots: broadcast::Sender::new(SNAPSHOT_QUEUE),
             rows: Mutex::new(rows),
             pool: Pool::default(),
+            handshakes: Handshakes::default(),
             notices: broadcast::Sender::new(NOTICE_QUEUE),
             events: broadcast::Sender::new(NOTICE_QUEUE),
             pins: watch::Sender::new(None),

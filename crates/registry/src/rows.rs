@@ -232,10 +232,13 @@ impl Rows {
         {
             // Another connection must come of the same key. Mounts that share this one keep it.
             shared.pool.forget(mount);
+            // The program behind the same definition may be another by now.
+            mount.found().legacy.forget();
         }
         let mount = kept.unwrap_or_else(|| {
             let before = old.as_ref().map(|old| old.before(digest));
-            let before = Before { found: before.as_ref(), file: declared.file.clone() };
+            let file = declared.file.clone();
+            let before = Before { found: before.as_ref(), file, ..Before::default() };
             shared.mount_live(&definition, digest, before)
         });
         let listing = old.as_ref().map(|old| old.row.listing.clone()).unwrap_or_default();

@@ -13,7 +13,7 @@ use narthex_upstream::{Dialect, Health, Inventory, InventoryEntry, Link, ServerF
 use narthex_wire::Template;
 use tokio::sync::Mutex;
 
-use crate::{connection::Connection, first_said::FirstSaid, pins::PinnedSaid};
+use crate::{LegacySupport, connection::Connection, first_said::FirstSaid, pins::PinnedSaid};
 
 /// The registry at one moment.
 #[derive(Debug, Clone)]
@@ -91,6 +91,8 @@ pub struct Found {
     pub pinned: Option<Arc<PinnedSaid>>,
     /// What the server was found to speak.
     pub dialect: Option<Dialect>,
+    /// Whether a server of revision 2026-07-28 answers `initialize`, too.
+    pub legacy: Arc<LegacySupport>,
     /// Attempts to reconnect since it was lost, while it is not back.
     pub attempt: u32,
     /// How often it was lost, and why the last time.
@@ -132,6 +134,7 @@ impl Found {
             unmatched: Arc::default(),
             pinned: None,
             dialect: None,
+            legacy: Arc::default(),
             attempt: 0,
             losses: 0,
             loss: None,
@@ -306,6 +309,13 @@ impl ServerRow {
     pub fn lets_tell(&self, text: &str) -> bool {
         let seen = || self.facts.as_ref().and_then(|facts| facts.instructions());
         !self.is_pinned() || seen().is_some_and(|seen| seen == text)
+    }
+
+    /// Whether the server is known to have no link of the `initialize` handshake: its shared link
+    /// is of revision 2026-07-28, and the handshake was refused.
+    #[must_use]
+    pub fn is_modern_only(&self) -> bool {
+        self.dialect == Some(Dialect::Modern) && !self.legacy.is_possible()
     }
 
     /// Whether calls can go to the server now.

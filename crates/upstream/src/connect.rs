@@ -241,6 +241,36 @@ impl ConnectError {
         }
     }
 
+    /// Whether the server itself turned the handshake down, by an answer or by hanging up: the next
+    /// attempt would end in the same way.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        if matches!(self, Self::Refused(_)) {
+            return true;
+        }
+        match self.link() {
+            Some(
+                LinkError::Closed(_)
+                | LinkError::Unread(_)
+                | LinkError::Protocol(_)
+                | LinkError::Refused { .. },
+            ) => true,
+            Some(LinkError::Status { status, .. }) => {
+                (400..500).contains(status) && !matches!(status, 408 | 425 | 429)
+            }
+            Some(
+                LinkError::Cut(_)
+                | LinkError::SessionEnded
+                | LinkError::Client(_)
+                | LinkError::TooMany { .. }
+                | LinkError::AuthRejected { .. }
+                | LinkError::Deadline(_)
+                | LinkError::Request(_),
+            )
+            | None => false,
+        }
+    }
+
     /// The same without known secrets, which servers like to repeat when they refuse them.
     fn redacted(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.text(&text).into_owned();

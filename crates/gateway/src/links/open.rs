@@ -48,6 +48,15 @@ impl Shared {
         let (events, received) = mpsc::channel(EVENT_QUEUE);
         let alias = &row.name;
         let dialect = (row.dialect == Some(Dialect::Modern)).then_some(Dialect::Legacy);
+        // One caller finds out whether the server answers `initialize`; others wait for that.
+        let turn = match dialect {
+            Some(_) => row.legacy.turn().await,
+            None => None,
+        };
+        if row.is_modern_only() {
+            let text = format!("server `{alias}` speaks only revision 2026-07-28");
+            return Err(Refusal::call(CallErrorKind::TransportError, text));
+        }
         let opening = self.registry.open_link_to(row, identity, dialect, events);
         let link = opening.await.map_err(|error| {
             let text = format!("server `{alias}` could not be opened for you: {error}");
@@ -57,6 +66,7 @@ impl Shared {
                 OpenError::Unknown(_) => Refusal::call(CallErrorKind::TransportError, text),
             }
         })?;
+        drop(turn);
         let listed = timeout(self.options.settle_timeout, Inventory::fetch(&link)).await;
         let refusal = match listed {
             Ok(Ok(inventory)) => {

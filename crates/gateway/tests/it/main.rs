@@ -11,6 +11,8 @@ mod contents;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]
+mod eras;
+#[cfg(test)]
 mod exposure;
 #[cfg(test)]
 mod fixture_process;

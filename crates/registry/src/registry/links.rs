@@ -16,6 +16,7 @@ use super::{Registry, Shared};
 use crate::{
     ServerRow,
     connection::{self, Connection},
+    handshakes::{TRY_AGAIN, TRY_DEADLINE},
 };
 
 /// Why a link of one's own could not be opened.
@@ -167,7 +168,12 @@ async fn open(
     dialect: Option<Dialect>,
     events: mpsc::Sender<LinkEvent>,
 ) -> Result<Arc<Link>, OpenError> {
+    let tried = (dialect == Some(Dialect::Legacy)).then(|| connection.found());
+    let tried = tried.filter(|found| found.dialect == Some(Dialect::Modern));
     let Some(_place) = connection.reserve(shared.options.children_max) else {
+        if let Some(found) = &tried {
+            found.legacy.doubt(TRY_AGAIN);
+        }
         let text = format!(
             "server `{}` has as many processes as it may have ({}); try again later",
             connection.alias(),
@@ -180,11 +186,18 @@ async fn open(
     let mut context = shared.context(events, connection.settings.deadlines, of);
     context.identity = identity;
     context.dialect = dialect;
+    if tried.as_ref().is_some_and(|found| !found.legacy.has_answered()) {
+        // The server works: silence means that it does not answer this, and a call waits.
+        context.deadlines.connect = context.deadlines.connect.min(TRY_DEADLINE);
+    }
     let connected = tokio::select! {
         biased;
         () = connection.ending() => return Err(OpenError::Failed(stopping())),
         connected = narthex_upstream::connect(&connection.definition, &context) => connected,
     };
+    if let Some(found) = &tried {
+        found.legacy.learn(connected.as_ref().err());
+    }
     let (link, _dialect) = connected?;
     let link = Arc::new(link);
     if connection.keep(&link) {
