@@ -3,11 +3,11 @@
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use narthex_model::ErrorKind;
 use narthex_upstream::client::HttpResponse;
-use narthex_wire::{Payload, SseParser};
+use narthex_wire::{Payload, SseParser, headers::has_media_type};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use super::{DaemonClient, failure, is_event_stream, refused};
+use super::{DaemonClient, failure, refused};
 use narthex_failure::Failure;
 
 /// A request of the API.
@@ -161,7 +161,9 @@ impl DaemonClient {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         let response = self.send(method, &path, headers, Payload::default()).await?;
-        if response.status == StatusCode::OK && is_event_stream(&response.headers) {
+        if response.status == StatusCode::OK
+            && has_media_type(&response.headers, "text/event-stream")
+        {
             let parser = SseParser::new(self.limits.message_bytes);
             return Ok(EventReader { response, parser });
         }

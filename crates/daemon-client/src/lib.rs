@@ -12,7 +12,7 @@ use narthex_settings::Settings;
 use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, HttpResponse};
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, SseParser,
-    headers::{HeaderParams, compose_request_headers},
+    headers::{HeaderParams, compose_request_headers, has_media_type},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -99,7 +99,7 @@ impl DaemonClient {
         let path = format!("/mcp/{alias}");
         let body = Payload::from(message.bytes().clone());
         let response = self.send(Method::POST, &path, headers, body).await?;
-        match is_event_stream(&response.headers) {
+        match has_media_type(&response.headers, "text/event-stream") {
             true => self.last_of_stream(response).await,
             false => self.single(response).await,
         }
@@ -164,11 +164,6 @@ impl DaemonClient {
         }
         Err(Failure::new(ErrorKind::Unavailable, "the daemon ended the stream without an answer"))
     }
-}
-
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 #[must_use]

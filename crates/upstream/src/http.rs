@@ -15,12 +15,15 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use narthex_wire::{Limits, Message, MessageKind, Payload, Revision, headers::LAST_EVENT_ID};
+use narthex_wire::{
+    Limits, Message, MessageKind, Payload, Revision,
+    headers::{LAST_EVENT_ID, has_media_type},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::{answer::is_event_stream, stream::HttpStream};
 use self::{
-    answer::{content_type, parse_answer, snippet},
+    answer::{parse_answer, snippet},
     headers::{Established, Headers},
 };
 use crate::{
@@ -258,8 +261,7 @@ impl HttpLink {
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Err(LinkError::AuthRejected { status: status.as_u16() });
         }
-        let is_json = content_type(&headers).is_some_and(|kind| kind == "application/json");
-        if is_json
+        if has_media_type(&headers, "application/json")
             && let Ok(message) = Message::parse(bytes.clone(), &self.limits)
             && message.kind() == MessageKind::Error
         {

@@ -6,7 +6,7 @@
 mod params;
 mod value;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 pub use params::{HeaderParams, ParamFault};
 pub use value::{ValueFault, decode_value, encode_value};
@@ -26,6 +26,14 @@ pub const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// What the names of headers begin with that mirror arguments of a tool.
 pub const MCP_PARAM_PREFIX: &str = "Mcp-Param-";
+
+/// Whether a body is declared to be of a media type, in whatever case and with whatever parameters.
+#[must_use]
+pub fn has_media_type(headers: &HeaderMap, wanted: &str) -> bool {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(wanted)
+}
 
 /// How headers and body of a request disagree. Every one is [`code::HEADER_MISMATCH`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

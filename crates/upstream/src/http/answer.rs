@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
-use narthex_wire::{Limits, Message, MessageError, MessageKind};
+use narthex_wire::{Limits, Message, MessageError, MessageKind, headers::has_media_type};
 
 use crate::LinkError;
 
@@ -25,15 +25,14 @@ pub(super) fn parse_answer(bytes: Bytes, limits: &Limits) -> Result<Message, Lin
     found.ok_or_else(|| LinkError::Protocol("a JSON body without an answer".to_owned()))
 }
 
-pub(crate) fn content_type(headers: &HeaderMap) -> Option<String> {
+/// The media type of a body, in small letters and without parameters.
+fn content_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
 }
 
 pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
-    headers
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
+    has_media_type(headers, "text/event-stream")
 }
 
 /// The start of an error body, if it is text.

@@ -393,3 +393,25 @@ proptest::proptest! {
         proptest::prop_assert_eq!(check_request(&sent, &message, Some(&example())), Ok(()));
     }
 }
+
+/// Media types compare without case, and parameters say nothing.
+#[test]
+fn media_types_compare_without_case() {
+    let is_stream = |value: &'static str| {
+        let headers = [(header::CONTENT_TYPE, HeaderValue::from_static(value))];
+        has_media_type(&headers.into_iter().collect(), "text/event-stream")
+    };
+    for good in [
+        "text/event-stream",
+        "Text/Event-Stream",
+        "TEXT/EVENT-STREAM; charset=utf-8",
+        "text/event-stream ; charset=utf-8",
+        "text/event-stream;charset=UTF-8",
+    ] {
+        assert!(is_stream(good), "{good}");
+    }
+    for bad in ["text/event-streams", "text/event", "application/json", ""] {
+        assert!(!is_stream(bad), "{bad}");
+    }
+    assert!(!has_media_type(&HeaderMap::new(), "text/event-stream"));
+}
