@@ -2,7 +2,9 @@
 
 use narthex_gateway::{Endpoint, Step};
 use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind};
-use narthex_wire::{Limits, Message, MessageKind, Pages, Raw, Revision, meta_key, method, rpc};
+use narthex_wire::{
+    Era, Limits, Message, MessageKind, Pages, Raw, Revision, meta_key, method, rpc,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{App, Failure, daemon_client::DaemonClient};
@@ -48,7 +50,7 @@ impl Peer<'_> {
     /// All tools of one server.
     pub(crate) async fn tools(&self, alias: &Alias) -> Result<Vec<Tool>, Failure> {
         let mut tools = Vec::new();
-        let mut pages = Pages::default();
+        let mut pages = Pages::new(Era::Modern);
         loop {
             let params = [b"{", &pages.members()[..], b"}"].concat();
             let params = serde_json::from_slice(&params)

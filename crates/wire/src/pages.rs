@@ -2,14 +2,15 @@
 
 use std::collections::HashSet;
 
-use crate::{Message, Raw, json};
+use crate::{Era, Message, Raw, json};
 
 /// The most pages of one list that are followed.
 const PAGES_MAX: usize = 1000;
 
 /// How far one list has been read. Begins before the first page.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pages {
+    era: Era,
     /// The next page's cursor, as JSON text.
     next: Option<Vec<u8>>,
     seen: HashSet<Vec<u8>>,
@@ -31,6 +32,12 @@ pub enum PagesError {
 }
 
 impl Pages {
+    /// A list of a server that speaks this era.
+    #[must_use]
+    pub fn new(era: Era) -> Self {
+        Self { era, next: None, seen: HashSet::new(), count: 0 }
+    }
+
     /// What asks for the next page: members of `params`, as JSON text without braces.
     #[must_use]
     pub fn members(&self) -> Vec<u8> {
@@ -44,8 +51,12 @@ impl Pages {
     /// When the list cannot be read to its end.
     pub fn turn(&mut self, answer: &Message) -> Result<bool, PagesError> {
         self.count += 1;
-        // Some servers spell the end as an empty cursor.
-        let is_end = |next: &Raw<'_>| matches!(next.as_bytes(), b"null" | br#""""#);
+        // Some legacy servers spell the end as an empty cursor. In 2026-07-28 it is a cursor.
+        let is_end = |next: &Raw<'_>| match next.as_bytes() {
+            b"null" => true,
+            br#""""# => self.era == Era::Legacy,
+            _ => false,
+        };
         let next = answer.get("nextCursor").filter(|next| !is_end(next));
         let Some(next) = next.map(|next| next.as_bytes().to_vec()) else { return Ok(false) };
         if json::decode_string(&next).is_none() {
@@ -75,7 +86,7 @@ mod tests {
     /// E73: a cursor goes back as it came, and whatever leads nowhere is told.
     #[test]
     fn e73_pages_are_followed_to_an_end() {
-        let mut pages = Pages::default();
+        let mut pages = Pages::new(Era::Legacy);
         assert_eq!(pages.members(), b"");
         assert_eq!(pages.turn(&answer(r#""a\u0062""#)), Ok(true));
         assert_eq!(pages.members(), br#""cursor":"a\u0062""#);
@@ -85,9 +96,20 @@ mod tests {
         }
         assert_eq!(pages.turn(&answer("7")), Err(PagesError::NoString));
         assert_eq!(pages.turn(&answer(r#""c""#)), Err(PagesError::Twice));
-        let mut pages = Pages::default();
+        let mut pages = Pages::new(Era::Legacy);
         let turned = (1..PAGES_MAX).map(|page| pages.turn(&answer(&format!(r#""{page}""#))));
         assert!(turned.into_iter().all(|turned| turned == Ok(true)));
         assert_eq!(pages.turn(&answer(r#""x""#)), Err(PagesError::Endless));
+    }
+
+    /// E73: an empty cursor ends a list of a legacy server, and leads to a page of a modern one.
+    #[test]
+    fn e73_an_empty_cursor_is_one_in_the_modern_era() {
+        assert_eq!(Pages::new(Era::Legacy).turn(&answer(r#""""#)), Ok(false));
+        let mut pages = Pages::new(Era::Modern);
+        assert_eq!(pages.turn(&answer(r#""""#)), Ok(true));
+        assert_eq!(pages.members(), br#""cursor":"""#);
+        assert_eq!(pages.turn(&answer(r#""""#)), Err(PagesError::Twice));
+        assert_eq!(pages.turn(&answer("null")), Ok(false));
     }
 }

@@ -16,7 +16,7 @@ impl Link {
         method: &'static str,
         mut take: impl FnMut(&Message) -> Result<(), LinkError>,
     ) -> Result<(), LinkError> {
-        let mut pages = Pages::default();
+        let mut pages = Pages::new(self.facts.revision.era());
         loop {
             let answer = self.ask(method, &pages.members()).await?;
             accepted(&answer)?;
