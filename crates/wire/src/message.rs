@@ -105,6 +105,12 @@ impl<'a> Raw<'a> {
         self.0.first() == Some(&b'{')
     }
 
+    /// Whether it can be an id or a progress token: a string, or an integer.
+    #[must_use]
+    pub fn is_token(self) -> bool {
+        index::is_id(self.0)
+    }
+
     /// One member of an object value; `None` if it is no object, has a key twice, or lacks it.
     #[must_use]
     pub fn get(self, key: &str) -> Option<Self> {
@@ -170,6 +176,15 @@ impl Message {
             return Err(MessageError::Envelope("an empty batch, or one with too many members"));
         }
         spans.into_iter().map(|span| Self::parse(bytes.slice(span.range()), limits)).collect()
+    }
+
+    /// The id of a request that is refused since its text is no acceptable message, where it can be
+    /// read: the error is to carry it.
+    #[must_use]
+    pub fn refused_id(text: &[u8]) -> Option<Raw<'_>> {
+        let whole = Raw::new(text);
+        whole.get("method")?;
+        whole.get("id").filter(|id| id.is_token() && std::str::from_utf8(id.0).is_ok())
     }
 
     /// The whole text, verbatim.

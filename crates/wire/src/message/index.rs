@@ -49,6 +49,8 @@ struct Found {
     known: Known,
     body: Option<Object>,
     meta: Option<Object>,
+    /// Where `_meta` is null.
+    null: Option<Span>,
 }
 
 /// The values of the names that an envelope may have.
@@ -63,7 +65,17 @@ struct Known {
 }
 
 impl Index {
+    /// Indexes a text. Parameters or `_meta` that are null are absent: they are written as empty
+    /// objects, since many readers take nothing else.
     pub(super) fn of(bytes: Bytes) -> Result<Self, MessageError> {
+        let (index, null) = Self::as_it_is(bytes)?;
+        let Some(null) = null.map(Span::range) else { return Ok(index) };
+        let (before, after) = (&index.bytes[..null.start], &index.bytes[null.end..]);
+        Self::of([before, b"{}", after].concat().into())
+    }
+
+    /// Indexes a text, and gives where an object is null in it that should be there.
+    fn as_it_is(bytes: Bytes) -> Result<(Self, Option<Span>), MessageError> {
         let is_ascii = bytes.is_ascii();
         if !is_ascii {
             check_utf8(&bytes)?;
@@ -78,7 +90,7 @@ impl Index {
         let span = scanner.object_with(|scanner, key| found.member(&bytes, scanner, key))?;
         scanner.finish()?;
         let is_plain = !scanner.has_escaped_keys();
-        let Found { members, known, body, meta } = found;
+        let Found { members, known, body, meta, null } = found;
         check_keys_unless_plain(&bytes, &members, is_plain)?;
         let is_plain = is_plain && is_ascii;
         let envelope = Object { span, members };
@@ -90,7 +102,8 @@ impl Index {
         let Known { id, method, params, result, error, version: _ } = known;
         let known_method = method.and_then(|span| method::frequent(span.of(&bytes)));
         let content = params.or(result).or(error);
-        Ok(Self { kind, envelope, id, method, known_method, content, body, meta, bytes })
+        let null = null.or_else(|| params.filter(|params| params.of(&bytes) == b"null"));
+        Ok((Self { kind, envelope, id, method, known_method, content, body, meta, bytes }, null))
     }
 }
 
@@ -107,9 +120,9 @@ impl Found {
             return Ok(());
         };
         let value = if is_content && scanner.peek() == Some(b'{') && self.body.is_none() {
-            let (object, meta) = indexed_body(text, scanner)?;
+            let (object, meta, null) = indexed_body(text, scanner)?;
             let span = object.span;
-            (self.body, self.meta) = (Some(object), meta);
+            (self.body, self.meta, self.null) = (Some(object), meta, null);
             span
         } else {
             scanner.value()?
@@ -121,15 +134,16 @@ impl Found {
     }
 }
 
-/// Indexes a body and its `_meta` in the same pass.
+/// Indexes a body and its `_meta` in the same pass; a `_meta` that is null comes by its place.
 fn indexed_body(
     text: &[u8],
     scanner: &mut Scanner<'_>,
-) -> Result<(Object, Option<Object>), JsonError> {
+) -> Result<(Object, Option<Object>, Option<Span>), JsonError> {
     let mut members = Members::new();
-    let mut meta = None;
+    let (mut meta, mut null) = (None, None);
     let span = scanner.object_with(|scanner, key| {
-        let value = if key_is(key.of(text), "_meta") && scanner.peek() == Some(b'{') {
+        let is_meta = key_is(key.of(text), "_meta");
+        let value = if is_meta && scanner.peek() == Some(b'{') {
             let object = scanner.object()?;
             let span = object.span;
             meta = Some(object);
@@ -137,11 +151,14 @@ fn indexed_body(
         } else {
             scanner.value()?
         };
+        if is_meta && value.of(text) == b"null" {
+            null = Some(value);
+        }
         members.push(Member { key, value });
         Ok(())
     })?;
     check_keys_unless_plain(text, &members, !scanner.has_escaped_keys())?;
-    Ok((Object { span, members }, meta))
+    Ok((Object { span, members }, meta, null))
 }
 
 impl Known {
@@ -200,7 +217,7 @@ impl Known {
         if self.result.is_some() || self.error.is_some() {
             return wrong("`method` together with `result` or `error`");
         }
-        if self.params.is_some_and(|params| !matches!(params.of(text)[0], b'{' | b'[')) {
+        if self.params.is_some_and(|params| !matches!(params.of(text)[0], b'{' | b'[' | b'n')) {
             return wrong("`params` must be an object");
         }
         match self.id {
@@ -212,7 +229,7 @@ impl Known {
 }
 
 /// A string, or an integer without fraction and exponent.
-fn is_id(text: &[u8]) -> bool {
+pub(super) fn is_id(text: &[u8]) -> bool {
     match text.first() {
         Some(b'"') => true,
         Some(b'-' | b'0'..=b'9') => !text.iter().any(|b| matches!(b, b'.' | b'e' | b'E')),

@@ -74,3 +74,61 @@ fn batches_are_split_on_request_only() {
     assert!(Message::parse_batch(&bytes, &limits, 1).is_err());
     assert!(Message::parse_batch(&Bytes::from_static(b"[]"), &limits, 10).is_err());
 }
+
+/// Parameters and `_meta` that are null are absent, also once the message is rewritten.
+#[test]
+fn null_is_absent() {
+    let table = [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":null}"#, r#""params":{}"#),
+        (r#"{"jsonrpc":"2.0","method":"a","params" : null }"#, r#""params" : {} "#),
+        (r#"{"params":null,"method":"a","id":"x","jsonrpc":"2.0"}"#, r#"{"params":{},"#),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":null}}"#, r#"{"_meta":{}}"#),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":null,"x":1}}"#, r#"{"_meta":{},"x":1}"#),
+    ];
+    for (text, written) in table {
+        let message = parse(text).unwrap();
+        let bytes = String::from_utf8(message.bytes().to_vec()).unwrap();
+        assert!(bytes.contains(written), "{bytes}");
+        let mut rewrite = crate::Rewrite::default();
+        rewrite.meta.set("k", &b"1"[..]);
+        let changed = rewrite.apply(&message).into_bytes();
+        let changed = Message::parse(changed, &Limits::default()).unwrap();
+        assert_eq!(changed.meta_value("k").unwrap().as_bytes(), b"1", "{text}");
+    }
+    for wrong in [r#""x""#, "7", "true"] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{wrong}}}"#);
+        assert!(parse(&text).is_err(), "{text}");
+    }
+    let null = parse(r#"{"jsonrpc":"2.0","id":1,"result":null}"#).unwrap();
+    assert_eq!(null.body_raw().unwrap().as_bytes(), b"null", "a result may be null");
+}
+
+/// An error about a request carries its id wherever that can be read, and no other id.
+#[test]
+fn the_id_of_a_refused_request_is_read() {
+    let id = |text: &str| {
+        assert!(parse(text).is_err(), "{text}");
+        Message::refused_id(text.as_bytes()).map(|id| String::from_utf8(id.0.to_vec()).unwrap())
+    };
+    assert_eq!(id(r#"{"id":7,"method":"a"}"#).as_deref(), Some("7"));
+    assert_eq!(
+        id(r#"{"jsonrpc":"2.0","id":"x","method":"a","params":3}"#).as_deref(),
+        Some(r#""x""#)
+    );
+    assert_eq!(
+        id(r#"{"jsonrpc":"2.0","id":7,"method":"a","params":{"a":1,"a":2}}"#).as_deref(),
+        Some("7")
+    );
+    for unreadable in [
+        r#"{"id":7,"result":1}"#,
+        r#"{"id":7,"id":8,"method":"a","jsonrpc":"2.0"}"#,
+        r#"{"id":3.0,"method":"a","jsonrpc":"2.0"}"#,
+        r#"{"id":null,"method":"a","jsonrpc":"2.0"}"#,
+        r#"{"id":7,"method":"a""#,
+        r#"[{"id":7,"method":"a"}]"#,
+        "7",
+        "",
+    ] {
+        assert_eq!(id(unreadable), None, "{unreadable}");
+    }
+}
