@@ -149,6 +149,9 @@ impl Contract {
 
     /// What is described of a path; of two that fit, the one with fewer braces.
     fn place(&self, path: &str) -> Option<(&'static str, &'static Value)> {
+        // The endpoints of MCP are the same with a slash behind them.
+        let is_endpoint = path.starts_with("/mcp") && path.split('/').count() <= 4;
+        let path = path.strip_suffix('/').filter(|_| is_endpoint).unwrap_or(path);
         let paths = self.document["paths"].as_object()?;
         let fitting = paths.iter().filter(|(template, _)| is_at(template, path));
         let found = fitting.min_by_key(|(template, _)| template.matches('{').count())?;

@@ -16,14 +16,24 @@ pub(crate) struct Place<'p> {
 /// What stands for the braces of a template, in their order; empty where there are none.
 pub(crate) type Segments<'p> = [&'p str; 3];
 
-/// The place of a path.
+/// The place of a path. The endpoints of MCP are also found with a slash behind them, which people
+/// and clients add.
 pub(crate) fn find(path: &str) -> Option<Place<'_>> {
+    let path = match path.strip_suffix('/') {
+        Some(bare) if bare == "/mcp" || is_below_mcp(bare) => bare,
+        _ => path,
+    };
     let matching = |route: &Route| route.matches(path);
     let (first, segments) =
         ROUTES.iter().enumerate().find_map(|(index, route)| Some((index, matching(route)?)))?;
     let is_same = |route: &&Route| route.template == ROUTES[first].template;
     let same = ROUTES[first..].iter().take_while(is_same).count();
     Some(Place { routes: &ROUTES[first..first + same], segments })
+}
+
+/// Whether a path is `/mcp/` and one segment.
+fn is_below_mcp(path: &str) -> bool {
+    path.strip_prefix("/mcp/").is_some_and(|alias| !alias.is_empty() && !alias.contains('/'))
 }
 
 impl Place<'_> {
@@ -79,7 +89,9 @@ mod tests {
         let found = |path| find(path).map(|place| (place.first().template, place.segments));
         let table = [
             ("/mcp", "/mcp", ["", "", ""]),
+            ("/mcp/", "/mcp", ["", "", ""]),
             ("/mcp/git", "/mcp/{alias}", ["git", "", ""]),
+            ("/mcp/git/", "/mcp/{alias}", ["git", "", ""]),
             ("/mcp/git/tools/a%2Fb", "/mcp/{alias}/tools/{tool}", ["git", "a%2Fb", ""]),
             ("/vfs/mnt//a?/", "/vfs/{path}", ["mnt//a?/", "", ""]),
             ("/api/tools", "/api/tools", ["", "", ""]),
@@ -106,7 +118,18 @@ mod tests {
         for (path, template, segments) in table {
             assert_eq!(found(path), Some((template, segments)), "{path}");
         }
-        let unknown = ["/", "/mcp/", "/mcp/a/b", "/mcpx", "/MCP", "/healthz/", "//mcp", ""];
+        let unknown = [
+            "/",
+            "/mcp//",
+            "/mcp/a//",
+            "/mcp/a/b",
+            "/mcp/a/tools/b/",
+            "/mcpx",
+            "/MCP",
+            "/healthz/",
+            "//mcp",
+            "",
+        ];
         let more = ["/api/servers/", "/api/servers//logs", "/api/servers/a/b", "/api/events/"];
         let nested = ["/api/workspaces/", "/api/workspaces//secrets", "/api/workspaces/w/secrets/"];
         for path in unknown.into_iter().chain(more).chain(nested) {

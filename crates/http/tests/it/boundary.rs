@@ -21,7 +21,7 @@ const METHODS: [Method; 8] = [
 /// Every path of the table, and some that are in none.
 fn paths() -> Vec<(String, Option<Access>)> {
     let known = ROUTES.iter().map(|route| (filled(route.template), Some(route.access)));
-    let unknown = ["/", "/mcp/", "/mcp/a/b", "/api", "/api/x", "/favicon.ico", "/.well-known/x"];
+    let unknown = ["/", "/mcp//", "/mcp/a/b", "/api", "/api/x", "/favicon.ico", "/.well-known/x"];
     known.chain(unknown.map(|path| (path.to_owned(), None))).collect()
 }
 
