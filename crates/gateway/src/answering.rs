@@ -9,7 +9,13 @@ use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    clock::CallLimit, finish::Finish, grants::Over, hub::Listening, refusal::Refusal, run::Act,
+    clock::CallLimit,
+    finish::Finish,
+    grants::Over,
+    hub::Listening,
+    refusal::Refusal,
+    rounds::{Rounds, asks_nothing},
+    run::Act,
     session::ASK_TIMEOUT,
 };
 
@@ -84,6 +90,8 @@ pub(crate) struct ForwardedCall {
     pub(crate) limit: Option<CallLimit>,
     /// What ends a stream that has no end of its own: either.
     pub(crate) stop: Option<[CancellationToken; 2]>,
+    /// Makes further rounds where the caller cannot.
+    pub(crate) rounds: Option<Box<Rounds>>,
     pub(crate) _over: Option<Over>,
 }
 
@@ -220,19 +228,31 @@ impl ForwardedCall {
 
     /// The next frame, unless the caller gives up or the call takes too long.
     async fn frame(&mut self) -> Result<Frame, Refusal> {
-        let Self { forwarded, finish, limit, stop, _over } = self;
+        let Self { forwarded, finish, limit, stop, rounds, _over } = self;
         let cancelled = finish.cancelled();
         let mut ends = cancelled.iter().chain(stop.iter().flatten());
         if !ends.any(CancellationToken::is_cancelled)
             && let Some(next) = forwarded.buffered()
         {
-            return next.map_err(Refusal::from);
+            match (next, rounds.as_mut()) {
+                (Ok(Frame::Answer(answer)), Some(rounds)) if asks_nothing(&answer) => {
+                    rounds.begin(&answer)?;
+                }
+                (next, _) => return next.map_err(Refusal::from),
+            }
         }
         loop {
             let next = async {
-                match limit {
-                    Some(limit) => timeout_at(limit.deadline, forwarded.next()).await,
-                    None => Ok(forwarded.next().await),
+                match (limit.as_ref(), rounds.as_mut()) {
+                    (Some(limit), Some(rounds)) => {
+                        let next = Box::pin(next_of_round(forwarded, rounds));
+                        timeout_at(limit.deadline, next).await
+                    }
+                    (Some(limit), None) => {
+                        let next = timeout_at(limit.deadline, forwarded.next()).await;
+                        next.map(|frame| frame.map_err(Refusal::from))
+                    }
+                    (None, _) => Ok(forwarded.next().await.map_err(Refusal::from)),
                 }
             };
             let got = match (&cancelled, &*stop) {
@@ -250,7 +270,7 @@ impl ForwardedCall {
                 },
             };
             match got {
-                Ok(frame) => return frame.map_err(Refusal::from),
+                Ok(frame) => return frame,
                 Err(_late) if finish.waits_for_client() => {
                     let elapsed = finish.elapsed();
                     if elapsed >= ASK_TIMEOUT {
@@ -286,6 +306,19 @@ impl ForwardedCall {
                 }
                 None
             }
+        }
+    }
+}
+
+/// The next frame of a call, through all rounds that ask nothing. Safe to drop and call again.
+async fn next_of_round(forwarded: &mut Forwarded, rounds: &mut Rounds) -> Result<Frame, Refusal> {
+    loop {
+        if let Some(begun) = rounds.begun().await {
+            *forwarded = begun?;
+        }
+        match forwarded.next().await? {
+            Frame::Answer(answer) if asks_nothing(&answer) => rounds.begin(&answer)?,
+            frame => return Ok(frame),
         }
     }
 }

@@ -12,7 +12,7 @@ use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
 use narthex_view::OwnCall;
 use narthex_wire::{
     Era, LogLevel, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc,
-    translate,
+    supported_versions, translate,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -157,14 +157,14 @@ impl Finish {
 
     /// A server's question for the client to answer, or the refusal to be sent to the server.
     pub(crate) fn question(&self, question: &Message) -> Result<Payload, Payload> {
+        let refused =
+            |text| rpc::error_response(question.id(), rpc::code::METHOD_NOT_FOUND, text, None);
+        if self.is_cross_era() {
+            return Err(refused("questions do not cross the eras: the client speaks another one"));
+        }
         let session = self.session.as_ref().filter(|session| session.can_be_asked());
-        let Some(session) = session.filter(|_| !self.is_cross_era()) else {
-            return Err(rpc::error_response(
-                question.id(),
-                rpc::code::METHOD_NOT_FOUND,
-                "this client declared no such capability",
-                None,
-            ));
+        let Some(session) = session else {
+            return Err(refused("this client declared no such capability"));
         };
         session.ask(self.link(), question, self.open_call.as_ref()).ok_or_else(|| {
             let text = "too many requests to this client are open";
@@ -185,6 +185,9 @@ impl Finish {
         let mut is_filtered = is_filtered(&self.method, rules);
         hide(&self.method, message, &mut rewrite, rules);
         if let Some((run, row)) = self.told_by.as_deref() {
+            if message.get("supportedVersions").is_some() {
+                rewrite.body.set("supportedVersions", supported_versions().into_bytes());
+            }
             let is_told =
                 |told: Raw<'_>| told.as_str().is_some_and(|it| may_be_told(run, row, &it));
             if !message.get("instructions").is_none_or(is_told) {
@@ -204,7 +207,8 @@ impl Finish {
             }
         }
         rewrite.id = Some(self.id.to_vec().into());
-        let status = message.error_code().map_or(200, |code| status_of_code(code, self.down.era()));
+        let code = rewrite.error_code(message);
+        let status = code.map_or(200, |code| status_of_code(code, self.down.era()));
         let payload = with_id(&rewrite, message, &self.id);
         self.record.answered(outcome, &payload);
         Step::Answer(Answer::new(payload, status))
@@ -266,7 +270,8 @@ impl Finish {
         let is_interim =
             message.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""input_required""#);
         if is_interim && self.is_cross_era() {
-            let text = "the server needs input, which this client cannot give";
+            let text = "the server asks for input as revision 2026-07-28 does, which does not reach \
+                        a client of an older one; use a client of 2026-07-28";
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         }
         let Some(seal) = self.state.as_ref().filter(|_| is_interim) else { return Ok(()) };
@@ -291,8 +296,9 @@ fn with_id(rewrite: &Rewrite<'_>, message: &Message, id: &Bytes) -> Payload {
     if has_id || message.kind() != MessageKind::Error {
         return rewrite.apply(message);
     }
-    let code = message.error_code().unwrap_or(rpc::code::INTERNAL_ERROR);
-    let text = message.get("message").and_then(Raw::as_str).unwrap_or_default();
+    let code = rewrite.error_code(message).unwrap_or(rpc::code::INTERNAL_ERROR);
+    let text = rewrite.body.get("message").map(Raw::new).or_else(|| message.get("message"));
+    let text = text.and_then(Raw::as_str).unwrap_or_default();
     let data = message.get("data").map(Raw::as_bytes);
     rpc::error_response(Some(Raw::new(id)), code, &text, data)
 }

@@ -10,6 +10,7 @@ use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
 use narthex_view::View;
 use narthex_wire::{
     Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, rpc,
+    supported_versions,
 };
 
 use crate::{
@@ -85,7 +86,7 @@ impl Shared {
                 let has_tasks = session.revision == Revision::LEGACY_LATEST
                     && snapshot.servers.iter().any(|row| may_have_tasks(session, row));
                 let view = self.run_view(run, &snapshot);
-                let has = aggregated(view.capabilities);
+                let has = aggregated(view.capabilities, &snapshot);
                 let text = instructions(&view, &snapshot, &run.policy);
                 self.own_result(&has, text.as_deref(), session.revision, has_tasks)
             }
@@ -172,7 +173,7 @@ impl Shared {
             let view = self.view(caller).await;
             let snapshot = self.snapshot(&caller.run);
             let text = instructions(&view, &snapshot, &caller.run.policy);
-            let has = aggregated(view.capabilities);
+            let has = aggregated(view.capabilities, &snapshot);
             let body = self.own_discover(&has, &self.options.server_info, text.as_deref());
             return Ok(result(request, &body));
         };
@@ -197,9 +198,9 @@ impl Shared {
         instructions: Option<&[u8]>,
     ) -> Bytes {
         let capabilities = capabilities(has, Era::Modern);
-        let versions = Revision::ALL.map(|revision| format!("\"{revision}\"")).join(",");
-        let head = r#"{"resultType":"complete","supportedVersions":["#;
-        let mut text = format!(r#"{head}{versions}],"capabilities":{capabilities}"#).into_bytes();
+        let versions = supported_versions();
+        let head = r#"{"resultType":"complete","supportedVersions":"#;
+        let mut text = format!(r#"{head}{versions},"capabilities":{capabilities}"#).into_bytes();
         add_instructions(&mut text, instructions);
         let tail = format!(
             r#","ttlMs":{DISCOVER_TTL_MS},"cacheScope":"private","_meta":{{"{}":"#,
@@ -266,15 +267,16 @@ fn identity(request: &Message) -> Result<ClientIdentity, Refusal> {
     })
 }
 
-/// What crosses the eras: no tasks and no log messages yet.
+/// What crosses the eras: no tasks yet.
 fn plain(has: ServerCapabilities) -> ServerCapabilities {
-    ServerCapabilities { tasks: false, logging: false, ..has }
+    ServerCapabilities { tasks: false, ..has }
 }
 
 /// Servers may still be starting when a client asks: what they will bring is announced later, to
 /// clients that know that there may be something.
-fn aggregated(has: ServerCapabilities) -> ServerCapabilities {
-    ServerCapabilities { tools: true, prompts: true, resources: true, ..has }
+pub(crate) fn aggregated(has: ServerCapabilities, snapshot: &Snapshot) -> ServerCapabilities {
+    let logging = has.logging || !snapshot.is_settled();
+    ServerCapabilities { tools: true, prompts: true, resources: true, logging, ..has }
 }
 
 /// Whether a server has tasks for a legacy client, as far as is known: what a server that is still

@@ -14,6 +14,7 @@ use crate::{
     Answering, Caller, Endpoint, Session,
     gateway::Shared,
     grants::Target,
+    handshake::aggregated,
     links::{Chosen, LinkKind},
     pipeline::{own_alias, result},
     refusal::Refusal,
@@ -35,15 +36,24 @@ impl Shared {
         let Some(session) = &caller.session else {
             return Err(Refusal::unknown_method(request.method()));
         };
-        session.set_log_level(level);
         if let Some(alias) = own_alias(caller) {
             let row = self.settled(&caller.run, alias).await?;
             let chosen = self.choose_link(caller, &row).await?;
-            if chosen.kind == LinkKind::Own && chosen.link.facts().capabilities.logging {
+            if !chosen.link.facts().capabilities.logging {
+                return Err(Refusal::unknown_method(request.method()));
+            }
+            session.set_log_level(level);
+            if chosen.kind == LinkKind::Own {
                 return self.forward(caller, Handling::Vendor, request).await;
             }
             self.lower_level(caller, &request, &chosen, level).await;
         } else {
+            let snapshot = self.snapshot(&caller.run);
+            let view = self.run_view(&caller.run, &snapshot);
+            if !aggregated(view.capabilities, &snapshot).logging {
+                return Err(Refusal::unknown_method(request.method()));
+            }
+            session.set_log_level(level);
             self.lower_levels(caller, &request, level).await;
         }
         Ok(result(&request, &Bytes::from_static(b"{}")))

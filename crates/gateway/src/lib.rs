@@ -27,6 +27,7 @@ mod prepare;
 mod record;
 mod refusal;
 mod results;
+mod rounds;
 mod route;
 mod run;
 mod runs;

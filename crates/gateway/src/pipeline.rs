@@ -10,7 +10,7 @@ use narthex_registry::{ServerRow, Snapshot};
 use narthex_traffic::Admission;
 use narthex_upstream::{Doubt, Hop, InUse, Link};
 use narthex_view::exposed;
-use narthex_wire::{Message, Raw, method, rpc};
+use narthex_wire::{Message, Raw, meta_key, method, rpc};
 
 use crate::{
     Answering, Caller, Endpoint,
@@ -40,6 +40,10 @@ impl Shared {
         let Some(handling) = handling(&name, era) else {
             return refuse(Refusal::unknown_method(&name));
         };
+        if request.meta_value(meta_key::PROGRESS_TOKEN).is_some_and(|token| !token.is_token()) {
+            let text = "`params._meta.progressToken` must be a string or an integer";
+            return refuse(Refusal::invalid(text));
+        }
         let is_act = !matches!(handling, Handling::Ping | Handling::Listen);
         let act = is_act.then(|| Act::of(&caller.run));
         let is_aggregated = caller.endpoint == Endpoint::Aggregated;
@@ -289,11 +293,12 @@ impl Shared {
         self.trace(caller, &link, &mut routed.request, &mut hop, &mut open.record);
         // Until it is known to be unsent: who gives it up meanwhile has made it.
         open.record.set_sent(true);
+        let rounds = self.rounds(caller, &routed, &link, &hop);
         let sending = self.send(caller, routed, (link, hop), open.clock, &mut open.payment);
         match unless_given_up(open.open_call.as_ref(), sending).await {
             Ok(sent) => {
                 open.record.allowed(sent.finish.basis());
-                Ok(Answering::forwarded(sent.into_call(open)))
+                Ok(Answering::forwarded(sent.into_call(open, rounds)))
             }
             Err(refusal) => {
                 open.record.set_sent(!refusal.is_unsent());
@@ -379,7 +384,7 @@ fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<(Hop, boo
     let Some(tool) = chosen.inventory.tool(name) else {
         return Err(not_found(handling, name));
     };
-    let hop = Hop { header_params: tool.header_params.clone(), trace: None };
+    let hop = Hop { header_params: tool.header_params.clone(), ..Hop::default() };
     Ok((hop, tool.is_shaped()))
 }
 

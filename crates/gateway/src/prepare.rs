@@ -4,7 +4,7 @@ use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::{Paid, Payment, Request, bound_arguments};
 use narthex_upstream::ClientIdentity;
-use narthex_wire::{Era, Revision, Rewrite, json::encode_string, meta_key, translate};
+use narthex_wire::{Era, LogLevel, Revision, Rewrite, json::encode_string, meta_key, translate};
 
 use crate::{Caller, RunId, gateway::Shared, refusal::Refusal};
 
@@ -21,8 +21,8 @@ impl Shared {
         match (caller.era(), up.era()) {
             (Era::Legacy, Era::Modern) => {
                 let stamp = match &caller.session {
-                    Some(session) => stamp_of(&session.client),
-                    None => stamp_of(&self.own_identity()),
+                    Some(session) => stamp_of(&session.client, session.log_level()),
+                    None => stamp_of(&self.own_identity(), None),
                 };
                 merge(&mut request.rewrite, stamp);
             }
@@ -86,12 +86,17 @@ pub(crate) fn state_binding(run: RunId, alias: &Alias, method: &str, item: &str)
 
 /// What a legacy client's requests carry to a modern server. Until questions are bridged between
 /// the eras, none of its capabilities is declared: a server must not ask what cannot be answered.
-fn stamp_of(client: &ClientIdentity) -> Rewrite<'static> {
+/// `level` is the one that its session has set.
+fn stamp_of(client: &ClientIdentity, level: Option<LogLevel>) -> Rewrite<'static> {
     let mut rewrite = Rewrite::default();
     let version = encode_string(Revision::LATEST.as_str());
     rewrite.meta.set(meta_key::PROTOCOL_VERSION, version);
     rewrite.meta.set(meta_key::CLIENT_CAPABILITIES, &b"{}"[..]);
     rewrite.meta.set(meta_key::CLIENT_INFO, client.info.to_vec());
+    match level {
+        Some(level) => rewrite.meta.set(meta_key::LOG_LEVEL, encode_string(level.as_str())),
+        None => rewrite.meta.remove(meta_key::LOG_LEVEL),
+    }
     rewrite
 }
 

@@ -62,7 +62,7 @@ impl Refusal {
     /// What a call is answered whose session has ended, which its client may not know.
     pub(crate) fn session_over() -> Self {
         let text = "the session has ended before the call was answered; open one with initialize";
-        Self::rpc(rpc::code::INVALID_REQUEST, text)
+        Self::rpc(rpc::code::LEGACY_SESSION_NOT_FOUND, text)
     }
 
     /// Whether it says that something is not there.

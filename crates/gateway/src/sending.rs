@@ -28,7 +28,7 @@ impl Shared {
         self: &Arc<Self>,
         caller: &Caller,
         routed: Routed,
-        (link, hop): (InUse, Hop),
+        (link, mut hop): (InUse, Hop),
         clock: CallClock,
         payment: &mut Payment,
     ) -> Result<Sent, Refusal> {
@@ -54,6 +54,10 @@ impl Shared {
         let is_subscription = permitted.message.method() == method::RESOURCES_SUBSCRIBE;
         if let Some(session) = caller.session.as_ref().filter(|_| is_subscription) {
             self.unsubscribe_own_when_over(caller, session, &permitted);
+        }
+        if let Some(level) = finish.named_level() {
+            hop.wants_log = true;
+            Box::pin(self.lower_for(caller, &link, level)).await;
         }
         let forwarding = link.forward(permitted, hop);
         let forwarded = match limit {

@@ -21,6 +21,7 @@ use crate::{
     grants::Over,
     open::Open,
     pipeline::{id_of, name_of},
+    rounds::Rounds,
     route::Routed,
 };
 
@@ -117,6 +118,11 @@ impl FinishParts {
         }
     }
 
+    /// The level from which on a modern call wants log messages, if it names one.
+    pub(crate) fn named_level(&self) -> Option<LogLevel> {
+        self.log_level.filter(|_| self.session.is_none())
+    }
+
     /// Notes by which grants the request goes, for what comes of it: its task, and its further
     /// rounds.
     pub(crate) fn allowed(&mut self, permitted: &Permitted<Request>) {
@@ -141,7 +147,8 @@ impl FinishParts {
 }
 
 impl Sent {
-    pub(crate) fn into_call(self, open: Open) -> ForwardedCall {
+    /// The call that is answered with this; with `rounds` the gateway makes its further rounds.
+    pub(crate) fn into_call(self, open: Open, rounds: Option<Box<Rounds>>) -> ForwardedCall {
         let Self { forwarded, finish, link, down, limit, stop, over } = self;
         let up = link.get().facts().revision;
         let finish = Finish {
@@ -167,6 +174,7 @@ impl Sent {
             told_by: finish.told_by,
             is_shaped: finish.is_shaped,
         };
-        ForwardedCall { forwarded, finish, limit, stop, _over: over }
+        let rounds = rounds.map(|rounds| rounds.paid(open.payment));
+        ForwardedCall { forwarded, finish, limit, stop, rounds, _over: over }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     legacy::{self, NoSession, caller, deliver},
     post::{Post, accepts, not_acceptable, refuse},
     replay::Event,
-    respond::{Response, empty, json},
+    respond::{Response, empty, event_stream, json},
 };
 
 /// The most messages of one batch.
@@ -33,20 +33,20 @@ pub(crate) async fn receive(post: Post<'_>, bytes: &Bytes) -> Response {
         Ok(session) => session,
         // Without a session nothing says that the client may send batches at all.
         Err(NoSession::Unnamed) => {
-            return post.refused("message", refuse(&MessageError::Batch));
+            return post.refused("message", refuse(&MessageError::Batch, None));
         }
         Err(refusal) => return post.refused("session", refusal.answer_unasked()),
     };
     if session.revision != Revision::V2025_03_26 {
-        return post.refused("message", refuse(&MessageError::Batch));
+        return post.refused("message", refuse(&MessageError::Batch, None));
     }
     let messages = match Message::parse_batch(bytes, post.door.gateway.limits(), MOST) {
         Ok(messages) => messages,
-        Err(error) => return post.refused("message", refuse(&error)),
+        Err(error) => return post.refused("message", refuse(&error, None)),
     };
     if messages.iter().any(|message| message.method() == method::INITIALIZE) {
         let fault = MessageError::Envelope("initialize must not be part of a batch");
-        return post.refused("message", refuse(&fault));
+        return post.refused("message", refuse(&fault, None));
     }
     let (steps, received) = mpsc::channel(QUEUE);
     let mut calls = 0;
@@ -121,8 +121,8 @@ async fn pump(call: CallChannel, message: Option<Payload>, mut batch: Answers) {
 
 fn array(answers: Vec<Payload>) -> Response {
     if answers.is_empty() {
-        // Every call was taken back.
-        return empty(StatusCode::ACCEPTED);
+        // Every call was taken back: there is no answer, and the stream ends.
+        return event_stream(Payload::default());
     }
     let mut out = Vec::with_capacity(2 + answers.iter().map(|one| one.len() + 1).sum::<usize>());
     out.push(b'[');

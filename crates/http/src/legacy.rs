@@ -6,7 +6,7 @@ use http::{HeaderValue, StatusCode};
 use narthex_gateway::{Caller, Session, Step};
 use narthex_model::ErrorKind;
 use narthex_wire::{
-    Message, MessageKind, Revision,
+    Message, MessageKind, Payload, Revision,
     headers::{LAST_EVENT_ID, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
     method,
     rpc::code,
@@ -64,6 +64,13 @@ impl NoSession {
         }
     }
 
+    fn code(self) -> i64 {
+        match self {
+            Self::Unnamed => code::INVALID_REQUEST,
+            Self::Unknown => code::LEGACY_SESSION_NOT_FOUND,
+        }
+    }
+
     fn line(self) -> &'static str {
         match self {
             Self::Unnamed => "Mcp-Session-Id is missing; open a session with initialize",
@@ -73,12 +80,12 @@ impl NoSession {
 
     fn answer(self, message: &Message) -> Response {
         let id = (message.kind() == MessageKind::Request).then(|| message.id()).flatten();
-        rpc_error(self.status(), id, code::INVALID_REQUEST, self.line())
+        rpc_error(self.status(), id, self.code(), self.line())
     }
 
     /// The same for a request without a message.
     pub(crate) fn answer_unasked(self) -> Response {
-        rpc_error(self.status(), None, code::INVALID_REQUEST, self.line())
+        rpc_error(self.status(), None, self.code(), self.line())
     }
 }
 
@@ -142,8 +149,8 @@ async fn call(post: Post<'_>, session: Arc<Session>, message: Message) -> Respon
         Ok((_, Some(Step::Answer(answer)))) if !prefers_stream(&post.visit.parts.headers) => {
             return json(StatusCode::OK, answer.payload);
         }
-        // The client has taken the call back and waits for nothing.
-        Ok((_, None)) => return empty(StatusCode::ACCEPTED),
+        // The client has taken the call back: there is no answer, and the stream ends.
+        Ok((_, None)) => return event_stream(Payload::default()),
         Ok(opened) => Start::Opened(Box::new(opened)),
         Err(_quiet) => match call.take() {
             Some(opening) => Start::Opening(opening),

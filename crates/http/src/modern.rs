@@ -5,13 +5,16 @@ use std::time::Duration;
 use http::{HeaderValue, StatusCode, header};
 use narthex_gateway::{Answer, Caller, Step};
 use narthex_wire::{
-    Message, MessageKind, Raw, Revision, headers::check_request, meta_key, method, rpc::code,
+    Message, MessageKind, StampFault, check_stamps,
+    headers::check_request,
+    method,
+    rpc::{self, code},
 };
 
 use crate::{
     detached::{Opening, Start, open},
-    post::{Post, accepts, prefers_stream, trace_context, unsupported_version},
-    respond::{Response, empty, event_stream, json, rpc_error},
+    post::{Post, accepts, prefers_stream, trace_context},
+    respond::{Response, empty, event_stream, json},
     stream::CallStream,
 };
 
@@ -39,37 +42,27 @@ fn check(
     message: &Message,
     version: Option<&str>,
 ) -> Result<(), Box<Response>> {
-    let refuse = |code, text: &str| {
-        Err(Box::new(rpc_error(StatusCode::BAD_REQUEST, message.id(), code, text)))
+    let refuse = |code, text: &str, data: Option<&[u8]>| {
+        let error = rpc::error_response(message.id(), code, text, data);
+        Err(Box::new(json(StatusCode::BAD_REQUEST, error)))
     };
     if matches!(message.kind(), MessageKind::Result | MessageKind::Error) {
-        return refuse(code::INVALID_REQUEST, "clients send no responses in this revision");
+        return refuse(code::INVALID_REQUEST, "clients send no responses in this revision", None);
     }
-    let stamped = message.meta_value(meta_key::PROTOCOL_VERSION);
-    let named = stamped.and_then(Raw::as_str);
-    if stamped.is_some() && named.is_none() {
-        return refuse(code::INVALID_PARAMS, "the protocol version in _meta must be a string");
+    let stamps = check_stamps(message, version);
+    if let Err(fault @ StampFault::VersionKind) = &stamps {
+        return refuse(fault.code(), &fault.to_string(), None);
     }
     let params = match message.method() {
         method::TOOLS_CALL => post.door.gateway.header_params(caller, message),
         _ => None,
     };
     if let Err(fault) = check_request(&post.visit.parts.headers, message, params.as_deref()) {
-        return refuse(fault.code(), &fault.to_string());
+        return refuse(fault.code(), &fault.to_string(), None);
     }
-    let requested = named.as_deref().or(version).unwrap_or_default();
-    if !Revision::parse(requested).is_some_and(Revision::is_modern) {
-        return Err(Box::new(unsupported_version(message, requested)));
-    }
-    if message.kind() == MessageKind::Notification {
-        return Ok(());
-    }
-    if named.is_none() {
-        return refuse(code::INVALID_PARAMS, "_meta lacks the protocol version");
-    }
-    match message.meta_value(meta_key::CLIENT_CAPABILITIES).is_some_and(Raw::is_object) {
-        true => Ok(()),
-        false => refuse(code::INVALID_PARAMS, "_meta lacks the client's capabilities, an object"),
+    match stamps {
+        Ok(()) => Ok(()),
+        Err(fault) => refuse(fault.code(), &fault.to_string(), fault.data().as_deref()),
     }
 }
 

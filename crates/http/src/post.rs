@@ -8,10 +8,8 @@ use http_body::Body;
 use narthex_gateway::TraceContext;
 use narthex_model::ErrorKind;
 use narthex_wire::{
-    Era, Message, MessageError, Revision, classify_downstream,
-    headers::MCP_PROTOCOL_VERSION,
-    meta_key,
-    rpc::{self, code},
+    Era, Message, MessageError, Raw, classify_downstream, headers::MCP_PROTOCOL_VERSION, meta_key,
+    rpc::code,
 };
 
 use crate::{
@@ -20,7 +18,7 @@ use crate::{
     door::{Door, Visit},
     legacy, modern,
     problem::Problem,
-    respond::{Response, closing, json, rpc_error},
+    respond::{Response, closing, rpc_error},
     servers::changes::of_body,
 };
 use narthex_listener::single;
@@ -64,7 +62,9 @@ where
     let message = match Message::parse(bytes.clone(), limits) {
         Ok(message) => message,
         Err(MessageError::Batch) => return Box::pin(batch::receive(post, &bytes)).await,
-        Err(error) => return post.refused("message", refuse(&error)),
+        Err(error) => {
+            return post.refused("message", refuse(&error, Message::refused_id(&bytes)));
+        }
     };
     drop(bytes);
     let Some(version) = single(headers, &MCP_PROTOCOL_VERSION) else {
@@ -80,7 +80,7 @@ where
 }
 
 /// The answer to a text that is no acceptable message (S12).
-pub(crate) fn refuse(error: &MessageError) -> Response {
+pub(crate) fn refuse(error: &MessageError, id: Option<Raw<'_>>) -> Response {
     let (status, code) = match error {
         MessageError::Json(_) => (StatusCode::BAD_REQUEST, code::PARSE_ERROR),
         MessageError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST),
@@ -88,7 +88,7 @@ pub(crate) fn refuse(error: &MessageError) -> Response {
             (StatusCode::BAD_REQUEST, code::INVALID_REQUEST)
         }
     };
-    rpc_error(status, None, code, &error.to_string())
+    rpc_error(status, id, code, &error.to_string())
 }
 
 fn refuse_body(fault: BodyFault) -> Response {
@@ -104,16 +104,6 @@ fn refuse_body(fault: BodyFault) -> Response {
 pub(crate) fn not_acceptable() -> Response {
     let text = "the client must accept application/json and text/event-stream";
     Problem::new(ErrorKind::Invalid, text).with_status(StatusCode::NOT_ACCEPTABLE).answer()
-}
-
-/// The answer to a revision that is not spoken here.
-pub(crate) fn unsupported_version(message: &Message, requested: &str) -> Response {
-    let supported = Revision::ALL.map(Revision::as_str);
-    let data = serde_json::json!({ "supported": supported, "requested": requested }).to_string();
-    let line = "this protocol version is not supported";
-    let error =
-        rpc::error_response(message.id(), code::UNSUPPORTED_VERSION, line, Some(data.as_bytes()));
-    json(StatusCode::BAD_REQUEST, error)
 }
 
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {

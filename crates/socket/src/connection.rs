@@ -9,7 +9,7 @@ use std::{io, sync::Arc, time::Duration};
 use bytes::Bytes;
 use narthex_gateway::{Caller, Endpoint, Gateway, RunView, Session};
 use narthex_wire::{
-    Era, LineError, Message, MessageError, MessageKind, Payload, Raw, Revision,
+    Era, LineError, Message, MessageError, MessageKind, Payload, Raw, Revision, check_stamps,
     classify_downstream, method,
     rpc::{code, error_response, result_response},
 };
@@ -188,7 +188,7 @@ impl Connection {
         match Message::parse(line.clone(), self.place.gateway.limits()) {
             Ok(message) => self.take(message).await,
             Err(MessageError::Batch) if self.has_batches() => self.take_batch(&line).await,
-            Err(error) => self.refuse_message(&error).await,
+            Err(error) => self.refuse_message(&error, Message::refused_id(&line)).await,
         }
     }
 
@@ -204,7 +204,7 @@ impl Connection {
                     self.take(message).await;
                 }
             }
-            Err(error) => self.refuse_message(&error).await,
+            Err(error) => self.refuse_message(&error, None).await,
         }
     }
 
@@ -250,6 +250,13 @@ impl Connection {
     }
 
     async fn call(&mut self, request: Message) {
+        if self.session().is_none()
+            && let Err(fault) = check_stamps(&request, None)
+        {
+            let data = fault.data();
+            let (id, text) = (request.id(), fault.to_string());
+            return self.send(error_response(id, fault.code(), &text, data.as_deref())).await;
+        }
         let caller = self.caller();
         let id = request.clone();
         if let Err(IdInUse) = self.calls.add(caller, request) {
@@ -302,7 +309,7 @@ impl Connection {
         }
     }
 
-    async fn refuse_message(&self, error: &MessageError) {
+    async fn refuse_message(&self, error: &MessageError, id: Option<Raw<'_>>) {
         self.place.gateway.metrics().refused("message");
         let code = match error {
             MessageError::Json(_) => code::PARSE_ERROR,
@@ -310,7 +317,7 @@ impl Connection {
                 code::INVALID_REQUEST
             }
         };
-        self.refuse(None, code, &error.to_string()).await;
+        self.refuse(id, code, &error.to_string()).await;
     }
 
     async fn refuse(&self, id: Option<Raw<'_>>, code: i64, text: &str) {

@@ -52,6 +52,7 @@ struct Pending {
     after: u64,
     answer: oneshot::Sender<Result<Message, LinkError>>,
     notifications: Option<mpsc::Sender<Message>>,
+    hears_log: bool,
 }
 
 /// One request on its way; dropping it before the answer cancels the request at the server.
@@ -115,12 +116,13 @@ impl Duplex {
         wants: Wants,
     ) -> Result<DuplexCall, LinkError> {
         let (answer_to, answer) = oneshot::channel();
-        let (notify, notifications) = match wants.progress {
+        let (notify, notifications) = match wants.progress || wants.log {
             true => Some(mpsc::channel(NOTIFICATION_QUEUE)).unzip(),
             false => (None, None),
         };
         let after = self.input.as_ref().map_or(0, |input| input.written());
-        let pending = Pending { after, answer: answer_to, notifications: notify };
+        let hears_log = wants.log;
+        let pending = Pending { after, answer: answer_to, notifications: notify, hears_log };
         self.pending().insert(id, pending);
         let call = DuplexCall {
             id,
@@ -209,6 +211,9 @@ impl Duplex {
         };
         let token = token.and_then(narthex_wire::Raw::as_u64);
         let Some(token) = token else {
+            if message.method() == method::MESSAGE {
+                self.logged(&message);
+            }
             self.outlet.event(LinkEvent::Notification(message));
             return;
         };
@@ -216,6 +221,18 @@ impl Duplex {
         let queue = pending.get(&token).and_then(|pending| pending.notifications.as_ref());
         if queue.is_none_or(|queue| queue.try_send(message).is_err()) {
             tracing::debug!("dropped progress that nobody waits for");
+        }
+    }
+
+    /// Brings a log message to the open requests that want it, before their answers: nothing says
+    /// to which of them it belongs.
+    fn logged(&self, message: &Message) {
+        let pending = self.pending();
+        let hearing = pending.values().filter(|pending| pending.hears_log);
+        for queue in hearing.filter_map(|pending| pending.notifications.as_ref()) {
+            if queue.try_send(message.clone()).is_err() {
+                tracing::debug!("dropped a log message for a request that does not read");
+            }
         }
     }
 
@@ -294,6 +311,8 @@ pub(crate) struct Wants {
     pub(crate) cancel: bool,
     /// It has no end of its own.
     pub(crate) is_stream: bool,
+    /// The log messages that come while it is open.
+    pub(crate) log: bool,
 }
 
 impl DuplexCall {

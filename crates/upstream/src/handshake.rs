@@ -45,9 +45,8 @@ pub(crate) async fn ask_duplex(
     id: u64,
     body: Payload,
 ) -> Result<Message, LinkError> {
-    let mut call = duplex
-        .request(id, body, Wants { progress: false, cancel: false, is_stream: false })
-        .await?;
+    let wants = Wants { progress: false, cancel: false, is_stream: false, log: false };
+    let mut call = duplex.request(id, body, wants).await?;
     loop {
         if let Frame::Answer(message) = call.next().await? {
             return Ok(message);

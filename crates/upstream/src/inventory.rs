@@ -23,7 +23,7 @@ pub struct InventoryEntry {
     pub key: Arc<str>,
     /// The definition, byte for byte.
     pub raw: Bytes,
-    /// Which arguments a tool wants mirrored as headers (modern, HTTP).
+    /// Which arguments a tool wants mirrored as headers (modern clients, HTTP).
     pub header_params: Option<Arc<HeaderParams>>,
     digest: OnceLock<[u8; 32]>,
     is_shaped: OnceLock<bool>,
@@ -177,9 +177,7 @@ impl Inventory {
             ),
         )?;
         let mut inventory = Self { tools, prompts, resources, templates, ..Self::default() };
-        if link.needs_headers() {
-            inventory.read_header_params(link.name());
-        }
+        inventory.read_header_params(link.name(), link.needs_headers());
         Ok(inventory.indexed())
     }
 
@@ -286,8 +284,10 @@ impl Inventory {
         self
     }
 
-    /// Reads the header annotations; a tool with an invalid one cannot be called and is dropped.
-    fn read_header_params(&mut self, server: &str) {
+    /// Reads the header annotations, which modern clients follow whatever era their server speaks
+    /// (S13). Where calls carry the headers to the server (`is_sent`), a tool with an invalid
+    /// annotation cannot be called and is dropped.
+    fn read_header_params(&mut self, server: &str, is_sent: bool) {
         self.tools.retain_mut(|tool| {
             let schema = Raw::new(&tool.raw).get("inputSchema");
             match schema.map(HeaderParams::parse).transpose() {
@@ -296,6 +296,7 @@ impl Inventory {
                     tool.header_params = params.map(Arc::new);
                     true
                 }
+                Err(_) if !is_sent => true,
                 Err(faults) => {
                     let faults = faults.iter().map(ToString::to_string).collect::<Vec<_>>();
                     tracing::warn!(

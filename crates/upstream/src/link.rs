@@ -75,6 +75,9 @@ pub struct Hop {
     pub header_params: Option<Arc<HeaderParams>>,
     /// The trace context that goes with it, for servers over HTTP.
     pub trace: Option<Box<TraceHeaders>>,
+    /// Whether the log messages are wanted that come while it is open, where nothing says to which
+    /// request they belong: from a server on one channel.
+    pub wants_log: bool,
 }
 
 /// W3C trace context as headers.
@@ -195,7 +198,11 @@ impl Link {
         let Request { message, item, rewrite, alias: _, origin: _, shown: _ } =
             permitted.into_inner();
         match self.headers_for(&message, &item, &hop) {
-            Ok(headers) => self.start(self.outgoing(&message, rewrite, headers)),
+            Ok(headers) => {
+                let mut outgoing = self.outgoing(&message, rewrite, headers);
+                outgoing.wants.log = hop.wants_log;
+                self.start(outgoing)
+            }
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
@@ -280,6 +287,7 @@ impl Link {
             progress: has_progress || is_stream,
             cancel: message.method() != method::INITIALIZE,
             is_stream,
+            log: false,
         };
         Outgoing { id, payload, headers, wants }
     }

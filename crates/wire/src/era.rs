@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Message;
+use crate::{Message, MessageKind, Raw, json::encode_string, rpc::code};
 
 /// A published revision of MCP, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,6 +37,8 @@ impl Revision {
         Self::V2025_11_25,
         Self::V2026_07_28,
     ];
+    /// Those that a request names for itself, without a handshake.
+    pub const MODERN: [Self; 1] = [Self::V2026_07_28];
     /// The newest that has a handshake.
     pub const LEGACY_LATEST: Self = Self::V2025_11_25;
     /// The newest of all.
@@ -98,6 +100,83 @@ pub fn classify_downstream(message: &Message, version_header: Option<&str>) -> E
         Some(None) => Era::Modern,
         None => Era::Legacy,
     }
+}
+
+/// What a modern request lacks that every one must carry.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StampFault {
+    /// The version is there and no string.
+    #[error("the protocol version in _meta must be a string")]
+    VersionKind,
+    /// There is no version.
+    #[error("_meta lacks the protocol version")]
+    NoVersion,
+    /// The version is none of [`Revision::MODERN`].
+    #[error("this protocol version is not supported")]
+    Version {
+        /// What was asked for.
+        requested: String,
+    },
+    /// There are no capabilities, or they are no object.
+    #[error("_meta lacks the client's capabilities, an object")]
+    NoCapabilities,
+}
+
+impl StampFault {
+    /// The JSON-RPC code; the HTTP status is 400.
+    #[must_use]
+    pub fn code(&self) -> i64 {
+        match self {
+            Self::Version { .. } => code::UNSUPPORTED_VERSION,
+            Self::VersionKind | Self::NoVersion | Self::NoCapabilities => code::INVALID_PARAMS,
+        }
+    }
+
+    /// What goes with the error as `data`, as JSON: of an unsupported version, which ones are
+    /// supported, as `server/discover` says it.
+    #[must_use]
+    pub fn data(&self) -> Option<Vec<u8>> {
+        let Self::Version { requested } = self else { return None };
+        let requested = String::from_utf8_lossy(&encode_string(requested)).into_owned();
+        let supported = supported_versions();
+        Some(format!(r#"{{"supported":{supported},"requested":{requested}}}"#).into_bytes())
+    }
+}
+
+/// Checks what every modern message must carry in `_meta`. `version_header` is the value of
+/// `MCP-Protocol-Version`, if there is one: it counts for notifications, which need no `_meta`.
+///
+/// # Errors
+/// The first fault.
+pub fn check_stamps(message: &Message, version_header: Option<&str>) -> Result<(), StampFault> {
+    let stamped = message.meta_value(meta_key::PROTOCOL_VERSION);
+    let named = stamped.and_then(Raw::as_str);
+    if stamped.is_some() && named.is_none() {
+        return Err(StampFault::VersionKind);
+    }
+    let is_request = message.kind() == MessageKind::Request;
+    let Some(requested) = named.as_deref().or(version_header) else {
+        return if is_request { Err(StampFault::NoVersion) } else { Ok(()) };
+    };
+    if !Revision::parse(requested).is_some_and(Revision::is_modern) {
+        return Err(StampFault::Version { requested: requested.to_owned() });
+    }
+    if !is_request {
+        return Ok(());
+    }
+    if named.is_none() {
+        return Err(StampFault::NoVersion);
+    }
+    match message.meta_value(meta_key::CLIENT_CAPABILITIES).is_some_and(Raw::is_object) {
+        true => Ok(()),
+        false => Err(StampFault::NoCapabilities),
+    }
+}
+
+/// The revisions that a request may name at any endpoint, whatever its server speaks; a JSON array.
+#[must_use]
+pub fn supported_versions() -> String {
+    format!("[{}]", Revision::MODERN.map(|revision| format!("\"{revision}\"")).join(","))
 }
 
 /// Keys in `_meta` that the protocol itself reads.
@@ -241,6 +320,8 @@ mod tests {
     #[test]
     fn revisions_are_ordered_and_parse_back() {
         assert!(Revision::ALL.is_sorted());
+        let modern = Revision::ALL.into_iter().filter(|revision| revision.is_modern());
+        assert_eq!(modern.collect::<Vec<_>>(), Revision::MODERN);
         for revision in Revision::ALL {
             assert_eq!(Revision::parse(revision.as_str()), Some(revision));
         }

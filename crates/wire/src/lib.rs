@@ -22,7 +22,10 @@ mod sse;
 mod template;
 
 pub use cut::{CutResult, cut_result};
-pub use era::{Era, Revision, classify_downstream, meta_key, method};
+pub use era::{
+    Era, Revision, StampFault, check_stamps, classify_downstream, meta_key, method,
+    supported_versions,
+};
 pub use lines::{LineError, LineParser, line_frames};
 pub use log_level::LogLevel;
 pub use message::{Message, MessageError, MessageKind, Raw};

@@ -78,6 +78,14 @@ impl Rewrite<'_> {
         self.id.is_none() && self.body.is_empty() && self.meta.is_empty()
     }
 
+    /// The code that an error has with the changes.
+    #[must_use]
+    pub fn error_code(&self, message: &Message) -> Option<i64> {
+        let before = message.error_code()?;
+        let changed = self.body.get("code").and_then(|code| std::str::from_utf8(code).ok());
+        Some(changed.and_then(|code| code.parse().ok()).unwrap_or(before))
+    }
+
     /// Writes `message` with the changes. What is not named by them stays byte for byte; between
     /// members around a removed one, a lone comma stands.
     #[must_use]

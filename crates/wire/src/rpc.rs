@@ -27,6 +27,8 @@ pub mod code {
     pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
     /// Modern: the revision is not spoken here.
     pub const UNSUPPORTED_VERSION: i64 = -32022;
+    /// Legacy: no such session, as the official SDKs say it.
+    pub const LEGACY_SESSION_NOT_FOUND: i64 = -32001;
     /// Legacy: no such resource. Modern peers get [`INVALID_PARAMS`].
     pub const LEGACY_RESOURCE_NOT_FOUND: i64 = -32002;
     /// Legacy, 2025-11-25 only: the user must visit a URL first.

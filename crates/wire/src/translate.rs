@@ -116,6 +116,10 @@ pub fn result_to_modern<'a>(
     if let Some(info) = server_info {
         rewrite.meta.set(meta_key::SERVER_INFO, info);
     }
+    // Some legacy servers spell the end of a list so, which is a cursor like any other here.
+    if result.get("nextCursor").is_some_and(|next| next.as_bytes() == br#""""#) {
+        rewrite.body.remove("nextCursor");
+    }
     set_tools(&mut rewrite, method, result, tool_to_modern);
     rewrite
 }
@@ -152,7 +156,7 @@ fn missing_message(required: Option<Raw<'_>>) -> String {
     let entries = required.map(Raw::entries).unwrap_or_default();
     let names: Vec<_> = entries.iter().take(8).map(|(name, _)| &**name).collect();
     format!(
-        "the server needs an ability that this client did not declare: {}",
+        "the server needs an ability of its client that does not cross the eras: {}",
         if names.is_empty() { "it does not say which".to_owned() } else { names.join(", ") }
     )
 }

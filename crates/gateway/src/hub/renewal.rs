@@ -1,11 +1,12 @@
 //! What a server is told again when a link takes the place of another: levels and subscriptions.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerKey;
 use narthex_upstream::Link;
 use narthex_wire::{Limits, LogLevel, Message, Raw, json::encode_string, method, rpc};
+use tokio::time::timeout;
 
 use super::is_at;
 use crate::{
@@ -15,6 +16,9 @@ use crate::{
     links::{LinkKind, link_kind},
     refusal::Refusal,
 };
+
+/// How long a call waits until its server has taken the level that it names.
+const LEVEL_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Shared {
     /// Tells a link that several share the lowest level that sessions which use it have set, also
@@ -118,7 +122,9 @@ impl Shared {
         name: &str,
         (item, members): (Item, &str),
     ) {
-        let done = match self.errand_again(session, link, name, item, members).await {
+        let (run, endpoint) = (session.run.clone(), session.endpoint.clone());
+        let caller = Caller::new(run, endpoint, Some(session.clone()));
+        let done = match self.errand_again(&caller, link, name, item, members).await {
             Ok(errand) => errand.end(
                 self.ask(&session.run.key(link.alias()), link, name, members.as_bytes()).await,
             ),
@@ -129,9 +135,32 @@ impl Shared {
         }
     }
 
+    /// Tells a legacy server the level that one modern call names, if nobody on the shared link
+    /// asked for as much before. The call does not wait long for the answer.
+    pub(crate) async fn lower_for(&self, caller: &Caller, link: &Arc<Link>, level: LogLevel) {
+        if !crate::inbound::has_levels(link) {
+            return;
+        }
+        let server = caller.run.key(link.alias());
+        let Some(level) = self.hub.lowers(link, &server, LinkKind::Shared, level) else { return };
+        let (name, members) =
+            (method::LOGGING_SET_LEVEL, format!(r#""level":"{}""#, level.as_str()));
+        let done = match self.errand_again(caller, link, name, Item::Server, &members).await {
+            Ok(errand) => {
+                let telling = self.ask(&server, link, name, members.as_bytes());
+                let late = |_late| Err(Refusal::Cancelled);
+                errand.end(timeout(LEVEL_PATIENCE, telling).await.unwrap_or_else(late))
+            }
+            Err(refusal) => Err(refusal),
+        };
+        if let Err(refusal) = done {
+            tracing::debug!(server.name = link.name(), ?refusal, "a level was not taken");
+        }
+    }
+
     async fn errand_again(
         &self,
-        session: &Arc<Session>,
+        caller: &Caller,
         link: &Link,
         name: &str,
         item: Item,
@@ -141,8 +170,6 @@ impl Shared {
         let text = rpc::request(Raw::new(b"0"), name, Some(params.as_bytes())).into_bytes();
         let message = Message::parse(text, &Limits::default())
             .map_err(|error| Refusal::rpc(rpc::code::INTERNAL_ERROR, error.to_string()))?;
-        let (run, endpoint) = (session.run.clone(), session.endpoint.clone());
-        let caller = Caller::new(run, endpoint, Some(session.clone()));
-        self.errand(&caller, Request::new(link.alias().clone(), message, item)).await
+        self.errand(caller, Request::new(link.alias().clone(), message, item)).await
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use super::{
     fixture_process,
+    scripted::Scripts,
     world::{SOON, World, http_server, legacy, modern, parse, transparent},
 };
 
@@ -158,4 +159,247 @@ async fn d12_what_was_tried_is_remembered_by_definition() {
     open().await;
     assert_eq!(refused(), 3, "the definition is another");
     world.gateway.drain().await;
+}
+
+/// The messages before the answer, and the answer, of a modern call.
+async fn heard(world: &World, caller: &Caller, call: narthex_wire::Message) -> Vec<Value> {
+    let mut answering = world.gateway.call(caller, call).await;
+    let mut got = Vec::new();
+    loop {
+        match timeout(SOON, answering.next()).await.expect("too late").expect("an answer") {
+            Step::Message(payload) => got.push(value(payload)),
+            Step::Break { .. } => {}
+            Step::Answer(answer) => {
+                got.push(value(answer.payload));
+                return got;
+            }
+        }
+    }
+}
+
+/// A modern client that names a level hears the log messages of servers of either era, over
+/// HTTP and stdio, before the answer; one that names none hears nothing.
+#[tokio::test]
+async fn log_messages_reach_a_modern_client_that_names_a_level() {
+    for eras in ["legacy", "modern"] {
+        let over_stdio = vec![Entry::Server(fixture_process::server("one", eras))];
+        let over_http = World::with(&[("one", eras.parse().unwrap())]).await;
+        let over_stdio = World::settled(over_stdio, GatewayOptions::default()).await;
+        for (what, world) in [("http", over_http), ("stdio", over_stdio)] {
+            let caller = world.modern_caller(transparent("one"));
+            for (level, wanted) in [(None, 0), (Some("error"), 1), (Some("debug"), 2)] {
+                let mut call = json!({"name": "test_logging_tool", "arguments": {}});
+                if let Some(level) = level {
+                    call["_meta"] = json!({"io.modelcontextprotocol/logLevel": level});
+                }
+                let got = heard(&world, &caller, modern(1, "tools/call", call)).await;
+                let logs: Vec<_> = got[..got.len() - 1].iter().map(|log| &log["method"]).collect();
+                assert_eq!(logs, vec!["notifications/message"; wanted], "{eras} {what} {level:?}");
+            }
+            world.gateway.drain().await;
+        }
+    }
+}
+
+/// A legacy client's level reaches a server of 2026-07-28, and its log messages come back.
+#[tokio::test]
+async fn log_messages_of_a_modern_server_reach_a_legacy_client() {
+    let over_stdio = vec![Entry::Server(fixture_process::server("one", "modern"))];
+    let over_stdio = World::settled(over_stdio, GatewayOptions::default()).await;
+    let over_http = World::with(&[("one", Eras::Modern)]).await;
+    for (what, world) in [("http", over_http), ("stdio", over_stdio)] {
+        let session = world.session(&transparent("one"), json!({})).await;
+        let caller = Caller::new(world.run.clone(), transparent("one"), Some(session));
+        let level = json!({"level": "error"});
+        let set = world.call(&caller, legacy(1, "logging/setLevel", level)).await;
+        assert_eq!(set["result"], json!({}), "{what}");
+        let call = json!({"name": "test_logging_tool", "arguments": {}});
+        let got = timeout(SOON, converse(&world, &caller, call, &Value::Null)).await.unwrap();
+        let logs: Vec<_> = got.iter().filter_map(|log| log["params"]["level"].as_str()).collect();
+        assert_eq!(logs, ["error"], "{what}: {got:?}");
+        world.gateway.drain().await;
+    }
+}
+
+/// Shakes hands without a word of logging.
+const SILENT: [&str; 3] = [
+    "",
+    r#"case $line in *'"method":"initialize"'*)
+      answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},
+        "serverInfo":{"name":"s","version":"1"}}' | tr -d '\n'; echo
+      continue ;;
+    esac"#,
+    "",
+];
+
+/// A level can be set only where logging is declared.
+#[tokio::test]
+async fn a_level_is_refused_where_logging_is_not_declared() {
+    let scripts = Scripts::new();
+    for (entry, is_declared) in
+        [(scripts.entry("one", SILENT), false), (scripts.entry("one", ["", "", ""]), true)]
+    {
+        let world = World::settled(vec![entry], GatewayOptions::default()).await;
+        for endpoint in [transparent("one"), Endpoint::Aggregated] {
+            let request = super::world::initialize("2025-11-25", json!({}));
+            let (answering, session) =
+                world.gateway.initialize(&world.run, &endpoint, &request).await;
+            let told = super::world::finish(answering).await;
+            let logging = &told["result"]["capabilities"]["logging"];
+            assert_eq!(logging.is_object(), is_declared, "{endpoint:?} {told}");
+            let caller = Caller::new(world.run.clone(), endpoint.clone(), session);
+            let level = json!({"level": "info"});
+            let answer = world.call(&caller, legacy(1, "logging/setLevel", level)).await;
+            let code = (!is_declared).then_some(-32601);
+            assert_eq!(answer["error"]["code"].as_i64(), code, "{endpoint:?} {answer}");
+        }
+        world.gateway.drain().await;
+    }
+}
+
+/// A server of 2026-07-28 that wants further rounds and asks nothing.
+const ROUNDS: [&str; 3] = [
+    "",
+    r#"case $line in
+    *'"method":"server/discover"'*) answer '{"resultType":"complete","ttlMs":0,
+      "cacheScope":"private","supportedVersions":["2026-07-28"],
+      "capabilities":{"tools":{}}}' | tr -d '\n'; echo; continue ;;
+    *'"method":"tools/call"'*'for ever'*)
+      echo >> "$PIDS.rounds"
+      answer '{"resultType":"input_required","requestState":"again"}'; continue ;;
+    *'"method":"tools/call"'*'"requestState":"t\u0077o"'*)
+      answer '{"resultType":"complete","content":[{"type":"text","text":"after two"}]}'; continue ;;
+    *'"method":"tools/call"'*'"requestState":"one"'*)
+      answer '{"resultType":"input_required","requestState":"t\u0077o","inputRequests":{}}'
+      continue ;;
+    *'"method":"tools/call"'*)
+      answer '{"resultType":"input_required","requestState":"one"}'; continue ;;
+    esac"#,
+    "",
+];
+
+/// A result that gives only a state is retried for a legacy client, with the state as it came,
+/// and not for ever. A modern client makes its rounds itself.
+#[tokio::test]
+async fn a_state_without_questions_is_retried_for_a_legacy_client() {
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("one", ROUNDS)];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
+        let call =
+            |arguments: Value| json!({"name": format!("{prefix}act"), "arguments": arguments});
+        let caller = world.legacy_caller(endpoint.clone()).await;
+        let answer = world.call(&caller, legacy(1, "tools/call", call(json!({})))).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "after two", "{answer}");
+        assert!(answer["result"].get("resultType").is_none(), "{answer}");
+        let caller = world.modern_caller(endpoint);
+        let answer = world.call(&caller, modern(1, "tools/call", call(json!({})))).await;
+        assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    }
+    let caller = world.legacy_caller(transparent("one")).await;
+    let call = json!({"name": "act", "arguments": {"how": "for ever"}});
+    let answer = world.call(&caller, legacy(1, "tools/call", call)).await;
+    assert_eq!(answer["result"]["structuredContent"]["error"]["kind"], "server_error", "{answer}");
+    assert_eq!(scripts.lines("one.rounds"), 11, "one call and ten further rounds");
+    world.gateway.drain().await;
+}
+
+/// Answers each call with the error code that its arguments name.
+const CODES: [&str; 3] = [
+    "",
+    r#"case $line in *'"method":"tools/call"'*)
+      code=${line#*'"code":'}; code=${code%%[,\}]*}
+      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"m"}}\n' "$id" "$code"
+      continue ;;
+    esac"#,
+    "",
+];
+
+/// The status of an answer is that of the code that the client gets, not of the one that the
+/// server of the other era gave.
+#[tokio::test]
+async fn a_status_is_chosen_after_the_code_is_translated() {
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("one", CODES)];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let caller = world.modern_caller(transparent("one"));
+    for (code, shown, status) in [
+        (-32020, -32603, 200),
+        (-32021, -32603, 200),
+        (-32022, -32603, 200),
+        (-32002, -32602, 200),
+        (-32601, -32601, 404),
+        (-32050, -32603, 200),
+        (7, 7, 200),
+    ] {
+        let call = json!({"name": "act", "arguments": {"code": code}});
+        let mut answering = world.gateway.call(&caller, modern(1, "tools/call", call)).await;
+        let Some(Step::Answer(answer)) = answering.next().await else { panic!("no answer") };
+        let told = answer.status;
+        let answer = value(answer.payload);
+        assert_eq!((answer["error"]["code"].as_i64(), told), (Some(shown), status), "{answer}");
+    }
+    world.gateway.drain().await;
+}
+
+/// Asks at each call, and answers with what it hears.
+const ASKS: [&str; 3] = [
+    "",
+    r#"case $line in
+    *'"method":"tools/call"'*) call=$id
+      echo '{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{}}'; continue ;;
+    *'"q1"'*'"error"'*) heard=${line#*'"message":"'}; heard=${heard%%'"'*}
+      id=$call; answer '{"content":[{"type":"text","text":"'"$heard"'"}]}'
+      continue ;;
+    esac"#,
+    "",
+];
+
+/// A question that does not reach the client is refused without a false word of the client.
+#[tokio::test]
+async fn nothing_false_is_said_of_what_a_client_declared() {
+    let scripts = Scripts::new();
+    let world = World::settled(vec![scripts.entry("one", ASKS)], GatewayOptions::default()).await;
+    let caller = world.modern_caller(transparent("one"));
+    let capabilities = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
+    let call = json!({"name": "act", "arguments": {}, "_meta": capabilities});
+    let answer = world.call(&caller, modern(1, "tools/call", call)).await;
+    let heard = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(heard.contains("no client can be asked on this connection"), "{heard}");
+    world.gateway.drain().await;
+}
+
+/// A progress token is a string or an integer.
+#[tokio::test]
+async fn other_progress_tokens_are_refused() {
+    let world = World::with(&[("one", Eras::Both)]).await;
+    for endpoint in [transparent("one"), Endpoint::Aggregated] {
+        for caller in world.both_callers(&endpoint).await {
+            let ask = async |token: Value| {
+                world.ask(&caller, "tools/list", json!({"_meta": {"progressToken": token}})).await
+            };
+            for good in [json!("a"), json!(""), json!(7), json!(-7)] {
+                assert!(ask(good.clone()).await["result"].is_object(), "{good}");
+            }
+            for bad in [json!(null), json!(1.5), json!(true), json!({}), json!([1])] {
+                let answer = ask(bad.clone()).await;
+                assert_eq!(answer["error"]["code"], -32602, "{bad} {answer}");
+            }
+        }
+    }
+    world.gateway.drain().await;
+}
+
+/// `server/discover` names the revisions that a request may name, whatever its server says.
+#[tokio::test]
+async fn discover_names_what_a_request_may_name() {
+    for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {
+        let world = World::with(&[("one", eras)]).await;
+        for endpoint in [transparent("one"), Endpoint::Aggregated] {
+            let caller = world.modern_caller(endpoint);
+            let found = world.ask(&caller, "server/discover", json!({})).await;
+            assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]), "{found}");
+        }
+        world.gateway.drain().await;
+    }
 }

@@ -175,7 +175,7 @@ async fn e7_an_open_call_of_a_session_ends_with_its_run() {
         panic!("its client waits for an answer");
     };
     let answer: Value = serde_json::from_slice(&answer.payload.into_bytes()).unwrap();
-    assert_eq!((&answer["id"], answer["error"]["code"].as_i64()), (&json!(3), Some(-32600)));
+    assert_eq!((&answer["id"], answer["error"]["code"].as_i64()), (&json!(3), Some(-32001)));
     assert!(answer["error"]["message"].as_str().unwrap().contains("has ended"), "{answer}");
     assert!(ended.is_some());
     gone(scripts.started("mine")).await;

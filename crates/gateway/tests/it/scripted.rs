@@ -74,6 +74,11 @@ impl Scripts {
         fs_err::metadata(self.dir.path().join(name)).is_ok_and(|file| file.len() > 0)
     }
 
+    /// How many lines a server has written there.
+    pub(crate) fn lines(&self, name: &str) -> usize {
+        fs_err::read_to_string(self.dir.path().join(name)).unwrap_or_default().lines().count()
+    }
+
     /// The process ids of all children that a server ever had.
     pub(crate) fn started(&self, name: &str) -> Vec<u32> {
         let text = fs_err::read_to_string(self.dir.path().join(name)).unwrap_or_default();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::world::Api,
-    world::{Answer, World},
+    world::{Answer, World, until},
 };
 
 const ECHO: &str = "/mcp/fixture/tools/echo";
@@ -126,10 +126,4 @@ async fn d16_a_call_that_takes_too_long_is_a_result() {
     let over_mcp = api.world.modern("/mcp/one", "tools/call", params);
     let over_mcp = over_mcp.header("accept", "application/json").send().await.json();
     assert_eq!(answer.json(), over_mcp["result"]);
-}
-
-async fn until(is_done: impl Fn() -> bool) {
-    while !is_done() {
-        tokio::task::yield_now().await;
-    }
 }

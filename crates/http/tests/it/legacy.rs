@@ -1,10 +1,17 @@
 //! Legacy requests: sessions, what they are bound to, and batches.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
 use narthex_policy::RunPolicy;
+use narthex_testkit::fixture::Eras;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use crate::world::{World, initialize, message, tool_call};
+use crate::world::{World, initialize, message, tool_call, until};
+
+/// Longer than anything here takes, however busy the machine is.
+const SOON: Duration = Duration::from_secs(60);
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
@@ -64,7 +71,9 @@ async fn s19_sessions_are_bound_to_run_and_endpoint() {
     };
     for request in stolen() {
         let what = format!("{:?}", request.request);
-        assert_eq!(request.send().await.status, StatusCode::NOT_FOUND, "{what}");
+        let answer = request.send().await;
+        // As the official SDKs say it: some clients look at the code.
+        assert_eq!((answer.status, answer.code()), (StatusCode::NOT_FOUND, -32001), "{what}");
     }
     assert_eq!(world.legacy("/mcp", &session, &list()).send().await.status, StatusCode::OK);
     for unnamed in [world.post("/mcp", LIST), get("/mcp", ""), delete("/mcp", "")] {
@@ -86,6 +95,93 @@ async fn s19_session_ids_are_random() {
         let id = world.session("/mcp", "2025-11-25").await;
         assert!(id.len() >= 24 && id.bytes().all(|byte| byte.is_ascii_graphic()), "{id}");
         assert!(seen.insert(id));
+    }
+}
+
+/// People and clients add a slash behind the endpoints, which are the same with it.
+#[tokio::test]
+async fn a_slash_behind_an_endpoint_changes_nothing() {
+    let world = World::with_fixture().await;
+    for (with, without) in [("/mcp/", "/mcp"), ("/mcp/fixture/", "/mcp/fixture")] {
+        let session = world.session(with, "2025-11-25").await;
+        for path in [with, without] {
+            let answer = world.legacy(path, &session, &list()).send().await;
+            assert_eq!(answer.status, StatusCode::OK, "{path} {}", answer.text());
+        }
+    }
+    for absent in ["/mcp//", "/mcp/fixture//", "/mcp/fixture/tools/"] {
+        let answer = world.post(absent, initialize("2025-11-25")).send().await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{absent}");
+    }
+}
+
+/// The response to a call that is taken back ends, without an answer, whether it has become a
+/// stream by then or not.
+#[tokio::test]
+async fn the_response_to_a_cancelled_call_ends() {
+    for quiet in [Duration::from_secs(600), Duration::ZERO] {
+        let world = World::with(Eras::Legacy, |options| options.quiet = quiet).await;
+        let session = world.session("/mcp/fixture", "2025-11-25").await;
+        let counts = || world.fixture.as_ref().unwrap().fixture.counts();
+        let sleep = tool_call(7, "sleep", json!({"ms": 600_000}));
+        let call = world.legacy("/mcp/fixture", &session, &sleep).events();
+        let cancel = async {
+            until(|| counts().calls == 1).await;
+            let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                "params": {"requestId": 7}});
+            world.legacy("/mcp/fixture", &session, &cancelled).send().await
+        };
+        let both = async { tokio::join!(call, cancel) };
+        let (events, accepted) = timeout(SOON, both).await.expect("the response does not end");
+        assert_eq!(accepted.status, StatusCode::ACCEPTED);
+        assert!(events.iter().all(|event| event.data.is_empty()), "{events:?}");
+        until(|| counts().cancelled == 1).await;
+    }
+}
+
+/// The same of a batch, all of whose calls are taken back.
+#[tokio::test]
+async fn the_response_to_a_cancelled_batch_ends() {
+    let quiet = Duration::from_secs(600);
+    let world = World::with(Eras::Legacy, |options| options.quiet = quiet).await;
+    let session = world.session("/mcp/fixture", "2025-03-26").await;
+    let counts = || world.fixture.as_ref().unwrap().fixture.counts();
+    let sleep = json!([tool_call(7, "sleep", json!({"ms": 600_000}))]);
+    let call = world.legacy("/mcp/fixture", &session, &sleep).events();
+    let cancel = async {
+        until(|| counts().calls == 1).await;
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": {"requestId": 7}});
+        world.legacy("/mcp/fixture", &session, &cancelled).send().await
+    };
+    let both = async { tokio::join!(call, cancel) };
+    let (events, _) = timeout(SOON, both).await.expect("the response does not end");
+    assert!(events.is_empty(), "{events:?}");
+}
+
+/// Parameters that are null are absent; an error carries the id of its request wherever that can
+/// be read.
+#[tokio::test]
+async fn null_parameters_are_absent_and_errors_carry_the_id() {
+    let world = World::with_fixture().await;
+    let session = world.session("/mcp/fixture", "2025-11-25").await;
+    let send = async |body: &str| {
+        world.post("/mcp/fixture", body.to_owned()).header("mcp-session-id", &session).send().await
+    };
+    let listed = send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":null}"#).await;
+    assert!(listed.json()["result"]["tools"].is_array(), "{}", listed.text());
+    let noted =
+        send(r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":null}"#).await;
+    assert_eq!(noted.status, StatusCode::ACCEPTED, "{}", noted.text());
+    for (body, id) in [
+        (r#"{"jsonrpc":"2.0","id":3,"method":"tools/list","params":7}"#, json!(3)),
+        (r#"{"jsonrpc":"2.0","id":"x","method":"tools/list","params":{"a":1,"a":1}}"#, json!("x")),
+        (r#"{"jsonrpc":"2.0","id":3.0,"method":"ping"}"#, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":3,"method":"ping""#, Value::Null),
+    ] {
+        let answer = send(body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(answer.json()["id"], id, "{body}");
     }
 }
 

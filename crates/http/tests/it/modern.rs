@@ -1,9 +1,10 @@
 //! Modern requests: what they must say, and how they are answered.
 
 use http::{Method, StatusCode};
+use narthex_testkit::fixture::Eras;
 use serde_json::{Value, json};
 
-use crate::world::{Stream, World, message, stamped};
+use crate::world::{Stream, World, message, stamped, until};
 
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -63,7 +64,13 @@ async fn s13_headers_that_belie_the_body_are_refused() {
 /// S13: so are mirrored arguments, by what the tool's schema says.
 #[tokio::test]
 async fn s13_mirrored_arguments_are_checked() {
-    let world = World::with_fixture().await;
+    for eras in [Eras::Both, Eras::Legacy, Eras::Modern] {
+        let world = World::with(eras, |_options| {}).await;
+        mirrored_arguments_are_checked(&world).await;
+    }
+}
+
+async fn mirrored_arguments_are_checked(world: &World) {
     let tools = world.modern("/mcp/fixture", "tools/list", json!({})).send().await.json();
     let tools = tools["result"]["tools"].as_array().unwrap().clone();
     let tool = tools.iter().find(|tool| tool["name"] == "test_custom_headers").unwrap();
@@ -101,8 +108,35 @@ async fn unknown_versions_are_answered_with_the_known_ones() {
         assert_eq!((answer.status.as_u16(), answer.code()), (400, -32022));
         let error = &answer.json()["error"];
         assert_eq!(error["data"]["requested"], "2099-01-01");
-        let supported = error["data"]["supported"].as_array().unwrap();
-        assert!(supported.contains(&"2026-07-28".into()), "{supported:?}");
+        assert_eq!(error["data"]["supported"], json!(["2026-07-28"]));
+    }
+}
+
+/// What an error names as supported is what `server/discover` at the endpoint says, and none of it
+/// is refused there, whatever the server behind it speaks.
+#[tokio::test]
+async fn what_is_named_as_supported_is_taken() {
+    for eras in [Eras::Both, Eras::Legacy, Eras::Modern] {
+        let world = World::with(eras, |_options| {}).await;
+        for path in ["/mcp", "/mcp/fixture"] {
+            let list = async |version: &str| {
+                let mut body = stamped("tools/list", json!({}));
+                body["params"]["_meta"][VERSION_KEY] = json!(version);
+                let request = world.post(path, body.to_string());
+                let request = request.header("mcp-protocol-version", version);
+                request.header("mcp-method", "tools/list").send().await
+            };
+            let refused = list("2099-01-01").await.json();
+            let supported = refused["error"]["data"]["supported"].as_array().unwrap().clone();
+            let found = world.modern(path, "server/discover", json!({})).send().await.json();
+            assert_eq!(found["result"]["supportedVersions"], json!(supported), "{found}");
+            assert!(!supported.is_empty());
+            for version in supported {
+                let answer = list(version.as_str().unwrap()).await;
+                assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+            }
+            assert_eq!(list("2025-11-25").await.code(), -32022);
+        }
     }
 }
 
@@ -243,16 +277,6 @@ async fn closing_the_stream_cancels_the_call() {
         () = until(|| calls() == 2) => {}
     }
     until(|| cancelled() == 2).await;
-}
-
-/// Waits for something that another task does.
-async fn until(is_done: impl Fn() -> bool) {
-    let waiting = async {
-        while !is_done() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(10), waiting).await.unwrap();
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 use narthex_testkit::fixture::{Eras, Options, Running};
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World};
+use crate::world::{Answer, World, until};
 
 const ROOT: &str = "/vfs/mnt/mcp";
 const ECHO: &str = "/vfs/mnt/mcp/0-fixture/tools/echo";
@@ -174,11 +174,5 @@ async fn r_o11_who_goes_away_gives_the_call_up() {
             () = until(|| counts().calls == done) => {}
         }
         until(|| counts().cancelled == done).await;
-    }
-}
-
-async fn until(is_done: impl Fn() -> bool) {
-    while !is_done() {
-        tokio::task::yield_now().await;
     }
 }

@@ -158,6 +158,13 @@ impl World {
     }
 }
 
+/// Waits until something is so.
+pub(crate) async fn until(is_done: impl Fn() -> bool) {
+    while !is_done() {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// An empty registry.
 pub(crate) fn registry() -> Registry {
     let identity = ClientIdentity {

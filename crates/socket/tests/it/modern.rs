@@ -63,3 +63,40 @@ async fn an_open_id_is_not_taken_twice() {
     let answer = client.ask(&modern(tool(7, "echo", json!({"message": "x"})))).await;
     assert_eq!(answer["error"]["code"], -32600);
 }
+
+/// D2: what a modern request must carry is demanded here as at the HTTP door, with the versions
+/// that are then taken.
+#[tokio::test]
+async fn d2_what_a_modern_request_must_carry_is_demanded() {
+    let world = World::new(Eras::Legacy, SocketOptions::default()).await;
+    let mut client = world.connect("fix.sock").await;
+    let version = "io.modelcontextprotocol/protocolVersion";
+    let mut other = modern(request(1, "tools/list", json!({})));
+    other["params"]["_meta"][version] = json!("2099-01-01");
+    let refused = client.ask(&other).await;
+    assert_eq!(refused["error"]["code"], -32022, "{refused}");
+    let supported = refused["error"]["data"]["supported"].clone();
+    let found = client.ask(&modern(request(2, "server/discover", json!({})))).await;
+    assert_eq!(found["result"]["supportedVersions"], supported, "{found}");
+    for (id, version_named) in supported.as_array().unwrap().iter().enumerate() {
+        other["params"]["_meta"][version] = version_named.clone();
+        other["id"] = json!(10 + id);
+        assert!(client.ask(&other).await["result"].is_object(), "{version_named}");
+    }
+    let mut bare = modern(request(3, "tools/list", json!({})));
+    bare["params"]["_meta"] = json!({version: "2026-07-28"});
+    assert_eq!(client.ask(&bare).await["error"]["code"], -32602);
+}
+
+/// An error carries the id of its request wherever that can be read.
+#[tokio::test]
+async fn errors_about_messages_carry_the_id() {
+    let world = World::new(Eras::Legacy, SocketOptions::default()).await;
+    let mut client = world.connect("fix.sock").await;
+    let refused =
+        client.ask(&json!({"jsonrpc": "2.0", "id": 8, "method": "ping", "params": 7})).await;
+    assert_eq!((&refused["id"], refused["error"]["code"].as_i64()), (&json!(8), Some(-32600)));
+    let answered =
+        client.ask(&json!({"jsonrpc": "2.0", "id": 9, "method": "ping", "params": null})).await;
+    assert!(answered["result"].is_object(), "{answered}");
+}

@@ -14,7 +14,7 @@ impl Link {
     /// Refuses a question of the server, since it was offered no capability to ask anything. That
     /// it does not take the answer is its own affair.
     pub async fn refuse_undeclared(&self, question: &Message) {
-        let why = "this client declared no such capability";
+        let why = "no client can be asked on this connection, which declared no such capability";
         self.refuse(question, rpc::code::METHOD_NOT_FOUND, why).await;
     }
 

@@ -219,7 +219,7 @@ fn a_missing_ability_is_named_to_legacy_clients() {
     let needs = r#""data":{"requiredCapabilities":{"elicitation":{},"sampling":{}}}"#;
     let message = error(&format!(r#"{{"code":-32021,"message":"m",{needs}}}"#));
     let changed = applied(&error_to_legacy("tools/call", &message), &message);
-    assert!(changed.contains("did not declare: elicitation, sampling"), "{changed}");
+    assert!(changed.contains("does not cross the eras: elicitation, sampling"), "{changed}");
 }
 
 #[test]
