@@ -1,10 +1,11 @@
 //! The suites: how each is run, and how its score is read.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use fs_err as fs;
 
 use crate::peers::Peers;
@@ -18,23 +19,23 @@ pub(super) struct Suite {
     /// The npm package, by its alias in `e2e/peers/node/package.json`.
     package: &'static str,
     arguments: &'static [&'static str],
-    /// The number of checks that a complete server passes.
-    pub(super) floor: u64,
+    /// The era that its client speaks.
+    pub(super) era: &'static str,
 }
 
 pub(super) const SUITES: [Suite; 3] = [
-    Suite { name: "0.1.16", package: "conformance-legacy", arguments: &[], floor: 40 },
+    Suite { name: "0.1.16", package: "conformance-legacy", arguments: &[], era: "legacy" },
     Suite {
         name: "0.2.0-alpha.12 for 2025-11-25",
         package: "conformance-next",
         arguments: &["--requirements", "2025-11-25"],
-        floor: 84,
+        era: "legacy",
     },
     Suite {
         name: "0.2.0-alpha.12 for 2026-07-28",
         package: "conformance-next",
         arguments: &["--requirements", "2026-07-28"],
-        floor: 197,
+        era: "modern",
     },
 ];
 
@@ -42,10 +43,10 @@ pub(super) const SUITES: [Suite; 3] = [
 #[derive(Debug)]
 pub(super) struct Score {
     pub(super) tally: Tally,
-    /// The scenarios with a failed check, scored or not.
-    pub(super) failed: Vec<String>,
+    /// The checks of each scenario, scored or not.
+    scenarios: BTreeMap<String, Tally>,
     /// Whether the suite itself is content: no required scenario failed.
-    pub(super) is_success: bool,
+    is_success: bool,
 }
 
 impl Suite {
@@ -58,12 +59,10 @@ impl Suite {
         command.args(["server", "--url", url]).args(self.arguments).arg("-o").arg(&details);
         let done = process::capture(&mut command, DONE)?;
         fs::write(logs.join(format!("{how}-{name}.log")), done.stdout.clone() + &done.stderr)?;
-        let tally = total(&done.stdout)
+        let score = Score::read(&done.stdout, done.status.success())
             .with_context(|| format!("no total in the output\n{}{}", done.stdout, done.stderr))?;
-        let failed = failed(&done.stdout, how);
-        let score = Score { tally, failed, is_success: done.status.success() };
         ensure!(
-            score.is_success || tally.failed > 0,
+            score.is_success || score.tally.failed > 0,
             "the suite ended with {} without a failed check\n{}",
             done.status,
             done.stderr
@@ -72,23 +71,51 @@ impl Suite {
     }
 }
 
-/// The line `Total: 40 passed, 0 failed`.
-fn total(output: &str) -> Option<Tally> {
-    let counts = output.lines().rev().find_map(|line| line.trim().strip_prefix("Total:"))?;
-    let (passed, failed) = counts.split_once(',')?;
+impl Score {
+    /// Reads the summary of a suite.
+    pub(super) fn read(output: &str, is_success: bool) -> Option<Self> {
+        let total = output.lines().rev().find_map(|line| line.trim().strip_prefix("Total:"))?;
+        let scenarios = output.lines().filter_map(scenario).collect();
+        Some(Self { tally: counts(total)?, scenarios, is_success })
+    }
+
+    /// Checks that each scenario passes as much as in another run.
+    pub(super) fn is_no_worse_than(&self, alone: &Self) -> Result<()> {
+        let is_worse = |(name, alone): &(&String, &Tally)| {
+            self.scenarios
+                .get(*name)
+                .is_none_or(|behind| behind.passed < alone.passed || behind.failed > alone.failed)
+        };
+        let shown = |(name, alone): (&String, &Tally)| match self.scenarios.get(name) {
+            Some(behind) => format!("{name} ({behind}; alone {alone})"),
+            None => format!("{name} (did not run; alone {alone})"),
+        };
+        let worse: Vec<_> = alone.scenarios.iter().filter(is_worse).map(shown).collect();
+        if !worse.is_empty() {
+            bail!("these scenarios do worse behind the gateway: {}", worse.join(", "));
+        }
+        ensure!(self.is_success || !alone.is_success, "a required scenario failed");
+        Ok(())
+    }
+}
+
+/// The line `✗ scenario: 1 passed, 1 failed` of the summary.
+fn scenario(line: &str) -> Option<(String, Tally)> {
+    let line = line.strip_prefix("✓ ").or_else(|| line.strip_prefix("✗ "))?;
+    let (name, tally) = line.split_once(": ")?;
+    Some((name.to_owned(), counts(tally)?))
+}
+
+/// The text `40 passed, 0 failed`.
+fn counts(text: &str) -> Option<Tally> {
+    let (passed, failed) = text.split_once(',')?;
     let number = |text: &str| text.split_whitespace().next()?.parse().ok();
     Some(Tally { passed: number(passed)?, failed: number(failed)? })
 }
 
-/// The lines `✗ scenario: 1 passed, 1 failed` of the summary.
-fn failed(output: &str, how: &str) -> Vec<String> {
-    let lines = output.lines().filter_map(|line| line.strip_prefix("✗ "));
-    lines.map(|line| format!("{how}: {line}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{failed, total};
+    use super::Score;
     use crate::tally::Tally;
 
     const OUTPUT: &str = "=== SUMMARY ===\n✓ ping: 2 passed, 0 failed\n\
@@ -96,9 +123,15 @@ mod tests {
         Total: 2 passed, 7 failed\n\nNot scored: 1\n  ✗ tasks (extension)\n";
 
     #[test]
-    fn the_total_and_the_failures_are_read() {
-        assert_eq!(total(OUTPUT), Some(Tally { passed: 2, failed: 7 }));
-        assert_eq!(failed(OUTPUT, "gateway"), ["gateway: caching: 0 passed, 7 failed"]);
-        assert_eq!(total("crashed"), None);
+    fn the_total_and_the_scenarios_are_read() {
+        let score = Score::read(OUTPUT, false).unwrap();
+        assert_eq!(score.tally, Tally { passed: 2, failed: 7 });
+        let tally = |passed, failed| Tally { passed, failed };
+        let scenarios: Vec<_> = score.scenarios.into_iter().collect();
+        assert_eq!(
+            scenarios,
+            [("caching".to_owned(), tally(0, 7)), ("ping".to_owned(), tally(2, 0))]
+        );
+        assert!(Score::read("crashed", false).is_none());
     }
 }

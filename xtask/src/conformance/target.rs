@@ -1,4 +1,4 @@
-//! The fixture server, the gateway in front of it, and the forwarder that adds the token.
+//! The servers, the gateway in front of them, and the forwarder that adds the token.
 //!
 //! The suites cannot send a token, so a forwarder adds it and leaves everything else as it is: the
 //! `Host` that a suite sends must reach the gateway, which has to refuse a foreign one.
@@ -9,48 +9,62 @@ use std::time::Duration;
 
 use anyhow::Result;
 use fs_err as fs;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use crate::peers::Daemon;
+use super::servers::{SERVERS, Server};
+use crate::peers::{Daemon, Peers};
 use crate::process::Service;
 use crate::workspace;
 
 const READY: Duration = Duration::from_secs(30);
 const STOPPED: Duration = Duration::from_secs(20);
 
-/// The transparent endpoint of the one server that is configured.
-const ENDPOINT: &str = "/mcp/fixture";
-
 pub(super) struct Target {
-    /// The fixture server itself.
-    pub(super) direct: String,
-    /// The fixture server through the transparent endpoint.
-    pub(super) gateway: String,
+    /// The servers themselves, by their names.
+    direct: Vec<(&'static str, String)>,
+    /// Where the gateway is reached.
+    origin: String,
     daemon: Daemon,
-    _services: [Service; 2],
+    _services: Vec<Service>,
     _dir: TempDir,
 }
 
 impl Target {
-    pub(super) fn start(logs: &Path) -> Result<Self> {
+    pub(super) fn start(peers: &Peers, logs: &Path) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("narthex-").tempdir()?;
-        let mut command = Command::new(workspace::built("narthex-fixture"));
-        command.args(["--http", "127.0.0.1:0"]);
-        let (fixture, direct) = start("narthex-fixture", &mut command, logs)?;
-
+        let (mut services, mut direct) = (Vec::new(), Vec::new());
+        for server in &SERVERS {
+            let (service, url) = start(server.name, &mut server.command(peers), logs)?;
+            services.push(service);
+            direct.push((server.name, url));
+        }
+        let entry = |(name, url): &(&str, String)| {
+            ((*name).to_owned(), json!({ "transport": "http", "url": url }))
+        };
+        let entries: Map<String, Value> = direct.iter().map(entry).collect();
         let config = dir.path().join("mcp.json");
-        let entry = json!({ "fixture": { "transport": "http", "url": direct } });
-        fs::write(&config, json!({ "servers": entry }).to_string())?;
+        fs::write(&config, json!({ "servers": entries }).to_string())?;
         let daemon = Daemon::start(&config, &dir.path().join("data"), &logs.join("narthex.log"))?;
-        daemon.wait_until_ready(&["fixture"], READY)?;
+        daemon.wait_until_ready(&SERVERS.each_ref().map(|server| server.name), READY)?;
 
         let mut command = Command::new(workspace::built("narthex-forwarder"));
         command.args(["--listen", "127.0.0.1:0", "--to", &daemon.endpoint_url("")]);
         command.arg("--bearer-file").arg(daemon.token_file());
         let (forwarder, origin) = start("narthex-forwarder", &mut command, logs)?;
-        let gateway = format!("{}{ENDPOINT}", origin.trim_end_matches('/'));
-        Ok(Self { direct, gateway, daemon, _services: [fixture, forwarder], _dir: dir })
+        services.push(forwarder);
+        Ok(Self { direct, origin, daemon, _services: services, _dir: dir })
+    }
+
+    /// A server itself.
+    pub(super) fn direct(&self, server: &Server) -> &str {
+        let found = self.direct.iter().find(|(name, _)| *name == server.name);
+        found.map_or("", |(_, url)| url)
+    }
+
+    /// A server through its transparent endpoint.
+    pub(super) fn gateway(&self, server: &Server) -> String {
+        format!("{}/mcp/{}", self.origin.trim_end_matches('/'), server.name)
     }
 
     pub(super) fn stop(self) -> Result<()> {
