@@ -97,7 +97,14 @@ impl Files {
     /// is not taken for the file's content yet, as another one may come before it is read. One that
     /// is under way is waited for as a read would, so that a signal gives up the call.
     fn size_of_result(&self, handle: &Arc<Handle>, size: PendingSize) {
-        let Some(call) = self.result_for(handle, size.thread) else { return size.answer(None) };
+        let Some(call) = self.result_for(handle, size.thread) else {
+            // A prompt has a content also where nothing was asked for: that of no arguments.
+            if let Some(Node::Prompt(_)) = handle.inode.node() {
+                handle.wait_for_size(size);
+                return self.shared.call_for_read(handle, None);
+            }
+            return size.answer(None);
+        };
         match call.outcome() {
             Some(outcome) => size.answer(end_of(&outcome, handle.read_to())),
             None if !handle.may_wait => size.answer(None),
