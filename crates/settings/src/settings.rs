@@ -445,7 +445,7 @@ mod tests {
         read().unwrap();
         set(0o664);
         let failure = read().unwrap_err();
-        assert_eq!(failure.kind, ErrorKind::Denied);
+        assert_eq!(failure.kind, narthex_failure::FailureKind::Operation(ErrorKind::Denied));
         assert!(failure.message.contains("chmod go-w"), "{failure}");
     }
 }
