@@ -75,6 +75,11 @@ impl Losses {
         Some(BACKOFF[step])
     }
 
+    /// Whether an attempt follows one that has just failed.
+    fn may_try_again(&self) -> bool {
+        self.failures + 1 < BACKOFF.len()
+    }
+
     /// The pause before the next probe.
     fn probe_pause(&self) -> Duration {
         let doubled = 2_u32.saturating_pow(self.probes);
@@ -178,16 +183,19 @@ impl Life<'_> {
                     has_forgotten = true;
                     continue;
                 }
-                Err(fault) => {
+                Err(fault) if has_lived && losses.may_try_again() => {
                     losses.failures += 1;
                     // What it spoke before may have changed with its new start.
                     dialect = None;
-                    if !has_lived || losses.pause().is_none() {
-                        let last = self.is_down(fault, has_lived, &mut losses).await;
-                        let Some(fault) = last else { continue };
-                        return fault;
-                    }
                     self.connection.note_fault(&fault);
+                }
+                Err(fault) => {
+                    losses.failures += 1;
+                    dialect = None;
+                    match self.is_down(fault, has_lived, &mut losses).await {
+                        Some(fault) => return fault,
+                        None => continue,
+                    }
                 }
             }
             let attempt = u32::try_from(losses.failures + 1).unwrap_or(u32::MAX);
