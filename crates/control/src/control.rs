@@ -1,10 +1,6 @@
 //! Registry, files and store as one.
 
-use std::{
-    fmt,
-    path::PathBuf,
-    sync::{Arc, atomic::AtomicU64},
-};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use narthex_audit::Audit;
 use narthex_events::Events;
@@ -24,8 +20,13 @@ use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    ControlError, GrantOptions, LoginOptions, Variables, access::Access, audit, cuts, follow,
-    login::Login, seeding,
+    ControlError, GrantOptions, LoginOptions, Variables,
+    access::Access,
+    audit,
+    cuts::{self, Cuts},
+    follow,
+    login::Login,
+    seeding,
 };
 
 /// What a control plane is made of.
@@ -98,10 +99,7 @@ pub(crate) struct Shared {
     pub(crate) meters: Meters,
     /// What was applied last; held while that changes, so that the newest comes last (E128).
     pub(crate) applied: std::sync::Mutex<Option<Arc<[Declared]>>>,
-    /// How often something was cut off that runs are made of.
-    pub(crate) cuts: AtomicU64,
-    /// The number of the last cut of the store that is known here.
-    pub(crate) last_cut: tokio::sync::Mutex<i64>,
+    pub(crate) cuts: Cuts,
     pub(crate) tasks: TaskTracker,
     pub(crate) closing: CancellationToken,
 }
@@ -143,16 +141,12 @@ impl Control {
         let grants = Arc::new(grants.map_err(ControlError::Store)?);
         let rules = LiveRules::load(store.as_ref(), workspace.clone(), rules).await;
         let rules = Arc::new(rules.map_err(ControlError::Store)?);
-        // Nothing is mounted yet of what was cut before.
-        let last_cut = match &store {
-            Some(store) => store.cuts().last().await.map_err(ControlError::Store)?,
-            None => 0,
-        };
         let shared = Arc::new(Shared {
             registry,
             files: LayerFiles::new(layers, tasks.clone()),
             settings,
             settings_path,
+            cuts: Cuts::load(store.as_ref()).await?,
             turns: LiveTurns::load(store.as_ref()).await.map_err(ControlError::Store)?.into(),
             store,
             events,
@@ -173,8 +167,6 @@ impl Control {
             counting: tokio::sync::Mutex::default(),
             meters,
             applied: std::sync::Mutex::default(),
-            cuts: AtomicU64::new(0),
-            last_cut: tokio::sync::Mutex::new(last_cut),
             tasks,
             closing: CancellationToken::new(),
         });
@@ -183,8 +175,7 @@ impl Control {
         shared.files.load().await;
         follow::tell_faults(&follow::apply(&shared));
         // From before the files are followed, so that no change falls in between.
-        let events = shared.files.subscribe();
-        shared.tasks.spawn(follow::run(shared.clone(), events));
+        shared.tasks.spawn(follow::run(shared.clone(), shared.files.subscribe()));
         shared.files.start().await;
         follow_store(&shared);
         let control = Self { shared };

@@ -5,12 +5,16 @@
 //! could not ask the store reads what it missed as soon as it can: rows are numbered, and no clock
 //! decides which of them count.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use narthex_live::Polls;
 use narthex_model::WorkspaceId;
 use narthex_registry::{CutReason, MountIdentity};
-use narthex_store::Cut;
+use narthex_store::{Cut, Store};
+use tokio::sync::Mutex;
 
 use crate::{
     Control, ControlError,
@@ -18,11 +22,31 @@ use crate::{
     keys::{secret_key, server_key},
 };
 
+/// What was cut off here.
+#[derive(Debug)]
+pub(crate) struct Cuts {
+    /// How often something was that runs are made of.
+    count: AtomicU64,
+    /// The number of the last cut of the store that is known here.
+    last: Mutex<i64>,
+}
+
+impl Cuts {
+    /// Nothing yet: what was cut before is mounted nowhere here.
+    pub(crate) async fn load(store: Option<&Store>) -> Result<Self, ControlError> {
+        let last = match store {
+            Some(store) => store.cuts().last().await.map_err(ControlError::Store)?,
+            None => 0,
+        };
+        Ok(Self { count: AtomicU64::new(0), last: Mutex::new(last) })
+    }
+}
+
 impl Control {
     /// Cuts off what runs have mounted here of a thing, at once. What it is must have been taken
     /// away before.
     pub(crate) fn cut(&self, workspace: &WorkspaceId, cut: &Cut) {
-        self.shared.cuts.fetch_add(1, Ordering::AcqRel);
+        self.shared.cuts.count.fetch_add(1, Ordering::AcqRel);
         let registry = &self.shared.registry;
         match cut {
             Cut::Server(id) => {
@@ -43,7 +67,7 @@ impl Control {
 
     /// Another number after each cut.
     pub fn cuts(&self) -> u64 {
-        self.shared.cuts.load(Ordering::Acquire)
+        self.shared.cuts.count.load(Ordering::Acquire)
     }
 
     /// Cuts off what other daemons on the store have taken away since the last look. What is mounted
@@ -53,7 +77,7 @@ impl Control {
     /// When the store fails: what was missed is found by the next look.
     pub async fn look_at_cuts(&self) -> Result<(), ControlError> {
         let Some(store) = &self.shared.store else { return Ok(()) };
-        let mut last = self.shared.last_cut.lock().await;
+        let mut last = self.shared.cuts.last.lock().await;
         let changes = store.cuts().since(*last).await.map_err(ControlError::Store)?;
         for (workspace, cut) in &changes.cuts {
             self.cut(workspace, cut);

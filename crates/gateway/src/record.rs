@@ -145,7 +145,7 @@ impl Shared {
         let method = match name_of(message) {
             // Of a name that is none of MCP's, all may be the caller's own words.
             Cow::Owned(name) => Cow::Owned(self.clean(caller, name.into()).as_ref().to_owned()),
-            known => known,
+            known @ Cow::Borrowed(_) => known,
         };
         // A run's own servers come and go, and would fill the metrics with their names.
         let is_counted = |alias: &&Alias| !caller.run.owns(alias);

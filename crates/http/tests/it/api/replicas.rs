@@ -38,24 +38,25 @@ impl Between {
         let is_cut = watch::Sender::new(false);
         let (cut, tasks) = (is_cut.clone(), TaskTracker::new());
         tasks.clone().spawn(async move {
-            while let Ok((mut near, _)) = listener.accept().await {
+            while let Ok((near, _)) = listener.accept().await {
                 let mut seen = cut.subscribe();
                 let server = server.join(SOCKET);
                 tasks.spawn(async move {
-                    let passing = async {
-                        let mut far = UnixStream::connect(server).await?;
-                        copy_bidirectional(&mut near, &mut far).await
-                    };
                     tokio::select! {
                         biased;
                         _ = seen.wait_for(|is_cut| *is_cut) => {}
-                        _ = passing => {}
+                        _ = pass(near, server) => {}
                     }
                 });
             }
         });
         Self { is_cut, dir }
     }
+}
+
+async fn pass(mut near: UnixStream, server: PathBuf) -> std::io::Result<(u64, u64)> {
+    let mut far = UnixStream::connect(server).await?;
+    copy_bidirectional(&mut near, &mut far).await
 }
 
 /// The stores of two daemons, which are one, and what can be cut before the first.
