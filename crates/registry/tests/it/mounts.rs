@@ -144,7 +144,7 @@ async fn x_m14_what_a_person_signs_in_to_is_shared_with_nobody() {
 async fn r_e5_a_stale_reference_ends_nothing_newer() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
-        "mkdir {0} && exit 3; mkdir {0}/again && exit 3; {1}",
+        "mkdir {} && exit 3; {}",
         folder.path().join("started").display(),
         crate::world::shell_script()
     );

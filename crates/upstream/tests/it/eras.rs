@@ -165,7 +165,8 @@ async fn e134_an_endpoint_that_has_no_post_is_the_older_transport() {
 async fn e63_what_is_no_mcp_server_at_all_is_told_by_what_it_answers_to_a_post() {
     let peer = Peer::start(|_| text(404, "text/plain", "nothing here")).await;
     let error = World::new().connect(&http(&peer.url)).await.unwrap_err();
-    assert_eq!(error.to_string(), "the server answered HTTP 404: nothing here");
+    let told = "`initialize` failed: the server answered HTTP 404: nothing here";
+    assert_eq!(error.to_string(), told);
 }
 
 #[tokio::test]

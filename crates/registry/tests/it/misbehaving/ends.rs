@@ -146,7 +146,7 @@ async fn r_e3_a_failed_mount_leaves_nothing() {
     let notes = tempfile::tempdir().unwrap();
     let mark = Mark::new();
     let registry = start([]);
-    let server = || mark.server("x", &format!("fails=2,notes={}", notes.path().display()));
+    let server = || mark.server("x", &format!("fails=1,notes={}", notes.path().display()));
     let mountable = Mountable::new(Arc::new(server()));
     let patient = MountOptions { timeout: Duration::from_secs(60), ..MountOptions::default() };
     let failed = in_time(registry.mount(vec![mountable], &patient)).await.unwrap_err();
