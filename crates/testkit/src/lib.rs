@@ -12,6 +12,7 @@ pub mod contract;
 pub mod fixture;
 pub mod forwarder;
 pub mod load;
+pub mod peer;
 pub mod planted;
 pub mod postgres;
 pub mod rounds;

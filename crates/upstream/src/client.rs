@@ -3,6 +3,7 @@
 //! The future of a request polls the connection itself, so that a forwarded call runs in the one
 //! task that answers it. A request is never sent twice once anything of it was written.
 
+mod coding;
 mod connect;
 mod connection;
 mod error;

@@ -150,10 +150,8 @@ async fn probe(
     }
     match answer {
         Ok(message) => Ok(modern_facts(&message)),
-        Err(error @ LinkError::AuthRejected { .. }) => {
-            Err(ConnectError::at(method::SERVER_DISCOVER)(error))
-        }
-        // Whatever else an old server makes of it: the handshake will tell.
+        // Whatever an old server makes of it, 401 for an unknown method included: the handshake
+        // will tell.
         Err(_) => Ok(None),
     }
 }
@@ -169,8 +167,13 @@ async fn initialize_session(
     let facts = legacy_facts(&answer.map_err(at())?)?;
     let has_session = session.is_some();
     http.established(facts.revision, session);
-    let initialized = http.send(rpc::notification(method::INITIALIZED, None), HeaderMap::new());
-    initialized.await.map_err(ConnectError::at(method::INITIALIZED))?;
+    match http.send(rpc::notification(method::INITIALIZED, None), HeaderMap::new()).await {
+        // Servers that do not expect it refuse it, and work.
+        Err(error @ (LinkError::Status { .. } | LinkError::Protocol(_))) => {
+            tracing::debug!(%error, "the server refused `notifications/initialized`");
+        }
+        sent => sent.map_err(ConnectError::at(method::INITIALIZED))?,
+    }
     if has_session {
         // Before the first call: a server may answer or ask on this stream (no replay exists for
         // what it sends earlier). Some tell that it is open only with the first thing they say.

@@ -192,7 +192,9 @@ impl Duplex {
 
     fn answered(&self, message: Message) {
         self.outlet.health().answered();
-        let id = message.id().and_then(narthex_wire::Raw::as_u64);
+        // Some servers give a number back as a text.
+        let as_text = |id: narthex_wire::Raw<'_>| id.as_str()?.parse().ok();
+        let id = message.id().and_then(|id| id.as_u64().or_else(|| as_text(id)));
         let pending = id.and_then(|id| self.pending().remove(&id));
         let Some(pending) = pending else {
             tracing::debug!("dropped an answer to a request that is not waiting");
@@ -335,7 +337,11 @@ impl DuplexCall {
         self.is_done = true;
         match answer {
             Ok(answer) => answer.map(Frame::Answer),
-            Err(_gone) => Err(self.duplex.outlet.end()),
+            Err(_gone) => Err(match self.duplex.outlet.end() {
+                // The server took this request before that.
+                end @ LinkError::SessionEnded => LinkError::Closed(end.to_string().into()),
+                end => end,
+            }),
         }
     }
 }

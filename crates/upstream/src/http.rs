@@ -3,6 +3,7 @@
 mod answer;
 mod end;
 mod headers;
+mod session;
 mod stream;
 
 use std::{
@@ -25,6 +26,7 @@ pub(crate) use self::{answer::is_event_stream, stream::HttpStream};
 use self::{
     answer::{parse_answer, snippet},
     headers::{Established, Headers},
+    session::{Hint, names_lost_session},
 };
 use crate::{
     Frame, LinkError,
@@ -53,6 +55,8 @@ pub(crate) struct HttpLink {
     ids: Ids,
     /// The session is over at the server, or was to be (R-E46).
     is_given_back: AtomicBool,
+    /// A task looks whether the server still knows the session.
+    is_checking: AtomicBool,
     outlet: Outlet,
     pub(crate) limits: Limits,
     tasks: TaskTracker,
@@ -111,6 +115,7 @@ impl HttpLink {
             established: OnceLock::new(),
             ids: Ids::new(),
             is_given_back: AtomicBool::new(false),
+            is_checking: AtomicBool::new(false),
             outlet: parts.outlet,
             limits: parts.limits,
             tasks: parts.tasks,
@@ -232,11 +237,22 @@ impl HttpLink {
         let guard = CancelOnDrop { link: self.clone(), id, is_armed: !self.is_modern() };
         let response = self.while_open(self.post(body, extra)).await?;
         if is_event_stream(&response.headers) && response.status.is_success() {
-            let stream = HttpStream::new(self.clone(), id, response.body, guard);
-            return Ok(HttpCall::Stream(Box::new(stream)));
+            let mut stream = Box::new(HttpStream::new(self.clone(), id, response.body, guard));
+            if self.session().is_some() {
+                self.while_open(stream.peek()).await?;
+            }
+            return Ok(HttpCall::Stream(stream));
         }
+        let status = response.status;
         let answer = self.while_open(self.single(response)).await;
         guard.disarm();
+        let is_unclear = match &answer {
+            Ok(message) => message.id().is_some_and(|id| id.as_bytes() == b"null"),
+            Err(error) => matches!(error, LinkError::Status { .. }),
+        };
+        if is_unclear && self.session().is_some() && Hint::of(status, b"") == Hint::Unclear {
+            self.check_session_later(status);
+        }
         answer.map(|message| HttpCall::Single(Some(message)))
     }
 
@@ -248,21 +264,24 @@ impl HttpLink {
             false => ERROR_BODY_BYTES,
         };
         let bytes = body.collect(limit).await?;
-        if status.is_success() && status != StatusCode::ACCEPTED {
-            return parse_answer(bytes, &self.limits);
-        }
-        if status == StatusCode::NOT_FOUND && self.session().is_some() {
-            self.outlet.close(LinkError::SessionEnded);
-            // A link that was stopped has given its session back itself.
-            if matches!(self.outlet.end(), LinkError::SessionEnded) {
-                return Err(LinkError::SessionEnded);
+        // Some servers accept a request with 202 and answer it all the same.
+        let is_answered = status != StatusCode::ACCEPTED || !bytes.trim_ascii().is_empty();
+        if status.is_success() && is_answered {
+            let answer = parse_answer(bytes.clone(), &self.limits);
+            let is_result = answer.as_ref().is_ok_and(|one| one.kind() == MessageKind::Result);
+            if !is_result && let Some(lost) = self.lost_by(&bytes).await {
+                return Err(lost);
             }
+            return answer;
+        }
+        if let Some(lost) = self.lost_by_status(status, &bytes).await {
+            return Err(lost);
         }
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Err(LinkError::AuthRejected { status: status.as_u16() });
         }
         if has_media_type(&headers, "application/json")
-            && let Ok(message) = Message::parse(bytes.clone(), &self.limits)
+            && let Ok(message) = Message::parse_lenient(bytes.clone(), &self.limits)
             && message.kind() == MessageKind::Error
         {
             return Ok(message);
@@ -273,6 +292,24 @@ impl HttpLink {
             return Err(LinkError::TooMany { text, retry_after: when.map(Arc::from) });
         }
         Err(LinkError::Status { status: status.as_u16(), text })
+    }
+
+    /// The error of a request whose answer says that the session is over, if that is so.
+    async fn lost_by_status(&self, status: StatusCode, bytes: &[u8]) -> Option<LinkError> {
+        self.session()?;
+        match Hint::of(status, bytes) {
+            Hint::Over => self.end_lost(),
+            Hint::Words => Box::pin(self.lost_session()).await,
+            Hint::Unclear | Hint::None => None,
+        }
+    }
+
+    /// The same for an error, or something unreadable, in an answer that is no refusal of HTTP.
+    pub(super) async fn lost_by(&self, bytes: &[u8]) -> Option<LinkError> {
+        match self.session().is_some() && names_lost_session(bytes) {
+            true => Box::pin(self.lost_session()).await,
+            false => None,
+        }
     }
 
     /// Reads the answer to request `id` from a stream, without telling the server if we stop.
@@ -326,11 +363,17 @@ impl HttpLink {
         if response.status.is_success() && is_event_stream(&response.headers) {
             return Ok(response.body);
         }
-        let status = response.status.as_u16();
-        match self.single(response).await {
-            Err(error) => Err(error),
-            Ok(_) => Err(LinkError::Status { status, text: String::new() }),
+        let HttpResponse { status, headers, body, .. } = response;
+        let bytes = body.collect(ERROR_BODY_BYTES).await?;
+        // Many servers have no such stream, and say that by 404, too.
+        let may_be_lost = self.session().is_some() && Hint::of(status, &bytes) != Hint::None;
+        if may_be_lost && let Some(lost) = Box::pin(self.lost_session()).await {
+            return Err(lost);
         }
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(LinkError::AuthRejected { status: status.as_u16() });
+        }
+        Err(LinkError::Status { status: status.as_u16(), text: snippet(&headers, &bytes) })
     }
 
     /// Keeps the server's own stream open as long as the link lives (legacy). What this gives is

@@ -116,13 +116,15 @@ impl Reader {
             };
             match event {
                 Ok(Some(event)) if event.data.is_empty() => {}
-                Ok(Some(event)) => match Message::parse_batch(&event.data, &self.limits, 100) {
-                    Ok(messages) => messages.into_iter().for_each(|m| duplex.dispatch(m)),
-                    Err(error) => {
-                        tracing::warn!(%error, "a server sent an unusable event");
-                        duplex.refuse(&event.data, &error);
+                Ok(Some(event)) => {
+                    match Message::parse_batch_lenient(&event.data, &self.limits, 100) {
+                        Ok(messages) => messages.into_iter().for_each(|m| duplex.dispatch(m)),
+                        Err(error) => {
+                            tracing::warn!(%error, "a server sent an unusable event");
+                            duplex.refuse(&event.data, &error);
+                        }
                     }
-                },
+                }
                 Ok(None) => break "the server closed the event stream".to_owned(),
                 Err(error) => break error.to_string(),
             }
@@ -156,6 +158,10 @@ async fn write(
         let error = match posted {
             Ok(Ok(status)) if status.is_success() => continue,
             Ok(Ok(StatusCode::NOT_FOUND | StatusCode::GONE)) => {
+                // Only this one was refused: those before it were taken.
+                if let Some(id) = request {
+                    duplex.fail(id, LinkError::SessionEnded);
+                }
                 return duplex.end(LinkError::SessionEnded);
             }
             Ok(Ok(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))) => {
@@ -201,5 +207,7 @@ fn request(
     let built = http::Request::builder().method(method).uri(path).body(body);
     let mut request = built.map_err(|error| LinkError::Protocol(error.to_string()))?;
     *request.headers_mut() = headers.clone();
+    let uncoded = HeaderValue::from_static("identity");
+    request.headers_mut().entry(header::ACCEPT_ENCODING).or_insert(uncoded);
     Ok(request)
 }

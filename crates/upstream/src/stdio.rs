@@ -158,6 +158,11 @@ enum ReadEnd {
     Unusable(&'static str),
 }
 
+/// Why a server that frames as language servers do cannot be used.
+const CONTENT_LENGTH: &str = "it frames messages by `Content-Length`, as language servers do; MCP \
+                              over stdio is one JSON message a line: use a version of the server \
+                              that speaks MCP";
+
 async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> ReadEnd {
     let mut lines = LineParser::new(limits.message_bytes);
     let mut buffer = bytes::BytesMut::with_capacity(READ_BYTES);
@@ -175,6 +180,9 @@ async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> R
         buffer.reserve(READ_BYTES);
         loop {
             match lines.next_line() {
+                Ok(Some(line)) if is_content_length(&line) => {
+                    return ReadEnd::Unusable(CONTENT_LENGTH);
+                }
                 Ok(Some(line)) => take_line(line, &duplex, &limits),
                 Ok(None) => break,
                 Err(error) => {
@@ -186,8 +194,14 @@ async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> R
     }
 }
 
+/// Whether a line is the header with which language servers frame their messages.
+fn is_content_length(line: &[u8]) -> bool {
+    const NAME: &[u8] = b"content-length:";
+    line.get(..NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(NAME))
+}
+
 fn take_line(line: bytes::Bytes, duplex: &Duplex, limits: &Limits) {
-    match Message::parse_batch(&line, limits, 100) {
+    match Message::parse_batch_lenient(&line, limits, 100) {
         Ok(messages) => messages.into_iter().for_each(|message| duplex.dispatch(message)),
         // Servers print banners and log lines to stdout by mistake; one does not end the link.
         Err(error) => {

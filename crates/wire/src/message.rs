@@ -5,6 +5,7 @@
 //! neither of `result` and `error`.
 
 mod index;
+mod lenient;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -166,7 +167,28 @@ impl Message {
         limits: &Limits,
         most: usize,
     ) -> Result<Vec<Self>, MessageError> {
-        match Self::parse(bytes.clone(), limits) {
+        Self::batch(bytes, limits, most, Self::parse)
+    }
+
+    /// As [`Message::parse_batch`], each read by [`Message::parse_lenient`].
+    ///
+    /// # Errors
+    /// Those of [`Message::parse_batch`].
+    pub fn parse_batch_lenient(
+        bytes: &Bytes,
+        limits: &Limits,
+        most: usize,
+    ) -> Result<Vec<Self>, MessageError> {
+        Self::batch(&lenient::without_mark(bytes.clone()), limits, most, Self::parse_lenient)
+    }
+
+    fn batch(
+        bytes: &Bytes,
+        limits: &Limits,
+        most: usize,
+        parse: fn(Bytes, &Limits) -> Result<Self, MessageError>,
+    ) -> Result<Vec<Self>, MessageError> {
+        match parse(bytes.clone(), limits) {
             Err(MessageError::Batch) => {}
             single => return single.map(|message| vec![message]),
         }
@@ -175,7 +197,7 @@ impl Message {
         if spans.is_empty() || spans.len() > most {
             return Err(MessageError::Envelope("an empty batch, or one with too many members"));
         }
-        spans.into_iter().map(|span| Self::parse(bytes.slice(span.range()), limits)).collect()
+        spans.into_iter().map(|span| parse(bytes.slice(span.range()), limits)).collect()
     }
 
     /// The id of a request that is refused since its text is no acceptable message, where it can be

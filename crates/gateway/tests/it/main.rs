@@ -9,6 +9,8 @@ mod calls;
 #[cfg(test)]
 mod contents;
 #[cfg(test)]
+mod delivery;
+#[cfg(test)]
 mod ending;
 #[cfg(test)]
 mod eras;

@@ -11,8 +11,7 @@ mod misbehaving;
 #[cfg(test)]
 mod mounts;
 #[cfg(test)]
-#[path = "../../../upstream/tests/it/peer.rs"]
-mod peer;
+use narthex_testkit::peer;
 #[cfg(test)]
 mod pins;
 #[cfg(test)]

@@ -98,6 +98,14 @@ pub enum ClientError {
         #[source]
         cause: hyper::Error,
     },
+    /// The answer is compressed in a way that is not read, or wrongly.
+    #[error("the answer of {address} cannot be decoded: {reason}")]
+    Coding {
+        /// Host and port.
+        address: String,
+        /// The coding, and what is wrong.
+        reason: String,
+    },
     /// The answer is longer than the caller wants to hold.
     #[error("the answer of {address} is larger than {limit} bytes")]
     TooLarge {
@@ -167,21 +175,26 @@ impl ClientError {
             | Self::Unanswered { .. }
             | Self::BrokenOff { .. }
             | Self::Malformed { .. }
+            | Self::Coding { .. }
             | Self::Moved { .. }
             | Self::TooManyRedirects { .. } => ErrorKind::Unavailable,
             Self::Redacted { kind, .. } => *kind,
         }
     }
 
-    /// Whether the server may have seen the request, so that repeating it is not the same as
-    /// sending it once.
+    /// Whether the server may have acted on the request, so that repeating it is not the same as
+    /// sending it once. That is so after any answer but one: a redirect to another path of the
+    /// same origin asks for the request there, so nothing was done with it (D37).
     #[must_use]
     pub fn may_have_arrived(&self) -> bool {
         match self {
             Self::Unanswered { .. }
             | Self::BrokenOff { .. }
             | Self::Malformed { .. }
-            | Self::TooLarge { .. } => true,
+            | Self::TooLarge { .. }
+            | Self::Coding { .. }
+            | Self::Redirected { .. }
+            | Self::TooManyRedirects { .. } => true,
             Self::Address { .. }
             | Self::OtherOrigin { .. }
             | Self::NotPublic { .. }
@@ -190,9 +203,7 @@ impl ClientError {
             | Self::Connect { .. }
             | Self::ConnectTimeout { .. }
             | Self::Tls { .. }
-            | Self::Redirected { .. }
-            | Self::Moved { .. }
-            | Self::TooManyRedirects { .. } => false,
+            | Self::Moved { .. } => false,
             Self::Redacted { may_have_arrived, .. } => *may_have_arrived,
         }
     }
@@ -202,6 +213,7 @@ impl ClientError {
         match self {
             Self::Tls { .. }
             | Self::Malformed { .. }
+            | Self::Coding { .. }
             | Self::TooManyRedirects { .. }
             | Self::Address { .. }
             | Self::OtherOrigin { .. }

@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode, response::Parts};
 use http_body::Body;
 use hyper::body::Incoming;
 
-use super::{ClientError, origin::Origin, pool::Lease, relay::quietly};
+use super::{ClientError, coding::Decoder, origin::Origin, pool::Lease, relay::quietly};
 
 /// An answer of a server.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub struct ResponseBody {
     /// `None` once the end was reached or the connection broke.
     lease: Option<Lease>,
     origin: Arc<Origin>,
+    /// `None` for a body that comes as it is.
+    decoder: Option<Box<Decoder>>,
 }
 
 impl HttpResponse {
@@ -44,7 +46,8 @@ impl HttpResponse {
         origin: Arc<Origin>,
     ) -> Self {
         let (Parts { status, headers, .. }, incoming) = response.into_parts();
-        let mut body = ResponseBody { incoming, lease: Some(lease), origin };
+        let decoder = Decoder::of(&headers).map(Box::new);
+        let mut body = ResponseBody { incoming, lease: Some(lease), origin, decoder };
         if body.incoming.is_end_stream() {
             body.finish();
         }
@@ -60,6 +63,32 @@ impl ResponseBody {
 
     /// Polls for the next piece; see [`ResponseBody::chunk`].
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ClientError>>> {
+        let Some(mut decoder) = self.decoder.take() else { return self.poll_raw(cx) };
+        let polled = loop {
+            match decoder.next() {
+                Ok(Some(piece)) => break Poll::Ready(Some(Ok(piece))),
+                Ok(None) => {}
+                Err(reason) => break Poll::Ready(Some(Err(self.uncodable(reason)))),
+            }
+            match self.poll_raw(cx) {
+                Poll::Ready(Some(Ok(chunk))) => decoder.push(chunk),
+                Poll::Ready(None) if !decoder.is_finished() => decoder.finish(),
+                Poll::Ready(None) => break Poll::Ready(None),
+                Poll::Ready(Some(Err(error))) => break Poll::Ready(Some(Err(error))),
+                Poll::Pending => break Poll::Pending,
+            }
+        };
+        self.decoder = Some(decoder);
+        polled
+    }
+
+    fn uncodable(&mut self, reason: String) -> ClientError {
+        // Nothing more of it is read.
+        self.lease = None;
+        ClientError::Coding { address: self.origin.address.clone(), reason }
+    }
+
+    fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ClientError>>> {
         // What has already been read comes first: the driver holds one piece at a time.
         if let Poll::Ready(arrived) = self.poll_arrived() {
             return Poll::Ready(arrived);

@@ -14,10 +14,10 @@ pub(super) fn parse_answer(bytes: Bytes, limits: &Limits) -> Result<Message, Lin
     let unusable = |error: MessageError| LinkError::Protocol(error.to_string());
     let is_answer =
         |message: &Message| matches!(message.kind(), MessageKind::Result | MessageKind::Error);
-    let found = match Message::parse(bytes.clone(), limits) {
+    let found = match Message::parse_lenient(bytes.clone(), limits) {
         Ok(message) => Some(message).filter(is_answer),
         Err(MessageError::Batch) => {
-            let messages = Message::parse_batch(&bytes, limits, 100).map_err(unusable)?;
+            let messages = Message::parse_batch_lenient(&bytes, limits, 100).map_err(unusable)?;
             messages.into_iter().find(is_answer)
         }
         Err(error) => return Err(unusable(error)),

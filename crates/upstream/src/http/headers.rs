@@ -7,6 +7,8 @@ use narthex_wire::{
 };
 
 const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+/// Answers are taken as they are; see [`crate::client`] for those that come coded all the same.
+const UNCODED: HeaderValue = HeaderValue::from_static("identity");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// How many are added to those of every request for a POST.
 const POST_HEADERS: usize = 4;
@@ -33,6 +35,8 @@ pub(super) struct Established {
 
 impl Headers {
     pub(super) fn new(common: HeaderMap, host: &HeaderValue) -> Self {
+        let mut common = common;
+        common.entry(header::ACCEPT_ENCODING).or_insert(UNCODED);
         let mut post = common.clone();
         post.reserve(POST_HEADERS + REQUEST_HEADERS);
         post.insert(header::HOST, host.clone());

@@ -14,6 +14,8 @@ use crate::{Frame, LinkError, LinkEvent, client::ResponseBody};
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest pause that a server may ask for.
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// How long the first frame of an answer is waited for before the call counts as begun.
+const PEEK: Duration = Duration::from_millis(250);
 /// How often one stream is resumed without anything new before it is given up.
 const ATTEMPTS: u32 = 5;
 /// How long a server's own stream may be quiet before its end is nothing unusual.
@@ -30,6 +32,10 @@ pub(crate) struct HttpStream {
     resume: Option<u32>,
     /// Its failures say nothing of the server.
     pub(super) is_blameless: bool,
+    /// The first frame, which was read before anybody asked for it.
+    first: Option<Frame>,
+    /// Whether the first frame was looked at for words about the session.
+    is_looked_at: bool,
 }
 
 /// The parser and what the stream said about resuming it.
@@ -41,12 +47,15 @@ struct Events {
     retry_ms: Option<u64>,
     /// What is left of a batch (revision 2025-03-26), last first.
     batch: Vec<Message>,
+    /// What came in place of a message.
+    unreadable: Bytes,
 }
 
 impl Events {
     fn new(link: &HttpLink) -> Self {
         let parser = SseParser::new(link.limits.message_bytes);
-        Self { parser, last_id: Vec::new(), retry_ms: None, batch: Vec::new() }
+        let (last_id, batch, unreadable) = (Vec::new(), Vec::new(), Bytes::new());
+        Self { parser, last_id, retry_ms: None, batch, unreadable }
     }
 
     /// The next message; `None` at the stream's end.
@@ -89,11 +98,16 @@ impl Events {
     /// The message of one event, or the first of its batch.
     fn message(&mut self, data: Bytes, link: &HttpLink) -> Result<Message, LinkError> {
         let unusable = |error: MessageError| LinkError::Protocol(error.to_string());
-        match Message::parse(data.clone(), &link.limits) {
+        match Message::parse_lenient(data.clone(), &link.limits) {
             Err(MessageError::Batch) => {}
-            parsed => return parsed.map_err(unusable),
+            parsed => {
+                if parsed.is_err() {
+                    self.unreadable = data;
+                }
+                return parsed.map_err(unusable);
+            }
         }
-        self.batch = Message::parse_batch(&data, &link.limits, 100).map_err(unusable)?;
+        self.batch = Message::parse_batch_lenient(&data, &link.limits, 100).map_err(unusable)?;
         self.batch.reverse();
         self.batch.pop().ok_or_else(|| LinkError::Protocol("an empty batch".to_owned()))
     }
@@ -120,23 +134,45 @@ impl HttpStream {
         guard: CancelOnDrop,
     ) -> Self {
         let events = Events::new(&link);
-        Self {
-            link,
-            id,
-            events,
-            body: Some(body),
-            guard: Some(guard),
-            resume: None,
-            is_blameless: false,
-        }
+        let (body, guard) = (Some(body), Some(guard));
+        let is_looked_at = link.session().is_none();
+        let (resume, is_blameless, first) = (None, false, None);
+        Self { link, id, events, body, guard, resume, is_blameless, first, is_looked_at }
     }
 
     pub(super) fn link(&self) -> &Arc<HttpLink> {
         &self.link
     }
 
+    /// Reads the first frame, if it comes at once: it may say that the session is over. Then the
+    /// request was refused, and whoever sends it can send it in a new one.
+    pub(super) async fn peek(&mut self) -> Result<(), LinkError> {
+        if let Ok(first) = tokio::time::timeout(PEEK, self.read()).await {
+            self.first = Some(self.looked_at(first).await?);
+        }
+        Ok(())
+    }
+
+    /// The first frame, unless it says that the session is over.
+    async fn looked_at(&mut self, first: Result<Frame, LinkError>) -> Result<Frame, LinkError> {
+        self.is_looked_at = true;
+        let said = match &first {
+            Ok(Frame::Answer(message)) if message.kind() == MessageKind::Error => message.bytes(),
+            Err(LinkError::Protocol(_)) => &self.events.unreadable,
+            Ok(_) | Err(_) => return first,
+        };
+        let said = said.clone();
+        match self.link.lost_by(&said).await {
+            Some(lost) => Err(lost),
+            None => first,
+        }
+    }
+
     /// The next frame, if it has already arrived.
     pub(crate) fn buffered(&mut self) -> Option<Result<Frame, LinkError>> {
+        if let Some(first) = self.first.take() {
+            return Some(Ok(first));
+        }
         self.body.as_ref()?;
         loop {
             match self.events.buffered(&self.link).transpose()? {
@@ -151,8 +187,20 @@ impl HttpStream {
         }
     }
 
-    /// The next frame. Safe to drop and call again.
+    /// The next frame. Safe to drop and call again, but for one moment: while the session is made
+    /// sure of after a first frame that says that it is over.
     pub(crate) async fn next(&mut self) -> Result<Frame, LinkError> {
+        if let Some(first) = self.first.take() {
+            return Ok(first);
+        }
+        let next = self.read().await;
+        match self.is_looked_at {
+            true => next,
+            false => self.looked_at(next).await,
+        }
+    }
+
+    async fn read(&mut self) -> Result<Frame, LinkError> {
         loop {
             let Some(body) = &mut self.body else {
                 self.resume().await?;
@@ -237,6 +285,10 @@ impl HttpStream {
             }
             // The server may be about to start again.
             Err(error @ LinkError::Client(_)) => self.count_attempt(Some(error)),
+            // The request itself was taken: it must not count as refused.
+            Err(LinkError::SessionEnded) => {
+                Err(LinkError::Closed("the server ended the session before its answer".into()))
+            }
             Err(error) => Err(error),
         }
     }

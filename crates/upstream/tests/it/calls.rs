@@ -281,7 +281,7 @@ async fn e44_over_http_sse_a_refused_message_fails_its_own_call_alone() {
             }
             ("POST", "tools/call") if seen.body["params"]["name"] == "odd" => {
                 let (id, no) = (&seen.body["id"], json!({"code": -32601, "message": "no"}));
-                let both = json!({"jsonrpc": "2.0", "id": id, "result": null, "error": no});
+                let both = json!({"jsonrpc": "2.0", "id": id, "result": {}, "error": no});
                 answers.try_send(event(&both)).unwrap();
                 text(202, "text/plain", "Accepted")
             }

@@ -11,9 +11,9 @@ mod client;
 mod eras;
 mod fixture_process;
 mod lists;
-#[expect(dead_code, reason = "tests of other crates use the rest")]
 mod peer;
 mod secrets;
+mod sessions;
 mod stdio;
 mod streams;
 mod transports;

@@ -202,3 +202,35 @@ async fn e75_a_hung_server_behind_a_package_runner_is_given_up_soon() {
     assert_eq!(*phases.lock().unwrap(), [Phase::Installing, Phase::Connecting]);
     world.drain().await;
 }
+
+/// C21: a server that frames as language servers do gets that cause named, in its handshake and in a
+/// call.
+#[tokio::test]
+async fn c21_a_server_that_frames_by_content_length_gets_its_cause_named() {
+    let framed = r#"printf 'Content-Length: 2\r\n\r\n{}';;"#;
+    let world = World::impatient();
+    let at_once = shell(&format!("*server/discover*|*initialize*) {framed}"));
+    let error = world.connect(&at_once).await.unwrap_err().to_string();
+    assert!(error.contains("`Content-Length`") && error.contains("one JSON message"), "{error}");
+    let link = world.link(&shell(&format!("{} *tools/call*) {framed}", initializes()))).await;
+    let error = call_to_end(&link, "x", json!({})).await.unwrap_err().to_string();
+    assert!(error.contains("`Content-Length`"), "{error}");
+    drop(link);
+    world.drain().await;
+}
+
+/// C10: an id that a server gives back as a text is still the one of its request.
+#[tokio::test]
+async fn c10_an_id_may_come_back_as_a_text() {
+    let cases = format!(
+        r#"{} *tools/call*) printf '{{"jsonrpc":"2.0","id":"%s","result":{{"is":"there"}}}}\n' "$id";;"#,
+        initializes_at_once()
+    );
+    let world = World::new();
+    let link = world.link(&shell(&cases)).await;
+    let (_, answer) = call_to_end(&link, "x", json!({})).await.unwrap();
+    assert_eq!(answer["result"]["is"], "there");
+    link.stop().await;
+    drop(link);
+    world.drain().await;
+}

@@ -1,0 +1,230 @@
+//! How often a call is delivered: servers that end sessions in ways of their own, and redirects.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use narthex_gateway::GatewayOptions;
+use narthex_registry::config::Entry;
+use narthex_testkit::peer::{Peer, Reply, Seen, events_of, legacy_reply, result, text};
+use serde_json::{Value, json};
+
+use super::world::{World, http_server, transparent};
+
+/// Ways in which a server refuses what comes in a session that it does not know.
+const WAYS: [(&str, u16, &str, &str); 12] = [
+    ("404 without words", 404, "text/html", "<html>nope</html>"),
+    ("410", 410, "text/plain", "gone"),
+    (
+        "the example servers of TypeScript",
+        400,
+        "application/json",
+        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
+    ),
+    (
+        "one transport of TypeScript, started anew",
+        400,
+        "application/json",
+        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}"#,
+    ),
+    ("400 as text", 400, "text/plain", "Invalid or missing session ID"),
+    ("401", 401, "text/plain", "Unauthorized: Session not found"),
+    ("500", 500, "text/plain", "Internal Server Error: unknown session"),
+    (
+        "200 and an error",
+        200,
+        "application/json",
+        r#"{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":ID}"#,
+    ),
+    (
+        "200 and an error without an id",
+        200,
+        "application/json",
+        r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Session terminated"},"id":null}"#,
+    ),
+    ("200 and no JSON-RPC", 200, "application/json", r#"{"error":"Session not found"}"#),
+    (
+        "an event with an error",
+        200,
+        "text/event-stream",
+        "data: {\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32001,\"message\":\"Session not found\"},\"id\":ID}\n\n",
+    ),
+    (
+        "an event that is no JSON-RPC",
+        200,
+        "text/event-stream",
+        "event: message\ndata: {\"error\":\"Session not found\"}\n\n",
+    ),
+];
+
+/// What an ordinary server with one tool replies.
+fn reply(seen: &Seen, session: Option<&str>) -> Reply {
+    let tools = json!([{"name": "go", "inputSchema": {"type": "object"}}]);
+    match seen.rpc() {
+        "tools/list" => result(seen, &json!({"tools": tools})),
+        _ => legacy_reply(seen, session),
+    }
+}
+
+/// A server with one session at a time, named by a number that tests may raise.
+struct Forgetful {
+    peer: Peer,
+    current: Arc<AtomicU64>,
+}
+
+impl Forgetful {
+    /// `refuse` answers what comes in a session that is not the current one.
+    async fn start(refuse: impl Fn(&Seen) -> Reply + Clone + Send + Sync + 'static) -> Self {
+        let current = Arc::<AtomicU64>::default();
+        let known = current.clone();
+        let peer = Peer::start(move |seen| {
+            let name = |number: u64| format!("s-{number}");
+            if seen.method != "POST" || seen.header("mcp-session-id").is_none() {
+                if seen.rpc() == "initialize" {
+                    let opened = known.fetch_add(1, Ordering::SeqCst) + 1;
+                    return reply(seen, Some(&name(opened)));
+                }
+                return reply(seen, None);
+            }
+            let is_known =
+                seen.header("mcp-session-id") == Some(&name(known.load(Ordering::SeqCst)));
+            if is_known { reply(seen, None) } else { refuse(seen) }
+        })
+        .await;
+        Self { peer, current }
+    }
+
+    fn forget(&self) {
+        self.current.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn count(&self, rpc: &str) -> usize {
+        self.peer.seen().iter().filter(|seen| seen.rpc() == rpc).count()
+    }
+
+    async fn world(&self) -> World {
+        let entry = Entry::Server(http_server("one", &self.peer.url));
+        World::settled(vec![entry], GatewayOptions::default()).await
+    }
+}
+
+async fn call(world: &World, caller: &narthex_gateway::Caller) -> Value {
+    world.ask(caller, "tools/call", json!({"name": "go", "arguments": {}})).await
+}
+
+/// C13: an ended session costs no call, however the server tells of its end.
+#[tokio::test]
+async fn c13_each_way_to_end_a_session_gets_one_new_session_and_the_call_once() {
+    for (way, status, kind, body) in WAYS {
+        let server = Forgetful::start(move |seen| {
+            text(status, kind, body.replace("ID", &seen.body["id"].to_string()))
+        })
+        .await;
+        let world = server.world().await;
+        let caller = world.modern_caller(transparent("one"));
+        let answer = call(&world, &caller).await;
+        assert_eq!(answer["result"]["content"], json!([]), "{way}: {answer}");
+        server.forget();
+        for _ in 0..2 {
+            let answer = call(&world, &caller).await;
+            assert_eq!(answer["result"]["content"], json!([]), "{way}: {answer}");
+        }
+        assert_eq!(server.count("initialize"), 2, "{way}");
+        assert_eq!(server.count("tools/call"), 4, "{way}: one was refused, and sent once more");
+        world.gateway.drain().await;
+    }
+}
+
+/// C13: the same words from a tool, in a session that lives, are the tool's answer.
+#[tokio::test]
+async fn c13_words_of_a_tool_about_sessions_are_its_answer() {
+    for (way, status, kind, body) in WAYS.into_iter().filter(|way| !matches!(way.1, 404 | 410)) {
+        let peer = Peer::session(move |seen| {
+            let answer = || text(status, kind, body.replace("ID", &seen.body["id"].to_string()));
+            match seen.rpc() {
+                "tools/call" => Some(answer()),
+                "tools/list" => Some(reply(seen, None)),
+                _ => None,
+            }
+        })
+        .await;
+        let entry = Entry::Server(http_server("one", &peer.url));
+        let world = World::settled(vec![entry], GatewayOptions::default()).await;
+        let caller = world.modern_caller(transparent("one"));
+        let answer = call(&world, &caller).await;
+        let is_error = !answer["error"].is_null() || answer["result"]["isError"] == true;
+        assert!(is_error, "{way}: {answer}");
+        let count = |rpc: &str| peer.seen().iter().filter(|seen| seen.rpc() == rpc).count();
+        assert_eq!((count("tools/call"), count("initialize")), (1, 1), "{way}");
+        world.gateway.drain().await;
+    }
+}
+
+/// C13: a refusal that names no reason may come from a call that was acted on. It is not sent
+/// again, and the next call has a new session.
+#[tokio::test]
+async fn c13_a_refusal_without_a_reason_costs_one_call_and_no_second_delivery() {
+    for status in [400, 500] {
+        let server = Forgetful::start(move |_| text(status, "text/plain", "KeyError")).await;
+        let world = server.world().await;
+        let caller = world.modern_caller(transparent("one"));
+        server.forget();
+        let answer = call(&world, &caller).await;
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        assert_eq!(server.count("tools/call"), 1, "{status}");
+        server.peer.wait(|seen| seen.header("mcp-session-id") == Some("s-3")).await;
+        let ready = |all: &narthex_registry::Snapshot| {
+            all.get("one").is_some_and(|row| row.is_ready() && row.losses == 1)
+        };
+        world.gateway.registry().wait_until(super::world::SOON, ready).await;
+        let answer = call(&world, &caller).await;
+        assert_eq!(answer["result"]["content"], json!([]), "{answer}");
+        assert_eq!((server.count("tools/call"), server.count("initialize")), (2, 2), "{status}");
+        world.gateway.drain().await;
+    }
+}
+
+/// A6: whatever a call was answered, a redirect too, it was delivered.
+#[tokio::test]
+async fn a6_a_call_that_was_answered_is_not_sent_again() {
+    let elsewhere = Peer::start(|_| text(200, "text/plain", "caught")).await;
+    let target = elsewhere.url.clone();
+    let redirect = move |status: u16, to: &str| {
+        let Reply::Now(mut reply) = text(status, "text/plain", "") else { unreachable!() };
+        reply.headers_mut().insert("location", to.parse().unwrap());
+        Reply::Now(reply)
+    };
+    let broken = || {
+        let Reply::Now(mut reply) = events_of(&[]) else { unreachable!() };
+        *reply.status_mut() = 200.try_into().unwrap();
+        Reply::Now(reply)
+    };
+    for kind in ["301", "302", "303", "307", "308", "circle", "429", "503", "cut", "no JSON"] {
+        let target = target.clone();
+        let peer = Peer::session(move |seen| {
+            if seen.rpc() != "tools/call" {
+                return (seen.rpc() == "tools/list").then(|| reply(seen, None));
+            }
+            Some(match kind {
+                "circle" => redirect(307, &format!("{}x", seen.path)),
+                "cut" => broken(),
+                "no JSON" => text(200, "application/json", "{"),
+                status if status.starts_with('3') => redirect(status.parse().unwrap(), &target),
+                status => text(status.parse().unwrap(), "text/plain", "later"),
+            })
+        })
+        .await;
+        let entry = Entry::Server(http_server("one", &peer.url));
+        let world = World::settled(vec![entry], GatewayOptions::default()).await;
+        let caller = world.legacy_caller(transparent("one")).await;
+        let answer = call(&world, &caller).await;
+        assert_eq!(answer["result"]["isError"], true, "{kind}: {answer}");
+        let first = |seen: &&Seen| seen.rpc() == "tools/call" && seen.path == "/mcp";
+        // A redirect within the origin asks for the call elsewhere, and so it is sent there.
+        let wanted = if kind == "circle" { 2 } else { 1 };
+        assert_eq!(peer.seen().iter().filter(first).count(), wanted, "{kind}: {answer}");
+        world.gateway.drain().await;
+    }
+    assert_eq!(elsewhere.seen().len(), 0, "credentials stay");
+}
