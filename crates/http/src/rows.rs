@@ -101,6 +101,7 @@ pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
         "definitions_changed": row.changed,
         "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
         "gates_unmatched": unmatched(row),
+        "warnings": row.warnings(),
         "reconnects": row.reconnects,
         "forced_kills": row.forced_kills,
         "last_check": row.last_check.map(time),

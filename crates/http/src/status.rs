@@ -72,6 +72,7 @@ pub(crate) fn server(row: &ServerRow) -> Value {
         "definitions_changed": row.changed,
         "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
         "gates_unmatched": unmatched(row),
+        "warnings": row.warnings(),
         "error": row.error,
         "last_success": row.health.last_success().map(time),
         "last_failure": last_failure(row),

@@ -1,6 +1,6 @@
 //! The registry's rows as people and programs see them.
 
-use narthex_model::{CallError, ServerState};
+use narthex_model::{CallError, RowWarning, ServerState};
 use narthex_registry::{ServerRow, Snapshot};
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +20,27 @@ pub(crate) struct Row {
     /// How many definitions are held back until a human has accepted them.
     #[serde(default, rename = "definitions_held_back")]
     pub(crate) held_back: usize,
-    /// Gates that gate nothing of what it lists, in sentences.
-    #[serde(default, rename = "gates_unmatched")]
-    pub(crate) unmatched: Vec<String>,
+    /// Faults that take away a part of it, each with its kind.
+    #[serde(default)]
+    pub(crate) warnings: Vec<Warning>,
     /// What it is busy with while it connects.
     pub(crate) activity: Option<String>,
     pub(crate) error: Option<CallError>,
+}
+
+/// A fault that takes away a part of a server and leaves the rest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Warning {
+    /// The kind, for programs.
+    pub(crate) kind: String,
+    /// The fault and what follows from it.
+    pub(crate) message: String,
+}
+
+impl From<RowWarning> for Warning {
+    fn from(warning: RowWarning) -> Self {
+        Self { kind: warning.kind.as_str().to_owned(), message: warning.message }
+    }
 }
 
 impl Row {
@@ -38,7 +53,7 @@ impl Row {
             tools: narthex_gateway::shown(row).tools.len(),
             changed: row.changed,
             held_back: row.pinned.as_ref().map_or(0, |said| said.held().count()),
-            unmatched: row.unmatched().iter().map(ToString::to_string).collect(),
+            warnings: row.warnings().into_iter().map(Warning::from).collect(),
             activity: row.activity.map(str::to_owned),
             error: row.error.clone(),
         }
@@ -66,8 +81,9 @@ impl Row {
                         )
                     }
                 };
-                let open = self.unmatched.iter().map(|told| format!("; warning: {told}"));
-                format!("ready: {} {tools}{changed}{}", self.tools, open.collect::<String>())
+                let warnings =
+                    self.warnings.iter().map(|one| format!("; warning: {}", one.message));
+                format!("ready: {} {tools}{changed}{}", self.tools, warnings.collect::<String>())
             }
             (state, Some(error), _) => format!("{}: {error}", state.as_str()),
             (state, None, Some(activity)) => format!("{}: {activity}", state.as_str()),
@@ -90,7 +106,7 @@ mod tests {
             tools: 1,
             changed: 0,
             held_back: 2,
-            unmatched: Vec::new(),
+            warnings: Vec::new(),
             activity: None,
             error: None,
         };
@@ -100,7 +116,8 @@ mod tests {
         row.held_back = 0;
         assert_eq!(row.summary(), "ready: 1 tool");
         // D14: nor is it overlooked what was meant to be gated and is not.
-        row.unmatched = vec!["`tool_scopes` names `x`".to_owned()];
+        let message = "`tool_scopes` names `x`".to_owned();
+        row.warnings = vec![Warning { kind: "gate_unmatched".to_owned(), message }];
         assert_eq!(row.summary(), "ready: 1 tool; warning: `tool_scopes` names `x`");
     }
 }

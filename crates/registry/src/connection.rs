@@ -17,7 +17,9 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState, Target};
+use narthex_model::{
+    Alias, CallError, CallErrorKind, RowWarning, ServerDefinition, ServerState, Target, WarningKind,
+};
 use narthex_upstream::{CutReason, Deadlines, Ended, Link};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -257,6 +259,23 @@ impl Connection {
         self.found.store(found.clone());
         self.changed.send_modify(|seq| *seq += 1);
         shared.show(self.id, found);
+    }
+
+    /// Shows a warning of this kind with the server's row, or takes it back. A new one is logged.
+    pub(crate) fn warn(&self, shared: &Shared, kind: WarningKind, message: Option<String>) {
+        let is_there = self.found().warnings.iter().any(|one| one.kind == kind);
+        if !is_there && message.is_none() {
+            return;
+        }
+        if let Some(message) = message.as_ref().filter(|_| !is_there) {
+            tracing::warn!(server.name = %self.alias(), "{message}");
+        }
+        self.update(shared, |found| {
+            let mut warnings = found.warnings.to_vec();
+            warnings.retain(|one| one.kind != kind);
+            warnings.extend(message.map(|message| RowWarning::new(kind, message)));
+            found.warnings = warnings.into();
+        });
     }
 
     /// Whether a server over HTTP may just be opening a session.

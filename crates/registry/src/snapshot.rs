@@ -7,7 +7,10 @@ use std::{
     time::SystemTime,
 };
 
-use narthex_model::{Alias, CallError, Provenance, ServerDefinition, ServerState, UnmatchedGate};
+use narthex_model::{
+    Alias, CallError, Provenance, RowWarning, ServerDefinition, ServerState, UnmatchedGate,
+    WarningKind,
+};
 use narthex_supervisor::LogRing;
 use narthex_upstream::{Dialect, Health, Inventory, InventoryEntry, Link, ServerFacts};
 use narthex_wire::Template;
@@ -86,6 +89,8 @@ pub struct Found {
     pub changed: usize,
     /// Gates of the connection's definition that gate nothing of what it lists, as they were told.
     pub unmatched: Arc<[UnmatchedGate]>,
+    /// Faults of the connection that leave it working, at most one of each kind.
+    pub warnings: Arc<[RowWarning]>,
     /// What a server said when it was looked at last, if its definitions are pinned. The inventory
     /// and the facts here are then what may be had of that.
     pub pinned: Option<Arc<PinnedSaid>>,
@@ -132,6 +137,7 @@ impl Found {
             first: None,
             changed: 0,
             unmatched: Arc::default(),
+            warnings: Arc::default(),
             pinned: None,
             dialect: None,
             legacy: Arc::default(),
@@ -266,6 +272,16 @@ impl ServerRow {
             return Vec::new();
         }
         definition.gates.unmatched(&listed.names())
+    }
+
+    /// Faults that take away a part of the server and leave the rest: those of its connection, of
+    /// its lists, and of gates that gate nothing.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<RowWarning> {
+        let listed = self.pinned.as_ref().map_or(&self.inventory, |said| said.listed());
+        let gates = self.unmatched().into_iter();
+        let gates = gates.map(|gate| RowWarning::new(WarningKind::GateUnmatched, gate.to_string()));
+        self.warnings.iter().chain(listed.warnings()).cloned().chain(gates).collect()
     }
 
     /// The names of its tools, those that are not there now included.

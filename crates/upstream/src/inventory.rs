@@ -1,20 +1,16 @@
 //! What a server was found to have: its tools, prompts, resources and templates, as raw JSON.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+mod fetch;
+
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use narthex_model::{Exposed, ListedNames, uri::spellings};
-use narthex_wire::{Message, Raw, Template, headers::HeaderParams, method, rpc};
+use narthex_model::{Exposed, ListedNames, RowWarning, WarningKind, uri::spellings};
+use narthex_wire::{DefinitionKind, Raw, Template, headers::HeaderParams};
 use sha2::{Digest, Sha256};
-use tokio::time::timeout;
 
-use crate::{Link, LinkError};
-
-/// The most entries of one list that are kept.
-const ENTRIES_MAX: usize = 50_000;
+/// Characters of a server's name for something that a warning shows.
+const NAME_SHOWN: usize = 100;
 
 /// One tool, prompt, resource or template.
 #[derive(Debug, Clone)]
@@ -25,8 +21,18 @@ pub struct InventoryEntry {
     pub raw: Bytes,
     /// Which arguments a tool wants mirrored as headers (modern clients, HTTP).
     pub header_params: Option<Arc<HeaderParams>>,
+    merged: Merged,
     digest: OnceLock<[u8; 32]>,
     is_shaped: OnceLock<bool>,
+}
+
+/// The definition in lists that merge servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Merged {
+    AsItIs,
+    Repaired(Bytes),
+    /// Strict clients would refuse the whole list for it.
+    LeftOut,
 }
 
 /// What a model reads of a resource. All else, such as its size, changes with its content.
@@ -50,7 +56,19 @@ impl InventoryEntry {
     #[must_use]
     pub fn new(key: &str, raw: Bytes) -> Self {
         let (digest, is_shaped) = (OnceLock::new(), OnceLock::new());
-        Self { key: key.into(), raw, header_params: None, digest, is_shaped }
+        let merged = Merged::AsItIs;
+        Self { key: key.into(), raw, header_params: None, merged, digest, is_shaped }
+    }
+
+    /// The definition for lists that merge servers, which all clients can read; `None` if it is in
+    /// none of these.
+    #[must_use]
+    pub fn merged(&self) -> Option<&Bytes> {
+        match &self.merged {
+            Merged::AsItIs => Some(&self.raw),
+            Merged::Repaired(raw) => Some(raw),
+            Merged::LeftOut => None,
+        }
     }
 
     /// Whether a tool says what its results look like, looked up once: clients hold all that is
@@ -104,6 +122,8 @@ pub struct Inventory {
     tool_index: std::collections::HashMap<Arc<str>, usize>,
     /// What the server lists besides, and what is not there for who sees this (D10).
     withheld: Vec<(Listed, Arc<str>)>,
+    /// Faults of the lists.
+    warnings: Vec<RowWarning>,
 }
 
 impl Inventory {
@@ -153,45 +173,10 @@ impl Inventory {
         }
     }
 
-    /// Asks `link` for all its lists, each to its last page.
-    ///
-    /// # Errors
-    /// When the link fails, or a list repeats a cursor or never ends.
-    pub async fn fetch(link: &Link) -> Result<Self, LinkError> {
-        let has = &link.facts().capabilities;
-        let list = |is_declared: bool, method, member, key| async move {
-            match is_declared {
-                true => Box::pin(fetch_list(link, method, member, key)).await,
-                false => Ok(Vec::new()),
-            }
-        };
-        let (tools, prompts, resources, templates) = tokio::try_join!(
-            list(has.tools, method::TOOLS_LIST, "tools", "name"),
-            list(has.prompts, method::PROMPTS_LIST, "prompts", "name"),
-            list(has.resources, method::RESOURCES_LIST, "resources", "uri"),
-            list(
-                has.resources,
-                method::RESOURCES_TEMPLATES_LIST,
-                "resourceTemplates",
-                "uriTemplate"
-            ),
-        )?;
-        let mut inventory = Self { tools, prompts, resources, templates, ..Self::default() };
-        inventory.read_header_params(link.name(), link.needs_headers());
-        Ok(inventory.indexed())
-    }
-
-    /// As [`Inventory::fetch`], for what has been listed before: a failure is told in the log of
-    /// narthex, and what is known stays.
-    pub async fn fetch_anew(link: &Link, within: Duration) -> Option<Self> {
-        match timeout(within, Self::fetch(link)).await {
-            Ok(Ok(inventory)) => return Some(inventory),
-            Ok(Err(error)) => {
-                tracing::warn!(server.name = link.name(), %error, "listing anew failed");
-            }
-            Err(_late) => tracing::warn!(server.name = link.name(), "listing anew took too long"),
-        }
-        None
+    /// Faults of the lists, as far as they were read from a server.
+    #[must_use]
+    pub fn warnings(&self) -> &[RowWarning] {
+        &self.warnings
     }
 
     /// What callers may see of it by the rules of its server (D5).
@@ -218,7 +203,8 @@ impl Inventory {
         }
         let wanted = self.entries().filter(|(list, entry)| is_wanted(*list, entry));
         let wanted = Self::new(wanted.map(|(list, entry)| (list, entry.clone())));
-        Arc::new(Self { withheld: self.withheld.clone(), ..wanted })
+        let (withheld, warnings) = (self.withheld.clone(), self.warnings.clone());
+        Arc::new(Self { withheld, warnings, ..wanted })
     }
 
     /// The same for somebody to whom only what is as before is there; resources and templates that
@@ -287,7 +273,8 @@ impl Inventory {
     /// Reads the header annotations, which modern clients follow whatever era their server speaks
     /// (S13). Where calls carry the headers to the server (`is_sent`), a tool with an invalid
     /// annotation cannot be called and is dropped.
-    fn read_header_params(&mut self, server: &str, is_sent: bool) {
+    fn read_header_params(&mut self, is_sent: bool) {
+        let warnings = &mut self.warnings;
         self.tools.retain_mut(|tool| {
             let schema = Raw::new(&tool.raw).get("inputSchema");
             match schema.map(HeaderParams::parse).transpose() {
@@ -299,12 +286,11 @@ impl Inventory {
                 Err(_) if !is_sent => true,
                 Err(faults) => {
                     let faults = faults.iter().map(ToString::to_string).collect::<Vec<_>>();
-                    tracing::warn!(
-                        server.name = server,
-                        tool.name = %tool.key,
-                        faults = faults.join("; "),
-                        "dropped a tool with invalid header annotations"
-                    );
+                    let (name, faults) = (shown_name(&tool.key), faults.join("; "));
+                    warnings.push(RowWarning::new(
+                        WarningKind::DefinitionLeftOut,
+                        format!("tool `{name}` is left out: its header annotations: {faults}"),
+                    ));
                     false
                 }
             }
@@ -312,38 +298,19 @@ impl Inventory {
     }
 }
 
-async fn fetch_list(
-    link: &Link,
-    method: &'static str,
-    member: &str,
-    key: &str,
-) -> Result<Vec<InventoryEntry>, LinkError> {
-    let mut entries = Vec::new();
-    let fetched = link.each_page(method, |answer| {
-        add_page(answer, member, key, &mut entries);
-        if entries.len() > ENTRIES_MAX {
-            return Err(LinkError::Protocol(format!("{method} has over {ENTRIES_MAX} entries")));
+impl Listed {
+    /// The kind of its definitions.
+    fn definition(self) -> DefinitionKind {
+        match self {
+            Self::Tool => DefinitionKind::Tool,
+            Self::Prompt => DefinitionKind::Prompt,
+            Self::Resource => DefinitionKind::Resource,
+            Self::Template => DefinitionKind::Template,
         }
-        Ok(())
-    });
-    match fetched.await {
-        Ok(()) => Ok(entries),
-        // A server may lack one of the lists that its capability suggests.
-        Err(LinkError::Refused { code: rpc::code::METHOD_NOT_FOUND, .. }) => Ok(Vec::new()),
-        Err(LinkError::Refused { text, .. }) => {
-            Err(LinkError::Protocol(format!("{method} failed: {text}")))
-        }
-        Err(error) => Err(error),
     }
 }
 
-fn add_page(answer: &Message, member: &str, key: &str, entries: &mut Vec<InventoryEntry>) {
-    let Some(list) = answer.get(member) else { return };
-    for item in list.items() {
-        let Some(name) = item.get(key).and_then(Raw::as_str) else {
-            tracing::warn!(member, "dropped an entry without {key}, or with a key twice");
-            continue;
-        };
-        entries.push(InventoryEntry::new(&name, answer.bytes().slice_ref(item.as_bytes())));
-    }
+/// A name of a server for people, cut.
+fn shown_name(name: &str) -> String {
+    name.chars().take(NAME_SHOWN).collect()
 }

@@ -17,6 +17,7 @@ mod http;
 mod ids;
 mod inventory;
 mod link;
+mod list_changes;
 mod outlet;
 mod sse;
 mod stdio;
@@ -32,3 +33,4 @@ pub use link::{
     ClientIdentity, Ended, Forwarded, Forwarding, Hop, InUse, KeptAwake, Link, ServerCapabilities,
     ServerFacts, TraceHeaders,
 };
+pub use list_changes::ListChanges;

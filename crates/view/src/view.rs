@@ -72,7 +72,8 @@ impl View {
         let ViewOptions { name_limit, server_info, has_own_tools } = options;
         let names = |entries: fn(&Inventory) -> &Vec<InventoryEntry>| {
             let pairs = parts.iter().flat_map(|part| {
-                entries(&part.inventory).iter().map(|entry| (&part.alias, entry.key.as_ref()))
+                let shown = entries(&part.inventory).iter().filter(|one| one.merged().is_some());
+                shown.map(|entry| (&part.alias, entry.key.as_ref()))
             });
             QualifiedNames::build(pairs, name_limit)
         };
@@ -274,7 +275,8 @@ impl Builder<'_> {
                 let name = names.name(&part.alias, &entry.key);
                 // A second entry of one name is not reachable, so it is not shown.
                 let Some(name) = name.filter(|name| seen.insert(name.as_str())) else { continue };
-                let mut raw = with_member(&entry.raw, "name", name.as_str());
+                let Some(raw) = entry.merged() else { continue };
+                let mut raw = with_member(raw, "name", name.as_str());
                 if kind == ListKind::Tools {
                     raw = with_object_schema(&raw);
                     self.defines(&part.alias, name.as_str(), entry.raw.clone());
@@ -306,13 +308,14 @@ impl Builder<'_> {
         let mut all = Vec::new();
         for part in parts {
             for entry in &part.inventory.resources {
+                let Some(raw) = entry.merged() else { continue };
                 let owner = routes.get(&entry.key).map(|(alias, _)| alias.clone());
                 match owner {
-                    None => all.push(entry.raw.clone()),
+                    None => all.push(raw.clone()),
                     Some(owner) if owner == part.alias => continue,
                     Some(_) => {
                         let uri = format!("narthex://{}/{}", part.alias, entry.key);
-                        all.push(with_member(&entry.raw, "uri", &uri));
+                        all.push(with_member(raw, "uri", &uri));
                         routes.insert(uri.into(), (part.alias.clone(), entry.key.clone()));
                         continue;
                     }
@@ -341,7 +344,8 @@ impl Builder<'_> {
                 part.inventory.templates.iter().map(move |entry| (entry, &part.alias))
             })
         };
-        let all: Vec<Bytes> = entries().map(|(entry, _)| entry.raw.clone()).collect();
+        let merged = |(entry, _): (&InventoryEntry, _)| entry.merged().cloned();
+        let all: Vec<Bytes> = entries().filter_map(merged).collect();
         self.pages(ListKind::Templates, &all, &all);
         entries().map(|(entry, alias)| (Template::parse(&entry.key), alias.clone())).collect()
     }
@@ -354,7 +358,8 @@ impl Builder<'_> {
 /// An entry as a client of `to` may see it, from a server of `from`.
 fn adapted(kind: ListKind, raw: &Bytes, from: Era, to: Era) -> Bytes {
     let changed = match (kind, from, to) {
-        (ListKind::Tools, Era::Modern, Era::Legacy) => translate::tool_to_legacy(Raw::new(raw)),
+        // Old servers list schemas of results that old clients refuse, too.
+        (ListKind::Tools, _, Era::Legacy) => translate::tool_to_legacy(Raw::new(raw)),
         (ListKind::Tools, Era::Legacy, Era::Modern) => translate::tool_to_modern(Raw::new(raw)),
         _ => return raw.clone(),
     };

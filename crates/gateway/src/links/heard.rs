@@ -6,7 +6,7 @@ use std::{
 };
 
 use narthex_registry::ServerKey;
-use narthex_upstream::{Inventory, Link, LinkEvent};
+use narthex_upstream::{Inventory, Link, LinkEvent, ListChanges};
 use narthex_wire::{Message, method, rpc};
 use tokio::sync::mpsc;
 
@@ -21,18 +21,30 @@ pub(super) async fn hear(
     mut events: mpsc::Receiver<LinkEvent>,
 ) {
     let hearing = async {
-        while let Some(event) = events.recv().await {
-            match event {
-                LinkEvent::Notification(message) => {
-                    if method::is_list_change(message.method()) {
-                        shared.relist_pooled(&link, &server, kind).await;
-                    }
-                    shared.spread(&server, &message, kind);
+        let mut changes = ListChanges::default();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = changes.due() => {
+                    let notices = changes.begin();
+                    shared.relist_pooled(&link, &server, kind).await;
+                    changes.done();
+                    notices.iter().for_each(|notice| shared.spread(&server, notice, kind));
+                    continue;
                 }
-                LinkEvent::Request(question) => {
+                event = events.recv() => event,
+            };
+            match event {
+                Some(LinkEvent::Notification(message)) => {
+                    match method::is_list_change(message.method()) {
+                        true => changes.heard(message),
+                        false => shared.spread(&server, &message, kind),
+                    }
+                }
+                Some(LinkEvent::Request(question)) => {
                     link.refuse_undeclared(&question).await;
                 }
-                LinkEvent::Closed(_) => break,
+                Some(LinkEvent::Closed(_)) | None => break,
             }
         }
     };
@@ -59,8 +71,13 @@ impl Shared {
 }
 
 impl OwnLink {
+    async fn fetch_anew(&self, within: Duration) -> Option<Inventory> {
+        let known = self.inventory.load_full();
+        Inventory::fetch_anew(&self.link, within, &known).await
+    }
+
     async fn relist(&self, within: Duration) {
-        if let Some(inventory) = Inventory::fetch_anew(&self.link, within).await {
+        if let Some(inventory) = self.fetch_anew(within).await {
             self.lists(inventory).await;
         }
     }
@@ -76,11 +93,29 @@ pub(super) async fn relay(
     mut events: mpsc::Receiver<LinkEvent>,
 ) {
     let relaying = async {
-        while let Some(event) = events.recv().await {
+        let mut changes = ListChanges::default();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = changes.due() => {
+                    let notices = changes.begin();
+                    relist(&session, &link).await;
+                    changes.done();
+                    notices.iter().for_each(|notice| tell(&session, &link, notice));
+                    continue;
+                }
+                event = events.recv() => event,
+            };
             match event {
-                LinkEvent::Notification(message) => tell(&session, &link, &message).await,
-                LinkEvent::Request(question) => ask(&session, &link, &question).await,
-                LinkEvent::Closed(why) => {
+                None => break,
+                Some(LinkEvent::Notification(message)) => {
+                    match method::is_list_change(message.method()) {
+                        true => changes.heard(message),
+                        false => tell(&session, &link, &message),
+                    }
+                }
+                Some(LinkEvent::Request(question)) => ask(&session, &link, &question).await,
+                Some(LinkEvent::Closed(why)) => {
                     tracing::info!(
                         server.name = link.name(),
                         session.id = %session.id,
@@ -102,14 +137,15 @@ pub(super) async fn relay(
     link.stop().await;
 }
 
-async fn tell(session: &Session, link: &Arc<Link>, message: &Message) {
-    if method::is_list_change(message.method()) {
-        let cell = session.own_link_cell(link.alias());
-        if let Some(own) = cell.get() {
-            own.relist(RELIST).await;
-            session.forget_view();
-        }
+async fn relist(session: &Session, link: &Arc<Link>) {
+    let cell = session.own_link_cell(link.alias());
+    if let Some(own) = cell.get() {
+        own.relist(RELIST).await;
+        session.forget_view();
     }
+}
+
+fn tell(session: &Session, link: &Arc<Link>, message: &Message) {
     let payload = match message.method() {
         method::CANCELLED => session.ask_cancelled(link, message),
         method::TASKS_STATUS => session.task_told(link.alias(), message, true),

@@ -16,7 +16,7 @@ use crate::{RunView, gateway::Shared, refusal::Refusal};
 pub(crate) struct OwnLink {
     pub(crate) link: Arc<Link>,
     /// What the server lists for a client with these capabilities, as far as it may be seen.
-    inventory: ArcSwap<Inventory>,
+    pub(super) inventory: ArcSwap<Inventory>,
     /// What it listed first on such a link, if the run is frozen to that.
     first: Option<FirstList>,
     /// What may be had of what it lists, if that is pinned.
@@ -67,7 +67,8 @@ impl Shared {
             }
         })?;
         drop(turn);
-        let listed = timeout(self.options.settle_timeout, Inventory::fetch(&link)).await;
+        let within = self.options.settle_timeout;
+        let listed = timeout(within, Inventory::fetch(&link, within)).await;
         let refusal = match listed {
             Ok(Ok(inventory)) => {
                 let inventory = Arc::new(inventory);

@@ -29,6 +29,8 @@ mod idle_runs;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod odd_lists;
+#[cfg(test)]
 mod own_servers;
 #[cfg(test)]
 mod own_tools;

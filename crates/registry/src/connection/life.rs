@@ -5,9 +5,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_model::{CallError, CallErrorKind, ServerState, Target, with_causes};
-use narthex_upstream::{Doubt, Inventory, Link, LinkEvent};
-use narthex_wire::{Message, method};
+use narthex_model::{CallError, CallErrorKind, ServerState, Target, WarningKind, with_causes};
+use narthex_upstream::{Doubt, Inventory, Link, LinkEvent, ListChanges};
+use narthex_wire::method;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, sleep_until, timeout},
@@ -317,15 +317,7 @@ impl Life<'_> {
             if is_stale {
                 relist(self.shared, self.connection, &link).await;
             }
-            loop {
-                match events.recv().await {
-                    None => return End::Lost("the connection ended".into()),
-                    Some(LinkEvent::Closed(why)) => return End::Lost(why),
-                    // The shared link declares no client capabilities.
-                    Some(LinkEvent::Request(request)) => link.refuse_undeclared(&request).await,
-                    Some(LinkEvent::Notification(message)) => self.heard(&link, message).await,
-                }
-            }
+            self.follow(&link, events).await
         };
         tokio::select! {
             biased;
@@ -374,12 +366,76 @@ impl Life<'_> {
         }
     }
 
-    /// Passes on what the server tells, once a changed list was read.
-    async fn heard(&self, link: &Arc<Link>, message: Message) {
-        if method::is_list_change(message.method()) {
-            relist(self.shared, self.connection, link).await;
+    /// Follows what the server says by itself until the link is lost. Of changed lists others hear
+    /// when they were read.
+    async fn follow(&self, link: &Arc<Link>, events: &mut mpsc::Receiver<LinkEvent>) -> End {
+        let mut changes = ListChanges::default();
+        loop {
+            tokio::select! {
+                biased;
+                () = changes.due() => {
+                    let notices = changes.begin();
+                    let mut reading = Box::pin(relist(self.shared, self.connection, link));
+                    loop {
+                        tokio::select! {
+                            biased;
+                            () = &mut reading => break,
+                            event = events.recv() => {
+                                if let Some(end) = self.heard(link, event, &mut changes).await {
+                                    return end;
+                                }
+                            }
+                        }
+                    }
+                    changes.done();
+                    self.warn_of(&changes);
+                    for notice in notices {
+                        self.shared.notice(self.connection, notice);
+                    }
+                }
+                event = events.recv() => {
+                    if let Some(end) = self.heard(link, event, &mut changes).await {
+                        return end;
+                    }
+                }
+                () = changes.quieted() => {
+                    changes.calm();
+                    self.warn_of(&changes);
+                }
+            }
         }
-        self.shared.notice(self.connection, message);
+    }
+
+    async fn heard(
+        &self,
+        link: &Arc<Link>,
+        event: Option<LinkEvent>,
+        changes: &mut ListChanges,
+    ) -> Option<End> {
+        match event {
+            None => return Some(End::Lost("the connection ended".into())),
+            Some(LinkEvent::Closed(why)) => return Some(End::Lost(why)),
+            // The shared link declares no client capabilities.
+            Some(LinkEvent::Request(request)) => link.refuse_undeclared(&request).await,
+            Some(LinkEvent::Notification(message)) => {
+                match method::is_list_change(message.method()) {
+                    true => changes.heard(message),
+                    false => self.shared.notice(self.connection, message),
+                }
+            }
+        }
+        None
+    }
+
+    fn warn_of(&self, changes: &ListChanges) {
+        let warning = changes.endless().map(|pause| {
+            let seconds = pause.as_secs();
+            format!(
+                "the server announces changes of its lists again and again, so they are read only \
+                 every {seconds} s"
+            )
+        });
+        self.connection.warn(self.shared, WarningKind::ListChanges, warning);
     }
 
     /// Resolves when nobody has used the server for as long as its settings say.
@@ -408,6 +464,7 @@ impl Connection {
             found.state = ServerState::Ready;
             found.activity = None;
             found.error = None;
+            found.warnings = Arc::default();
             (found.is_asleep, found.is_probed) = (false, false);
             found.attempt = 0;
             self.listed(found, seen);
@@ -421,6 +478,12 @@ impl Connection {
     pub(super) fn listed(&self, found: &mut Found, seen: Seen) {
         let Seen { inventory, facts, pinned } = seen;
         let is_pinned = pinned.is_some();
+        let listed = pinned.as_ref().map_or(&inventory, |said| said.listed());
+        for warning in
+            listed.warnings().iter().filter(|one| !found.inventory.warnings().contains(one))
+        {
+            tracing::warn!(server.name = %self.alias(), "{warning}");
+        }
         found.inventory = inventory;
         found.inventory_version += 1;
         found.facts = Some(facts.clone());
@@ -509,7 +572,9 @@ pub(crate) async fn relist(shared: &Arc<Shared>, connection: &Arc<Connection>, l
     let within = connection.settings.deadlines.list;
     // What is pinned is listed and looked at in turns, so that the newest counts.
     let _listing = connection.turn_to_list().await;
-    if let Some(inventory) = Inventory::fetch_anew(link, within).await {
+    let known = connection.found();
+    let known = known.pinned.as_ref().map_or(&known.inventory, |said| said.listed());
+    if let Some(inventory) = Inventory::fetch_anew(link, within, known).await {
         // Not before: a server that does not answer holds up no decision.
         let turn = connection.turn_to_look().await;
         let seen = connection.seen_anew(shared, inventory, link.facts(), turn.as_ref()).await;

@@ -160,7 +160,7 @@ impl Connection {
         let Deadlines { list, mount, .. } = self.settings.deadlines;
         let within = self.settings.deadlines.left(list, spent);
         let mut is_stale = false;
-        let fetching = timeout(within, Box::pin(Inventory::fetch(link)));
+        let fetching = timeout(within, Box::pin(Inventory::fetch(link, within)));
         tokio::pin!(fetching);
         let fetched = loop {
             let event = tokio::select! {

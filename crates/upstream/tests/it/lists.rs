@@ -1,13 +1,20 @@
 //! Lists: every page, no endless ones, and no tool that could not be called.
 
+use std::{collections::HashSet, time::Duration};
+
+use narthex_model::WarningKind;
 use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
-use narthex_upstream::Inventory;
+use narthex_upstream::{Inventory, Link, LinkError};
 use serde_json::{Value, json};
 
 use super::{
-    peer::{Peer, result},
+    peer::{Peer, Reply, error, result},
     world::{World, http, in_time},
 };
+
+async fn fetch(link: &Link) -> Result<Inventory, LinkError> {
+    Inventory::fetch(link, super::world::DEADLINE / 2).await
+}
 
 fn names(inventory: &Inventory) -> Vec<&str> {
     inventory.tools.iter().map(|tool| tool.key.as_ref()).collect()
@@ -21,8 +28,8 @@ async fn e73_lists_are_followed_to_their_last_page() {
         let (whole, paged) =
             (Running::http(whole).await.unwrap(), Running::http(paged).await.unwrap());
         let world = World::new();
-        let at_once = in_time(Inventory::fetch(&world.link(&http(&whole.url)).await)).await;
-        let by_page = in_time(Inventory::fetch(&world.link(&http(&paged.url)).await)).await;
+        let at_once = in_time(fetch(&world.link(&http(&whole.url)).await)).await;
+        let by_page = in_time(fetch(&world.link(&http(&paged.url)).await)).await;
         let (at_once, by_page) = (at_once.unwrap(), by_page.unwrap());
         assert!(names(&by_page).contains(&"tool_039"));
         assert_eq!(names(&by_page), names(&at_once));
@@ -36,8 +43,12 @@ async fn e73_a_cursor_that_leads_in_circles_is_refused() {
     let options = Options { quirks: vec![Quirk::LoopCursor], ..Options::default() };
     let running = Running::http(options).await.unwrap();
     let link = World::new().link(&http(&running.url)).await;
-    let error = in_time(Inventory::fetch(&link)).await.unwrap_err();
-    assert!(error.to_string().contains("tools/list gave the same cursor twice"), "{error}");
+    let inventory = in_time(fetch(&link)).await.unwrap();
+    let [warning] = inventory.warnings() else { panic!("{:?}", inventory.warnings()) };
+    assert_eq!(warning.kind, WarningKind::ListCut);
+    assert!(warning.message.contains("tools/list gave the same cursor twice"), "{warning}");
+    let page: HashSet<_> = names(&inventory).into_iter().collect();
+    assert!(page.len() == inventory.tools.len() && !page.is_empty(), "each tool once");
 }
 
 /// A legacy server whose tool list is answered by the page of each cursor.
@@ -53,13 +64,16 @@ async fn listing(page: fn(cursor: &str) -> Value) -> Peer {
 async fn s12_a_list_that_never_ends_is_refused() {
     let peer = listing(|cursor| {
         let page: u32 = cursor.parse().unwrap_or(0);
-        let tools = vec![json!({"name": "x"}); 26_000];
+        let tools: Vec<_> =
+            (0..26_000).map(|tool| json!({"name": format!("x{page}_{tool}")})).collect();
         json!({"tools": tools, "nextCursor": (page + 1).to_string()})
     })
     .await;
     let link = World::new().link(&http(&peer.url)).await;
-    let error = in_time(Inventory::fetch(&link)).await.unwrap_err();
-    assert!(error.to_string().contains("tools/list has over 50000 entries"), "{error}");
+    let inventory = in_time(fetch(&link)).await.unwrap();
+    assert_eq!(inventory.tools.len(), 50_000);
+    let warning = &inventory.warnings()[0].message;
+    assert!(warning.contains("tools/list has over 50000 entries"), "{warning}");
     assert_eq!(peer.seen().iter().filter(|seen| seen.rpc() == "tools/list").count(), 2);
 }
 
@@ -67,11 +81,11 @@ async fn s12_a_list_that_never_ends_is_refused() {
 async fn e73_an_empty_cursor_is_an_end_and_one_that_is_no_string_is_refused() {
     let peer = listing(|_| json!({"tools": [{"name": "x"}], "nextCursor": ""})).await;
     let world = World::new();
-    let inventory = in_time(Inventory::fetch(&world.link(&http(&peer.url)).await)).await.unwrap();
+    let inventory = in_time(fetch(&world.link(&http(&peer.url)).await)).await.unwrap();
     assert_eq!(names(&inventory), ["x"]);
     let peer = listing(|_| json!({"tools": [], "nextCursor": 7})).await;
-    let error = in_time(Inventory::fetch(&world.link(&http(&peer.url)).await)).await.unwrap_err();
-    assert!(error.to_string().contains("no string"), "{error}");
+    let inventory = in_time(fetch(&world.link(&http(&peer.url)).await)).await.unwrap();
+    assert!(inventory.warnings()[0].message.contains("no string"), "{:?}", inventory.warnings());
 }
 
 #[tokio::test]
@@ -86,7 +100,7 @@ async fn e72_tools_with_invalid_header_annotations_are_dropped_and_the_others_st
     })
     .await;
     let link = World::new().link(&http(&peer.url)).await;
-    let inventory = in_time(Inventory::fetch(&link)).await.unwrap();
+    let inventory = in_time(fetch(&link)).await.unwrap();
     assert_eq!(names(&inventory), ["good", "plain"]);
     assert!(inventory.tool("good").unwrap().header_params.is_some());
     assert!(inventory.tool("bad").is_none());
@@ -96,8 +110,102 @@ async fn e72_tools_with_invalid_header_annotations_are_dropped_and_the_others_st
 async fn e71_lists_that_a_server_did_not_declare_are_not_asked_for() {
     let peer = listing(|_| json!({"tools": []})).await;
     let link = World::new().link(&http(&peer.url)).await;
-    assert!(in_time(Inventory::fetch(&link)).await.unwrap().is_empty());
+    assert!(in_time(fetch(&link)).await.unwrap().is_empty());
     let asked = peer.seen();
     assert!(asked.iter().all(|seen| !seen.rpc().starts_with("prompts/")));
     assert!(asked.iter().all(|seen| !seen.rpc().starts_with("resources/")));
+}
+
+/// A server with tools, prompts and resources whose list of `failing` is answered by `answer`.
+async fn with_a_failing(
+    failing: &'static str,
+    answer: impl Fn(&super::peer::Seen) -> Reply + Clone + Send + Sync + 'static,
+) -> Peer {
+    Peer::legacy(move |seen| match seen.rpc() {
+        rpc if rpc == failing => Some(answer(seen)),
+        "initialize" => Some(result(
+            seen,
+            &json!({"protocolVersion": "2025-11-25", "serverInfo": {"name": "x", "version": "1"},
+                "capabilities": {"tools": {}, "prompts": {}, "resources": {}}}),
+        )),
+        "tools/list" => Some(result(seen, &json!({"tools": [{"name": "a"}]}))),
+        "prompts/list" => Some(result(seen, &json!({"prompts": [{"name": "b"}]}))),
+        "resources/list" => {
+            Some(result(seen, &json!({"resources": [{"uri": "c:d", "name": "c"}]})))
+        }
+        "resources/templates/list" => Some(result(
+            seen,
+            &json!({"resourceTemplates": [{"uriTemplate": "e:{f}", "name": "e"}]}),
+        )),
+        _ => None,
+    })
+    .await
+}
+
+fn counts(inventory: &Inventory) -> [usize; 4] {
+    let Inventory { tools, prompts, resources, templates, .. } = inventory;
+    [tools.len(), prompts.len(), resources.len(), templates.len()]
+}
+
+/// C9: each list fails in each way by itself, with a warning; the others are there.
+#[tokio::test]
+async fn c9_one_list_that_fails_takes_only_itself_away() {
+    let lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+    for (index, list) in lists.into_iter().enumerate() {
+        for way in ["-32603", "500", "no JSON", "silence"] {
+            let peer = with_a_failing(list, move |seen| match way {
+                "-32603" => error(200, seen, -32603),
+                "500" => super::peer::text(500, "text/plain", "NPE"),
+                "no JSON" => super::peer::text(200, "application/json", "{"),
+                _ => Reply::Never,
+            })
+            .await;
+            let link = World::new().link(&http(&peer.url)).await;
+            let within =
+                if way == "silence" { Duration::from_secs(3) } else { super::world::DEADLINE };
+            let fetched = in_time(Inventory::fetch(&link, within)).await;
+            if (list, way) == ("tools/list", "silence") {
+                assert!(matches!(fetched.unwrap_err(), LinkError::Deadline(_)), "no tools at all");
+                continue;
+            }
+            let inventory = fetched.unwrap();
+            let mut wanted = [1; 4];
+            wanted[index] = 0;
+            assert_eq!(counts(&inventory), wanted, "{list} {way}");
+            let [warning] = inventory.warnings() else { panic!("{:?}", inventory.warnings()) };
+            assert_eq!(warning.kind, WarningKind::ListFailed);
+            assert!(warning.message.starts_with(&format!("`{list}` failed")), "{warning}");
+        }
+    }
+}
+
+/// C9: a list that fails later keeps what it had; a server none of whose lists works is no server.
+#[tokio::test]
+async fn c9_a_list_that_fails_later_keeps_what_it_had() {
+    let peer = with_a_failing("tools/list", |seen| error(200, seen, -32603)).await;
+    let link = World::new().link(&http(&peer.url)).await;
+    let known = narthex_upstream::InventoryEntry::new("k", "{}".into());
+    let known = Inventory::new([(narthex_upstream::Listed::Tool, known)]);
+    let anew = in_time(Inventory::fetch_anew(&link, super::world::DEADLINE, &known)).await.unwrap();
+    assert_eq!((names(&anew), counts(&anew)), (vec!["k"], [1; 4]));
+    let peer =
+        Peer::legacy(|seen| (seen.rpc() == "tools/list").then(|| error(200, seen, -1))).await;
+    let link = World::new().link(&http(&peer.url)).await;
+    let error = in_time(fetch(&link)).await.unwrap_err();
+    assert!(error.to_string().contains("error -1"), "{error}");
+}
+
+/// C12: a name that is listed twice is there once, as it was first, and is no changed definition.
+#[tokio::test]
+async fn c12_a_name_that_is_listed_twice_is_there_once() {
+    let peer = listing(|_| {
+        json!({"tools": [{"name": "a", "x": 1}, {"name": "b"}, {"name": "a", "x": 2}, {"name": "b"}]})
+    })
+    .await;
+    let inventory = in_time(fetch(&World::new().link(&http(&peer.url)).await)).await.unwrap();
+    assert_eq!(names(&inventory), ["a", "b"]);
+    assert_eq!(&*inventory.tools[0].raw, br#"{"name":"a","x":1}"#);
+    let [warning] = inventory.warnings() else { panic!("{:?}", inventory.warnings()) };
+    assert_eq!(warning.kind, WarningKind::ListedTwice);
+    assert!(warning.message.ends_with(": `a`"), "{warning}");
 }

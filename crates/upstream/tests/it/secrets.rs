@@ -72,7 +72,7 @@ async fn s27_errors_results_lists_and_events_never_show_the_key() {
     assert_eq!(answer["result"]["content"][0]["text"], "you sent [redacted]");
     let error = call(&link, "status", json!({})).await.unwrap_err();
     assert_eq!(error.to_string(), "the server answered HTTP 500: bad key [redacted]");
-    let inventory = in_time(Inventory::fetch(&link)).await.unwrap();
+    let inventory = in_time(Inventory::fetch(&link, super::world::DEADLINE)).await.unwrap();
     assert_eq!(inventory.tools[0].raw, r#"{"description":"[redacted]","name":"x"}"#);
 }
 

@@ -1,4 +1,4 @@
-//! Gates that gate nothing, if a daemon runs: a typo in `tool_scopes` leaves a tool open.
+//! Warnings of servers, if a daemon runs: gates that gate nothing, and what of a server fails.
 
 use narthex_model::{GATE_FIELDS, unmatched_in};
 use serde_json::Value;
@@ -26,9 +26,18 @@ pub(super) async fn look(
     };
     let mut checks = Vec::new();
     for row in client.api_all("/api/servers").await? {
-        let told = row["gates_unmatched"].as_array().into_iter().flatten();
-        let told = told.filter_map(Value::as_str);
-        checks.extend(told.map(|told| check(text(&row, "name"), told)));
+        let name = text(&row, "name");
+        for warning in row["warnings"].as_array().into_iter().flatten() {
+            let told = text(warning, "message");
+            checks.push(match text(warning, "kind") {
+                "gate_unmatched" => check(name, told),
+                _ => {
+                    let hint =
+                        format!("see `narthex mcp logs {name}`, or tell who made the server");
+                    Check::warn("SERVER", format!("`{name}`: {told}"), hint)
+                }
+            });
+        }
     }
     let is_gated =
         |one: &&Value| GATE_FIELDS.iter().any(|field| one["definition"][*field].is_object());

@@ -60,8 +60,8 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
         output::notice(&format!("{}: {}", harmless(&name), harmless(cause)));
     }
     for row in &rows {
-        for told in row["gates_unmatched"].as_array().into_iter().flatten() {
-            let told = harmless(told.as_str().unwrap_or_default());
+        for warning in row["warnings"].as_array().into_iter().flatten() {
+            let told = harmless(text(warning, "message"));
             output::notice(&format!("{}: warning: {told}", harmless(&shown_name(row))));
         }
     }

@@ -1,0 +1,91 @@
+//! Servers whose lists have faults: one odd definition, or one failing list, harms itself alone.
+
+use narthex_gateway::{Endpoint, GatewayOptions};
+use narthex_model::WarningKind;
+use narthex_registry::config::Entry;
+use narthex_testkit::peer::{Peer, error, result};
+use serde_json::{Value, json};
+
+use super::world::{World, http_server, transparent};
+
+async fn world(peer: &Peer) -> World {
+    let fine = Peer::legacy(|seen| {
+        let tools = json!([{"name": "fine", "inputSchema": {"type": "object"}}]);
+        (seen.rpc() == "tools/list").then(|| result(seen, &json!({"tools": tools})))
+    })
+    .await;
+    let entries = [("odd", peer), ("healthy", &fine)]
+        .map(|(name, peer)| Entry::Server(http_server(name, &peer.url)));
+    World::settled(entries.to_vec(), GatewayOptions::default()).await
+}
+
+fn warnings(world: &World) -> Vec<WarningKind> {
+    let snapshot = world.gateway.registry().snapshot();
+    snapshot.get("odd").unwrap().warnings().iter().map(|warning| warning.kind).collect()
+}
+
+fn named<'l>(list: &'l Value, name: &str) -> Option<&'l Value> {
+    list["result"]["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name)
+}
+
+/// C27: an odd definition is repaired in merged lists, where that changes nothing, or left out; at
+/// the server's own endpoint it is as it was written.
+#[tokio::test]
+async fn c27_one_odd_definition_harms_no_other() {
+    let odd = json!({"name": "odd", "description": null, "annotations": null, "inputSchema":
+        {"type": "object", "required": null, "properties": {"any": true}}});
+    let hopeless = json!({"name": "hopeless", "inputSchema": {"properties": "x"}});
+    let tools = json!([odd, hopeless, {"name": "odd", "description": "again"}]);
+    let listed = tools.clone();
+    let peer = Peer::legacy(move |seen| {
+        (seen.rpc() == "tools/list").then(|| result(seen, &json!({"tools": listed})))
+    })
+    .await;
+    let world = world(&peer).await;
+    for caller in world.both_callers(&Endpoint::Aggregated).await {
+        let list = world.ask(&caller, "tools/list", json!({})).await;
+        let repaired = named(&list, "mcp__odd__odd").unwrap();
+        assert_eq!(repaired["inputSchema"], json!({"type": "object", "properties": {"any": {}}}));
+        for member in ["description", "annotations"] {
+            assert_eq!(repaired.get(member), None, "{repaired}");
+        }
+        assert!(named(&list, "mcp__healthy__fine").is_some());
+        assert!(named(&list, "mcp__odd__hopeless").is_none());
+        let call = json!({"name": "mcp__odd__hopeless", "arguments": {}});
+        let refused = world.ask(&caller, "tools/call", call).await;
+        let is_refused = !refused["error"].is_null() || refused["result"]["isError"] == true;
+        assert!(is_refused, "what a list hides, a call denies: {refused}");
+    }
+    let caller = world.legacy_caller(transparent("odd")).await;
+    assert_eq!(world.ask(&caller, "tools/list", json!({})).await["result"]["tools"], tools);
+    let wanted =
+        [WarningKind::ListedTwice, WarningKind::DefinitionRepaired, WarningKind::DefinitionLeftOut];
+    assert_eq!(warnings(&world), wanted);
+    let snapshot = world.gateway.registry().snapshot();
+    assert_eq!(snapshot.get("odd").unwrap().changed, 0, "C12: no definition has changed");
+}
+
+/// C9: a server whose resources cannot be listed keeps its tools, and its row says so.
+#[tokio::test]
+async fn c9_tools_stay_where_another_list_fails() {
+    let peer = Peer::legacy(|seen| match seen.rpc() {
+        "initialize" => Some(result(
+            seen,
+            &json!({"protocolVersion": "2025-11-25", "serverInfo": {"name": "x", "version": "1"},
+                "capabilities": {"tools": {}, "resources": {}}}),
+        )),
+        "resources/list" => Some(error(200, seen, -32603)),
+        "resources/templates/list" => Some(result(seen, &json!({"resourceTemplates": []}))),
+        "tools/list" => Some(result(seen, &json!({"tools": [{"name": "a"}]}))),
+        _ => None,
+    })
+    .await;
+    let world = world(&peer).await;
+    let caller = world.legacy_caller(Endpoint::Aggregated).await;
+    let list = world.ask(&caller, "tools/list", json!({})).await;
+    assert!(named(&list, "mcp__odd__a").is_some(), "{list}");
+    let call = json!({"name": "mcp__odd__a", "arguments": {}});
+    let answer = world.ask(&caller, "tools/call", call).await;
+    assert_eq!(answer["result"]["content"], json!([]), "{answer}");
+    assert_eq!(warnings(&world), [WarningKind::ListFailed]);
+}

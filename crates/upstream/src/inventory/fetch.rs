@@ -1,0 +1,300 @@
+//! Reading a server's lists: one that fails takes only itself away.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use narthex_model::{RowWarning, WarningKind};
+use narthex_wire::{Message, Raw, Readable, method, readable, rpc};
+use tokio::time::timeout;
+
+use super::{Inventory, InventoryEntry, Listed, Merged, shown_name};
+use crate::{Link, LinkError};
+
+/// The most entries of one list that are kept.
+const ENTRIES_MAX: usize = 50_000;
+/// Warnings of one kind for one list; further ones are counted.
+const WARNINGS_MAX: usize = 10;
+
+/// A list as it was read.
+struct Fetched {
+    entries: Vec<InventoryEntry>,
+    /// The failure of a list of which no page came.
+    error: Option<LinkError>,
+    warnings: Vec<RowWarning>,
+}
+
+/// How a list is asked for, and what its answers are made of.
+#[derive(Clone, Copy)]
+struct Asked {
+    list: Listed,
+    method: &'static str,
+    member: &'static str,
+    key: &'static str,
+}
+
+const TOOLS: Asked =
+    Asked { list: Listed::Tool, method: method::TOOLS_LIST, member: "tools", key: "name" };
+const PROMPTS: Asked =
+    Asked { list: Listed::Prompt, method: method::PROMPTS_LIST, member: "prompts", key: "name" };
+const RESOURCES: Asked = Asked {
+    list: Listed::Resource,
+    method: method::RESOURCES_LIST,
+    member: "resources",
+    key: "uri",
+};
+const TEMPLATES: Asked = Asked {
+    list: Listed::Template,
+    method: method::RESOURCES_TEMPLATES_LIST,
+    member: "resourceTemplates",
+    key: "uriTemplate",
+};
+
+impl Inventory {
+    /// Asks `link` for all its lists, each to its last page, within this time. A list that fails
+    /// is empty and warned of, as long as another one was read.
+    ///
+    /// # Errors
+    /// When the link fails, or every list does.
+    pub async fn fetch(link: &Link, within: Duration) -> Result<Self, LinkError> {
+        Self::fetch_beside(link, within, None).await
+    }
+
+    /// As [`Inventory::fetch`], for what has been listed before: of a list that fails, what is
+    /// known stays. `None` if the link fails, or lists no tools in time, which the log of narthex tells.
+    pub async fn fetch_anew(link: &Link, within: Duration, known: &Self) -> Option<Self> {
+        match timeout(within, Self::fetch_beside(link, within, Some(known))).await {
+            Ok(Ok(inventory)) => return Some(inventory),
+            Ok(Err(error)) => {
+                tracing::warn!(server.name = link.name(), %error, "listing anew failed");
+            }
+            Err(_late) => tracing::warn!(server.name = link.name(), "listing anew took too long"),
+        }
+        None
+    }
+
+    async fn fetch_beside(
+        link: &Link,
+        within: Duration,
+        known: Option<&Self>,
+    ) -> Result<Self, LinkError> {
+        // Who waits for all lists waits so long: a silent one ends before. Without tools there is
+        // nothing to wait for, so they end with the wait.
+        let each = |list| if list == Listed::Tool { within * 2 } else { within - within / 6 };
+        let has = &link.facts().capabilities;
+        let list = |is_declared: bool, asked| async move {
+            match is_declared {
+                true => Some(Box::pin(fetch_list(link, asked, each(asked.list))).await),
+                false => None,
+            }
+        };
+        let (tools, prompts, resources, templates) = tokio::join!(
+            list(has.tools, TOOLS),
+            list(has.prompts, PROMPTS),
+            list(has.resources, RESOURCES),
+            list(has.resources, TEMPLATES),
+        );
+        let mut inventory = Self::default();
+        let mut failed = None;
+        let mut has_read = false;
+        for (asked, fetched) in
+            [(TOOLS, tools), (PROMPTS, prompts), (RESOURCES, resources), (TEMPLATES, templates)]
+        {
+            let Some(mut fetched) = fetched else { continue };
+            match fetched.error.take() {
+                None => has_read = true,
+                Some(error) if ends_all(link, &error) || is_silent(asked, &error) => {
+                    return Err(error);
+                }
+                Some(error) => {
+                    let known = known.map(|known| known.list(asked.list));
+                    fetched.entries = known.unwrap_or_default().to_vec();
+                    fetched.warnings.push(failure(asked, &error, known.is_some()));
+                    failed.get_or_insert(error);
+                }
+            }
+            inventory.warnings.append(&mut fetched.warnings);
+            *inventory.list_mut(asked.list) = fetched.entries;
+        }
+        if let Some(error) = failed.filter(|_| !has_read && known.is_none()) {
+            return Err(error);
+        }
+        inventory.read_header_params(link.needs_headers());
+        Ok(inventory.indexed())
+    }
+
+    fn list_mut(&mut self, list: Listed) -> &mut Vec<InventoryEntry> {
+        match list {
+            Listed::Tool => &mut self.tools,
+            Listed::Prompt => &mut self.prompts,
+            Listed::Resource => &mut self.resources,
+            Listed::Template => &mut self.templates,
+        }
+    }
+}
+
+/// Whether a failure concerns the link, and so every list.
+fn ends_all(link: &Link, error: &LinkError) -> bool {
+    link.closed().is_cancelled()
+        || match error {
+            LinkError::Closed(_)
+            | LinkError::Unread(_)
+            | LinkError::Cut(_)
+            | LinkError::SessionEnded
+            | LinkError::AuthRejected { .. } => true,
+            LinkError::Client(_)
+            | LinkError::Status { .. }
+            | LinkError::TooMany { .. }
+            | LinkError::Protocol(_)
+            | LinkError::Refused { .. }
+            | LinkError::Deadline(_)
+            | LinkError::Request(_) => false,
+        }
+}
+
+/// Whether a server leaves its tools unanswered: then there is no use in waiting for the rest.
+fn is_silent(asked: Asked, error: &LinkError) -> bool {
+    asked.list == Listed::Tool && matches!(error, LinkError::Deadline(_))
+}
+
+fn failure(asked: Asked, error: &LinkError, is_known: bool) -> RowWarning {
+    let what = asked.method.trim_end_matches("/list").replace('/', " ");
+    let rest = match is_known {
+        true => format!("the {what} are those of the last list"),
+        false => format!("the server has no {what} until it is listed anew"),
+    };
+    let text = format!("`{}` failed, so {rest}: {error}", asked.method);
+    RowWarning::new(WarningKind::ListFailed, text)
+}
+
+async fn fetch_list(link: &Link, asked: Asked, within: Duration) -> Fetched {
+    let mut reading = Reading::new(asked);
+    let fetching = link.each_page(asked.method, |answer| reading.page(answer));
+    let fetched = timeout(within, fetching).await;
+    let fetched = fetched.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())));
+    let error = match fetched {
+        Ok(()) => None,
+        // A server may lack one of the lists that its capability suggests.
+        Err(LinkError::Refused { code: rpc::code::METHOD_NOT_FOUND, .. }) if reading.pages == 0 => {
+            None
+        }
+        Err(error) if reading.pages > 0 && !ends_all(link, &error) => {
+            reading.cut(&error);
+            None
+        }
+        Err(error) => Some(error),
+    };
+    let warnings = reading.warnings();
+    Fetched { entries: reading.entries, error, warnings }
+}
+
+/// A list while it is read.
+struct Reading {
+    asked: Asked,
+    entries: Vec<InventoryEntry>,
+    /// The places of the entries by their keys.
+    keys: HashMap<Arc<str>, usize>,
+    pages: usize,
+    /// Entries that came, those that are not kept included.
+    count: usize,
+    cut: Option<RowWarning>,
+    /// By kind, in the order of [`KINDS`].
+    odd: [Vec<String>; 3],
+}
+
+/// The kinds of warnings about single definitions.
+const KINDS: [WarningKind; 3] =
+    [WarningKind::ListedTwice, WarningKind::DefinitionRepaired, WarningKind::DefinitionLeftOut];
+
+impl Reading {
+    fn new(asked: Asked) -> Self {
+        let (entries, keys, odd) = (Vec::new(), HashMap::new(), Default::default());
+        Self { asked, entries, keys, pages: 0, count: 0, cut: None, odd }
+    }
+
+    fn page(&mut self, answer: &Message) -> Result<(), LinkError> {
+        self.pages += 1;
+        let Asked { member, method, .. } = self.asked;
+        let Some(list) = answer.get(member) else { return Ok(()) };
+        for item in list.items() {
+            self.count += 1;
+            if self.count > ENTRIES_MAX {
+                return Err(LinkError::Protocol(format!(
+                    "{method} has over {ENTRIES_MAX} entries"
+                )));
+            }
+            self.entry(item, answer.bytes().slice_ref(item.as_bytes()));
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, item: Raw<'_>, raw: Bytes) {
+        let Asked { key, member, list, .. } = self.asked;
+        let [twice, repaired, left_out] = &mut self.odd;
+        let Some(name) = item.get(key).and_then(Raw::as_str) else {
+            left_out.push(format!("an entry of `{member}` has no `{key}`, or one twice"));
+            return;
+        };
+        let shown = || shown_name(&name);
+        if let Some(first) = self.keys.get(&*name) {
+            // A page that comes twice says nothing new.
+            if self.entries[*first].raw != raw {
+                twice.push(format!("`{}`", shown()));
+            }
+            return;
+        }
+        let mut entry = InventoryEntry::new(&name, raw);
+        entry.merged = match readable(list.definition(), &entry.raw) {
+            Readable::AsItIs => Merged::AsItIs,
+            Readable::Repaired { raw, members } => {
+                repaired.push(format!("`{}` (`{}`)", shown(), members.join("`, `")));
+                Merged::Repaired(raw)
+            }
+            Readable::Not { why } => {
+                left_out.push(format!("`{}`: {why}", shown()));
+                Merged::LeftOut
+            }
+        };
+        self.keys.insert(entry.key.clone(), self.entries.len());
+        self.entries.push(entry);
+    }
+
+    /// Notes that the list was not read to its end.
+    fn cut(&mut self, error: &LinkError) {
+        let (method, count) = (self.asked.method, self.entries.len());
+        let text = format!("`{method}` ended after {count} entries, which are kept: {error}");
+        self.cut = Some(RowWarning::new(WarningKind::ListCut, text));
+    }
+
+    fn warnings(&mut self) -> Vec<RowWarning> {
+        let mut warnings: Vec<_> = self.cut.take().into_iter().collect();
+        for (kind, odd) in KINDS.into_iter().zip(&self.odd) {
+            let Some(text) = some_of(odd) else { continue };
+            let member = self.asked.member;
+            let text = match kind {
+                WarningKind::ListedTwice => {
+                    format!("`{member}` lists a name twice, and the first counts: {text}")
+                }
+                WarningKind::DefinitionRepaired => format!(
+                    "merged lists have these `{member}` without members that strict clients \
+                     refuse: {text}"
+                ),
+                _ => format!(
+                    "merged lists are without these `{member}`, which strict clients refuse: {text}"
+                ),
+            };
+            warnings.push(RowWarning::new(kind, text));
+        }
+        warnings
+    }
+}
+
+/// The first of these, and how many more there are.
+fn some_of(all: &[String]) -> Option<String> {
+    let shown = all.iter().take(WARNINGS_MAX).cloned().collect::<Vec<_>>().join("; ");
+    let more = all.len().saturating_sub(WARNINGS_MAX);
+    match (all.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(shown),
+        (false, _) => Some(format!("{shown}; and {more} more")),
+    }
+}

@@ -1,0 +1,156 @@
+//! When to read lists anew whose server announces changes: notices join, and pauses grow.
+//!
+//! A server may announce a change after each list that it gives, or a hundred at once. The first
+//! notice is followed at once; while others follow each reading, the pause between readings
+//! doubles.
+
+use std::time::Duration;
+
+use narthex_wire::Message;
+use tokio::time::{Instant, sleep_until};
+
+/// The pause after the first reading, and the longest one.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// The time without a notice after which a server is quiet, where the pause is short.
+const QUIET_MIN: Duration = Duration::from_secs(10);
+/// The pause from which on a server is taken for one that never stops.
+const ENDLESS: Duration = Duration::from_secs(10);
+
+/// The announced changes of one link that were not followed yet.
+#[derive(Debug, Default)]
+pub struct ListChanges {
+    /// One notice of each method.
+    joined: Vec<Message>,
+    /// When the last reading ended.
+    read: Option<Instant>,
+    /// When the last notice came.
+    heard: Option<Instant>,
+    pause: Duration,
+}
+
+impl ListChanges {
+    /// Takes in the notice of a changed list.
+    pub fn heard(&mut self, notice: Message) {
+        let now = Instant::now();
+        if self.is_quiet_at(now) {
+            self.pause = Duration::ZERO;
+        }
+        self.heard = Some(now);
+        if self.joined.iter().all(|joined| joined.method() != notice.method()) {
+            self.joined.push(notice);
+        }
+    }
+
+    /// Waits until the lists are to be read; for ever while nothing is announced.
+    pub async fn due(&self) {
+        match (self.joined.is_empty(), self.read) {
+            (true, _) => std::future::pending().await,
+            (false, None) => {}
+            (false, Some(read)) => sleep_until(read + self.pause).await,
+        }
+    }
+
+    /// The notices that one reading of the lists follows, one of each method.
+    pub fn begin(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.joined)
+    }
+
+    /// Notes that the lists were read. Notices that came meanwhile are followed after a pause.
+    pub fn done(&mut self) {
+        self.read = Some(Instant::now());
+        self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+    }
+
+    /// The pause between readings, if notices have followed each other for so long that they may
+    /// never end.
+    #[must_use]
+    pub fn endless(&self) -> Option<Duration> {
+        (self.pause >= ENDLESS).then_some(self.pause)
+    }
+
+    /// Waits until a server that seemed to announce without an end is quiet; for ever where it did
+    /// not seem so.
+    pub async fn quieted(&self) {
+        match (self.heard, self.endless()) {
+            (Some(heard), Some(_)) => sleep_until(heard + self.quiet()).await,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Takes a server that is quiet for an ordinary one again.
+    pub fn calm(&mut self) {
+        self.pause = Duration::ZERO;
+    }
+
+    fn is_quiet_at(&self, now: Instant) -> bool {
+        self.heard.is_none_or(|heard| now >= heard + self.quiet())
+    }
+
+    fn quiet(&self) -> Duration {
+        QUIET_MIN.max(self.pause * 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_wire::{Limits, method, rpc};
+
+    use super::*;
+
+    fn notice(method: &str) -> Message {
+        let text = rpc::notification(method, None).into_bytes();
+        Message::parse(text, &Limits::default()).unwrap()
+    }
+
+    /// Follows a server for so long that announces a change after each reading.
+    async fn readings(changes: &mut ListChanges, time: Duration) -> u32 {
+        let end = Instant::now() + time;
+        let mut count = 0;
+        while tokio::time::timeout_at(end, changes.due()).await.is_ok() {
+            assert_eq!(changes.begin().len(), 1);
+            changes.heard(notice(method::TOOLS_LIST_CHANGED));
+            changes.done();
+            count += 1;
+        }
+        count
+    }
+
+    /// C8: of many notices one reading comes, and an endless server is read ever more seldom.
+    #[tokio::test(start_paused = true)]
+    async fn c8_notices_join_and_pauses_grow() {
+        let mut changes = ListChanges::default();
+        for _ in 0..300 {
+            changes.heard(notice(method::TOOLS_LIST_CHANGED));
+            changes.heard(notice(method::PROMPTS_LIST_CHANGED));
+        }
+        let before = Instant::now();
+        changes.due().await;
+        assert_eq!((changes.begin().len(), before.elapsed()), (2, Duration::ZERO));
+        changes.heard(notice(method::TOOLS_LIST_CHANGED));
+        changes.done();
+        assert_eq!(changes.endless(), None);
+        let hour = Duration::from_secs(3600);
+        assert!((60..75).contains(&readings(&mut changes, hour).await));
+        assert_eq!(changes.endless(), Some(PAUSE_MAX));
+        assert!((59..=61).contains(&readings(&mut changes, hour).await));
+    }
+
+    /// C8: a server that was quiet for a while is followed at once again.
+    #[tokio::test(start_paused = true)]
+    async fn c8_a_quiet_server_is_an_ordinary_one_again() {
+        let mut changes = ListChanges::default();
+        changes.heard(notice(method::TOOLS_LIST_CHANGED));
+        readings(&mut changes, Duration::from_secs(100)).await;
+        assert!(changes.endless().is_some());
+        changes.quieted().await;
+        changes.calm();
+        assert_eq!(changes.endless(), None);
+        drop(changes.begin());
+        tokio::time::advance(Duration::from_secs(11)).await;
+        let before = Instant::now();
+        changes.heard(notice(method::TOOLS_LIST_CHANGED));
+        changes.due().await;
+        assert_eq!(before.elapsed(), Duration::ZERO);
+    }
+}
