@@ -1,5 +1,7 @@
 //! Whether a URI could have come from a URI template (RFC 6570), for routing.
 
+use std::borrow::Cow;
+
 /// A template taken apart. Matching is generous: it decides only which server is asked.
 #[derive(Debug, Clone)]
 pub struct Template {
@@ -25,7 +27,7 @@ impl Template {
         let mut rest = text;
         while let Some((literal, after)) = rest.split_once('{') {
             if !literal.is_empty() {
-                parts.push(Part::Literal(literal.to_owned()));
+                parts.push(Part::Literal(canonical(literal).into_owned()));
             }
             let (expression, tail) = after.split_once('}').unwrap_or((after, ""));
             let may_be_empty = expression.starts_with(['?', '&', '#', '/', ';', '.']);
@@ -34,7 +36,7 @@ impl Template {
             rest = tail;
         }
         if !rest.is_empty() {
-            parts.push(Part::Literal(rest.to_owned()));
+            parts.push(Part::Literal(canonical(rest).into_owned()));
         }
         Self { text: text.into(), parts }
     }
@@ -45,11 +47,44 @@ impl Template {
         &self.text
     }
 
-    /// Whether a URI could have come from it.
+    /// Whether a URI could have come from it, in any spelling: what stands between expressions is
+    /// percent-encoded when a template is expanded (RFC 6570 §3.1), and clients write it either
+    /// way.
     #[must_use]
     pub fn matches(&self, uri: &str) -> bool {
-        matches(&self.parts, uri)
+        matches(&self.parts, &canonical(uri))
     }
+}
+
+/// The one spelling of a part of a URI: what needs percent-encoding has it, in capital letters, and
+/// nothing else.
+fn canonical(text: &str) -> Cow<'_, str> {
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let is_plain = |byte: u8| is_unreserved(byte) || b":/?#[]@!$&'()*+,;=".contains(&byte);
+    if text.bytes().all(is_plain) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let (byte, is_encoded) = match (first, after) {
+            (b'%', [high, low, ..]) => match hex(*high).zip(hex(*low)) {
+                Some((high, low)) => (high << 4 | low, true),
+                None => (b'%', false),
+            },
+            (byte, _) => (*byte, false),
+        };
+        rest = if is_encoded { &after[2..] } else { after };
+        match is_unreserved(byte) || (!is_encoded && is_plain(byte)) {
+            true => out.push(char::from(byte)),
+            false => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out.into()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 /// Takes the earliest place for each literal, which is enough unless a gap forbids `/` before it;
@@ -117,6 +152,19 @@ mod tests {
             ("a://{b}-{c}.md", "a://one-two.md", true),
             ("a://fixed", "a://fixed", true),
             ("a://fixed", "a://fixed2", false),
+            // C10: each spelling of what stands between expressions.
+            ("a://café/{x}", "a://café/1", true),
+            ("a://café/{x}", "a://caf%C3%A9/1", true),
+            ("a://caf%c3%a9/{x}", "a://café/1", true),
+            ("a://my notes/{x}", "a://my%20notes/1", true),
+            ("a://my%20notes/{x}", "a://my notes/1", true),
+            ("a://{x}/日本", "a://1/%E6%97%A5%E6%9C%AC", true),
+            ("a://%7Euser/{x}", "a://~user/1", true),
+            ("a://100%/{x}", "a://100%25/1", true),
+            ("a://café/{x}", "a://cafe/1", false),
+            ("a://b/{x}", "a://b/1%2F2", true),
+            ("a://b/{x}", "a://b/1/2", false),
+            ("a://b%2Fc/{x}", "a://b/c/1", false),
         ];
         for (template, uri, wanted) in cases {
             assert_eq!(Template::parse(template).matches(uri), wanted, "{template} {uri}");
