@@ -187,6 +187,7 @@ impl ServerDefinition {
                 let told = target.headers.iter().filter(|(name, _)| is_secret_header(name));
                 secrets.extend(told.map(|(_, value)| value.clone()));
                 secrets.extend(target.auth.secrets().into_iter().cloned());
+                secrets.extend(crate::userinfo::secrets_of(&target.url));
                 let credential = |secret: &Secret| {
                     let (_scheme, rest) = secret.expose().split_once(' ')?;
                     Some(Secret::new(rest.trim()))

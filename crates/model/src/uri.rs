@@ -124,7 +124,7 @@ fn add<T: PartialEq>(all: &mut Vec<T>, one: T) {
     }
 }
 
-fn percent_decoded(uri: &str) -> Cow<'_, str> {
+pub(crate) fn percent_decoded(uri: &str) -> Cow<'_, str> {
     if !uri.contains('%') {
         return Cow::Borrowed(uri);
     }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue};
-use narthex_model::{HttpTarget, ServerAuth};
+use narthex_model::{HttpTarget, ServerAuth, basic_credentials};
 use narthex_wire::{
     Message, Payload, Revision,
     headers::{MCP_METHOD, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
@@ -98,7 +98,8 @@ async fn shake_streamable(
     Ok((Inner::Http(http), facts, Dialect::Legacy))
 }
 
-/// Static headers and the credential (E22, E62). Nothing is sent if they cannot work.
+/// Static headers and the credential (E22, E62), which takes the place of one in the URL. Nothing is
+/// sent if they cannot work.
 fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
     let mut headers = HeaderMap::new();
     let mut insert = |name: &str, value: &str| {
@@ -109,6 +110,9 @@ fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
         headers.insert(key, value);
         Ok::<(), ConnectError>(())
     };
+    if let Some(basic) = basic_credentials(&target.url) {
+        insert(http::header::AUTHORIZATION.as_str(), basic.expose())?;
+    }
     for (name, value) in &target.headers {
         insert(name, value.expose())?;
     }

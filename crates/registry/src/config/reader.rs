@@ -186,7 +186,11 @@ impl<'a> Reader<'a> {
             Ok(url) if !url.has_host() => "it names no host",
             Ok(url) => {
                 if url.password().is_some() {
-                    self.warn(place, "the url holds a password; use a header with `${env:NAME}`");
+                    self.warn(
+                        place,
+                        "the url holds a password, which is sent as Basic; to keep it out of \
+                         this file write `${env:NAME}` in its place",
+                    );
                 }
                 return Some(text.to_owned());
             }

@@ -241,7 +241,7 @@ fn s27_requests_do_not_print_their_values() {
     let request = RunRequest::parse(&text(&request)).unwrap().value;
     let printed = format!("{request:?}");
     assert!(printed.contains("\"s\"") && !printed.contains("canary"), "{printed}");
-    let entry = json!({ "id": "s", "url": "https://u:canary@x.test", "default_config": {
+    let entry = json!({ "id": "s", "url": "https://canary@x.test", "default_config": {
                         "k": "canary", "l": "a${scope.x}canary" } });
     let entry = ServerEntry::parse(&text(&entry), None).unwrap().value;
     assert!(!format!("{entry:?}").contains("canary"), "{entry:?}");
