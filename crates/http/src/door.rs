@@ -23,7 +23,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use crate::{
     Access, HttpOptions, ResponseBody, Route,
     auth::{Caller, Principal, Proofs, authenticate, authorize},
-    calling,
+    calling, cors,
     hub::Hub,
     legacy,
     post::{self, Post},
@@ -79,6 +79,34 @@ pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
 impl Router {
     /// Answers one request, however its body comes.
     pub async fn answer<B>(&self, request: Request<B>) -> http::Response<ResponseBody>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if request.headers().contains_key(header::ORIGIN) {
+            // Boxed, so that calls of other clients than browsers stay small.
+            return Box::pin(self.answer_page(request)).await;
+        }
+        self.answer_any(request).await
+    }
+
+    /// Answers a page in a browser, which may be one of an origin that may use the door.
+    async fn answer_page<B>(&self, request: Request<B>) -> http::Response<ResponseBody>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let is_own = routes::find(request.uri().path())
+            .is_some_and(|place| matches!(place.first().access, Access::Own(_)));
+        let origin = cors::origin(&self.0.guard, &request).filter(|_| !is_own);
+        let Some(origin) = origin else { return self.answer_any(request).await };
+        if let Some(response) = cors::preflight(&origin, &request) {
+            return response;
+        }
+        let mut response = self.answer_any(request).await;
+        cors::open(origin, response.headers_mut());
+        response
+    }
+
+    async fn answer_any<B>(&self, request: Request<B>) -> http::Response<ResponseBody>
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {

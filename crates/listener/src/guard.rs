@@ -13,7 +13,10 @@ use http::{HeaderMap, HeaderName, Uri, header};
 #[derive(Debug)]
 pub struct Guard {
     hosts: Vec<String>,
+    /// Those of the configuration.
     origins: Vec<String>,
+    /// Those of the listener itself.
+    own: [String; 3],
 }
 
 impl Guard {
@@ -29,11 +32,10 @@ impl Guard {
             }
             hosts.push(host);
         }
-        let mut origins = allowed_origins.to_vec();
-        for name in ["localhost", "127.0.0.1", "[::1]"] {
-            origins.push(format!("http://{name}:{port}"));
-        }
-        Self { hosts, origins }
+        let plain = |origin: &String| origin.trim_end_matches('/').to_ascii_lowercase();
+        let origins = allowed_origins.iter().map(plain).collect();
+        let own = ["localhost", "127.0.0.1", "[::1]"].map(|name| format!("http://{name}:{port}"));
+        Self { hosts, origins, own }
     }
 
     /// Whether a request may come in, as far as `Host` and `Origin` tell.
@@ -54,11 +56,18 @@ impl Guard {
         }
     }
 
+    /// Whether pages of an origin may use the listener although they come from elsewhere.
+    #[must_use]
+    pub fn allows_origin(&self, origin: &str) -> bool {
+        self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+    }
+
     fn admits_origin(&self, origin: &str, host: &str, is_listed: bool) -> bool {
         // In front of a configured name there may be TLS, which we cannot see.
         origin.strip_prefix("http://") == Some(host)
             || is_listed && origin.strip_prefix("https://") == Some(host)
-            || self.origins.iter().any(|allowed| allowed == origin)
+            || self.own.iter().any(|own| own == origin)
+            || self.allows_origin(origin)
     }
 }
 
