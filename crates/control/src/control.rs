@@ -141,6 +141,7 @@ impl Control {
         let grants = Arc::new(grants.map_err(ControlError::Store)?);
         let rules = LiveRules::load(store.as_ref(), workspace.clone(), rules).await;
         let rules = Arc::new(rules.map_err(ControlError::Store)?);
+        let proxies = registry.proxies();
         let shared = Arc::new(Shared {
             registry,
             files: LayerFiles::new(layers, tasks.clone()),
@@ -161,7 +162,7 @@ impl Control {
             granting,
             rules,
             executors,
-            login: login.map(Login::new),
+            login: login.map(|options| Login::new(options, &proxies)),
             changing: tokio::sync::Mutex::default(),
             cataloguing: KeyedLock::default(),
             counting: tokio::sync::Mutex::default(),

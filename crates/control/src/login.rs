@@ -14,6 +14,7 @@ use narthex_login::{
     SessionLimits, SignIn, TokenHash, oidc::Attempt,
 };
 use narthex_model::PrincipalId;
+use narthex_upstream::client::Proxies;
 
 use self::oidc::Provider;
 pub(crate) use self::session::KnownSession;
@@ -47,9 +48,11 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    pub(crate) fn new(options: LoginOptions) -> Self {
+    pub(crate) fn new(options: LoginOptions, proxies: &Arc<Proxies>) -> Self {
         let LoginOptions { origin, limits, providers } = options;
-        let named = |one: ProviderOptions| (one.name.clone(), Arc::new(Provider::new(one)));
+        let named = |one: ProviderOptions| {
+            (one.name.clone(), Arc::new(Provider::new(one, proxies.clone())))
+        };
         Self {
             passkeys: Passkeys::new(&origin).ok(),
             origin,

@@ -141,6 +141,7 @@ impl App {
             idle_stop: connections.idle_stop,
             children_max: connections.processes_max,
             supervision: supervision(connections.is_strict)?,
+            proxies: connections.proxies,
             ..RegistryOptions::new(identity(), options.environment.clone())
         })
         .map_err(|error| no_randomness(&error))?;

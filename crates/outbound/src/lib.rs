@@ -46,7 +46,7 @@ impl Outbound {
     /// posted to wherever they are, and without TLS.
     #[must_use]
     pub fn new(control: Control, allowed_hosts: Vec<String>) -> Self {
-        let poster = Poster::new(allowed_hosts);
+        let poster = Poster::new(allowed_hosts, control.registry().proxies());
         let counts = Counts::default();
         Self { shared: Arc::new(Shared { control, poster, counts }) }
     }

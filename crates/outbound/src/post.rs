@@ -1,10 +1,10 @@
 //! One text posted to an address of others.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, Request, StatusCode};
 use narthex_model::Secret;
-use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, Reach};
+use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, Proxies, Reach};
 use narthex_wire::Payload;
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
@@ -16,6 +16,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1
 #[derive(Debug)]
 pub(crate) struct Poster {
     allowed_hosts: Vec<String>,
+    proxies: Arc<Proxies>,
 }
 
 /// What is posted.
@@ -39,8 +40,8 @@ pub(crate) enum PostFailure {
 }
 
 impl Poster {
-    pub(crate) fn new(allowed_hosts: Vec<String>) -> Self {
-        Self { allowed_hosts }
+    pub(crate) fn new(allowed_hosts: Vec<String>, proxies: Arc<Proxies>) -> Self {
+        Self { allowed_hosts, proxies }
     }
 
     /// Posts once, until `deadline` at the latest.
@@ -51,7 +52,8 @@ impl Poster {
         deadline: Instant,
     ) -> Result<(), PostFailure> {
         let (url, reach) = self.target(address)?;
-        let settings = ClientSettings { reach, max_idle: 0, ..ClientSettings::default() };
+        let proxies = self.proxies.clone();
+        let settings = ClientSettings { reach, proxies, max_idle: 0, ..ClientSettings::default() };
         let client = HttpClient::new(&url, settings).map_err(|error| unreachable(&error))?;
         let mut request = Request::new(Payload::from(letter.body.clone()));
         *request.method_mut() = Method::POST;
@@ -148,6 +150,7 @@ fn unreachable(error: &ClientError) -> PostFailure {
         ClientError::NotPublic { .. } => PostFailure::Unfit("its host has no public address"),
         ClientError::Address { .. } => PostFailure::Unfit("it is no address of HTTP"),
         ClientError::Dns { .. } => PostFailure::Unreachable("its host has no address"),
+        ClientError::Proxy { .. } => PostFailure::Unreachable("the proxy does not lead there"),
         ClientError::Tls { .. } => PostFailure::Unreachable("TLS failed"),
         ClientError::Redirected { .. }
         | ClientError::Moved { .. }
@@ -163,7 +166,8 @@ mod tests {
     /// X-E37: what only this host reaches is refused, however it is written, unless it is allowed.
     #[test]
     fn x_e37_addresses_that_cannot_be_posted_to() {
-        let poster = Poster::new(vec!["hooks.internal".to_owned(), "127.0.0.1:8080".to_owned()]);
+        let allowed = vec!["hooks.internal".to_owned(), "127.0.0.1:8080".to_owned()];
+        let poster = Poster::new(allowed, Arc::default());
         let check = |text: &str| poster.check(&Secret::new(text.to_owned()));
         for good in [
             "https://hooks.example.com/a?b=c",

@@ -13,7 +13,9 @@ use std::{
 use arc_swap::ArcSwap;
 use narthex_model::Alias;
 use narthex_supervisor::{BaseEnvironment, LogRing};
-use narthex_upstream::{ClientIdentity, ConnectContext, Deadlines, Health, LinkEvent, Supervision};
+use narthex_upstream::{
+    ClientIdentity, ConnectContext, Deadlines, Health, LinkEvent, Supervision, client::Proxies,
+};
 use narthex_wire::{Limits, Message};
 use tokio::{
     runtime::Handle,
@@ -53,6 +55,8 @@ pub struct RegistryOptions {
     pub environment: BaseEnvironment,
     /// Who stands above programs, and how those are confined whose entry does not say.
     pub supervision: Supervision,
+    /// The proxies on the way to servers over HTTP.
+    pub proxies: Arc<Proxies>,
     /// The names of servers that a person has switched off (E57).
     pub disabled: BTreeSet<String>,
     /// After how long without a call a program is stopped until the next one; `None`: never.
@@ -74,6 +78,7 @@ impl RegistryOptions {
             limits: Limits::default(),
             environment,
             supervision: Supervision::default(),
+            proxies: Arc::default(),
             disabled: BTreeSet::new(),
             idle_stop: None,
             children_max: 64,
@@ -189,6 +194,12 @@ impl Registry {
     #[must_use]
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         self.shared.notices.subscribe()
+    }
+
+    /// The proxies on the way to servers over HTTP, and to whatever else this process asks.
+    #[must_use]
+    pub fn proxies(&self) -> Arc<Proxies> {
+        self.shared.options.proxies.clone()
     }
 
     /// What happens to servers. A receiver that falls behind misses the oldest.
@@ -311,6 +322,7 @@ impl Shared {
             environment: self.options.environment.clone(),
             log: Some(log.clone()),
             supervision: self.options.supervision.clone(),
+            proxies: self.options.proxies.clone(),
             on_phase: None,
             health: health.clone(),
         }

@@ -1,13 +1,13 @@
 //! Limits of the connections to servers.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use narthex_upstream::Deadlines;
+use narthex_upstream::{Deadlines, client::Proxies};
 
 use crate::layers::Layers;
 
 /// Limits of the connections to servers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ConnectionOptions {
     /// Of the steps of connecting.
     pub deadlines: Deadlines,
@@ -19,6 +19,8 @@ pub struct ConnectionOptions {
     pub processes_max: usize,
     /// Whether programs whose entry does not say are confined strictly.
     pub is_strict: bool,
+    /// The proxies on the way to servers, providers of sign-ins and webhooks.
+    pub proxies: Arc<Proxies>,
 }
 
 impl Default for ConnectionOptions {
@@ -29,12 +31,13 @@ impl Default for ConnectionOptions {
             idle_stop: None,
             processes_max: 64,
             is_strict: false,
+            proxies: Arc::default(),
         }
     }
 }
 
 /// Reads them.
-pub(crate) fn read(layers: &Layers) -> ConnectionOptions {
+pub(crate) fn read(layers: &Layers, proxies: Proxies) -> ConnectionOptions {
     let text = |path: &str| layers.get(path)?.value.as_str();
     let duration = |path: &str| narthex_cli::duration(text(path)?).ok();
     let processes = layers.get("limits.processes").and_then(|given| given.value.as_integer());
@@ -54,5 +57,40 @@ pub(crate) fn read(layers: &Layers) -> ConnectionOptions {
             .and_then(|most| usize::try_from(most).ok())
             .unwrap_or(usual.processes_max),
         is_strict: text("confinement") == Some("strict"),
+        proxies: proxies.into(),
     }
+}
+
+/// The proxies of the settings, or else those of the variables that other programs read as well,
+/// in small letters first.
+///
+/// # Errors
+/// The setting or variable that names no proxy.
+pub(crate) fn proxies(
+    layers: &Layers,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Proxies, String> {
+    let given = |path: &str| {
+        let given = layers.get(path)?;
+        Some((given.value.as_str()?.to_owned(), given.source.clone()))
+    };
+    let variable = |name: &str| {
+        let spellings = [name.to_ascii_lowercase(), name.to_owned()];
+        let found = spellings.into_iter().find_map(|name| Some((env(&name)?, name)));
+        found.filter(|(value, _)| !value.trim().is_empty())
+    };
+    let all = || variable("ALL_PROXY").filter(|(value, _)| !value.starts_with("socks"));
+    let http = given("proxy.http").or_else(|| variable("HTTP_PROXY")).or_else(all);
+    let https = given("proxy.https").or_else(|| variable("HTTPS_PROXY")).or_else(all);
+    let listed = layers.get("proxy.direct").and_then(|given| given.value.as_array());
+    let direct = match listed {
+        Some(items) => items.iter().filter_map(|item| item.as_str()).collect::<Vec<_>>().join(","),
+        None => variable("NO_PROXY").map(|(value, _)| value).unwrap_or_default(),
+    };
+    for (value, source) in [&http, &https].into_iter().flatten() {
+        Proxies::new(Some(value), None, "").map_err(|fault| format!("{source}: {fault}"))?;
+    }
+    let text = |given: &Option<(String, String)>| given.as_ref().map(|(value, _)| value.clone());
+    Proxies::new(text(&http).as_deref(), text(&https).as_deref(), &direct)
+        .map_err(|fault| fault.to_string())
 }

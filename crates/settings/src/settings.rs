@@ -257,6 +257,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
     let keys = keys::read(layers);
     let (sign_in, sign_in_faults) = sign_in(layers, env);
     let (executors, executor_faults) = executors(layers);
+    let proxies = connections::proxies(layers, env);
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
         data: match text("data") {
@@ -294,7 +295,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         output_tokens: number("limits.output_tokens")
             .and_then(|most| NonZeroU64::new(most as u64))
             .or(usual_gateway.output_tokens),
-        connections: connections::read(layers),
+        connections: connections::read(layers, proxies.clone().unwrap_or_default()),
         call_timeout: duration("timeouts.call").unwrap_or(usual_gateway.call_timeout),
         allowed_hosts: list("http.allowed_hosts"),
         post_hosts: list("outbound.allowed_hosts"),
@@ -306,6 +307,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         tracer: None,
     };
     layers.faults.extend(policy.err().into_iter().chain(variables.err()).chain(keys.err()));
+    layers.faults.extend(proxies.err());
     layers.faults.extend(sign_in_faults.into_iter().chain(executor_faults));
     check(layers, format.as_deref(), name_length);
     Ok(settings)

@@ -9,6 +9,7 @@ mod connection;
 mod error;
 mod origin;
 mod pool;
+mod proxy;
 mod reach;
 mod relay;
 mod response;
@@ -30,10 +31,12 @@ use self::{
     connection::{Begun, Connection, SendFailure},
     origin::Origin,
     pool::{Lease, Pool, Slot},
+    proxy::Proxy,
     route::Route,
 };
 pub use self::{
     error::ClientError,
+    proxy::{Proxies, ProxyFault},
     reach::Reach,
     response::{HttpResponse, ResponseBody},
 };
@@ -58,6 +61,8 @@ pub struct ClientSettings {
     pub response_head_bytes: usize,
     /// Which addresses it connects to.
     pub reach: Reach,
+    /// The proxies on the way, none by default.
+    pub proxies: Arc<Proxies>,
     /// Certificates to trust besides the machine's.
     pub extra_roots: Vec<CertificateDer<'static>>,
 }
@@ -71,6 +76,7 @@ impl Default for ClientSettings {
             max_connections: 1024,
             response_head_bytes: 64 * 1024,
             reach: Reach::Anywhere,
+            proxies: Arc::default(),
             extra_roots: Vec::new(),
         }
     }
@@ -85,6 +91,11 @@ pub struct HttpClient {
 #[derive(Debug)]
 struct Shared {
     origin: Arc<Origin>,
+    /// `None`: the server is reached directly.
+    proxy: Option<Arc<Proxy>>,
+    /// Whether requests are put to the proxy itself: those without TLS, unless the address has to
+    /// be the one that was looked at.
+    is_relayed: bool,
     settings: ClientSettings,
     builder: http1::Builder,
     pool: Arc<Pool>,
@@ -105,7 +116,11 @@ impl HttpClient {
         let pool =
             Pool::new(settings.max_connections, settings.max_idle, settings.idle_timeout).into();
         let (tls, route) = (OnceCell::new(), Route::default());
-        Ok(Self { shared: Arc::new(Shared { origin, settings, builder, pool, tls, route }) })
+        let proxy = settings.proxies.of(&origin);
+        let is_relayed =
+            proxy.is_some() && origin.tls_name.is_none() && settings.reach == Reach::Anywhere;
+        let shared = Shared { origin, proxy, is_relayed, settings, builder, pool, tls, route };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Sends a request and returns the answer as soon as its head has arrived. There is no
@@ -156,10 +171,15 @@ impl Shared {
         };
         let (mut parts, body) = request.into_parts();
         parts.headers.insert(header::HOST, self.origin.host_header.clone());
+        if let Some(proxy) = self.proxy.as_ref().filter(|_| self.is_relayed)
+            && let Some(authorization) = &proxy.authorization
+        {
+            parts.headers.insert(header::PROXY_AUTHORIZATION, authorization.clone());
+        }
         let Some(path) = self.route.find(&asked) else {
             return Start::Later(Box::pin(self.find_route(asked, parts, body)));
         };
-        parts.uri = Uri::from(path.clone());
+        parts.uri = self.target(&path);
         let request = Request::from_parts(parts, body);
         match self.pool.try_slot().map(Slot::reuse) {
             Some(Ok(mut lease)) => {
@@ -174,6 +194,14 @@ impl Shared {
                     async move { self.check(&path, self.exchange(request).await?) },
                 ))
             }
+        }
+    }
+
+    /// What stands in the first line of a request.
+    fn target(&self, path: &PathAndQuery) -> Uri {
+        match self.is_relayed {
+            true => Proxy::target(&self.origin, path),
+            false => Uri::from(path.clone()),
         }
     }
 
@@ -210,7 +238,7 @@ impl Shared {
         let mut path = asked.clone();
         for _ in 0..=MAX_REDIRECTS {
             let mut parts = parts.clone();
-            parts.uri = Uri::from(path.clone());
+            parts.uri = self.target(&path);
             let response = self.exchange(Request::from_parts(parts, body.clone())).await?;
             let Some(next) = route::redirect(&self.origin, &path, &response)? else {
                 if response.status.is_success() {
@@ -275,13 +303,50 @@ impl Shared {
     }
 
     async fn open(&self) -> Result<Stream, ClientError> {
-        let stream = connect::tcp(&self.origin, self.settings.reach).await?;
-        let Some(name) = &self.origin.tls_name else { return Ok(Stream::Plain(stream)) };
-        let failed = |reason| ClientError::Tls { host: self.origin.host.to_string(), reason };
+        let stream = match &self.proxy {
+            None => Stream::Plain(connect::tcp(&self.origin, self.settings.reach).await?),
+            Some(proxy) => self.open_through(proxy).await?,
+        };
+        match &self.origin.tls_name {
+            None => Ok(stream),
+            Some(_) => self.secure(&self.origin, stream).await,
+        }
+    }
+
+    /// A way to the server through a proxy. A server that must have a public address is asked for
+    /// by the address that was looked at, so that the proxy's own names lead nowhere else.
+    async fn open_through(&self, proxy: &Proxy) -> Result<Stream, ClientError> {
+        let address = match self.settings.reach {
+            Reach::Anywhere => self.origin.address.clone(),
+            Reach::Public => connect::permitted(&self.origin, Reach::Public).await?[0].to_string(),
+        };
+        let reached = connect::tcp(&proxy.origin, Reach::Anywhere).await;
+        let stream = reached.map_err(|error| proxy.fault(&error.to_string()))?;
+        let stream = match &proxy.origin.tls_name {
+            None => Stream::Plain(stream),
+            Some(_) => self.secure(&proxy.origin, Stream::Plain(stream)).await?,
+        };
+        match self.is_relayed {
+            true => Ok(stream),
+            false => proxy.tunnel(stream, &address).await,
+        }
+    }
+
+    async fn secure(&self, origin: &Origin, stream: Stream) -> Result<Stream, ClientError> {
+        let failed = |reason| ClientError::Tls { host: origin.host.to_string(), reason };
+        let Some(name) = origin.tls_name.clone() else { return Ok(stream) };
         let extra = &self.settings.extra_roots;
         let config = self.tls.get_or_try_init(|| tls::config(extra)).await.map_err(failed)?;
-        let stream = TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await;
-        Ok(Stream::Tls(Box::new(stream.map_err(|error| failed(error.to_string()))?)))
+        let connector = TlsConnector::from(Arc::clone(config));
+        let failed = |error: std::io::Error| failed(error.to_string());
+        Ok(match stream {
+            Stream::Plain(stream) => {
+                Stream::Tls(Box::new(connector.connect(name, stream).await.map_err(failed)?))
+            }
+            other => Stream::Nested(Box::new(
+                connector.connect(name, Box::new(other)).await.map_err(failed)?,
+            )),
+        })
     }
 
     fn response(

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     Health, LinkError, LinkEvent,
-    client::ClientError,
+    client::{ClientError, Proxies},
     frame::without_secrets,
     link::{ClientIdentity, Inner, Link, ServerFacts, Uses},
     outlet::Outlet,
@@ -93,6 +93,8 @@ pub struct ConnectContext {
     pub log: Option<LogRing>,
     /// How programs are held.
     pub supervision: Supervision,
+    /// The proxies on the way to servers over HTTP.
+    pub proxies: Arc<Proxies>,
     /// Hears what a connection is busy with.
     pub on_phase: Option<OnPhase>,
     /// What is known of the server's health, on all links to it.

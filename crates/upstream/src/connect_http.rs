@@ -29,7 +29,8 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
     let context = setup.context;
     let headers = static_headers(target)?;
     let url = url::Url::parse(&target.url).map_err(|error| ConnectError::Url(error.to_string()))?;
-    let client = HttpClient::new(&url, ClientSettings::default()).map_err(ConnectError::Client)?;
+    let settings = ClientSettings { proxies: context.proxies.clone(), ..ClientSettings::default() };
+    let client = HttpClient::new(&url, settings).map_err(ConnectError::Client)?;
     let dialect = if target.is_sse { Some(Dialect::Sse) } else { context.dialect };
     let mut refusal = None;
     if dialect != Some(Dialect::Sse) {

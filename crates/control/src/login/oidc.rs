@@ -15,7 +15,7 @@ use narthex_login::{
 };
 use narthex_model::{ErrorKind, PrincipalId, PrincipalKind, PrincipalName, Secret};
 use narthex_store::NewPrincipal;
-use narthex_upstream::client::{ClientSettings, HttpClient};
+use narthex_upstream::client::{ClientSettings, HttpClient, Proxies};
 use narthex_wire::Payload;
 use tokio::{sync::Mutex, time::Instant};
 use url::Url;
@@ -41,6 +41,7 @@ const NAMES: usize = 3;
 pub(super) struct Provider {
     options: ProviderOptions,
     client: Arc<narthex_login::oidc::Client>,
+    proxies: Arc<Proxies>,
     known: Mutex<Known>,
 }
 
@@ -51,9 +52,9 @@ struct Known {
 }
 
 impl Provider {
-    pub(super) fn new(options: ProviderOptions) -> Self {
+    pub(super) fn new(options: ProviderOptions, proxies: Arc<Proxies>) -> Self {
         let client = Arc::new(options.client.clone());
-        Self { options, client, known: Mutex::default() }
+        Self { options, client, proxies, known: Mutex::default() }
     }
 
     async fn metadata(&self) -> Result<Arc<Metadata>, LoginError> {
@@ -63,7 +64,7 @@ impl Provider {
         {
             return Ok(metadata.clone());
         }
-        let body = get(&self.client.metadata_url()).await?;
+        let body = get(&self.client.metadata_url(), &self.proxies).await?;
         let metadata = Arc::new(Metadata::read(&self.client, &body)?);
         known.metadata = Some((Instant::now(), metadata.clone()));
         Ok(metadata)
@@ -77,7 +78,7 @@ impl Provider {
         {
             return Ok(keys.clone());
         }
-        let keys = Arc::new(Keys::read(&get(uri).await?)?);
+        let keys = Arc::new(Keys::read(&get(uri, &self.proxies).await?)?);
         known.keys = Some((Instant::now(), keys.clone()));
         Ok(keys)
     }
@@ -132,7 +133,7 @@ impl Control {
         }
         let callback = Callback::read(query).map_err(LoginError::Oidc)?;
         let request = attempt.redeem(&callback).map_err(LoginError::Oidc)?;
-        let answer = redeem(request).await?;
+        let answer = redeem(request, &provider.proxies).await?;
         let token = attempt.id_token(&answer).map_err(LoginError::Oidc)?;
         let identity = provider.identify(&attempt, &token).await?;
         let principal = self.known_or_admitted(provider, &identity).await?;
@@ -214,14 +215,14 @@ fn suffix() -> Result<String, LoginError> {
     Ok(hex::encode(bytes))
 }
 
-async fn get(url: &Url) -> Result<Vec<u8>, LoginError> {
+async fn get(url: &Url, proxies: &Arc<Proxies>) -> Result<Vec<u8>, LoginError> {
     let mut request = Request::new(Payload::default());
     let json = HeaderValue::from_static("application/json");
     request.headers_mut().insert(header::ACCEPT, json);
-    ask(url, request).await
+    ask(url, request, proxies).await
 }
 
-async fn redeem(request: TokenRequest) -> Result<Vec<u8>, LoginError> {
+async fn redeem(request: TokenRequest, proxies: &Arc<Proxies>) -> Result<Vec<u8>, LoginError> {
     let TokenRequest { url, authorization, form } = request;
     let mut asked = Request::new(Payload::from(form.expose().as_bytes().to_vec()));
     *asked.method_mut() = Method::POST;
@@ -235,13 +236,17 @@ async fn redeem(request: TokenRequest) -> Result<Vec<u8>, LoginError> {
         value.set_sensitive(true);
         headers.insert(header::AUTHORIZATION, value);
     }
-    ask(&url, asked).await
+    ask(&url, asked, proxies).await
 }
 
 /// One request on a connection of its own: sign-ins are rare.
-async fn ask(url: &Url, mut request: Request<Payload>) -> Result<Vec<u8>, LoginError> {
-    let client =
-        HttpClient::new(url, ClientSettings::default()).map_err(LoginError::Unreachable)?;
+async fn ask(
+    url: &Url,
+    mut request: Request<Payload>,
+    proxies: &Arc<Proxies>,
+) -> Result<Vec<u8>, LoginError> {
+    let settings = ClientSettings { proxies: proxies.clone(), ..ClientSettings::default() };
+    let client = HttpClient::new(url, settings).map_err(LoginError::Unreachable)?;
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
     *request.uri_mut() = path.parse().expect("the path of an address is one");
     let asked = async {

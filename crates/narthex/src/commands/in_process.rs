@@ -31,7 +31,7 @@ pub(super) async fn start(
         servers: Servers::Fixed(loaded),
         environment: config::base_environment(),
         gateway,
-        connections: context.settings.connections,
+        connections: context.settings.connections.clone(),
         policy: RunPolicy::AllAttached,
         token,
         audit_dir: data.audit_dir(),

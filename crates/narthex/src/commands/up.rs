@@ -57,7 +57,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let app = App::start(AppOptions {
         servers: Servers::Followed(Box::new(followed)),
         environment: config::base_environment(),
-        connections: settings.connections,
+        connections: settings.connections.clone(),
         gateway: settings.gateway_options(crate::app::node_id()?),
         policy: settings.policy.clone(),
         token,

@@ -26,15 +26,13 @@ const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 pub(super) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    /// TLS inside another one: through a proxy that is reached by TLS.
+    Nested(Box<TlsStream<Box<Stream>>>),
 }
 
 /// Resolves the host and connects to the first of its addresses that answers.
 pub(super) async fn tcp(origin: &Origin, reach: Reach) -> Result<TcpStream, ClientError> {
-    let mut addresses = resolve(origin).await?;
-    addresses.retain(|address| reach.permits(address.ip()));
-    if addresses.is_empty() {
-        return Err(ClientError::NotPublic { address: origin.address.clone() });
-    }
+    let addresses = permitted(origin, reach).await?;
     let stream = race(interleave(addresses)).await.map_err(|cause| {
         let address = origin.address.clone();
         if cause.kind() == io::ErrorKind::ConnectionRefused {
@@ -47,6 +45,19 @@ pub(super) async fn tcp(origin: &Origin, reach: Reach) -> Result<TcpStream, Clie
         .set_nodelay(true)
         .map_err(|cause| ClientError::Connect { address: origin.address.clone(), cause })?;
     Ok(stream)
+}
+
+/// The addresses of the host that may be connected to, at least one.
+pub(super) async fn permitted(
+    origin: &Origin,
+    reach: Reach,
+) -> Result<Vec<SocketAddr>, ClientError> {
+    let mut addresses = resolve(origin).await?;
+    addresses.retain(|address| reach.permits(address.ip()));
+    if addresses.is_empty() {
+        return Err(ClientError::NotPublic { address: origin.address.clone() });
+    }
+    Ok(addresses)
 }
 
 async fn resolve(origin: &Origin) -> Result<Vec<SocketAddr>, ClientError> {
@@ -130,6 +141,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Nested(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -143,6 +155,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Nested(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -150,6 +163,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Nested(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -157,6 +171,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Nested(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 
@@ -168,6 +183,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Nested(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -175,6 +191,7 @@ impl AsyncWrite for Stream {
         match self {
             Self::Plain(stream) => stream.is_write_vectored(),
             Self::Tls(stream) => stream.is_write_vectored(),
+            Self::Nested(stream) => stream.is_write_vectored(),
         }
     }
 }

@@ -46,6 +46,14 @@ pub enum ClientError {
         /// Host and port.
         address: String,
     },
+    /// The proxy on the way does not do its part.
+    #[error("the proxy {address}: {reason}")]
+    Proxy {
+        /// Host and port of the proxy.
+        address: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// Neither refused nor accepted.
     #[error("cannot connect to {address}")]
     Connect {
@@ -170,6 +178,7 @@ impl ClientError {
             Self::TooLarge { .. } => ErrorKind::Exhausted,
             Self::Dns { .. }
             | Self::Refused { .. }
+            | Self::Proxy { .. }
             | Self::Connect { .. }
             | Self::Tls { .. }
             | Self::Unanswered { .. }
@@ -200,6 +209,7 @@ impl ClientError {
             | Self::NotPublic { .. }
             | Self::Dns { .. }
             | Self::Refused { .. }
+            | Self::Proxy { .. }
             | Self::Connect { .. }
             | Self::ConnectTimeout { .. }
             | Self::Tls { .. }
@@ -221,6 +231,7 @@ impl ClientError {
             | Self::Redirected { .. } => true,
             Self::Dns { .. }
             | Self::Refused { .. }
+            | Self::Proxy { .. }
             | Self::Connect { .. }
             | Self::ConnectTimeout { .. }
             | Self::Unanswered { .. }

@@ -1,6 +1,7 @@
 //! The HTTP client against well-behaved servers.
 
 mod broken;
+mod proxy;
 mod redirects;
 mod server;
 mod tls;

@@ -54,6 +54,7 @@ impl World {
             environment: BaseEnvironment::from_process(),
             log: None,
             supervision: Supervision::default(),
+            proxies: Arc::default(),
             on_phase: None,
             health: Arc::default(),
         };
