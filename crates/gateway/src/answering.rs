@@ -236,7 +236,7 @@ impl ForwardedCall {
         {
             match (next, rounds.as_mut()) {
                 (Ok(Frame::Answer(answer)), Some(rounds)) if asks_nothing(&answer) => {
-                    rounds.begin(&answer)?;
+                    rounds.begin(&answer, finish.record.booked()?)?;
                 }
                 (next, _) => return next.map_err(Refusal::from),
             }
@@ -270,7 +270,12 @@ impl ForwardedCall {
                 },
             };
             match got {
-                Ok(frame) => return frame,
+                Ok(frame) => match (frame, rounds.as_mut()) {
+                    (Ok(Frame::Answer(answer)), Some(rounds)) if asks_nothing(&answer) => {
+                        rounds.begin(&answer, finish.record.booked()?)?;
+                    }
+                    (frame, _) => return frame,
+                },
                 Err(_late) if finish.waits_for_client() => {
                     let elapsed = finish.elapsed();
                     if elapsed >= ASK_TIMEOUT {
@@ -310,17 +315,12 @@ impl ForwardedCall {
     }
 }
 
-/// The next frame of a call, through all rounds that ask nothing. Safe to drop and call again.
+/// The next frame of a call, of the round that was begun last. Safe to drop and call again.
 async fn next_of_round(forwarded: &mut Forwarded, rounds: &mut Rounds) -> Result<Frame, Refusal> {
-    loop {
-        if let Some(begun) = rounds.begun().await {
-            *forwarded = begun?;
-        }
-        match forwarded.next().await? {
-            Frame::Answer(answer) if asks_nothing(&answer) => rounds.begin(&answer)?,
-            frame => return Ok(frame),
-        }
+    if let Some(begun) = rounds.begun().await {
+        *forwarded = begun?;
     }
+    Ok(forwarded.next().await?)
 }
 
 fn late(after: Duration) -> Refusal {

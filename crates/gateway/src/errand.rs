@@ -1,10 +1,10 @@
-//! What the gateway asks a server for a caller on a link that several share: decided on and
-//! recorded like a call.
+//! What the gateway tells a server for a caller, or asks it on a link that several share: counted,
+//! decided on and recorded like a call.
 
 use narthex_audit::Outcome;
 use narthex_policy::{Permitted, Request};
-use narthex_registry::ServerKey;
-use narthex_upstream::{Link, LinkError};
+use narthex_registry::{ServerKey, ServerRow};
+use narthex_upstream::{Asking, Link, LinkError};
 use narthex_wire::{Message, Raw};
 use tokio::time::timeout;
 
@@ -26,21 +26,63 @@ pub(crate) struct Errand {
 }
 
 impl Shared {
-    /// Has policy decide on what a caller wants of a server.
+    /// Has the limits count what a caller wants of a server, and policy decide on it.
+    ///
+    /// # Errors
+    /// When either refuses, or it cannot be recorded. The refusal is in the record.
     pub(crate) async fn errand(
         &self,
         caller: &Caller,
         request: Request,
     ) -> Result<Errand, Refusal> {
+        let mut record = self.errand_record(caller, &request)?;
+        let row = self.snapshot(&caller.run).get(request.alias.as_str()).cloned();
+        let definition = row.as_ref().and_then(|row| row.definition.as_ref());
+        let configured = || definition.map(|one| one.traffic).unwrap_or_default();
+        match self.admit(caller, Some(&request.alias), configured, true) {
+            Ok(admission) => record.admitted(admission),
+            Err(refusal) => {
+                record.refused(&refusal);
+                return Err(refusal);
+            }
+        }
+        self.allowed(caller, row.as_deref(), request, record).await
+    }
+
+    /// Has policy decide on a part of what a caller wants of a server, of which the whole is
+    /// counted and sent by itself.
+    ///
+    /// # Errors
+    /// As [`Shared::errand`].
+    pub(crate) async fn part_of_errand(
+        &self,
+        caller: &Caller,
+        request: Request,
+    ) -> Result<Errand, Refusal> {
+        let record = self.errand_record(caller, &request)?;
+        let row = self.snapshot(&caller.run).get(request.alias.as_str()).cloned();
+        self.allowed(caller, row.as_deref(), request, record).await
+    }
+
+    fn errand_record(&self, caller: &Caller, request: &Request) -> Result<CallRecord, Refusal> {
         let server = Some(request.alias.clone());
         let item = self.clean_item(caller, &request.item);
         // The end of the gateway does not wait for it: what follows would not live longer.
         let record = self.begin_record(caller, server, &request.message, item, None);
-        let mut record = record.map_err(unrecorded)?;
-        let row = self.snapshot(&caller.run).get(request.alias.as_str()).cloned();
-        match self.permit(caller, Target::of(row.as_deref()), request, &[]).await {
+        record.map_err(unrecorded)
+    }
+
+    async fn allowed(
+        &self,
+        caller: &Caller,
+        row: Option<&ServerRow>,
+        request: Request,
+        mut record: CallRecord,
+    ) -> Result<Errand, Refusal> {
+        match self.permit(caller, Target::of(row), request, &[]).await {
             Ok(permitted) => {
                 record.allowed(permitted.basis());
+                record.set_sent(true);
                 Ok(Errand { record, permitted })
             }
             Err(refusal) => {
@@ -55,10 +97,10 @@ impl Shared {
         &self,
         server: &ServerKey,
         link: &Link,
-        name: &str,
+        asking: Asking,
         members: &[u8],
     ) -> Result<(), Refusal> {
-        self.asked(server, link, name, members).await.map(|_| ())
+        self.asked(server, link, asking, members).await.map(|_| ())
     }
 
     /// Asks a server something, within the time that its calls have.
@@ -66,11 +108,11 @@ impl Shared {
         &self,
         server: &ServerKey,
         link: &Link,
-        name: &str,
+        asking: Asking,
         members: &[u8],
     ) -> Result<Message, Refusal> {
         let within = self.patience(server);
-        let asked = timeout(within, Box::pin(link.ask(name, members))).await;
+        let asked = timeout(within, Box::pin(link.ask(asking, members))).await;
         let answer = asked.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())))?;
         let Some(code) = answer.error_code() else { return Ok(answer) };
         let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
@@ -79,6 +121,26 @@ impl Shared {
 }
 
 impl Errand {
+    /// Sends it as the notification that it is.
+    ///
+    /// # Errors
+    /// When the server does not take it. That is in the record.
+    pub(crate) async fn notify(self, link: &Link) -> Result<(), Refusal> {
+        let Self { mut record, permitted } = self;
+        let sent = match record.booked() {
+            Ok(booked) => link.notify(permitted, booked).await.map_err(Refusal::from),
+            Err(refusal) => Err(refusal),
+        };
+        match &sent {
+            Ok(()) => record.finish(Outcome::Ok),
+            Err(refusal) => {
+                record.set_sent(!refusal.is_unsent());
+                record.refused(refusal);
+            }
+        }
+        sent
+    }
+
     /// What allows it, for what stays open.
     pub(crate) fn standing(&self) -> Standing {
         Standing::of(&self.permitted)

@@ -6,20 +6,19 @@ use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerKey;
-use narthex_upstream::Link;
-use narthex_wire::{Era, LogLevel, Message, Rewrite, method, translate};
+use narthex_upstream::{Asking, Link};
+use narthex_view::{Handling, Notice, notice};
+use narthex_wire::{Era, LogLevel, Message, Rewrite, rpc, translate};
 use tokio::task::JoinSet;
 
 use crate::{
-    Answering, Caller, Endpoint, Session,
+    Answering, Caller, Session,
     gateway::Shared,
-    grants::Target,
     handshake::aggregated,
     links::{Chosen, LinkKind},
     pipeline::{own_alias, result},
     refusal::Refusal,
 };
-use narthex_view::Handling;
 
 impl Shared {
     /// `logging/setLevel` of a legacy client: kept, and told to the servers that log for it.
@@ -111,21 +110,28 @@ impl Shared {
         level: LogLevel,
     ) -> Result<(), Refusal> {
         let members = format!(r#""level":"{}""#, level.as_str());
-        self.ask(key, link, method::LOGGING_SET_LEVEL, members.as_bytes()).await
+        self.ask(key, link, Asking::SetLevel, members.as_bytes()).await
     }
 
-    /// Takes a notification of a client.
+    /// Takes a notification of a client. What becomes of it stands in one table.
     pub(crate) async fn notify(self: &Arc<Self>, caller: &Caller, message: Message) {
-        match message.method() {
-            method::CANCELLED => {
+        match notice(message.method()) {
+            Some(Notice::Cancel) => {
                 // Modern callers cancel by closing their stream, or by dropping the answering.
                 if let (Some(session), Some(id)) = (&caller.session, message.get("requestId")) {
                     session.cancel_call(id.as_bytes());
                 }
             }
-            method::INITIALIZED => {}
-            method::ROOTS_LIST_CHANGED => self.roots_changed(caller, &message).await,
-            _ => self.pass_on(caller, message).await,
+            Some(Notice::Opened) => {}
+            Some(Notice::Roots) => self.roots_changed(caller, &message).await,
+            Some(Notice::OfServers) => {
+                tracing::debug!(method = message.method(), "dropped what only servers say");
+            }
+            Some(notice @ (Notice::OfQuestion | Notice::Vendor | Notice::Listed)) => {
+                self.pass_on(caller, notice, message).await;
+            }
+            // Recorded: somebody may try to get past a check (S12).
+            None => self.not_passed_on(caller, &message, unknown_notice(message.method())),
         }
     }
 
@@ -134,45 +140,79 @@ impl Shared {
         let Some(session) = &caller.session else { return };
         for link in session.own_links() {
             let request = Request::new(link.alias().clone(), message.clone(), Item::Server);
-            // It is about no tool, resource or prompt, which are all that rules are about.
-            let Ok(permitted) = self.permit(caller, Target::of(None), request, &[]).await else {
-                continue;
+            let sent = match self.errand(caller, request).await {
+                Ok(errand) => errand.notify(&link).await,
+                Err(refusal) => Err(refusal),
             };
-            if let Err(error) = link.notify(permitted).await {
+            if let Err(refusal) = sent {
                 tracing::debug!(
                     server.name = link.name(),
-                    %error,
+                    ?refusal,
                     "a server did not hear of roots"
                 );
             }
         }
     }
 
-    /// Any other notification goes to the one server of a transparent endpoint.
-    async fn pass_on(self: &Arc<Self>, caller: &Caller, message: Message) {
-        let Endpoint::Transparent(alias) = &caller.endpoint else {
+    /// Any other notification goes to the one server of a transparent endpoint: counted, decided on
+    /// and recorded like a request.
+    async fn pass_on(self: &Arc<Self>, caller: &Caller, notice: Notice, message: Message) {
+        let is_server = |alias: &&Alias| !caller.run.is_built_in(alias);
+        let Some(alias) = own_alias(caller).filter(is_server) else {
             tracing::debug!(method = message.method(), "dropped a notification for no server");
             return;
         };
-        let Ok(row) = self.settled(&caller.run, alias).await else { return };
-        let Ok(chosen) = self.choose_link(caller, &row).await else { return };
-        if is_shared(caller, alias, chosen.kind) {
-            tracing::debug!(
-                server.name = %alias,
-                "dropped a notification: other callers share the connection"
-            );
-            return;
-        }
+        let chosen = match self.link_for(caller, alias, notice, message.method()).await {
+            Ok(Some(chosen)) => chosen,
+            Ok(None) => {
+                tracing::debug!(
+                    server.name = %alias,
+                    "dropped a notification: other callers share the connection"
+                );
+                return;
+            }
+            Err(refusal) => return self.not_passed_on(caller, &message, refusal),
+        };
         let mut request = Request::new(alias.clone(), message, Item::Server);
         let up = chosen.link.facts().revision.era();
         if caller.era() == Era::Modern && up == Era::Legacy {
             request.rewrite = translate::request_to_legacy();
         }
-        let permitted = self.permit(caller, Target::of(Some(&row)), request, &[]).await;
-        let Ok(permitted) = permitted else { return };
-        if let Err(error) = chosen.link.notify(permitted).await {
-            tracing::debug!(server.name = %alias, %error, "a notification was not taken");
+        let sent = match self.errand(caller, request).await {
+            Ok(errand) => errand.notify(&chosen.link).await,
+            Err(refusal) => Err(refusal),
+        };
+        if let Err(refusal) = sent {
+            tracing::debug!(server.name = %alias, ?refusal, "a notification was not taken");
         }
+    }
+
+    /// The link on which a notification goes; `None` if callers of other runs use it, too, or if it
+    /// belongs to no question that its server can have asked.
+    async fn link_for(
+        self: &Arc<Self>,
+        caller: &Caller,
+        alias: &Alias,
+        notice: Notice,
+        name: &str,
+    ) -> Result<Option<Chosen>, Refusal> {
+        let row = self.settled(&caller.run, alias).await?;
+        let is_listed = || row.definition.as_ref().is_some_and(|one| one.takes_notification(name));
+        if notice == Notice::Listed && !is_listed() {
+            return Err(unknown_notice(name));
+        }
+        let chosen = self.choose_link(caller, &row).await?;
+        let is_taken = match notice {
+            Notice::OfQuestion => chosen.kind == LinkKind::Own,
+            _ => !is_shared(caller, alias, chosen.kind),
+        };
+        Ok(is_taken.then_some(chosen))
+    }
+
+    /// Records a notification that no server gets.
+    fn not_passed_on(&self, caller: &Caller, message: &Message, refusal: Refusal) {
+        let refusal = self.refused(caller, Handling::Vendor, message, refusal);
+        tracing::debug!(?refusal, "a notification was not passed on");
     }
 
     /// Takes a client's answer to a server's question.
@@ -199,6 +239,12 @@ fn is_shared(caller: &Caller, alias: &Alias, kind: LinkKind) -> bool {
 pub(crate) fn has_levels(link: &Link) -> bool {
     let facts = link.facts();
     facts.capabilities.logging && !facts.revision.is_modern()
+}
+
+fn unknown_notice(name: &str) -> Refusal {
+    let shown: String = name.chars().take(100).collect();
+    let text = format!("notification `{shown}` is not passed on");
+    Refusal::rpc(rpc::code::METHOD_NOT_FOUND, text)
 }
 
 fn note_level(link: &Link, done: Result<(), Refusal>) {

@@ -23,7 +23,7 @@ use crate::{
     route::{Routed, not_found, own_item},
     run::Act,
 };
-use narthex_view::{Handling, handling, known_name};
+use narthex_view::{Handling, handling, is_like_known, known_name};
 
 impl Shared {
     /// Answers one request: classify, route, authorize, prepare, forward; finish and record
@@ -38,7 +38,7 @@ impl Shared {
         };
         let refuse = |refusal: Refusal| refuse(refusal).into_answering(Raw::new(&id), &name, era);
         let Some(handling) = handling(&name, era) else {
-            return refuse(Refusal::unknown_method(&name));
+            return refuse(self.unknown(caller, &request, &name));
         };
         if request.meta_value(meta_key::PROGRESS_TOKEN).is_some_and(|token| !token.is_token()) {
             let text = "`params._meta.progressToken` must be a string or an integer";
@@ -127,7 +127,9 @@ impl Shared {
         let is_shaped = routed.is_shaped;
         let record = self.record(caller, &routed.request);
         let mut record = record.map_err(|refusal| refusal.shaped(is_shaped))?;
-        record.admitted(admission);
+        if let Some(admission) = admission {
+            record.admitted(admission);
+        }
         let open = Open { record, open_call, clock, payment: Payment::default() };
         match self.forward_on(caller, routed, chosen.link, hop, open).await {
             Ok(answering) => Ok(answering),
@@ -219,12 +221,12 @@ impl Shared {
         handling: Handling,
         request: Message,
         Search { clock, is_counted }: Search,
-    ) -> Result<Result<(Routed, Chosen, Hop, Admission), Refusal>, Refusal> {
+    ) -> Result<Result<(Routed, Chosen, Hop, Option<Admission>), Refusal>, Refusal> {
         let mut routed = self.route(caller, handling, request, clock).await?.visible(handling)?;
         let admission = match is_counted {
-            true => Admission::default(),
+            true => None,
             false => match self.admitted(caller, &routed) {
-                Ok(admission) => admission,
+                Ok(admission) => Some(admission),
                 Err(refusal) => return Ok(Err(refusal)),
             },
         };
@@ -257,6 +259,16 @@ impl Shared {
                 Err(full) => unrecorded(full).shaped(is_shaped),
             }
         })
+    }
+
+    /// Why a method is not known. One that nearly spells a known one is recorded: somebody tries to
+    /// get past a check (S12).
+    fn unknown(&self, caller: &Caller, request: &Message, name: &str) -> Refusal {
+        let refusal = Refusal::unknown_method(name);
+        match known_name(name).is_none() && is_like_known(name) {
+            true => self.refused(caller, Handling::Vendor, request, refusal),
+            false => refusal,
+        }
     }
 
     /// Records a call that finds no server (S32). The name is the caller's own word.
@@ -294,7 +306,12 @@ impl Shared {
         // Until it is known to be unsent: who gives it up meanwhile has made it.
         open.record.set_sent(true);
         let rounds = self.rounds(caller, &routed, &link, &hop);
-        let sending = self.send(caller, routed, (link, hop), open.clock, &mut open.payment);
+        let booked = match open.record.booked() {
+            Ok(booked) => booked,
+            Err(refusal) => return Err(Box::new(Failed { refusal, open })),
+        };
+        let link = (link, hop, booked);
+        let sending = self.send(caller, routed, link, open.clock, &mut open.payment);
         match unless_given_up(open.open_call.as_ref(), sending).await {
             Ok(sent) => {
                 open.record.allowed(sent.finish.basis());

@@ -4,10 +4,11 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use narthex_audit::{AuditFull, AuditRecord, AuditSlot, Outcome, TOOL};
 use narthex_metrics::Metrics;
-use narthex_model::{Alias, GrantId};
+use narthex_model::{Alias, ErrorKind, GrantId};
 use narthex_policy::{Basis, Item};
 use narthex_trace::{Call, Open};
 use narthex_traffic::Admission;
+use narthex_upstream::Booked;
 use narthex_wire::{Message, Payload};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -55,6 +56,20 @@ impl CallRecord {
     /// Keeps what the call has taken of the limits until its end.
     pub(crate) fn admitted(&mut self, admission: Admission) {
         self.admission = Some(admission);
+    }
+
+    /// Proof that the call has its place and was counted, without which nothing can be sent.
+    ///
+    /// # Errors
+    /// When it has not been counted, or its record has ended.
+    pub(crate) fn booked(&self) -> Result<Booked, Refusal> {
+        match (&self.slot, &self.admission) {
+            (Some(slot), Some(admission)) => Ok(Booked::new(slot, admission)),
+            _ => {
+                let text = "a call was to be sent that is not counted, or whose record has ended";
+                Err(Refusal::Kind(ErrorKind::Bug, text.to_owned()))
+            }
+        }
     }
 
     /// Notes by which grants the call is allowed.

@@ -8,7 +8,7 @@ use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 use narthex_model::{CallErrorKind, GrantId};
 use narthex_policy::{Payment, Request, Verdict};
 use narthex_registry::ServerRow;
-use narthex_upstream::{Forwarded, Hop, Link};
+use narthex_upstream::{Booked, Forwarded, Hop, Link};
 use narthex_wire::{Era, Message, MessageKind, Raw, method};
 use tokio::time::sleep;
 
@@ -81,7 +81,7 @@ impl Shared {
         caller: &Caller,
         row: &ServerRow,
         mut request: Request,
-        (link, hop): (&Link, Hop),
+        (link, hop, booked): (&Link, Hop, Booked),
         payment: &mut Payment,
     ) -> Result<Forwarded, Refusal> {
         self.prepare(caller, &mut request, link.facts().revision, payment)?;
@@ -94,7 +94,7 @@ impl Shared {
             }
         };
         payment.uses(permitted.basis());
-        Ok(link.forward(permitted, hop).await?)
+        Ok(link.forward(permitted, hop, booked).await?)
     }
 }
 
@@ -105,11 +105,11 @@ impl Rounds {
         self
     }
 
-    /// Begins a further round with the state in an answer.
+    /// Begins a further round with the state in an answer, as a part of the same call in the record.
     ///
     /// # Errors
     /// When the call has had as many as it may have.
-    pub(crate) fn begin(&mut self, answer: &Message) -> Result<(), Refusal> {
+    pub(crate) fn begin(&mut self, answer: &Message, booked: Booked) -> Result<(), Refusal> {
         if self.made == ROUNDS_MAX {
             let text = format!("the server wanted more than {ROUNDS_MAX} further rounds");
             return Err(Refusal::call(CallErrorKind::ServerError, text));
@@ -126,7 +126,8 @@ impl Rounds {
         let mut payment = std::mem::take(&mut self.payment);
         self.sending = Some(Box::pin(async move {
             sleep(pause).await;
-            let sending = shared.send_round(&caller, &row, request, (&link, hop), &mut payment);
+            let link = (&*link, hop, booked);
+            let sending = shared.send_round(&caller, &row, request, link, &mut payment);
             let sent = sending.await;
             (payment, sent)
         }));

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use narthex_model::GrantId;
 use narthex_policy::{Payment, Verdict};
-use narthex_upstream::{Hop, InUse, Link, LinkError};
+use narthex_upstream::{Booked, Hop, InUse, Link, LinkError};
 use narthex_wire::{Revision, method, rpc};
 
 use crate::{
@@ -28,7 +28,7 @@ impl Shared {
         self: &Arc<Self>,
         caller: &Caller,
         routed: Routed,
-        (link, mut hop): (InUse, Hop),
+        (link, mut hop, booked): (InUse, Hop, Booked),
         clock: CallClock,
         payment: &mut Payment,
     ) -> Result<Sent, Refusal> {
@@ -59,7 +59,7 @@ impl Shared {
             hop.wants_log = true;
             Box::pin(self.lower_for(caller, &link, level)).await;
         }
-        let forwarding = link.forward(permitted, hop);
+        let forwarding = link.forward(permitted, hop, booked);
         let forwarded = match limit {
             None => forwarding.await,
             Some(limit) => {

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
 use narthex_tasks::{TaskOwner, with_id};
-use narthex_upstream::ServerFacts;
+use narthex_upstream::{Asking, ServerFacts};
 use narthex_wire::{Message, Raw, json::encode_string, method, rpc};
 use tokio::task::JoinSet;
 
@@ -136,7 +136,7 @@ impl Shared {
             Some(cursor) => [br#""cursor":"#, &encode_string(cursor)[..]].concat(),
         };
         let key = caller.run.key(alias);
-        let asked = self.asked(&key, &chosen.link, method::TASKS_LIST, &members).await;
+        let asked = self.asked(&key, &chosen.link, Asking::Tasks, &members).await;
         let answer = errand.end(asked)?;
         let owner = TaskOwner {
             routes: self.tasks.clone(),

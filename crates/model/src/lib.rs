@@ -17,6 +17,7 @@ mod grants;
 pub mod header;
 mod ids;
 pub mod json;
+mod method_name;
 mod model_text;
 mod models;
 mod names;
@@ -65,6 +66,9 @@ pub use gates::{
 pub use grants::{
     ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject,
     SpawnGrant, ToolScopeGrant,
+};
+pub use method_name::{
+    NotificationName, NotificationNameError, folded_method, is_plain_method, is_protocol_method,
 };
 pub use model_text::{REFUSAL_TEXT_MAX, for_models, value_for_models};
 pub use models::{EnabledModel, EnabledModels, ModelFault};

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::PathBuf, time::Dura
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Alias, CallError, Confinement, Exposed, Gates, Secret, ServerAuth, TrafficLimits,
+    Alias, CallError, Confinement, Exposed, Gates, NotificationName, Secret, ServerAuth,
+    TrafficLimits,
     package::{self, UnpinnedPackage},
 };
 
@@ -96,6 +97,8 @@ pub struct ServerDefinition {
     pub exposed: Box<Exposed>,
     /// What of it requires tool scopes (D14).
     pub gates: Box<Gates>,
+    /// Notifications outside `notifications/` that clients may send to it, by their exact names.
+    pub notifications: Box<[NotificationName]>,
     /// Whether the configuration itself switches the server off: its row starts as `disabled`.
     pub is_disabled: bool,
     /// Whether what it says is pinned: what is there of it is what it said first, and what a human
@@ -134,6 +137,7 @@ impl ServerDefinition {
             traffic: TrafficLimits::default(),
             exposed: Box::default(),
             gates: Box::default(),
+            notifications: Box::default(),
             is_disabled: false,
             pins_definitions: false,
             shows_flagged: false,
@@ -148,6 +152,12 @@ impl ServerDefinition {
             Target::Stdio(target) => package::unpinned(&target.command, &target.args),
             Target::Http(_) => Vec::new(),
         }
+    }
+
+    /// Whether clients may send it a notification of this name, which is none of the protocol's.
+    #[must_use]
+    pub fn takes_notification(&self, name: &str) -> bool {
+        self.notifications.iter().any(|listed| listed.as_str() == name)
     }
 
     /// Which transport the configuration names.

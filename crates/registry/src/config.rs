@@ -14,6 +14,7 @@ mod gates;
 mod limits;
 mod nearest;
 mod node;
+mod notifications;
 mod placeholder;
 mod problem;
 mod reader;

@@ -42,6 +42,7 @@ impl DigestKey {
             traffic: _,
             exposed: _,
             gates: _,
+            notifications: _,
         } = definition;
         let mut fields = Fields(self.0.clone());
         fields.text(alias.as_str());

@@ -85,7 +85,7 @@ pub struct ServerEntry {
     pub settings: ServerSettings,
 }
 
-const KEYS: [&str; 38] = [
+const KEYS: [&str; 39] = [
     "id",
     "name",
     "display_name",
@@ -121,6 +121,7 @@ const KEYS: [&str; 38] = [
     "tools",
     "resources",
     "prompts",
+    "notifications",
     "isolation",
     "on_flagged",
     "disabled",

@@ -52,6 +52,16 @@ pub struct Fixture {
     pub(crate) stats: stats::Stats,
     /// Those of the last POST, if they are recorded.
     seen_headers: Mutex<HeaderMap>,
+    arrived: Mutex<Vec<Arrived>>,
+}
+
+/// A message that a POST brought.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Arrived {
+    /// Its method, as it is spelt; empty for an answer.
+    pub method: String,
+    /// Whether it has an id, and so wants an answer.
+    pub is_request: bool,
 }
 
 impl Fixture {
@@ -65,6 +75,7 @@ impl Fixture {
             seal: seal::Seal::new(),
             stats: stats::Stats::default(),
             seen_headers: Mutex::default(),
+            arrived: Mutex::default(),
             options,
         })
     }
@@ -72,6 +83,18 @@ impl Fixture {
     /// The headers of the last POST; empty unless [`Options::records_headers`].
     pub fn seen_headers(&self) -> HeaderMap {
         lock(&self.seen_headers).clone()
+    }
+
+    /// Every message that a POST brought so far; empty unless [`Options::records_messages`].
+    pub fn arrived(&self) -> Vec<Arrived> {
+        lock(&self.arrived).clone()
+    }
+
+    fn note(&self, message: &message::Message) {
+        if self.options.records_messages {
+            let (method, is_request) = (message.method().to_owned(), message.is_request());
+            lock(&self.arrived).push(Arrived { method, is_request });
+        }
     }
 
     /// What has been asked of the fixture so far.

@@ -32,7 +32,7 @@ pub enum LimitScope {
 ///
 /// Its places among the open calls are given back when this is dropped, however that comes; if it
 /// was not sent, it does not count for the day. The time of a rate that it took stays taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[must_use = "dropping it ends the call"]
 pub struct Admission {
     meters: [Option<Arc<Meter>>; 3],

@@ -1,11 +1,13 @@
 //! One connection to one MCP server: transports, handshake, lists, and forwarding.
 //!
-//! [`Link::forward`] takes a [`narthex_policy::Permitted`] request by value, so nothing gets to a
-//! server that policy has not seen, and what it saw is what is sent. Answers come back as
-//! [`Frame`]s, undecoded.
+//! [`Link::forward`] and [`Link::notify`] take a [`narthex_policy::Permitted`] request by value and
+//! a [`Booked`] beside it, so nothing of a client gets to a server that policy has not seen, that
+//! has no place in the record or that no limit has counted, and what policy saw is what is sent.
+//! What narthex asks by itself is one of [`Asking`]. Answers come back as [`Frame`]s, undecoded.
 
 pub mod client;
 
+mod booked;
 mod connect;
 mod connect_http;
 mod connect_stdio;
@@ -22,6 +24,7 @@ mod outlet;
 mod sse;
 mod stdio;
 
+pub use booked::Booked;
 pub use connect::{
     ConnectContext, ConnectError, Deadlines, Dialect, OnPhase, Phase, Supervision, connect,
 };
@@ -30,7 +33,7 @@ pub use frame::{CutReason, Frame, LinkError, LinkEvent};
 pub use health::{Doubt, Failure, Health};
 pub use inventory::{Inventory, InventoryEntry, Listed};
 pub use link::{
-    ClientIdentity, Ended, Forwarded, Forwarding, Hop, InUse, KeptAwake, Link, ServerCapabilities,
-    ServerFacts, TraceHeaders,
+    Asking, ClientIdentity, Ended, Forwarded, Forwarding, Hop, InUse, KeptAwake, Link,
+    ServerCapabilities, ServerFacts, TraceHeaders,
 };
 pub use list_changes::ListChanges;

@@ -1,5 +1,6 @@
 //! One live link to one server, whatever transport and era it speaks.
 
+mod asking;
 mod check;
 mod end;
 mod facts;
@@ -22,6 +23,7 @@ use narthex_wire::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use self::asking::Asking;
 pub(crate) use self::facts::modern_meta;
 use self::forwarded::Call;
 pub(crate) use self::uses::Uses;
@@ -32,8 +34,8 @@ pub use self::{
     uses::{InUse, KeptAwake},
 };
 use crate::{
-    Frame, LinkError, LinkEvent, duplex::Wants, http::OwnedHttp, outlet::Outlet, sse::SseLink,
-    stdio::StdioLink,
+    Booked, Frame, LinkError, LinkEvent, duplex::Wants, http::OwnedHttp, outlet::Outlet,
+    sse::SseLink, stdio::StdioLink,
 };
 
 /// The headers of W3C trace context.
@@ -190,11 +192,16 @@ impl Link {
         self.closed().is_cancelled() && matches!(self.outlet().end(), LinkError::SessionEnded)
     }
 
-    /// Forwards what policy allowed.
+    /// Forwards what policy allowed, what has its place in the record and was counted.
     ///
     /// # Errors
     /// When the request cannot be sent, or fails before the first frame.
-    pub fn forward(&self, permitted: Permitted<Request>, hop: Hop) -> Forwarding<'_> {
+    pub fn forward(
+        &self,
+        permitted: Permitted<Request>,
+        hop: Hop,
+        _booked: Booked,
+    ) -> Forwarding<'_> {
         let Request { message, item, rewrite, alias: _, origin: _, shown: _ } =
             permitted.into_inner();
         match self.headers_for(&message, &item, &hop) {
@@ -207,11 +214,16 @@ impl Link {
         }
     }
 
-    /// Forwards a notification that policy allowed.
+    /// Forwards a notification that policy allowed, that has its place in the record and was
+    /// counted.
     ///
     /// # Errors
     /// When it cannot be sent.
-    pub async fn notify(&self, permitted: Permitted<Request>) -> Result<(), LinkError> {
+    pub async fn notify(
+        &self,
+        permitted: Permitted<Request>,
+        _booked: Booked,
+    ) -> Result<(), LinkError> {
         let Request { message, item, rewrite, alias: _, origin: _, shown: _ } =
             permitted.into_inner();
         let headers = self.headers_for(&message, &item, &Hop::default())?;
@@ -318,13 +330,13 @@ impl Link {
         Ok(Forwarded { call, redactor: self.redactor.clone() })
     }
 
-    /// Asks the server something on our own behalf: lists, ping. `members` are further members of
-    /// `params`, as JSON text without braces.
+    /// Asks the server something on our own behalf. `members` are further members of `params`, as
+    /// JSON text without braces.
     ///
     /// # Errors
     /// When no answer comes.
-    pub async fn ask(&self, method: &str, members: &[u8]) -> Result<Message, LinkError> {
-        let message = self.own_request(method, members)?;
+    pub async fn ask(&self, asking: Asking, members: &[u8]) -> Result<Message, LinkError> {
+        let message = self.own_request(asking.method(), members)?;
         let headers = self.headers_for(&message, &Item::Server, &Hop::default())?;
         let mut call = self.start(self.outgoing(&message, Rewrite::default(), headers)).await?;
         loop {

@@ -5,10 +5,12 @@
 
 mod list_kind;
 mod method;
+mod notice;
 mod own_tool;
 mod view;
 
 pub use list_kind::ListKind;
-pub use method::{Handling, handling, known_name};
+pub use method::{Handling, handling, is_like_known, known_name};
+pub use notice::{Notice, notice};
 pub use own_tool::{OwnCall, OwnTool};
 pub use view::{Part, View, ViewOptions, exposed, parts, seen_rows, shown};

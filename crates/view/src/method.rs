@@ -1,8 +1,9 @@
 //! The one table of methods: which era knows it, what it is about, and where it goes.
 
+use narthex_model::{folded_method, is_plain_method};
 use narthex_wire::{Era, method};
 
-use crate::ListKind;
+use crate::{ListKind, notice};
 
 /// How a method is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,12 +83,15 @@ const ROWS: &[Row] = &[
 /// Methods that exist in one era only, but have no row of their own.
 const LEGACY_ONLY: [&str; 1] = [method::INITIALIZE];
 
-/// How a request is answered; `None` if its era does not know the method.
+/// How a request is answered; `None` if its era does not know the method, if the name nearly spells
+/// a known one, or if it is no plain name: a server might take it for more than it looks like.
 #[must_use]
 pub fn handling(name: &str, era: Era) -> Option<Handling> {
     let Some(row) = ROWS.iter().find(|row| row.name == name) else {
-        let is_gone = era == Era::Modern && LEGACY_ONLY.contains(&name);
-        return (!is_gone).then_some(Handling::Vendor);
+        let is_vendor = is_plain_method(name)
+            && !is_like_known(name)
+            && !folded_method(name).starts_with(notice::PREFIX);
+        return is_vendor.then_some(Handling::Vendor);
     };
     let is_known = match row.eras {
         Eras::Both => true,
@@ -97,10 +101,23 @@ pub fn handling(name: &str, era: Era) -> Option<Handling> {
     is_known.then_some(row.handling)
 }
 
-/// The table's own copy of a method's name.
+/// Whether a name is that of a request or a notification of some revision, however it is spelt.
+#[must_use]
+pub fn is_like_known(name: &str) -> bool {
+    let folded = folded_method(name);
+    let is_it = |known: &str| known.eq_ignore_ascii_case(&folded);
+    names().chain(notice::names()).any(is_it)
+}
+
+/// The names of all requests, of all revisions.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().map(|row| row.name).chain(LEGACY_ONLY)
+}
+
+/// The tables' own copy of a method's name.
 #[must_use]
 pub fn known_name(name: &str) -> Option<&'static str> {
-    ROWS.iter().map(|row| row.name).find(|known| *known == name)
+    ROWS.iter().map(|row| row.name).chain(notice::names()).find(|known| *known == name)
 }
 
 #[cfg(test)]
@@ -125,6 +142,28 @@ mod tests {
             assert!(handling(name, Era::Modern).is_some());
         }
         assert_eq!(handling("vendor/thing", Era::Modern), Some(Handling::Vendor));
+        assert_eq!(handling("skills/list", Era::Modern), Some(Handling::Vendor));
+    }
+
+    /// S12: a name that a lenient server reads as a known one is no vendor's.
+    #[test]
+    fn s12_what_nearly_spells_a_known_method_is_unknown() {
+        for era in [Era::Legacy, Era::Modern] {
+            for known in names() {
+                let spellings = [
+                    known.to_uppercase(),
+                    format!(" {known}"),
+                    format!("{known}\t"),
+                    known.replace('s', "ſ").replace('k', "\u{212a}") + "\u{a0}",
+                ];
+                for spelt in spellings {
+                    assert_eq!(handling(&spelt, era), None, "{spelt:?}");
+                }
+            }
+            for name in ["notifications/cancelled", "Notifications/acme", "", "acme thing"] {
+                assert_eq!(handling(name, era), None, "{name:?}");
+            }
+        }
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::{
 
 use narthex_policy::{Basis, Item, Permitted, Request, Verdict};
 use narthex_registry::ServerRow;
+use narthex_upstream::Asking;
 use narthex_view::exposed;
-use narthex_wire::{Raw, json::encode_string, method};
+use narthex_wire::{Raw, json::encode_string};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -184,7 +185,7 @@ impl Shared {
             let Some(link) = link else { return };
             let key = of.run.key(&server);
             let members = [br#""uri":"#, &encode_string(&what)[..]].concat();
-            let asked = shared.ask(&key, &link, method::RESOURCES_UNSUBSCRIBE, &members).await;
+            let asked = shared.ask(&key, &link, Asking::Unsubscribe, &members).await;
             if let Err(refusal) = asked {
                 // It goes on telling; what it tells is no more than that something has changed.
                 tracing::warn!(server.name = link.name(), ?refusal, "could not unsubscribe");
@@ -223,7 +224,7 @@ impl Shared {
                 all.requests.push(one);
                 continue;
             }
-            match self.errand(caller, one).await {
+            match self.part_of_errand(caller, one).await {
                 Ok(errand) => {
                     all.join(errand.standing());
                     errand.done();

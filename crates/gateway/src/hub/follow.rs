@@ -9,8 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_upstream::{Link, LinkError};
-use narthex_wire::{Message, json::encode_string, method};
+use narthex_upstream::{Asking, Link, LinkError};
+use narthex_wire::{Message, json::encode_string};
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep, timeout},
@@ -334,9 +334,7 @@ impl Shared {
         link: &Link,
     ) -> End {
         let members = [br#""uri":"#, &encode_string(uri)[..]].concat();
-        if let Err(refusal) =
-            self.ask(&key.server, link, method::RESOURCES_SUBSCRIBE, &members).await
-        {
+        if let Err(refusal) = self.ask(&key.server, link, Asking::Subscribe, &members).await {
             return End::Lost(refusal);
         }
         followed.outcome.send_replace(Some(Ok(())));
@@ -350,9 +348,7 @@ impl Shared {
                 break;
             }
         }
-        if let Err(refusal) =
-            self.ask(&key.server, link, method::RESOURCES_UNSUBSCRIBE, &members).await
-        {
+        if let Err(refusal) = self.ask(&key.server, link, Asking::Unsubscribe, &members).await {
             tracing::debug!(?refusal, "a server was not told of the end of a subscription");
         }
         End::Unwanted

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerKey;
-use narthex_upstream::Link;
-use narthex_wire::{Limits, LogLevel, Message, Raw, json::encode_string, method, rpc};
+use narthex_upstream::{Asking, Link};
+use narthex_wire::{Limits, LogLevel, Message, Raw, json::encode_string, rpc};
 use tokio::time::timeout;
 
 use super::is_at;
@@ -73,7 +73,7 @@ impl Shared {
             return;
         }
         let members = format!(r#""level":"{}""#, level.as_str());
-        self.tell_again(session, link, method::LOGGING_SET_LEVEL, vec![(Item::Server, members)]);
+        self.tell_again(session, link, Asking::SetLevel, vec![(Item::Server, members)]);
     }
 
     /// Makes the subscriptions of a session's own link again on one that takes its place.
@@ -84,7 +84,7 @@ impl Shared {
             let members = format!(r#""uri":{}"#, String::from_utf8_lossy(&quoted));
             (Item::Resource(uri), members)
         });
-        self.tell_again(session, link, method::RESOURCES_SUBSCRIBE, all.collect());
+        self.tell_again(session, link, Asking::Subscribe, all.collect());
     }
 
     /// Asks a server for what a session asked on an earlier link: decided on and recorded anew,
@@ -93,7 +93,7 @@ impl Shared {
         self: &Arc<Self>,
         session: &Arc<Session>,
         link: &Arc<Link>,
-        name: &'static str,
+        asking: Asking,
         all: Vec<(Item, String)>,
     ) {
         if all.is_empty() {
@@ -103,7 +103,7 @@ impl Shared {
         self.spawn(async move {
             let telling = async {
                 for (item, members) in all {
-                    shared.tell_one(&session, &link, name, (item, &members)).await;
+                    shared.tell_one(&session, &link, asking, (item, &members)).await;
                 }
             };
             tokio::select! {
@@ -119,14 +119,15 @@ impl Shared {
         &self,
         session: &Arc<Session>,
         link: &Link,
-        name: &str,
+        asking: Asking,
         (item, members): (Item, &str),
     ) {
         let (run, endpoint) = (session.run.clone(), session.endpoint.clone());
         let caller = Caller::new(run, endpoint, Some(session.clone()));
+        let name = asking.method();
         let done = match self.errand_again(&caller, link, name, item, members).await {
             Ok(errand) => errand.end(
-                self.ask(&session.run.key(link.alias()), link, name, members.as_bytes()).await,
+                self.ask(&session.run.key(link.alias()), link, asking, members.as_bytes()).await,
             ),
             Err(refusal) => Err(refusal),
         };
@@ -143,11 +144,11 @@ impl Shared {
         }
         let server = caller.run.key(link.alias());
         let Some(level) = self.hub.lowers(link, &server, LinkKind::Shared, level) else { return };
-        let (name, members) =
-            (method::LOGGING_SET_LEVEL, format!(r#""level":"{}""#, level.as_str()));
+        let members = format!(r#""level":"{}""#, level.as_str());
+        let name = Asking::SetLevel.method();
         let done = match self.errand_again(caller, link, name, Item::Server, &members).await {
             Ok(errand) => {
-                let telling = self.ask(&server, link, name, members.as_bytes());
+                let telling = self.ask(&server, link, Asking::SetLevel, members.as_bytes());
                 let late = |_late| Err(Refusal::Cancelled);
                 errand.end(timeout(LEVEL_PATIENCE, telling).await.unwrap_or_else(late))
             }

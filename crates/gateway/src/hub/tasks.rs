@@ -5,7 +5,7 @@ use std::sync::Arc;
 use narthex_model::Alias;
 use narthex_registry::ServerKey;
 use narthex_tasks::{TaskOwner, has_ended};
-use narthex_upstream::Link;
+use narthex_upstream::{Asking, Link};
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, json::encode_string, method, rpc,
 };
@@ -43,7 +43,7 @@ impl Shared {
     pub(super) async fn catch_up(&self, link: &Link, key: &FollowKey, followed: &Followed) {
         let Subject::Task(id) = &key.subject else { return };
         let members = [br#""taskId":"#, &encode_string(id)[..]].concat();
-        let state = match self.asked(&key.server, link, method::TASKS_GET, &members).await {
+        let state = match self.asked(&key.server, link, Asking::TaskState, &members).await {
             Ok(answer) => state_of(&answer),
             Err(refusal) => {
                 tracing::debug!(server.name = link.name(), ?refusal, "did not say of a task");

@@ -1,6 +1,8 @@
 //! The gateway against the fixture server, without any door.
 
 #[cfg(test)]
+mod arrivals;
+#[cfg(test)]
 mod asking;
 #[cfg(test)]
 mod breadth;

@@ -20,7 +20,7 @@ use super::world::{World, http_server, request, transparent};
 const NOON: Duration = Duration::from_secs(20_000 * 24 * 60 * 60 + 12 * 60 * 60);
 const DAY: u32 = 20_000;
 
-fn limits(value: &Value) -> TrafficLimits {
+pub(crate) fn limits(value: &Value) -> TrafficLimits {
     let read = WorkspaceLimits::parse(value.to_string().as_bytes(), &mut |place, problem| {
         panic!("{place}: {problem}");
     });

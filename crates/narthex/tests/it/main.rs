@@ -9,6 +9,7 @@
 mod access;
 mod agent_runs;
 mod app;
+mod arrivals;
 mod attacks;
 mod audit;
 mod backup;

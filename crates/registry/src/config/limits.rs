@@ -179,7 +179,7 @@ impl Reader<'_> {
     }
 
     /// A fault in a file that narthex alone reads; in one that is shared, a warning.
-    fn tolerated(&mut self, place: &Place, problem: EntryProblem) {
+    pub(super) fn tolerated(&mut self, place: &Place, problem: EntryProblem) {
         match self.dialect {
             Dialect::Strict => self.fault(place, problem),
             Dialect::Tolerant => self.warn(place, format!("ignored: {problem}")),

@@ -1,6 +1,8 @@
 //! Faults of one entry: each has its own message with the remedy in it, and a code for programs.
 
-use narthex_model::{AliasError, ConfinementProblem, LimitProblem, NameError};
+use narthex_model::{
+    AliasError, ConfinementProblem, LimitProblem, NameError, NotificationNameError,
+};
 
 use super::placeholder::PlaceholderError;
 
@@ -68,6 +70,8 @@ pub(super) enum EntryProblem {
     #[error("{0}; {remedy}", remedy = .0.remedy())]
     Limits(LimitProblem),
     #[error(transparent)]
+    Notification(#[from] NotificationNameError),
+    #[error(transparent)]
     Placeholder(#[from] PlaceholderError),
 }
 
@@ -106,6 +110,7 @@ impl EntryProblem {
             Self::Confinement(ConfinementProblem::Empty) => "confinement_empty",
             Self::Confinement(ConfinementProblem::Type { .. }) => "type_wrong",
             Self::Limits(_) => "limits_invalid",
+            Self::Notification(_) => "notification_invalid",
             Self::Placeholder(error) => error.code(),
         }
     }

@@ -37,6 +37,7 @@ fn definition(
     let traffic = reader.traffic(fields, at);
     let exposed = reader.exposed(fields, at).into();
     let gates = reader.gates(fields, at).into();
+    let notifications = reader.notifications(fields, at);
     let is_disabled = reader.flag(fields, at, "disabled").unwrap_or(false);
     let (pins_definitions, shows_flagged) = reader.pins(fields, at);
     let Some(wanted) = wanted(reader, fields, at) else {
@@ -49,7 +50,7 @@ fn definition(
     let server = ServerDefinition { timeout, progress_extends, mount_timeout, ..server };
     let server = ServerDefinition { recovers, output, traffic, ..server };
     let server = ServerDefinition { pins_definitions, shows_flagged, ..server };
-    Some(ServerDefinition { exposed, gates, is_disabled, ..server })
+    Some(ServerDefinition { exposed, gates, notifications, is_disabled, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted> {

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The keys of an entry in both documents. The references are known only to be refused.
-pub(super) const ENTRY_KEYS: [&str; 37] = [
+pub(super) const ENTRY_KEYS: [&str; 38] = [
     "transport",
     "url",
     "command",
@@ -45,6 +45,7 @@ pub(super) const ENTRY_KEYS: [&str; 37] = [
     "tool_scopes",
     "resource_scopes",
     "prompt_scopes",
+    "notifications",
     "disabled",
     "pinDefinitions",
     "pin_definitions",

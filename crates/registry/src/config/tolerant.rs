@@ -72,6 +72,7 @@ fn definition(
     let traffic = reader.traffic(fields, at);
     let exposed = reader.exposed(fields, at).into();
     let gates = reader.gates(fields, at).into();
+    let notifications = reader.notifications(fields, at);
     let is_disabled = reader.flag(fields, at, "disabled") == Some(true)
         || reader.flag(fields, at, "enabled") == Some(false);
     if is_disabled {
@@ -88,7 +89,7 @@ fn definition(
     let server = ServerDefinition { timeout, progress_extends, mount_timeout, ..server };
     let server = ServerDefinition { recovers, output, traffic, ..server };
     let server = ServerDefinition { pins_definitions, shows_flagged, ..server };
-    Some(ServerDefinition { exposed, gates, is_disabled, ..server })
+    Some(ServerDefinition { exposed, gates, notifications, is_disabled, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place, url_key: &str) -> Option<Wanted> {

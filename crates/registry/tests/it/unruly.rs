@@ -8,12 +8,12 @@ use std::{
 use narthex_model::ServerDefinition;
 use narthex_policy::{Item, Request};
 use narthex_testkit::unruly::{VARIABLE, run_if_asked};
-use narthex_upstream::{Frame, Hop, Link, LinkError};
+use narthex_upstream::{Booked, Frame, Hop, Link, LinkError};
 use narthex_wire::{Limits, Message, Raw};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use crate::world::{in_time, permitted, program, with_env};
+use crate::world::{booking, in_time, permitted, program, with_env};
 
 /// Not a test: servers are this program, started again with this name.
 #[test]
@@ -94,7 +94,10 @@ pub(crate) async fn ask(link: &Link, tool: &str, arguments: Value) -> Result<Str
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let message = Message::parse(body.to_string().into(), &Limits::default()).unwrap();
     let request = Request::new(link.alias().clone(), message, Item::Tool(tool.into()));
-    let mut forwarded = in_time(link.forward(permitted(request), Hop::default())).await?;
+    let (slot, admission) = booking();
+    let booked = Booked::new(&slot, &admission);
+    let forwarding = link.forward(permitted(request), Hop::default(), booked);
+    let mut forwarded = in_time(forwarding).await?;
     loop {
         if let Frame::Answer(answer) = in_time(forwarded.next()).await? {
             let content = answer.get("content").map(Raw::items).unwrap_or_default();

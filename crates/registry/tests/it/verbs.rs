@@ -8,7 +8,7 @@ mod switches;
 use std::sync::{Arc, Mutex};
 
 use narthex_policy::{Item, Request};
-use narthex_upstream::{Frame, Hop, InUse, Link, LinkError};
+use narthex_upstream::{Booked, Frame, Hop, InUse, Link, LinkError};
 use narthex_wire::{Limits, Message};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     peer::{Peer, event, events, result},
-    world::{in_time, permitted},
+    world::{booking, in_time, permitted},
 };
 
 /// The id of a call, and the stream on which it is answered.
@@ -64,7 +64,10 @@ pub(crate) async fn call(link: &Link) -> Result<Frame, LinkError> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}});
     let message = Message::parse(body.to_string().into(), &Limits::default()).unwrap();
     let request = Request::new(link.alias().clone(), message, Item::Tool("x".into()));
-    let mut forwarded = in_time(link.forward(permitted(request), Hop::default())).await?;
+    let (slot, admission) = booking();
+    let booked = Booked::new(&slot, &admission);
+    let forwarding = link.forward(permitted(request), Hop::default(), booked);
+    let mut forwarded = in_time(forwarding).await?;
     in_time(forwarded.next()).await
 }
 

@@ -7,12 +7,15 @@ use std::{
 };
 
 use bytes::Bytes;
+use narthex_audit::{Audit, AuditRecord, AuditSlot};
 use narthex_model::{
-    Alias, HttpTarget, Secret, ServerAuth, ServerDefinition, ServerState, StdioTarget, Target,
+    Alias, HttpTarget, RunToken, Secret, ServerAuth, ServerDefinition, ServerState, StdioTarget,
+    Target, WorkspaceId,
 };
 use narthex_policy::{Attempt, Authority, Permitted, Request, RunPolicy, ServerRules};
 use narthex_registry::{Declared, Registry, RegistryOptions, ServerRow, Snapshot, config::Entry};
 use narthex_supervisor::BaseEnvironment;
+use narthex_traffic::{Admission, Meters};
 use narthex_upstream::{ClientIdentity, Deadlines};
 use narthex_wire::Revision;
 use serde_json::{Value, json};
@@ -161,6 +164,25 @@ fn check_side_data(row: &ServerRow) {
 
 pub(crate) fn message(row: &ServerRow) -> String {
     row.error.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+/// A place in a record that nobody keeps, and an admission where nothing is limited.
+pub(crate) fn booking() -> (AuditSlot, Admission) {
+    let record = AuditRecord {
+        workspace: WorkspaceId::default(),
+        run: RunToken::generate().unwrap().run_id(),
+        user: None,
+        session: None,
+        endpoint: None,
+        server: None,
+        method: "test".into(),
+        item: None,
+        granted_via: Box::default(),
+        refused_by: None,
+        rule: None,
+    };
+    let slot = Audit::disabled().reserve(record).unwrap();
+    (slot, Meters::default().admit([None, None, None], true).unwrap())
 }
 
 /// A request that policy lets through, as nothing forbids it.

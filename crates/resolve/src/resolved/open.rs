@@ -163,6 +163,7 @@ impl ResolvedServer {
             output: self.settings.output(),
             exposed: Box::new(self.exposed()),
             gates: Box::new(self.gates.clone()),
+            notifications: self.settings.notifications.clone().into(),
             is_disabled: self.settings.disabled,
             filled_in,
             ..definition

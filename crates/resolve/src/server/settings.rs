@@ -2,7 +2,9 @@
 
 use std::{num::NonZeroU64, time::Duration};
 
-use narthex_model::{Exposed, NameRule, OutputLimits, TrafficLimits, UriRule, json::Node};
+use narthex_model::{
+    Exposed, NameRule, NotificationName, OutputLimits, TrafficLimits, UriRule, json::Node,
+};
 use serde::Serialize;
 
 use crate::{
@@ -46,6 +48,9 @@ pub struct ServerSettings {
     /// Which prompts callers see.
     #[serde(skip_serializing_if = "NameRules::is_open")]
     pub prompts: NameRules,
+    /// Notifications outside `notifications/` that clients may send, by their exact names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notifications: Vec<NotificationName>,
     /// Whether runs share what is started for the server. `None`: as is usual for its shape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
@@ -151,6 +156,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> ServerSettings {
         tools: rules(reader, object, "tools"),
         resources: rules(reader, object, "resources"),
         prompts: rules(reader, object, "prompts"),
+        notifications: notifications(reader, object),
         isolation: word(
             reader,
             object,
@@ -165,6 +171,16 @@ pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> ServerSettings {
         ),
         disabled: reader.flag(object, "disabled").unwrap_or(false),
     }
+}
+
+fn notifications(reader: &mut Reader, object: &Object<'_>) -> Vec<NotificationName> {
+    let nodes = reader.list(object, "notifications").unwrap_or_default();
+    let mut names = Vec::with_capacity(nodes.len());
+    for (at, node) in nodes {
+        let Some(text) = reader.as_text(node, &at) else { continue };
+        names.extend(reader.name(&at, text, NotificationName::new));
+    }
+    names
 }
 
 fn timeout(reader: &mut Reader, object: &Object<'_>, key: &str) -> Option<u64> {

@@ -59,6 +59,7 @@ async fn main() -> anyhow::Result<()> {
         allowed_hosts: args.allow_host,
         required_bearer: args.require_bearer_file.as_deref().map(read_bearer).transpose()?,
         records_headers: args.record_headers,
+        records_messages: false,
     });
     let http = listen(args.http, "http", "/mcp", args.stdio).await?;
     let sse = listen(args.sse, "sse", "/sse", args.stdio).await?;

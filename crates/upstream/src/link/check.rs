@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use narthex_wire::method;
 use tokio::time::timeout;
 
-use super::{Inner, Link};
+use super::{Asking, Inner, Link};
 use crate::LinkError;
 
 /// After how long without a call a server is asked before the next one.
@@ -60,8 +59,8 @@ impl Link {
     /// When no answer comes.
     pub async fn ping(&self) -> Result<(), LinkError> {
         let asked = match self.facts.revision.is_modern() {
-            true => method::SERVER_DISCOVER,
-            false => method::PING,
+            true => Asking::Discover,
+            false => Asking::Ping,
         };
         self.ask(asked, b"").await.map(drop)
     }

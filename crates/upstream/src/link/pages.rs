@@ -2,7 +2,7 @@
 
 use narthex_wire::{Message, MessageKind, Pages, Raw};
 
-use super::Link;
+use super::{Asking, Link};
 use crate::LinkError;
 
 impl Link {
@@ -16,9 +16,11 @@ impl Link {
         method: &'static str,
         mut take: impl FnMut(&Message) -> Result<(), LinkError>,
     ) -> Result<(), LinkError> {
+        let is_none = || LinkError::Request(format!("{method} is no list"));
+        let list = Asking::list(method).ok_or_else(is_none)?;
         let mut pages = Pages::new(self.facts.revision.era());
         loop {
-            let answer = self.ask(method, &pages.members()).await?;
+            let answer = self.ask(list, &pages.members()).await?;
             accepted(&answer)?;
             take(&answer)?;
             match pages.turn(&answer) {

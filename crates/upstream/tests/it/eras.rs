@@ -67,7 +67,7 @@ async fn e133_a_stdio_server_that_exits_on_the_probe_is_started_again() {
     let cases = format!("*server/discover*) exit 3;; {} {ping}", initializes());
     let (link, dialect) = world.connect(&shell(&cases)).await.unwrap();
     assert_eq!(dialect, Dialect::Legacy);
-    link.ask("ping", b"").await.unwrap();
+    link.ping().await.unwrap();
     assert!(world.events.try_recv().is_err(), "no event tells of the first process");
     link.stop().await;
     assert_eq!(world.closed().await, "it was stopped");

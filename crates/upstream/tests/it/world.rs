@@ -8,14 +8,17 @@ use std::{
 };
 
 use bytes::Bytes;
+use narthex_audit::{Audit, AuditRecord, AuditSlot};
 use narthex_model::{
-    Alias, ApiKeyAuth, HttpTarget, Secret, ServerAuth, ServerDefinition, StdioTarget, Target,
+    Alias, ApiKeyAuth, HttpTarget, RunToken, Secret, ServerAuth, ServerDefinition, StdioTarget,
+    Target, WorkspaceId,
 };
 use narthex_policy::{Attempt, Authority, Item, Permitted, Request, RunPolicy, ServerRules};
 use narthex_supervisor::BaseEnvironment;
+use narthex_traffic::{Admission, Meters};
 use narthex_upstream::{
-    ClientIdentity, ConnectContext, ConnectError, Deadlines, Dialect, Forwarded, Frame, Hop, Link,
-    LinkError, LinkEvent, Supervision, connect,
+    Booked, ClientIdentity, ConnectContext, ConnectError, Deadlines, Dialect, Forwarded, Frame,
+    Hop, Link, LinkError, LinkEvent, Supervision, connect,
 };
 use narthex_wire::{Limits, Message, Revision};
 use serde_json::{Value, json};
@@ -231,7 +234,9 @@ pub(crate) async fn forward(
     method: &str,
     params: Value,
 ) -> Result<Forwarded, LinkError> {
-    in_time(link.forward(permit(link, method, params), Hop::default())).await
+    let (slot, admission) = booking();
+    let booked = Booked::new(&slot, &admission);
+    in_time(link.forward(permit(link, method, params), Hop::default(), booked)).await
 }
 
 pub(crate) async fn call(
@@ -276,6 +281,25 @@ pub(crate) fn value(message: &Message) -> Value {
 
 /// Steps that were seen, in their order.
 pub(crate) type Log<T> = Arc<std::sync::Mutex<Vec<T>>>;
+
+/// A place in a record that nobody keeps, and an admission where nothing is limited.
+pub(crate) fn booking() -> (AuditSlot, Admission) {
+    let record = AuditRecord {
+        workspace: WorkspaceId::default(),
+        run: RunToken::generate().unwrap().run_id(),
+        user: None,
+        session: None,
+        endpoint: None,
+        server: None,
+        method: "test".into(),
+        item: None,
+        granted_via: Box::default(),
+        refused_by: None,
+        rule: None,
+    };
+    let slot = Audit::disabled().reserve(record).unwrap();
+    (slot, Meters::default().admit([None, None, None], true).unwrap())
+}
 
 /// A request that policy lets through, as nothing forbids it.
 pub(crate) fn permitted(request: Request) -> Permitted<Request> {

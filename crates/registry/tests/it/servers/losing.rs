@@ -8,14 +8,17 @@ use std::{
 use narthex_model::{CallErrorKind, ServerState, Target};
 use narthex_policy::{Item, Request};
 use narthex_registry::{Registry, ServerRow};
-use narthex_upstream::{Hop, LinkError};
+use narthex_upstream::{Booked, Hop, LinkError};
 use narthex_wire::{Limits, Message};
 use serde_json::json;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     peer::{Peer, event, events, result, text},
-    world::{http, in_time, initialize_result, message, permitted, shell, sse, start, until_state},
+    world::{
+        booking, http, in_time, initialize_result, message, permitted, shell, sse, start,
+        until_state,
+    },
 };
 
 type Streams = Arc<Mutex<Vec<mpsc::Sender<String>>>>;
@@ -55,7 +58,10 @@ pub(super) async fn call_tool(row: &ServerRow, name: &str) -> Result<(), LinkErr
     let message = Message::parse(body.to_string().into(), &Limits::default()).unwrap();
     let request = Request::new(row.alias.clone().unwrap(), message, Item::Tool(name.into()));
     let link = row.link.as_ref().unwrap();
-    let mut forwarded = in_time(link.forward(permitted(request), Hop::default())).await?;
+    let (slot, admission) = booking();
+    let booked = Booked::new(&slot, &admission);
+    let forwarding = link.forward(permitted(request), Hop::default(), booked);
+    let mut forwarded = in_time(forwarding).await?;
     in_time(forwarded.next()).await.map(drop)
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narthex_model::{ApiKeyAuth, Secret, ServerAuth, ServerState, Target};
 use narthex_registry::{Declared, RegistryOptions, config::Entry};
-use narthex_upstream::{CutReason, LinkError};
+use narthex_upstream::{Asking, CutReason, LinkError};
 
 use super::{Slow, call, call_in_background};
 use crate::world::{http, identity, in_time, shell, start, until, until_state};
@@ -96,7 +96,7 @@ async fn d12_an_idle_server_sleeps_until_it_is_called() {
     assert_eq!(asleep.state, ServerState::Ready, "it can be called");
     assert!(asleep.link.is_none() && asleep.facts.is_some());
     let first = in_time(registry.enter(&asleep, Duration::from_secs(60))).await.unwrap();
-    in_time(first.ask("tools/list", b"")).await.unwrap();
+    in_time(first.ask(Asking::Tools, b"")).await.unwrap();
     let awake = registry.get("x").unwrap();
     assert!(!awake.is_asleep && awake.link.is_some(), "in use, it stays");
     assert_eq!(awake.reconnects, 0, "R-E42: it was not lost");

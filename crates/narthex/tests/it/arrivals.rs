@@ -1,0 +1,235 @@
+//! Every message that arrives at a server has passed the gates, by every door: what is refused in
+//! one shape or spelling is refused in all, and each that arrives is in the record once (S12, S14).
+
+use narthex_gateway::GatewayOptions;
+use serde_json::{Value, json};
+
+use crate::{
+    recorder::{self, Envelope, Recorder, Reply},
+    support::Place,
+    world::{Client, Socket, World, initialize, modern_headers},
+};
+
+/// One server behind each.
+const GATES: [&str; 4] = ["open", "denied", "ungranted", "limited"];
+/// Spellings that some server may read as `tools/call`, and that one itself.
+const SPELLINGS: [&str; 5] =
+    ["tools/call", "Tools/Call", " tools/call", "tools/call\u{a0}", "tool\u{17f}/call"];
+const DONE: &str = "{\"jsonrpc\":\"2.0\",\"id\":\u{1},\"result\":{\"content\":[]}}";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Era {
+    Legacy,
+    Modern,
+}
+
+/// A client of one door.
+enum Way {
+    Http(Era, Client),
+    Socket(Era, Socket),
+}
+
+fn entry(gate: &str, url: &str) -> Value {
+    let mut entry = json!({"transport": "http", "url": url});
+    match gate {
+        "denied" => entry["tools"] = json!({"deny": ["t"]}),
+        "ungranted" => entry["tool_scopes"] = json!({"t": "acme.write"}),
+        "limited" => entry["limits"] = json!({"calls_per_day": 1}),
+        _ => entry["notifications"] = json!(["acme/listed"]),
+    }
+    entry
+}
+
+async fn recorders(era: recorder::Era) -> (Vec<Recorder>, Value) {
+    let (mut servers, mut entries) = (Vec::new(), json!({}));
+    for gate in GATES {
+        let server = Recorder::start(era).await;
+        entries[gate] = entry(gate, &server.url);
+        servers.push(server);
+    }
+    (servers, entries)
+}
+
+fn message(era: Era, id: Option<u64>, method: &str, mut params: Value) -> Value {
+    if era == Era::Modern {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+    }
+    let mut message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+    if let Some(id) = id {
+        message["id"] = id.into();
+    }
+    message
+}
+
+fn call() -> Value {
+    json!({"name": "t", "arguments": {}})
+}
+
+/// Everything that one client sends: of each shape each spelling, and what a vendor added.
+fn messages(era: Era) -> Vec<Value> {
+    let mut all = vec![message(era, Some(100), "acme/act", json!({}))];
+    for (id, method) in (1..).zip(SPELLINGS) {
+        all.push(message(era, None, method, call()));
+        all.push(message(era, Some(id), method, call()));
+    }
+    for method in ["notifications/acme/said", "acme/listed", "acme/unlisted"] {
+        all.push(message(era, None, method, json!({})));
+    }
+    // What comes after it has been dealt with when it is answered.
+    all.push(message(era, Some(101), "acme/last", json!({})));
+    all
+}
+
+impl Way {
+    async fn all(world: &World, gate: &str) -> [Self; 4] {
+        let path = format!("/mcp/{gate}");
+        let mut socket = world.socket(gate).await;
+        socket.ask(&initialize(json!({"roots": {}}))).await;
+        [
+            Self::Http(Era::Modern, world.client(&path)),
+            Self::Http(Era::Legacy, world.legacy(&path, json!({"roots": {}})).await),
+            Self::Socket(Era::Modern, world.socket(gate).await),
+            Self::Socket(Era::Legacy, socket),
+        ]
+    }
+
+    fn era(&self) -> Era {
+        match self {
+            Self::Http(era, _) | Self::Socket(era, _) => *era,
+        }
+    }
+
+    async fn send_all(&mut self) {
+        match self {
+            Self::Http(era, client) => {
+                for message in messages(*era) {
+                    let method = message["method"].as_str().unwrap();
+                    let name = message["params"]["name"].as_str();
+                    // What cannot stand in a header is refused for that, too.
+                    let shown = if method.is_ascii() { method } else { "tools/call" };
+                    let headers = match era {
+                        Era::Modern => modern_headers(shown.trim(), name),
+                        Era::Legacy => Vec::new(),
+                    };
+                    client.post(&headers, message.to_string()).await;
+                }
+            }
+            Self::Socket(era, socket) => {
+                for message in messages(*era) {
+                    socket.send(&message.to_string()).await;
+                    // In turn, as the limits count.
+                    if message["id"].is_number() {
+                        socket.next().await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What came of callers at each server since its answers were set, sorted.
+async fn arrived(servers: &mut [Recorder]) -> Vec<(&'static str, String)> {
+    let mut all = Vec::new();
+    for (gate, server) in GATES.into_iter().zip(servers) {
+        while server.waiting() > 0 {
+            let got = server.next().await;
+            let envelope: Envelope<'_> = serde_json::from_slice(&got.body).unwrap();
+            let method = envelope.method.unwrap_or_default();
+            if !method.ends_with("/list") {
+                all.push((gate, method));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// What should come of one client at a server; at a limited one the first client uses the day up.
+/// Notifications go where the client has a link of its own.
+fn expected(gate: &'static str, is_first: bool, is_own: bool) -> Vec<(&'static str, String)> {
+    let mut methods = vec!["acme/act"];
+    match gate {
+        "limited" if is_first => {}
+        "limited" => methods.clear(),
+        _ => methods.push("acme/last"),
+    }
+    if is_own && gate != "limited" {
+        methods.push("notifications/acme/said");
+    }
+    if gate == "open" {
+        methods.push("tools/call");
+        methods.extend(is_own.then_some("acme/listed"));
+    }
+    methods.into_iter().map(|method| (gate, method.to_owned())).collect()
+}
+
+/// S12, S14, S32: over HTTP and over sockets, from and to both eras.
+#[tokio::test]
+async fn s14_what_arrives_has_passed_the_gates_whatever_the_door() {
+    for era in [recorder::Era::Legacy, recorder::Era::Modern] {
+        let (mut servers, entries) = recorders(era).await;
+        let world = World::with(&entries, GatewayOptions::default()).await;
+        servers.iter().for_each(|server| server.answer_with(Reply::Json(DONE.to_owned())));
+        let mut wanted = Vec::new();
+        for gate in GATES {
+            for (index, mut way) in Way::all(&world, gate).await.into_iter().enumerate() {
+                way.send_all().await;
+                let is_own = way.era() == Era::Legacy && era == recorder::Era::Legacy;
+                wanted.extend(expected(gate, index == 0, is_own));
+            }
+        }
+        wanted.sort();
+        assert_eq!(arrived(&mut servers).await, wanted, "{era:?}");
+        let is_list = |method: &str| method.ends_with("/list");
+        let records = world.audit().await;
+        let mut sent: Vec<_> = records
+            .iter()
+            .filter(|record| record["outcome"] == "ok")
+            .map(|record| {
+                let text = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
+                (text("server"), text("method"))
+            })
+            .filter(|(_, method)| !is_list(method))
+            .collect();
+        sent.sort();
+        let wanted: Vec<_> =
+            wanted.into_iter().map(|(gate, method)| (gate.to_owned(), method)).collect();
+        assert_eq!(sent, wanted, "{era:?}");
+    }
+}
+
+/// S12, S14: over `narthex connect --server`, in both eras.
+#[tokio::test(flavor = "multi_thread")]
+async fn s14_what_arrives_has_passed_the_gates_over_standard_input() {
+    let (mut servers, entries) = recorders(recorder::Era::Legacy).await;
+    let place = Place::with(&entries);
+    let _daemon = place.up();
+    servers.iter().for_each(|server| server.answer_with(Reply::Json(DONE.to_owned())));
+    let mut wanted = Vec::new();
+    for gate in GATES {
+        for (index, era) in [Era::Modern, Era::Legacy].into_iter().enumerate() {
+            let mut lines = messages(era);
+            if era == Era::Legacy {
+                lines.insert(0, initialize(json!({"roots": {}})));
+            }
+            let words = ["connect", "--server", gate];
+            tokio::task::block_in_place(|| place.feed(&words, &lines)).succeeded();
+            // Requests run side by side there: which one has the day's call is open.
+            if gate == "limited" {
+                let got: Vec<_> = arrived(&mut servers).await;
+                let of_it: Vec<_> = got.iter().filter(|(at, _)| *at == "limited").collect();
+                assert!(of_it.len() <= usize::from(index == 0), "{of_it:?}");
+                assert!(of_it.iter().all(|(_, method)| method.contains("acme")), "{of_it:?}");
+                wanted.extend(got.iter().filter(|(at, _)| *at != "limited").cloned());
+            } else {
+                let mut of_it = expected(gate, index == 0, era == Era::Legacy);
+                of_it.sort();
+                assert_eq!(arrived(&mut servers).await, of_it, "{gate} {era:?}");
+            }
+        }
+    }
+    assert!(wanted.is_empty(), "{wanted:?}");
+}

@@ -1,0 +1,19 @@
+//! Proof that a message has its place in the record and was counted.
+
+use narthex_audit::AuditSlot;
+use narthex_traffic::Admission;
+
+/// Proof, for one message, that there is an open place for it in the audit record, and that the
+/// limits of traffic have counted it. Whatever a client sends to a server needs one: see
+/// [`crate::Link::forward`] and [`crate::Link::notify`].
+#[derive(Debug)]
+pub struct Booked(());
+
+impl Booked {
+    /// Of a message with this place, which these limits have admitted. A place that is committed is
+    /// gone, so it proves nothing any more.
+    #[must_use]
+    pub fn new(_slot: &AuditSlot, _admission: &Admission) -> Self {
+        Self(())
+    }
+}
