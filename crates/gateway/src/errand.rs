@@ -3,7 +3,7 @@
 
 use narthex_audit::Outcome;
 use narthex_policy::{Permitted, Request};
-use narthex_registry::{ServerKey, ServerRow};
+use narthex_registry::ServerKey;
 use narthex_upstream::{Asking, Link, LinkError};
 use narthex_wire::{Message, Raw};
 use tokio::time::timeout;
@@ -15,6 +15,7 @@ use crate::{
     pipeline::unrecorded,
     record::CallRecord,
     refusal::Refusal,
+    run::RunRow,
 };
 
 /// Proof that policy allowed what a caller wants of a server, and its place in the record.
@@ -36,7 +37,7 @@ impl Shared {
         request: Request,
     ) -> Result<Errand, Refusal> {
         let mut record = self.errand_record(caller, &request)?;
-        let row = self.snapshot(&caller.run).get(request.alias.as_str()).cloned();
+        let row = self.snapshot(&caller.run).get(request.alias.as_str());
         let definition = row.as_ref().and_then(|row| row.definition.as_ref());
         let configured = || definition.map(|one| one.traffic).unwrap_or_default();
         match self.admit(caller, Some(&request.alias), configured, true) {
@@ -46,7 +47,7 @@ impl Shared {
                 return Err(refusal);
             }
         }
-        self.allowed(caller, row.as_deref(), request, record).await
+        self.allowed(caller, row.as_ref(), request, record).await
     }
 
     /// Has policy decide on a part of what a caller wants of a server, of which the whole is
@@ -60,8 +61,8 @@ impl Shared {
         request: Request,
     ) -> Result<Errand, Refusal> {
         let record = self.errand_record(caller, &request)?;
-        let row = self.snapshot(&caller.run).get(request.alias.as_str()).cloned();
-        self.allowed(caller, row.as_deref(), request, record).await
+        let row = self.snapshot(&caller.run).get(request.alias.as_str());
+        self.allowed(caller, row.as_ref(), request, record).await
     }
 
     fn errand_record(&self, caller: &Caller, request: &Request) -> Result<CallRecord, Refusal> {
@@ -75,11 +76,11 @@ impl Shared {
     async fn allowed(
         &self,
         caller: &Caller,
-        row: Option<&ServerRow>,
+        row: Option<&RunRow>,
         request: Request,
         mut record: CallRecord,
     ) -> Result<Errand, Refusal> {
-        match self.permit(caller, Target::of(row), request, &[]).await {
+        match self.permit(caller, Target::of(row.map(|row| &***row)), request, &[]).await {
             Ok(permitted) => {
                 record.allowed(permitted.basis());
                 record.set_sent(true);

@@ -368,7 +368,7 @@ impl Shared {
             }
         };
         let row = snapshot.get(alias.as_str())?;
-        let is_shown = exposed(row).tools.lets(&original);
+        let is_shown = exposed(&row).tools.lets(&original);
         row.inventory.tool(&original).filter(|_| is_shown)?.header_params.clone()
     }
 

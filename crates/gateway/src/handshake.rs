@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use narthex_model::{CallErrorKind, ErrorKind, ServerState};
-use narthex_policy::RunPolicy;
-use narthex_registry::{ServerRow, Snapshot};
+use narthex_registry::ServerRow;
 use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
 use narthex_view::View;
 use narthex_wire::{
@@ -21,6 +20,7 @@ use crate::{
     links::{LinkKind, link_kind},
     pipeline::{own_alias, result},
     refusal::Refusal,
+    run::{RunRow, RunRows},
     task_list::has_tasks,
 };
 use narthex_view::Handling;
@@ -84,10 +84,10 @@ impl Shared {
             Endpoint::Aggregated => {
                 let snapshot = self.snapshot(run);
                 let has_tasks = session.revision == Revision::LEGACY_LATEST
-                    && snapshot.servers.iter().any(|row| may_have_tasks(session, row));
+                    && snapshot.servers().any(|row| may_have_tasks(session, &row));
                 let view = self.run_view(run, &snapshot);
                 let has = aggregated(view.capabilities, &snapshot);
-                let text = instructions(&view, &snapshot, &run.policy);
+                let text = instructions(&view, &snapshot);
                 self.own_result(&has, text.as_deref(), session.revision, has_tasks)
             }
             Endpoint::Transparent(alias) if run.is_built_in(alias) => {
@@ -172,7 +172,7 @@ impl Shared {
         let Some(alias) = own_alias(caller) else {
             let view = self.view(caller).await;
             let snapshot = self.snapshot(&caller.run);
-            let text = instructions(&view, &snapshot, &caller.run.policy);
+            let text = instructions(&view, &snapshot);
             let has = aggregated(view.capabilities, &snapshot);
             let body = self.own_discover(&has, &self.options.server_info, text.as_deref());
             return Ok(result(request, &body));
@@ -216,13 +216,9 @@ impl Shared {
 /// What the servers say of themselves, and of which ones nothing is there, as somebody would have
 /// to sign in first (D17), or the run may not have them (X-E122): their tools are in no list, so a
 /// model learns of it here. A JSON string.
-fn instructions(view: &View, snapshot: &Snapshot, policy: &RunPolicy) -> Option<Bytes> {
-    let is_attached = |row: &&Arc<ServerRow>| {
-        row.alias.as_ref().is_some_and(|alias| policy.is_attached(alias)) && !row.is_overridden
-    };
-    let waiting = snapshot.servers.iter().filter(is_attached);
-    let waiting = waiting.filter(|row| is_withheld(row));
-    let note = |row: &Arc<ServerRow>| {
+fn instructions(view: &View, rows: &RunRows) -> Option<Bytes> {
+    let waiting = rows.servers().filter(|row| is_withheld(row));
+    let note = |row: RunRow| {
         let what = row.error.as_ref().map_or("somebody has to sign in", |error| &error.message);
         format!("# {}\n\nIts tools are not there: {what}.", row.name)
     };
@@ -281,11 +277,7 @@ pub(crate) fn aggregated(has: ServerCapabilities, snapshot: &Snapshot) -> Server
 
 /// Whether a server has tasks for a legacy client, as far as is known: what a server that is still
 /// starting will bring cannot be declared later.
-fn may_have_tasks(session: &Session, row: &ServerRow) -> bool {
-    let policy = &session.run.policy;
-    if !row.alias.as_ref().is_some_and(|alias| policy.is_attached(alias)) {
-        return false;
-    }
+fn may_have_tasks(session: &Session, row: &RunRow) -> bool {
     match &row.facts {
         _ if !row.is_ready() => !row.state.is_settled(),
         None => false,

@@ -5,13 +5,14 @@ use std::{collections::HashMap, pin::Pin, sync::Arc};
 
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::Item;
-use narthex_registry::{HeldNames, ServerRow, Snapshot};
+use narthex_registry::{HeldNames, ServerRow};
 use narthex_upstream::{ClientIdentity, Inventory, Listed};
 use narthex_view::exposed;
 use narthex_wire::Message;
 
 use crate::{
     Caller, RunView, gateway::Shared, pipeline::own_alias, refusal::Refusal, route::own_item,
+    run::RunRows,
 };
 use narthex_view::Handling;
 
@@ -23,11 +24,10 @@ pub(crate) fn may_be_told(run: &RunView, row: &ServerRow, text: &str) -> bool {
 }
 
 /// What is held back of live servers that a run sees.
-fn pinned(run: &RunView, snapshot: &Snapshot) -> HeldNames {
+fn pinned(rows: &RunRows) -> HeldNames {
     let mut all = HeldNames::default();
-    for row in &snapshot.servers {
-        let is_seen = row.alias.as_ref().is_some_and(|alias| run.policy.is_attached(alias));
-        if let Some(said) = row.pinned.as_ref().filter(|_| is_seen && !row.is_overridden) {
+    for row in rows.servers() {
+        if let Some(said) = &row.pinned {
             all.extend(&said.held().names);
         }
     }
@@ -91,7 +91,7 @@ impl Shared {
         let (own, limit) = (own_alias(caller), self.options.name_limit);
         let snapshot = self.snapshot(&caller.run);
         let of_run = caller.run.held_back().find(own, list, item.name(), limit);
-        let of_live = || pinned(&caller.run, &snapshot).find(own, list, item.name(), limit);
+        let of_live = || pinned(&snapshot).find(own, list, item.name(), limit);
         let on_links = || self.held_on_links(caller).find(own, list, item.name(), limit);
         let of_changed = || changed(&caller.run).find(own, list, item.name(), limit);
         let (unaccepted, from_then) =

@@ -58,13 +58,13 @@ impl Shared {
         Ok(result(&request, &Bytes::from_static(b"{}")))
     }
 
-    /// Tells all servers the level, side by side.
+    /// Tells all servers of the run the level, side by side.
     async fn lower_levels(self: &Arc<Self>, caller: &Caller, request: &Message, level: LogLevel) {
         let mut telling = JoinSet::new();
-        let snapshot = self.snapshot(&caller.run);
+        let rows = self.snapshot(&caller.run);
         // Those that are not there, or asleep, are told when they are.
-        for row in snapshot.servers.iter().filter(|row| row.link.is_some()) {
-            let (shared, caller, row) = (self.clone(), caller.clone(), row.clone());
+        for row in rows.servers().filter(|row| row.link.is_some()) {
+            let (shared, caller) = (self.clone(), caller.clone());
             let request = request.clone();
             telling.spawn(async move {
                 if let Ok(chosen) = shared.choose_link(&caller, &row).await {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use narthex_model::{Alias, CallError, CallErrorKind, TransportKind};
-use narthex_registry::{HeldNames, ServerKey, ServerRow, Snapshot};
+use narthex_registry::{HeldNames, ServerKey, ServerRow};
 use narthex_upstream::{ClientIdentity, InUse, Inventory, Link, ServerFacts};
 use narthex_wire::Revision;
 use tokio::{
@@ -21,7 +21,8 @@ use tokio::{
 
 use crate::{
     Caller, Endpoint, RunView, Session, clock::CallClock, gateway::Shared, refusal::Refusal,
-    route::unknown_server, run::Changes,
+    route::unknown_server,
+    run::{Changes, RunRow, RunRows},
 };
 
 pub(crate) use self::open::OwnLink;
@@ -36,7 +37,7 @@ const REOPEN_PAUSE: Duration = Duration::from_secs(4);
 /// A link and what the server lists on it.
 pub(crate) struct Chosen {
     /// The server as it was when the link was chosen.
-    pub(crate) row: Arc<ServerRow>,
+    pub(crate) row: RunRow,
     /// In use by the call, so that it is not ended under it to make way for a newer one.
     pub(crate) link: InUse,
     pub(crate) inventory: Arc<Inventory>,
@@ -80,12 +81,12 @@ pub(crate) fn link_kind(session: &Session, row: &ServerRow, facts: &ServerFacts)
 }
 
 impl Shared {
-    /// The link for a caller's requests to a ready server. The row may have changed since it was
-    /// looked up: then the call goes to what the server is now.
+    /// The link for a caller's requests to a ready server of its run. The row may have changed since
+    /// it was looked up: then the call goes to what the server is now.
     pub(crate) async fn choose_link(
         self: &Arc<Self>,
         caller: &Caller,
-        row: &Arc<ServerRow>,
+        row: &RunRow,
     ) -> Result<Chosen, Refusal> {
         self.choose_link_by(caller, row, CallClock::start()).await
     }
@@ -95,30 +96,33 @@ impl Shared {
     pub(crate) async fn choose_link_by(
         self: &Arc<Self>,
         caller: &Caller,
-        row: &Arc<ServerRow>,
+        row: &RunRow,
         clock: CallClock,
     ) -> Result<Chosen, Refusal> {
+        // The row of another run would be a mistake of ours: nothing is opened for it.
+        if !caller.run.policy.is_attached(row.alias()) {
+            return Err(unknown_server(row.alias()));
+        }
         let mut row = row.clone();
         loop {
             let deadline = clock.deadline(self.timeout(&row));
             if let Some(chosen) = self.try_link(caller, &row, deadline).await? {
                 return Ok(chosen);
             }
-            let Some(alias) = row.alias.clone() else { break };
             // Tries are not counted: a server may be changed as often as somebody likes.
             if !self.has_moved_on(&caller.run, &row, deadline).await {
                 break;
             }
-            row = self.settled_by(&caller.run, &alias, clock).await?;
+            row = self.settled_by(&caller.run, row.alias(), clock).await?;
         }
         Err(crate::refusal::unusable(&row))
     }
 
     /// Waits until a server is not any more what it was seen as; `false` if it still is at the
     /// deadline.
-    async fn has_moved_on(&self, run: &RunView, row: &Arc<ServerRow>, deadline: Instant) -> bool {
+    async fn has_moved_on(&self, run: &RunView, row: &RunRow, deadline: Instant) -> bool {
         let is_other =
-            |snapshot: &Snapshot| snapshot.get(&row.name).is_none_or(|now| !Arc::ptr_eq(now, row));
+            |rows: &RunRows| rows.get(&row.name).is_none_or(|now| !Arc::ptr_eq(&now, row));
         let left = deadline.saturating_duration_since(Instant::now());
         let now = self.wait_until(run, left, is_other).await;
         !left.is_zero() && is_other(&now)
@@ -128,7 +132,7 @@ impl Shared {
     async fn try_link(
         self: &Arc<Self>,
         caller: &Caller,
-        row: &Arc<ServerRow>,
+        row: &RunRow,
         deadline: Instant,
     ) -> Result<Option<Chosen>, Refusal> {
         let Some(link) = self.enter_by(row, deadline).await else { return Ok(None) };
@@ -136,14 +140,15 @@ impl Shared {
             Some(session) => link_kind(session, row, link.facts()),
             None => LinkKind::Shared,
         };
-        let opened = match (kind, &caller.session, &row.alias) {
-            (LinkKind::Own, Some(session), Some(alias)) => {
+        let alias = row.alias();
+        let opened = match (kind, &caller.session) {
+            (LinkKind::Own, Some(session)) => {
                 // The shared one is not used by this call.
                 drop(link);
                 let opening = Box::pin(checked(|| self.own_link_anyhow(session, alias)));
                 timeout_at(deadline, opening).await.unwrap_or_else(|_late| Err(slow(row)))
             }
-            (LinkKind::Pooled(revision), _, Some(alias)) => {
+            (LinkKind::Pooled(revision), _) => {
                 drop(link);
                 let server = caller.run.key(alias);
                 let opening = Box::pin(checked(|| self.pooled_link_anyhow(&server, revision)));
@@ -191,11 +196,11 @@ impl Shared {
     }
 
     /// The shared link of a ready server, which may have to be woken or asked whether it is there.
-    pub(crate) async fn enter(&self, row: &ServerRow) -> Option<InUse> {
+    pub(crate) async fn enter(&self, row: &RunRow) -> Option<InUse> {
         self.enter_by(row, Instant::now() + self.timeout(row)).await
     }
 
-    async fn enter_by(&self, row: &ServerRow, deadline: Instant) -> Option<InUse> {
+    async fn enter_by(&self, row: &RunRow, deadline: Instant) -> Option<InUse> {
         let link = match row.link.as_ref().and_then(Link::enter) {
             Some(link) => link,
             None => {
@@ -283,7 +288,7 @@ impl Shared {
         let (own, events) = tokio::select! {
             biased;
             () = session.closed.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(row, session.client.clone(), Some(&session.run)) => opened?,
+            opened = self.open_link(&row, session.client.clone(), Some(&session.run)) => opened?,
         };
         // Stops the link when the session ends, or has ended just now.
         self.spawn(heard::relay(session.clone(), own.link.clone(), events));

@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use narthex_policy::Payment;
-use narthex_registry::ServerRow;
 use narthex_upstream::Link;
 use narthex_wire::{Message, rpc};
 
 use crate::{
-    Caller, clock::CallClock, pipeline::id_of, record::CallRecord, refusal::Refusal,
+    Caller, clock::CallClock, pipeline::id_of, record::CallRecord, refusal::Refusal, run::RunRow,
     session::OpenCall,
 };
 
 /// What a second try needs.
 pub(crate) struct FirstTry {
     pub(crate) asked: Message,
-    pub(crate) row: Arc<ServerRow>,
+    pub(crate) row: RunRow,
     /// The link that it was to go over.
     pub(crate) lost: Arc<Link>,
     /// Whether its tool says what its results look like.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use narthex_audit::AuditFull;
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Item, Payment, Request};
-use narthex_registry::{ServerRow, Snapshot};
+use narthex_registry::ServerRow;
 use narthex_traffic::Admission;
 use narthex_upstream::{Doubt, Hop, InUse, Link};
 use narthex_view::exposed;
@@ -21,7 +21,7 @@ use crate::{
     record::CallRecord,
     refusal::Refusal,
     route::{Routed, not_found, own_item},
-    run::Act,
+    run::{Act, RunRows},
 };
 use narthex_view::{Handling, handling, is_like_known, known_name};
 
@@ -192,7 +192,7 @@ impl Shared {
     ) {
         // A session's own link is not the row's, and is opened anew when it is asked for.
         let is_rows = row.link.as_ref().is_some_and(|link| Arc::ptr_eq(link, lost));
-        let has_recovered = |snapshot: &Snapshot| match snapshot.get(&row.name) {
+        let has_recovered = |rows: &RunRows| match rows.get(&row.name) {
             None => true,
             Some(row) => match &row.link {
                 Some(link) if row.health.doubt() == Doubt::None => {

@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use narthex_model::{Alias, CallErrorKind, ServerState};
 use narthex_policy::{Item, Request};
-use narthex_registry::{ServerRow, Snapshot};
+use narthex_registry::ServerRow;
 use narthex_upstream::Inventory;
 use narthex_view::{OwnTool, View, exposed};
 use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_member};
@@ -19,12 +19,13 @@ use crate::{
     gateway::Shared,
     grants::Standing,
     refusal::{Refusal, unusable},
+    run::{RunRow, RunRows},
 };
 use narthex_view::Handling;
 
 /// A routed request.
 pub(crate) struct Routed {
-    pub(crate) row: Arc<ServerRow>,
+    pub(crate) row: RunRow,
     pub(crate) request: Request,
     /// The tool of our own whose call became this request.
     pub(crate) own_tool: Option<OwnTool>,
@@ -37,12 +38,7 @@ pub(crate) struct Routed {
 }
 
 impl Routed {
-    fn new(
-        row: Arc<ServerRow>,
-        request: Request,
-        own_tool: Option<OwnTool>,
-        listening: Standing,
-    ) -> Self {
+    fn new(row: RunRow, request: Request, own_tool: Option<OwnTool>, listening: Standing) -> Self {
         Self { row, request, own_tool, frozen: None, listening, is_shaped: false }
     }
 
@@ -98,7 +94,7 @@ impl Shared {
                 let (request, own_tool) =
                     self.aggregated_anyhow(caller, handling, request, clock).await?;
                 let snapshot = self.snapshot(&caller.run);
-                let row = snapshot.get(request.alias.as_str()).cloned();
+                let row = snapshot.get(request.alias.as_str());
                 let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
                 Ok(Routed::new(row, request, own_tool, Standing::default()))
             }
@@ -111,7 +107,7 @@ impl Shared {
         &self,
         run: &RunView,
         alias: &Alias,
-    ) -> Result<Arc<ServerRow>, Refusal> {
+    ) -> Result<RunRow, Refusal> {
         self.settled_by(run, alias, CallClock::start()).await
     }
 
@@ -122,12 +118,8 @@ impl Shared {
         run: &RunView,
         alias: &Alias,
         clock: CallClock,
-    ) -> Result<Arc<ServerRow>, Refusal> {
-        if !run.policy.is_attached(alias) {
-            return Err(unknown_server(alias));
-        }
-        let row = self.snapshot(run).get(alias.as_str()).cloned();
-        match row {
+    ) -> Result<RunRow, Refusal> {
+        match self.snapshot(run).get(alias.as_str()) {
             Some(row) if row.is_ready() => Ok(row),
             Some(row) if row.state.is_settled() && !row.is_probed => Err(unusable(&row)),
             Some(row) => Box::pin(self.wait_for(run, (alias, &row), clock)).await,
@@ -141,18 +133,17 @@ impl Shared {
         run: &RunView,
         (alias, row): (&Alias, &ServerRow),
         clock: CallClock,
-    ) -> Result<Arc<ServerRow>, Refusal> {
+    ) -> Result<RunRow, Refusal> {
         let left = || clock.left(self.timeout(row));
         if row.is_probed {
             self.registry.probe(row, left()).await;
         }
-        let is_settled = |snapshot: &Snapshot| {
-            snapshot.get(alias.as_str()).is_none_or(|row| row.state.is_settled())
-        };
+        let is_settled =
+            |rows: &RunRows| rows.get(alias.as_str()).is_none_or(|row| row.state.is_settled());
         let snapshot = self.wait_until(run, left(), is_settled).await;
         match snapshot.get(alias.as_str()) {
-            Some(row) if row.is_ready() => Ok(row.clone()),
-            Some(row) => Err(unusable(row)),
+            Some(row) if row.is_ready() => Ok(row),
+            Some(row) => Err(unusable(&row)),
             None => Err(unknown_server(alias)),
         }
     }
@@ -172,10 +163,10 @@ impl Shared {
             let found = self.aggregated_now(caller, handling, request.clone()).await;
             let Err(refusal) = found else { return found };
             let now = self.snapshot(&caller.run);
-            let Some((row, alias)) = expected::expected(caller, handling, &request, &now) else {
+            let Some((row, alias)) = expected::expected(handling, &request, &now) else {
                 return Err(refusal);
             };
-            let is_as_before = || before.get(alias.as_str()).is_some_and(|b| Arc::ptr_eq(b, row));
+            let is_as_before = || before.get(alias.as_str()).is_some_and(|b| Arc::ptr_eq(&b, row));
             if !row.state.is_settled() {
                 Box::pin(self.wait_for(&caller.run, (alias, row), clock)).await?;
             } else if is_as_before() {

@@ -3,6 +3,7 @@
 mod contents;
 mod granted;
 mod own;
+mod rows;
 mod table;
 mod usage;
 
@@ -24,12 +25,15 @@ use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_view::View;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::usage::{Act, Held, Usage};
 use self::{
     contents::RunContents,
     own::{Changed, OwnServers},
 };
 pub use self::{own::Changes, table::RunTable};
+pub(crate) use self::{
+    rows::{RunRow, RunRows},
+    usage::{Act, Held, Usage},
+};
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]
@@ -89,7 +93,7 @@ impl RunView {
             policy,
             authority: Authority::default(),
             began: SystemTime::now(),
-            own: OwnServers::default(),
+            own: OwnServers::new(MountSet::default()),
             held_back: HeldBack::default(),
             built_in: BTreeSet::new(),
             meters: RunMeters::default(),
@@ -353,20 +357,20 @@ impl RunView {
         self.own.release();
     }
 
-    /// The servers as the run may see them; what its policy does not attach may be there as well.
-    pub(crate) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
-        match self.own.is_empty() {
+    /// The servers that the run has, and no others.
+    pub(crate) fn rows(&self, registry: &Registry) -> RunRows {
+        RunRows::new(match self.is_plain() {
             true => registry.snapshot(),
             false => self.own.snapshot(registry, &self.policy),
-        }
+        })
     }
 
     /// The same for whoever looks once; nothing is kept.
-    pub(crate) fn snapshot_once(&self, registry: &Registry) -> Arc<Snapshot> {
-        match self.own.is_empty() {
+    pub(crate) fn rows_once(&self, registry: &Registry) -> RunRows {
+        RunRows::new(match self.is_plain() {
             true => registry.snapshot(),
             false => self.own.snapshot_once(registry, &self.policy),
-        }
+        })
     }
 
     /// Forgets what is made anew when somebody uses the run.

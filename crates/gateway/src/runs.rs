@@ -16,7 +16,7 @@ use crate::{
     held::{LookedAt, LookingAt},
     hub::{Change, LISTS, Seen},
     links::LinkKind,
-    run::Changes,
+    run::{Changes, RunRows},
 };
 
 /// Looks for a run.
@@ -73,7 +73,7 @@ impl Gateway {
     pub fn begin_run(&self, run: &Arc<RunView>) -> Result<(), AuditFull> {
         let shared = &self.shared;
         run.contents.go_by(shared.audit.contents_switch(&run.workspace));
-        let snapshot = run.snapshot_once(&shared.registry);
+        let snapshot = run.rows_once(&shared.registry);
         if !run.is_plain() {
             run.tell_missing(&snapshot);
             shared.record_tools(run, &shared.kept_tools(&snapshot, &run.policy))?;
@@ -84,7 +84,7 @@ impl Gateway {
         shared.record_tools(run, &shared.tools_of(&view))?;
         shared.runs.insert(run);
         // What changed before it was seen there is told to no run.
-        let now = shared.live_view(&run.snapshot_once(&shared.registry));
+        let now = shared.live_view(&run.rows_once(&shared.registry));
         if now.seq != view.seq {
             shared.note_tools([&**run].into_iter(), &shared.tools_of(&now));
         }
@@ -105,11 +105,10 @@ impl Gateway {
         Some(run)
     }
 
-    /// The servers as a run may see them: those that all share, and its own. What its policy does
-    /// not attach may be among them.
+    /// The servers that a run has: those that its policy attaches of what all share, and its own.
     #[must_use]
     pub fn snapshot(&self, run: &RunView) -> Arc<Snapshot> {
-        run.snapshot_once(&self.shared.registry)
+        run.rows_once(&self.shared.registry).shown().clone()
     }
 
     /// A text as those may see it who watch a run: without the values of secrets that the run and
@@ -126,11 +125,9 @@ impl Gateway {
     /// The servers that a run has an endpoint for, with the built-in one.
     #[must_use]
     pub fn aliases(&self, run: &RunView) -> Vec<Alias> {
-        let snapshot = self.snapshot(run);
-        let rows = snapshot.servers.iter().filter(|row| !row.is_overridden);
-        let aliases = rows.filter_map(|row| row.alias.as_ref());
-        let attached = aliases.filter(|alias| run.policy.is_attached(alias)).cloned();
-        attached.chain(run.built_in_aliases()).collect()
+        let rows = run.rows_once(&self.shared.registry);
+        let aliases = rows.servers().map(|row| row.alias().clone());
+        aliases.chain(run.built_in_aliases()).collect()
     }
 
     /// The endpoint of a server; `None` if the run has none of this name (D5).
@@ -139,9 +136,8 @@ impl Gateway {
         if let Some(alias) = run.built_in(alias) {
             return Some(Endpoint::Transparent(alias));
         }
-        let snapshot = self.snapshot(run);
-        let alias = snapshot.get(alias)?.alias.as_ref()?;
-        run.policy.is_attached(alias).then(|| Endpoint::Transparent(alias.clone()))
+        let row = run.rows_once(&self.shared.registry).get(alias)?;
+        Some(Endpoint::Transparent(row.alias().clone()))
     }
 
     /// Sees changes of what a run may see.
@@ -158,13 +154,13 @@ impl Gateway {
 }
 
 impl Shared {
-    /// The servers as a run may see them. From here on it is used, and watched before anything of
-    /// it is seen: whatever changes then is told.
-    pub(crate) fn snapshot(&self, run: &RunView) -> Arc<Snapshot> {
+    /// The servers that a run has. From here on it is used, and watched before anything of it is
+    /// seen: whatever changes then is told.
+    pub(crate) fn snapshot(&self, run: &RunView) -> RunRows {
         if !run.is_plain() && !run.usage.note() {
             self.watch(run);
         }
-        run.snapshot(&self.registry)
+        run.rows(&self.registry)
     }
 
     /// Has somebody watch a live run that nobody watches.
@@ -176,7 +172,7 @@ impl Shared {
         run.usage.watch(|| {
             // From before the view, so that no change falls in between.
             let changes = watched.changes(&shared.registry);
-            let view = shared.run_view(&watched, &watched.snapshot(&shared.registry));
+            let view = shared.run_view(&watched, &watched.rows(&shared.registry));
             // What changed while nobody looked.
             shared.note_tools([&*watched].into_iter(), &shared.tools_of(&view));
             self.spawn(watch_run(shared, watched, changes, view));
@@ -188,8 +184,8 @@ impl Shared {
         &self,
         run: &RunView,
         within: Duration,
-        is_done: impl Fn(&Snapshot) -> bool,
-    ) -> Arc<Snapshot> {
+        is_done: impl Fn(&RunRows) -> bool,
+    ) -> RunRows {
         let mut changes = run.changes(&self.registry);
         let waiting = async {
             loop {
@@ -276,7 +272,7 @@ async fn watch_run(
         shared.look_at_changed(&run, &mut looked);
         for key in run.own_keys() {
             let row = snapshot.get(key.alias.as_str());
-            if let Some(link) = row.and_then(|row| row.link.as_ref()) {
+            if let Some(link) = row.as_ref().and_then(|row| row.link.as_ref()) {
                 shared.tell_new_link(link, &key, LinkKind::Shared);
             }
         }

@@ -112,7 +112,7 @@ impl FinishParts {
             own_call: own_tool.map(|tool| Box::new(OwnCall { tool, inventory: shown(row) })),
             frozen: frozen.clone(),
             told_by: (method == method::SERVER_DISCOVER)
-                .then(|| Box::new((caller.run.clone(), row.clone()))),
+                .then(|| Box::new((caller.run.clone(), Arc::clone(row)))),
             basis: Basis::default(),
             is_shaped: *is_shaped,
         }

@@ -21,7 +21,7 @@ use crate::{
     links::{LinkKind, link_kind},
     pipeline::result,
     refusal::Refusal,
-    run::LastView,
+    run::{LastView, RunRows},
 };
 
 /// How long a view waits for servers that list for one client alone. Those that are slower are seen
@@ -76,7 +76,7 @@ impl Shared {
     async fn session_view(
         self: &Arc<Self>,
         session: &Arc<Session>,
-        snapshot: &Snapshot,
+        snapshot: &RunRows,
     ) -> Arc<View> {
         if let Some(view) = session.view(snapshot.seq) {
             return view;
@@ -86,7 +86,7 @@ impl Shared {
         let (opened, mut openings) = mpsc::channel(seen.len().max(1));
         for (index, part) in seen.iter().enumerate() {
             let row = snapshot.get(part.alias.as_str());
-            let shared = row.and_then(|row| row.link.as_ref().map(|link| (row, link)));
+            let shared = row.as_ref().and_then(|row| row.link.as_ref().map(|link| (row, link)));
             if shared
                 .is_some_and(|(row, link)| link_kind(session, row, link.facts()) == LinkKind::Own)
             {
@@ -113,7 +113,7 @@ impl Shared {
     }
 
     /// What a run sees: lists and calls ask the same view (D5).
-    pub(crate) fn run_view(&self, run: &RunView, snapshot: &Snapshot) -> Arc<View> {
+    pub(crate) fn run_view(&self, run: &RunView, snapshot: &RunRows) -> Arc<View> {
         if run.is_plain() {
             return self.live_view(snapshot);
         }

@@ -81,7 +81,7 @@ impl Mountable {
 }
 
 /// What is mounted. Dropping it gives everything back; [`MountSet::unmount`] also waits.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct MountSet {
     mounts: Vec<Mount>,
     faults: Vec<MountFault>,

@@ -67,7 +67,7 @@ impl Shared {
         let snapshot = self.snapshot(&caller.run);
         standing.requests.iter().all(|request| {
             let row = snapshot.get(request.alias.as_str());
-            let target = Target::of(row.map(|row| &**row));
+            let target = Target::of(row.as_ref().map(|row| &***row));
             match self.decide(caller, target, request.clone(), &paid) {
                 Ok(Verdict::Permit(_)) => true,
                 // What goes on by itself uses no further grants up.

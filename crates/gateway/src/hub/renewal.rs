@@ -58,7 +58,7 @@ impl Shared {
         }
         let snapshot = self.snapshot(run);
         let row = snapshot.get(alias.as_str());
-        let shared = row.and_then(|row| Some((row, row.link.as_ref()?)));
+        let shared = row.as_ref().and_then(|row| Some((row, row.link.as_ref()?)));
         shared.is_some_and(|(row, link)| link_kind(session, row, link.facts()) == kind)
     }
 

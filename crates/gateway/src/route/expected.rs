@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use narthex_model::Alias;
-use narthex_registry::{ServerRow, Snapshot};
+use narthex_registry::ServerRow;
 use narthex_wire::Message;
 
 use super::text;
-use crate::Caller;
+use crate::run::RunRows;
 use narthex_view::Handling;
 
 /// The server that an item seems to belong to: by the name that its tools and prompts begin with,
 /// or by what it had before. One that is being connected comes first.
 pub(super) fn expected<'s>(
-    caller: &Caller,
     handling: Handling,
     request: &Message,
-    snapshot: &'s Snapshot,
+    rows: &'s RunRows,
 ) -> Option<(&'s Arc<ServerRow>, &'s Alias)> {
     let member = match handling {
         Handling::Tool | Handling::Prompt => "name",
@@ -32,10 +31,8 @@ pub(super) fn expected<'s>(
         }
         _ => row.knows_resource(&name),
     };
-    let attached = |(row, alias): &(&Arc<ServerRow>, &Alias)| {
-        caller.run.policy.is_attached(alias) && has_it(row, alias)
-    };
-    let named = snapshot.servers.iter().filter(|row| !row.is_overridden);
+    let is_its = |(row, alias): &(&Arc<ServerRow>, &Alias)| has_it(row, alias);
+    let named = rows.servers.iter().filter(|row| !row.is_overridden);
     let named = named.filter_map(|row| Some((row, row.alias.as_ref()?)));
-    named.filter(attached).min_by_key(|(row, _)| row.state.is_settled())
+    named.filter(is_its).min_by_key(|(row, _)| row.state.is_settled())
 }

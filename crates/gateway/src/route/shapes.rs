@@ -59,11 +59,10 @@ impl Shared {
         match &caller.endpoint {
             Endpoint::Transparent(alias) => {
                 let row = snapshot.get(alias.as_str());
-                let row = row.filter(|_| caller.run.policy.is_attached(alias));
-                row.is_some_and(|row| is_shaped(row, &name))
+                row.is_some_and(|row| is_shaped(&row, &name))
             }
             Endpoint::Aggregated => {
-                let found = expected(caller, handling, asked, &snapshot);
+                let found = expected(handling, asked, &snapshot);
                 found.is_some_and(|(row, alias)| {
                     let known = row.known_tools().map(|own| (alias, own));
                     let names = QualifiedNames::build(known, self.options.name_limit);

@@ -5,6 +5,8 @@ mod arrivals;
 #[cfg(test)]
 mod asking;
 #[cfg(test)]
+mod attached;
+#[cfg(test)]
 mod breadth;
 #[cfg(test)]
 mod calls;

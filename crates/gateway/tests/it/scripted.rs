@@ -79,6 +79,11 @@ impl Scripts {
         fs_err::read_to_string(self.dir.path().join(name)).unwrap_or_default().lines().count()
     }
 
+    /// What a server has written beside its process ids.
+    pub(crate) fn said(&self, name: &str) -> String {
+        fs_err::read_to_string(self.dir.path().join(format!("{name}.said"))).unwrap_or_default()
+    }
+
     /// The process ids of all children that a server ever had.
     pub(crate) fn started(&self, name: &str) -> Vec<u32> {
         let text = fs_err::read_to_string(self.dir.path().join(name)).unwrap_or_default();

@@ -1,0 +1,151 @@
+//! A run reaches the servers that it has and no others, whatever its client can be asked (D5).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use narthex_gateway::{Caller, Endpoint, GatewayOptions};
+use narthex_policy::RunPolicy;
+use narthex_testkit::fixture::Eras;
+use serde_json::{Value, json};
+
+use super::{
+    scripted::Scripts,
+    world::{World, alias, legacy, parse, transparent},
+};
+
+/// What clients say that they can be asked.
+fn capabilities() -> [Value; 4] {
+    [
+        json!({"roots": {"listChanged": true}}),
+        json!({"sampling": {}}),
+        json!({"elicitation": {}}),
+        json!({"roots": {}, "sampling": {}, "elicitation": {}, "tasks": {}}),
+    ]
+}
+
+fn only(name: &str) -> RunPolicy {
+    RunPolicy::Attached(BTreeSet::from([alias(name)]))
+}
+
+/// One of everything that looks at all servers of a run, or at one by its name.
+async fn does_everything(world: &World, caller: &Caller) {
+    let requests = [
+        ("tools/list", json!({})),
+        ("prompts/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("logging/setLevel", json!({"level": "debug"})),
+        ("tasks/list", json!({})),
+        ("tools/call", json!({"name": "mcp__other__echo", "arguments": {"message": "x"}})),
+        ("tools/call", json!({"name": "echo", "arguments": {"message": "x"}})),
+        ("prompts/get", json!({"name": "mcp__other__test_simple_prompt"})),
+        ("resources/read", json!({"uri": "narthex://other/test://a"})),
+        ("resources/subscribe", json!({"uri": "narthex://other/test://a"})),
+        (
+            "completion/complete",
+            json!({
+                "ref": {"type": "ref/prompt", "name": "mcp__other__test_prompt_with_arguments"},
+                "argument": {"name": "arg1", "value": "p"},
+            }),
+        ),
+        // Again, when links of the client's own are open.
+        ("logging/setLevel", json!({"level": "error"})),
+        ("tools/list", json!({})),
+    ];
+    for (number, (method, params)) in (1..).zip(requests) {
+        world.call(caller, legacy(number, method, params)).await;
+    }
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+    world.gateway.notify(caller, parse(&changed)).await;
+}
+
+async fn caller(world: &World, endpoint: &Endpoint, capabilities: Value) -> Caller {
+    let session = world.session(endpoint, capabilities).await;
+    Caller::new(world.run.clone(), endpoint.clone(), Some(session))
+}
+
+/// Asks for roots when it is initialized, and keeps every line that it is sent.
+fn asks(scripts: &Scripts, name: &str) -> narthex_registry::config::Entry {
+    let first = r#"said="$PIDS.said"; : > "$said""#;
+    let each = r#"printf '%s\n' "$line" >> "$said"
+      case $line in *'"method":"notifications/initialized"'*)
+        printf '{"jsonrpc":"2.0","id":"ask","method":"roots/list"}\n' ;; esac"#;
+    scripts.entry(name, [first, each, ""])
+}
+
+/// D5, D12: a client that can be asked has a process of its own of each server of its run: of no
+/// other is one started, none other asks it, and its answers go to no other.
+#[tokio::test]
+async fn d5_a_client_that_can_be_asked_starts_its_own_runs_servers_alone() {
+    let scripts = Scripts::new();
+    let entries = vec![asks(&scripts, "mine"), asks(&scripts, "other")];
+    let mut world = World::settled(entries, GatewayOptions::default()).await;
+    world.run_as(only("mine"));
+    let mut own = 0;
+    for endpoint in [Endpoint::Aggregated, transparent("mine")] {
+        for capabilities in capabilities() {
+            let caller = caller(&world, &endpoint, capabilities).await;
+            let session = caller.session.clone().unwrap();
+            let mut outbox = session.take_outbox().unwrap();
+            does_everything(&world, &caller).await;
+            own += 1;
+            while let Ok(payload) = outbox.try_recv() {
+                let asked: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
+                if asked["method"] == "roots/list" {
+                    let result = json!({"roots": [{"uri": "file:///secret-root"}]});
+                    let id = &asked["id"];
+                    let answer = parse(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+                    world.gateway.respond(&session, answer).await;
+                }
+            }
+            world.gateway.end_session(&session).await;
+        }
+    }
+    assert_eq!(scripts.started("mine").len(), 1 + own, "the shared one, and one for each client");
+    assert_eq!(scripts.started("other").len(), 1, "the shared one");
+    let said = scripts.said("other");
+    assert!(!said.contains("secret-root") && !said.contains("setLevel"), "{said}");
+    world.gateway.drain().await;
+}
+
+/// D5: over HTTP no handshake is made, no list is read and nothing is called at a server that the
+/// run does not have.
+#[tokio::test]
+async fn d5_no_other_servers_are_shaken_hands_with() {
+    for eras in [Eras::Legacy, Eras::Both] {
+        let mut world = World::with(&[("mine", eras), ("other", eras)]).await;
+        world.run_as(only("mine"));
+        let other = &world.fixtures[1].fixture;
+        let before = other.counts();
+        for endpoint in [Endpoint::Aggregated, transparent("mine")] {
+            for capabilities in capabilities() {
+                let caller = caller(&world, &endpoint, capabilities).await;
+                does_everything(&world, &caller).await;
+                world.gateway.end_session(caller.session.as_ref().unwrap()).await;
+            }
+        }
+        assert_eq!(world.fixtures[1].fixture.counts(), before, "{eras:?}");
+        assert!(world.fixtures[0].fixture.counts().initializes > before.initializes);
+        world.gateway.drain().await;
+    }
+}
+
+/// D5: what a run does not have is in nothing that is said of its servers.
+#[tokio::test]
+async fn d5_a_run_sees_no_rows_of_other_servers() {
+    let mut world = World::with(&[("mine", Eras::Both), ("other", Eras::Both)]).await;
+    world.run_as(only("mine"));
+    let names = |world: &World| {
+        let snapshot = world.gateway.snapshot(&world.run);
+        snapshot.servers.iter().map(|row| row.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&world), ["mine"]);
+    assert!(world.gateway.endpoint(&world.run, "other").is_none());
+    let own = world.gateway.aliases(&world.run);
+    assert!(!own.contains(&alias("other")), "{own:?}");
+    world.run_as(RunPolicy::default());
+    assert!(names(&world).is_empty());
+    let run: Arc<_> = world.run.clone();
+    world.gateway.end_run(run.id).await;
+    assert!(names(&world).is_empty());
+    world.gateway.drain().await;
+}
