@@ -9,6 +9,7 @@ use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    Place,
     clock::CallLimit,
     finish::Finish,
     grants::Over,
@@ -69,6 +70,8 @@ pub struct Answering {
     state: State,
     /// Until the answer.
     act: Option<Act>,
+    /// Its place among streams of changes.
+    _place: Option<Box<Place>>,
 }
 
 #[derive(Debug)]
@@ -97,7 +100,7 @@ pub(crate) struct ForwardedCall {
 
 impl From<State> for Answering {
     fn from(state: State) -> Self {
-        Self { state, act: None }
+        Self { state, act: None, _place: None }
     }
 }
 
@@ -111,6 +114,11 @@ impl Answering {
     /// The same, which is something that its run does.
     pub(crate) fn with_act(self, act: Option<Act>) -> Self {
         Self { act, ..self }
+    }
+
+    /// The same, which keeps a place until it ends.
+    pub(crate) fn with_place(self, place: Place) -> Self {
+        Self { _place: Some(Box::new(place)), ..self }
     }
 
     /// The same, which says when to try again.

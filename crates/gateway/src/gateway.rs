@@ -26,7 +26,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Answering, Caller, Endpoint, GrantLedger, RunSource, RunTable, RunView, Session, Tracer,
+    Answering, Caller, Endpoint, GrantLedger, Places, RunSource, RunTable, RunView, Session,
+    Tracer,
     built_in::{BuiltIn, BuiltInTools},
     hub::Hub,
     links::{OwnLink, STOP_DEADLINE, stop_all},
@@ -48,6 +49,11 @@ pub struct GatewayOptions {
     pub settle_timeout: Duration,
     /// The most sessions at one time.
     pub sessions_max: usize,
+    /// How many bytes of long bodies of requests are held at one time. `None`: four of the longest
+    /// messages, and no less than 256 MiB.
+    pub body_bytes_max: Option<usize>,
+    /// How many resources and tasks are followed at one time, and streams of changes are open.
+    pub followed_max: usize,
     /// After how long without any sign of its client a session ends.
     pub session_idle: Duration,
     /// After how long without any use a run has no view and no task of its own.
@@ -80,6 +86,8 @@ impl Default for GatewayOptions {
             call_timeout: Duration::from_secs(30),
             settle_timeout: Duration::from_secs(30),
             sessions_max: 10_000,
+            body_bytes_max: None,
+            followed_max: 20_000,
             session_idle: Duration::from_secs(60 * 60),
             run_idle: Duration::from_secs(60),
             output_tokens: NonZeroU64::new(25_000),
@@ -92,6 +100,15 @@ impl Default for GatewayOptions {
             tap: narthex_trace::Tap::default(),
         }
     }
+}
+
+/// The least room for long bodies of requests, in bytes.
+const BODY_BYTES_MIN: usize = 256 << 20;
+
+/// The room for long bodies: each run may have two of the longest messages.
+fn body_bytes(options: &GatewayOptions) -> usize {
+    let usual = options.limits.message_bytes.saturating_mul(4).max(BODY_BYTES_MIN);
+    options.body_bytes_max.unwrap_or(usual)
 }
 
 /// Links that all legacy sessions of one revision share.
@@ -114,6 +131,10 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) audit: Audit,
     pub(crate) sessions: SessionTable,
+    /// Bytes of long bodies of requests.
+    pub(crate) bodies: Places,
+    /// Resources and tasks that are followed, and streams of changes.
+    pub(crate) followed: Places,
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) tasks: Arc<TaskRoutes>,
     pub(crate) hub: Hub,
@@ -145,6 +166,8 @@ impl Gateway {
         let shared = Arc::new_cyclic(|this| Shared {
             sealer,
             sessions: SessionTable::new(options.sessions_max),
+            bodies: Places::new(body_bytes(&options)),
+            followed: Places::new(options.followed_max),
             registry,
             runs: RunTable::default(),
             run_source: OnceLock::new(),
@@ -216,6 +239,12 @@ impl Gateway {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.shared.options.limits
+    }
+
+    /// The room for long bodies of requests, in bytes. Doors take of it what they read.
+    #[must_use]
+    pub fn bodies(&self) -> &Places {
+        &self.shared.bodies
     }
 
     /// Identifies this process among replicas.

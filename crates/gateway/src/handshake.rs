@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use narthex_model::{CallErrorKind, ErrorKind, ServerState};
-use narthex_registry::ServerRow;
+use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
 use narthex_view::View;
 use narthex_wire::{
@@ -55,10 +55,12 @@ impl Shared {
     ) -> Result<(Bytes, Arc<Session>), Refusal> {
         let client = identity(request)?;
         // Before anything is opened for it.
-        let Some(place) = self.sessions.reserve() else {
-            let text = "too many sessions are open; end some, or raise limits.sessions";
-            return Err(Refusal::Kind(ErrorKind::Exhausted, text.to_owned()));
-        };
+        let place = self.sessions.reserve(run).map_err(|full| {
+            let full = full.told("sessions");
+            let text =
+                format!("too many sessions are open: {full}; end some, or raise limits.sessions");
+            Refusal::Kind(ErrorKind::Exhausted, text)
+        })?;
         let count = self.metrics.session_opened();
         let node_id = &self.options.node_id;
         let (run, endpoint, tasks) = (run.clone(), endpoint.clone(), self.tasks.clone());

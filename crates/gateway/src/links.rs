@@ -2,6 +2,7 @@
 
 mod heard;
 mod open;
+mod room;
 
 use std::{
     collections::HashSet,
@@ -20,7 +21,10 @@ use tokio::{
 };
 
 use crate::{
-    Caller, Endpoint, RunView, Session, clock::CallClock, gateway::Shared, refusal::Refusal,
+    Caller, Endpoint, RunView, Session,
+    clock::CallClock,
+    gateway::Shared,
+    refusal::Refusal,
     route::unknown_server,
     run::{Changes, RunRow, RunRows},
 };
@@ -285,10 +289,16 @@ impl Shared {
     ) -> Result<OwnLink, Refusal> {
         let rows = self.snapshot(&session.run);
         let row = rows.get(alias.as_str()).ok_or_else(|| unknown_server(alias))?;
+        let opening = async {
+            if row.definition.as_ref().is_some_and(|one| one.transport() == TransportKind::Stdio) {
+                self.room_of_run(session, &row).await?;
+            }
+            self.open_link(&row, session.client.clone(), Some(&session.run)).await
+        };
         let (own, events) = tokio::select! {
             biased;
             () = session.closed.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(&row, session.client.clone(), Some(&session.run)) => opened?,
+            opened = opening => opened?,
         };
         // Stops the link when the session ends, or has ended just now.
         self.spawn(heard::relay(session.clone(), own.link.clone(), events));

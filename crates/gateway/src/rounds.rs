@@ -66,7 +66,7 @@ impl Shared {
         Some(Box::new(Rounds {
             shared: self.clone(),
             caller: caller.clone(),
-            row: routed.row.clone(),
+            row: Arc::clone(&routed.row),
             link: link.clone(),
             request: routed.request.clone(),
             hop: hop.clone(),

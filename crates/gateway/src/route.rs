@@ -103,11 +103,7 @@ impl Shared {
 
     /// The row of a server, once it is known whether it works. One that is not attached is answered
     /// like one that does not exist (D5).
-    pub(crate) async fn settled(
-        &self,
-        run: &RunView,
-        alias: &Alias,
-    ) -> Result<RunRow, Refusal> {
+    pub(crate) async fn settled(&self, run: &RunView, alias: &Alias) -> Result<RunRow, Refusal> {
         self.settled_by(run, alias, CallClock::start()).await
     }
 

@@ -6,7 +6,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -28,7 +28,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::asks::Ask;
 use crate::{
-    Endpoint, RunView,
+    Endpoint, Place, RunView,
     hub::{FollowKey, Following},
     links::OwnLink,
     pages::Pages,
@@ -64,6 +64,8 @@ pub struct Session {
     outbox_reader: Mutex<Option<mpsc::Receiver<Payload>>>,
     pub(crate) closed: CancellationToken,
     state: Mutex<State>,
+    /// How many streams and connections of its client are open.
+    attended: Arc<AtomicUsize>,
     next_ask: AtomicU64,
     next_call: AtomicU64,
     /// Woken when a call ends.
@@ -88,7 +90,19 @@ struct State {
     view: Option<Arc<View>>,
     /// Until it is closed, however long somebody still has it.
     held: Option<Held>,
+    /// Its place among the sessions, while it is one of them.
+    place: Option<Place>,
     last_used: Instant,
+}
+
+/// Held while a stream or a connection of a session's client is open: it is there.
+#[derive(Debug)]
+pub struct Attended(Arc<AtomicUsize>);
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// A subscription on a link that several share.
@@ -96,6 +110,8 @@ struct State {
 struct Subscription {
     /// `None` as long as the server has not answered.
     following: Option<Following>,
+    /// Its place among all that is followed.
+    _place: Option<Place>,
     /// What ends it when it is not allowed any more.
     watch: Option<DropGuard>,
 }
@@ -142,8 +158,10 @@ impl Session {
                 own_watches: HashMap::new(),
                 view: None,
                 held: Some(held),
+                place: None,
                 last_used: Instant::now(),
             }),
+            attended: Arc::default(),
             next_ask: AtomicU64::new(1),
             next_call: AtomicU64::new(1),
             call_ended: Notify::new(),
@@ -165,6 +183,38 @@ impl Session {
     #[must_use]
     pub fn closed(&self) -> &CancellationToken {
         &self.closed
+    }
+
+    /// Notes that a stream or a connection of the client is open, for as long as the result is held:
+    /// its links of its own give way to no other session's.
+    #[must_use]
+    pub fn attend(&self) -> Attended {
+        self.attended.fetch_add(1, Ordering::AcqRel);
+        Attended(self.attended.clone())
+    }
+
+    pub(crate) fn is_attended(&self) -> bool {
+        self.attended.load(Ordering::Acquire) > 0
+    }
+
+    pub(crate) fn has_open_call(&self) -> bool {
+        !self.state().open_calls.is_empty()
+    }
+
+    /// Whether a question of a server may still be answered.
+    pub(crate) fn is_asked_by(&self, server: &Alias) -> bool {
+        let state = self.state();
+        state.asks.values().any(|ask| !ask.is_over && ask.link.alias() == server)
+    }
+
+    /// Keeps its place among the sessions.
+    pub(crate) fn has_place(&self, place: Place) {
+        self.state().place = Some(place);
+    }
+
+    pub(crate) fn leave_place(&self) {
+        let place = self.state().place.take();
+        drop(place);
     }
 
     /// Says that the client is still there. Doors call it while a stream is open.
@@ -278,8 +328,10 @@ impl Session {
     }
 
     /// Notes a subscription: from here on, changes are told. `false` if it is followed already.
-    pub(crate) fn subscribe(&self, key: &FollowKey) -> bool {
-        self.state().subscriptions.entry(key.clone()).or_default().following.is_none()
+    pub(crate) fn subscribe(&self, key: &FollowKey, place: Place) -> bool {
+        let mut state = self.state();
+        let new = || Subscription { _place: Some(place), ..Subscription::default() };
+        state.subscriptions.entry(key.clone()).or_insert_with(new).following.is_none()
     }
 
     /// Keeps what follows a subscription, unless it was ended in the meantime.

@@ -1,16 +1,10 @@
 //! All live sessions by id, with a cap and an idle limit (S31).
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use papaya::HashMap;
 
-use crate::{RunId, Session, SessionId, gateway::Shared};
+use crate::{Full, Place, Places, RunId, RunView, Session, SessionId, gateway::Shared};
 
 /// How often idle sessions, and tasks that keep nobody awake any more, are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
@@ -19,44 +13,29 @@ const SWEEP: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct SessionTable {
     sessions: HashMap<SessionId, Arc<Session>>,
-    /// How many more there may be.
-    free: Arc<AtomicUsize>,
-}
-
-/// A place for a session that is about to be opened; dropped, it is free again.
-#[derive(Debug)]
-pub(crate) struct Place {
-    free: Arc<AtomicUsize>,
-    is_taken: bool,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if !self.is_taken {
-            self.free.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    places: Places,
 }
 
 impl SessionTable {
     pub(crate) fn new(most: usize) -> Self {
-        Self { sessions: HashMap::new(), free: Arc::new(AtomicUsize::new(most)) }
+        Self { sessions: HashMap::new(), places: Places::new(most) }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// A place for one more session; `None` if there are too many.
-    pub(crate) fn reserve(&self) -> Option<Place> {
-        let one_less = |free: usize| free.checked_sub(1);
-        self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).ok()?;
-        Some(Place { free: self.free.clone(), is_taken: false })
+    /// A place for one more session of a run.
+    ///
+    /// # Errors
+    /// When the run, its workspace or all together have as many as they may.
+    pub(crate) fn reserve(&self, run: &RunView) -> Result<Place, Full> {
+        self.places.take(run, 1)
     }
 
-    /// Adds a session in its place.
-    pub(crate) fn insert(&self, mut place: Place, session: Arc<Session>) {
-        place.is_taken = true;
+    /// Adds a session in its place, which is free again once the session is taken out.
+    pub(crate) fn insert(&self, place: Place, session: Arc<Session>) {
+        session.has_place(place);
         self.sessions.pin().insert(session.id.clone(), session);
     }
 
@@ -65,8 +44,8 @@ impl SessionTable {
     }
 
     pub(crate) fn remove(&self, id: &str) {
-        if self.sessions.pin().remove(id).is_some() {
-            self.free.fetch_add(1, Ordering::Relaxed);
+        if let Some(session) = self.sessions.pin().remove(id) {
+            session.leave_place();
         }
     }
 

@@ -16,7 +16,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 
 use crate::{
-    body,
+    body::{self, Room},
     modern::retry_after,
     post::{Post, accepts, is_json, trace_context},
     problem::Problem,
@@ -71,7 +71,8 @@ where
         invalid(format!("the tool in the path is no UTF-8: {error}; percent-encode its name"))
     })?;
     let (limits, within) = (post.door.gateway.limits(), post.door.options.body_timeout);
-    let bytes = body::read(body, limits.message_bytes, within).await;
+    let room = Room { gateway: &post.door.gateway, run: &post.visit.run };
+    let bytes = body::read_in(body, limits.message_bytes, within, Some(room)).await;
     let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", limits.message_bytes))?;
     // One value and nothing behind it: what is around it is ours.
     let arguments: &RawValue = serde_json::from_slice(&bytes)

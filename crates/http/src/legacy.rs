@@ -238,6 +238,7 @@ fn show(door: &Door, session: &Arc<Session>, reader: Reader, ends: Vec<End>) -> 
         session: session.clone(),
         keep_alive: door.options.keep_alive,
         open: door.gateway.metrics().stream_opened(),
+        attended: session.attend(),
     };
     event_stream(ReaderStream::new(reader, shown, ends))
 }

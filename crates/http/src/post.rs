@@ -8,18 +8,20 @@ use http_body::Body;
 use narthex_gateway::TraceContext;
 use narthex_model::ErrorKind;
 use narthex_wire::{
-    Era, Message, MessageError, Raw, classify_downstream, headers::MCP_PROTOCOL_VERSION, meta_key,
-    rpc::code,
+    Era, Message, MessageError, Raw, classify_downstream,
+    headers::MCP_PROTOCOL_VERSION,
+    meta_key,
+    rpc::{self, code},
 };
 
 use crate::{
     batch,
-    body::{self, BodyFault},
+    body::{self, BodyFault, Room},
     door::{Door, Visit},
     legacy, modern,
     problem::Problem,
     respond::{Response, closing, rpc_error},
-    servers::changes::of_body,
+    servers::changes::{no_room, of_body, status_of_full},
 };
 use narthex_listener::single;
 
@@ -55,7 +57,8 @@ where
     }
     let limits = post.door.gateway.limits();
     let within = post.door.options.body_timeout;
-    let bytes = match body::read(body, limits.message_bytes, within).await {
+    let room = Room { gateway: &post.door.gateway, run: &post.visit.run };
+    let bytes = match body::read_in(body, limits.message_bytes, within, Some(room)).await {
         Ok(bytes) => bytes,
         Err(fault) => return post.refused("body", refuse_body(fault)),
     };
@@ -96,6 +99,10 @@ fn refuse_body(fault: BodyFault) -> Response {
         BodyFault::TooLarge => {
             let line = "the message is longer than allowed";
             rpc_error(StatusCode::PAYLOAD_TOO_LARGE, None, code::INVALID_REQUEST, line)
+        }
+        BodyFault::NoRoom(full) => {
+            let status = status_of_full(full);
+            rpc_error(status, None, rpc::code_for(ErrorKind::Exhausted), &no_room(full))
         }
         BodyFault::TooSlow | BodyFault::Broken => of_body(fault, "the message", 0).answer(),
     })

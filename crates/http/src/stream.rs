@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use narthex_gateway::{Answering, Session, Step};
+use narthex_gateway::{Answering, Attended, Session, Step};
 use narthex_metrics::OpenCount;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{ReusableBoxFuture, WaitForCancellationFutureOwned};
@@ -113,6 +113,8 @@ pub(crate) struct Shown {
     pub(crate) session: Arc<Session>,
     pub(crate) keep_alive: Duration,
     pub(crate) open: OpenCount,
+    /// The client is there while it reads.
+    pub(crate) attended: Attended,
 }
 
 /// A legacy stream as one connection sees it.
@@ -123,13 +125,14 @@ pub(crate) struct ReaderStream {
     ends: Vec<End>,
     session: Arc<Session>,
     _open: OpenCount,
+    _attended: Attended,
 }
 
 impl ReaderStream {
     pub(crate) fn new(reader: Reader, shown: Shown, ends: Vec<End>) -> Self {
-        let Shown { session, keep_alive, open } = shown;
+        let Shown { session, keep_alive, open, attended } = shown;
         let (sending, pulse) = (Sending::default(), Pulse::new(keep_alive));
-        Self { reader, sending, pulse, ends, session, _open: open }
+        Self { reader, sending, pulse, ends, session, _open: open, _attended: attended }
     }
 }
 

@@ -19,7 +19,8 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::{
-    HttpOptions, body,
+    HttpOptions,
+    body::{self, Room},
     door::Door,
     post::is_json,
     problem::Problem,
@@ -152,7 +153,8 @@ impl VfsRequest<'_> {
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let (most, within) = (self.door.mounts.write_bytes(), self.door.options.body_timeout);
-        let bytes = body::read(body, most, within).await;
+        let room = Room { gateway: &self.door.gateway, run: &self.run };
+        let bytes = body::read_in(body, most, within, Some(room)).await;
         let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", most))?;
         let seen = self.seen(&path).await;
         let seen =

@@ -1,7 +1,7 @@
 //! Definitions that a server lists, held against those that it had before. Pure.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -164,12 +164,13 @@ impl Seen {
     }
 }
 
-/// What is to be kept of those that are not known yet. `shows_flagged` lets runs have a new one
-/// that says what it should not.
+/// What is to be kept of those that are not known yet: at most so many, in the order of the list,
+/// as each costs a look at all of its text. `shows_flagged` lets runs have a new one that says what
+/// it should not.
 pub fn judge(
     server: &str,
     all: &[Seen],
-    is_known: impl Fn(&Seen) -> bool,
+    (is_known, most): (impl Fn(&Seen) -> bool, usize),
     known: &Known,
     shows_flagged: bool,
 ) -> Vec<NewDefinition> {
@@ -230,7 +231,7 @@ pub fn judge(
             why_late: why(Some(DefinitionReason::Changed)).to_string(),
         }
     };
-    all.iter().filter(|seen| !is_known(seen)).map(judged).collect()
+    all.iter().filter(|seen| !is_known(seen)).take(most).map(judged).collect()
 }
 
 /// What was taken on trust, and is not to be any more: its digest, its name, and why.
@@ -276,6 +277,8 @@ fn changes<'s>(all: &'s [Seen], known: &Known) -> BTreeMap<(&'static str, &'s st
         let old = of_kind.filter_map(|one| Definition::read(&one.name, one.text.as_bytes()).ok());
         let old = old.collect::<Vec<_>>();
         let of_kind = || all.iter().filter(|one| one.kind == kind);
+        // Of one name the first counts.
+        let named: HashMap<_, _> = of_kind().rev().map(|one| (one.name.as_str(), one)).collect();
         let new = of_kind().filter_map(|one| one.definition.clone()).collect::<Vec<_>>();
         for change in compare(&old, &new) {
             let key = match &change {
@@ -284,8 +287,7 @@ fn changes<'s>(all: &'s [Seen], known: &Known) -> BTreeMap<(&'static str, &'s st
                 | Change::Renamed { key, .. } => key,
                 Change::Removed { .. } => continue,
             };
-            let seen = of_kind().find(|one| one.name == *key);
-            if let Some(seen) = seen {
+            if let Some(seen) = named.get(key.as_str()) {
                 changed.insert((kind, seen.name.as_str()), change);
             }
         }

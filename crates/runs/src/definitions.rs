@@ -235,19 +235,19 @@ impl Runs {
         let known = Known { texts, unwanted, names, others, beside: beside.later.clone() };
         let (all, id) = (seen.clone(), name.to_owned());
         let before = heads.len();
+        let room = KEPT_MAX.saturating_sub(before);
         let judged = tokio::task::spawn_blocking(move || {
             let is_known = |one: &Seen| heads.contains_key(&one.digest) || !one.can_be_kept();
-            judge::judge(&id, &all, is_known, &known, shows)
+            let unknown = all.iter().filter(|one| !is_known(one)).count();
+            (judge::judge(&id, &all, (is_known, room), &known, shows), unknown)
         });
-        let mut new = judged.await.map_err(ControlError::Bug)?;
-        let room = KEPT_MAX.saturating_sub(before);
-        if new.len() > room {
-            let left = new.len() - room;
+        let (new, unknown) = judged.await.map_err(ControlError::Bug)?;
+        if unknown > room {
+            let left = unknown - room;
             tracing::warn!(
                 server.name = name, workspace = %of.workspace,
                 "{left} of its definitions are in no run: no more than {KEPT_MAX} are kept"
             );
-            new.truncate(room);
         }
         let intended = Told::new(new.iter().map(|one| (&*one.name, one.is_quarantined)));
         let noted = self.note_looked_at(of, &intended).await?;
@@ -258,9 +258,9 @@ impl Runs {
             Err(error) => return Err(ControlError::Store(error).into()),
         };
         let run = run.to_text();
-        let is_own = |head: &&DefinitionHead| {
-            head.run == run && new.iter().any(|one| one.digest == head.digest)
-        };
+        let digests: HashSet<_> = new.iter().map(|one| one.digest.as_str()).collect();
+        let is_own =
+            |head: &&DefinitionHead| head.run == run && digests.contains(head.digest.as_str());
         let own = heads.iter().filter(is_own);
         let done = Told::new(own.map(|head| (&*head.name, !head.state.is_seen())));
         if new.iter().any(|one| one.kind == "tool") {

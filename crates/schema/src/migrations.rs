@@ -47,6 +47,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (38, "lives of sessions", include_str!("../migrations/0038_lives_of_sessions.sql")),
     (39, "tokens and requests", include_str!("../migrations/0039_tokens_and_requests.sql")),
     (40, "arguments of requests", include_str!("../migrations/0040_arguments_of_requests.sql")),
+    (41, "names of definitions", include_str!("../migrations/0041_names_of_definitions.sql")),
     (44, "cuts", include_str!("../migrations/0044_cuts.sql")),
 ];
 

@@ -7,7 +7,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_gateway::{Caller, Endpoint, Gateway, RunView, Session};
+use narthex_gateway::{Attended, Caller, Endpoint, Gateway, RunView, Session};
 use narthex_wire::{
     Era, LineError, Message, MessageError, MessageKind, Payload, Raw, Revision, check_stamps,
     classify_downstream, method,
@@ -62,6 +62,8 @@ struct Connection {
     speaks: Speaks,
     calls: Calls,
     out: mpsc::Sender<Outgoing>,
+    /// The client of a session is there as long as the connection is.
+    _attended: Option<Attended>,
 }
 
 /// Serves a connection until it ends, or until a while after `stop`.
@@ -76,7 +78,8 @@ pub(crate) async fn serve(
     let options = place.options.clone();
     let inbox = Inbox::new(reader, place.gateway.limits().message_bytes);
     let calls = Calls::new(place.gateway.clone(), out.clone(), options.requests);
-    let mut connection = Connection { place, endpoint, speaks: Speaks::Undecided, calls, out };
+    let speaks = Speaks::Undecided;
+    let mut connection = Connection { place, endpoint, speaks, calls, out, _attended: None };
     let mut writing = std::pin::pin!(writer::run(writer, queue, options.write_timeout));
     let written = tokio::select! {
         written = &mut writing => Some(written),
@@ -271,6 +274,7 @@ impl Connection {
         let outbox = session.as_ref().and_then(|session| session.take_outbox());
         // Before anything is awaited: whoever gives this up must find the session to end it.
         if let Some(session) = session {
+            self._attended = Some(session.attend());
             self.speaks = Speaks::Legacy(session);
         }
         while let Some(step) = answering.next().await {

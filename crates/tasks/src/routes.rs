@@ -13,7 +13,7 @@ use narthex_wire::Raw;
 
 use crate::awake::{Awake, has_ended};
 
-/// How many tasks are remembered; the oldest are forgotten first.
+/// How many tasks are remembered. Of more, the oldest of the run that has most is forgotten.
 const TASKS_MAX: usize = 10_000;
 /// The longest id of a task, in bytes. It travels in a header.
 const ID_MAX: usize = 4096;
@@ -29,6 +29,8 @@ struct Table {
     /// By the server's own id: what the clients know.
     shown: HashMap<Owned, Arc<str>>,
     order: VecDeque<Owned>,
+    /// How many tasks each run has.
+    counts: HashMap<RunId, usize>,
     /// The calls that made them.
     origins: HashMap<Owned, Arc<Origin>>,
     /// Those that run, by the server's own id. Each is among those above.
@@ -61,6 +63,7 @@ impl TaskRoutes {
                 table.origins.insert(owned.clone(), origin.clone());
             }
             table.order.push_back(owned);
+            *table.counts.entry(run).or_default() += 1;
         }
         while table.order.len() > TASKS_MAX {
             table.forget_oldest();
@@ -143,6 +146,7 @@ impl TaskRoutes {
         table.routes.retain(|(of, _), _| *of != run);
         table.shown.retain(|(of, _, _), _| *of != run);
         table.order.retain(|(of, _, _)| *of != run);
+        table.counts.remove(&run);
         table.origins.retain(|(of, _, _), _| *of != run);
         table.awake.retain(|_, awake| awake.run != run);
     }
@@ -168,8 +172,17 @@ impl Table {
         shown
     }
 
+    /// Forgets the oldest task of the run that has most: none pushes those of others out.
     fn forget_oldest(&mut self) {
-        let Some(oldest) = self.order.pop_front() else { return };
+        let most = self.counts.iter().max_by_key(|(_, count)| **count).map(|(run, _)| *run);
+        let at = most.and_then(|run| self.order.iter().position(|(of, _, _)| *of == run));
+        let Some(oldest) = self.order.remove(at.unwrap_or_default()) else { return };
+        if let Entry::Occupied(mut count) = self.counts.entry(oldest.0) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
         self.origins.remove(&oldest);
         if let Some(shown) = self.shown.remove(&oldest) {
             self.routes.remove(&(oldest.0, shown));
@@ -211,6 +224,23 @@ mod tests {
         assert_eq!(routes.route(mine, "t0"), None);
         let table = routes.table();
         assert_eq!([table.routes.len(), table.shown.len()], [TASKS_MAX; 2]);
+    }
+
+    /// S31: a run that makes more tasks than are remembered forgets its own.
+    #[test]
+    fn s31_a_run_pushes_no_tasks_of_others_out() {
+        let routes = TaskRoutes::default();
+        let (flood, other, git) = (run(1), run(2), server("git"));
+        for n in 0..5 {
+            routes.learn(other, &format!("t{n}"), &git, None);
+        }
+        for n in 0..TASKS_MAX + 10 {
+            routes.learn(flood, &format!("n{n}"), &git, None);
+        }
+        assert!((0..5).all(|n| routes.owns(other, &git, &format!("t{n}"))));
+        assert!(!routes.owns(flood, &git, "n0") && routes.owns(flood, &git, "n20"));
+        let table = routes.table();
+        assert_eq!([table.order.len(), table.counts.values().sum()], [TASKS_MAX; 2]);
     }
 
     /// E79: a task keeps its id, and a later one with the same id gets another. None takes the

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{FollowKey, Hub, Subject};
 use crate::{
-    Answering, Caller, Session,
+    Answering, Caller, Place, Session,
     clock::CallClock,
     errand::Errand,
     gateway::Shared,
@@ -204,14 +204,18 @@ impl Shared {
         if !chosen.link.facts().capabilities.subscribe {
             return Err(Refusal::unknown_method(request.method()));
         }
+        let place = is_start.then(|| self.place_to_follow(caller, 1)).transpose()?;
         let subject = Subject::Resource(routed.item.name().into());
         let server = caller.run.key(&routed.alias);
         let key = FollowKey { server, subject, kind: chosen.kind };
         let errand = self.errand(caller, routed).await?;
         let standing = errand.standing();
-        let done = match is_start {
-            true => self.follow_in(session, &errand, &key, Arc::clone(&chosen.link)).await,
-            false => {
+        let done = match place {
+            Some(place) => {
+                let link = Arc::clone(&chosen.link);
+                self.follow_in((session, place), &errand, &key, link).await
+            }
+            None => {
                 session.unsubscribe(&key);
                 Ok(())
             }
@@ -225,12 +229,12 @@ impl Shared {
 
     async fn follow_in(
         self: &Arc<Self>,
-        session: &Session,
+        (session, place): (&Session, Place),
         errand: &Errand,
         key: &FollowKey,
         link: Arc<Link>,
     ) -> Result<(), Refusal> {
-        if session.subscribe(key) {
+        if session.subscribe(key, place) {
             let following = self.follow(errand, key, link).await;
             session.follows(key, following.inspect_err(|_| session.unsubscribe(key))?);
         }

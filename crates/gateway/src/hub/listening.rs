@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use narthex_model::Alias;
+use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerKey;
 use narthex_view::ListKind;
@@ -12,7 +12,7 @@ use tokio::{sync::broadcast, task::JoinSet};
 
 use super::{Change, FollowKey, Following, LISTS, Seen, Subject};
 use crate::{
-    Answer, Answering, Caller, RunView, Step,
+    Answer, Answering, Caller, Place, RunView, Step,
     gateway::Shared,
     grants::{Over, Standing},
     links::LinkKind,
@@ -33,13 +33,15 @@ impl Shared {
         caller: &Caller,
         request: Message,
     ) -> Result<Answering, Refusal> {
+        let place = self.place_to_listen(caller, &request)?;
         let is_server = |alias: &&Alias| !caller.run.is_built_in(alias);
         if let Some(alias) = own_alias(caller).filter(is_server) {
             let row = self.settled(&caller.run, alias).await?;
             let is_modern = row.facts.as_ref().is_some_and(|facts| facts.revision.is_modern());
             // Of what is pinned more changes than its server knows.
             if is_modern && !row.is_pinned() {
-                return self.forward(caller, Handling::Listen, request).await;
+                let answered = self.forward(caller, Handling::Listen, request).await;
+                return Ok(answered?.with_place(place));
             }
         }
         let filter = Filter::read(&request)?;
@@ -61,7 +63,28 @@ impl Shared {
             is_acknowledged: false,
             over: self.over(caller, standing, &caller.run.ended),
             _held: held,
-        }))
+        })
+        .with_place(place))
+    }
+
+    /// A place for a stream of changes, and for each single thing of which it is to tell.
+    fn place_to_listen(&self, caller: &Caller, request: &Message) -> Result<Place, Refusal> {
+        let wanted = request.get("notifications");
+        let named = |member: &str| {
+            let names = wanted.and_then(|wanted| wanted.get(member));
+            names.map(Raw::items).unwrap_or_default().len()
+        };
+        let single = named("resourceSubscriptions") + named("taskIds");
+        self.place_to_follow(caller, 1 + single)
+    }
+
+    /// Places for so many things that are followed.
+    pub(super) fn place_to_follow(&self, caller: &Caller, amount: usize) -> Result<Place, Refusal> {
+        self.followed.take(&caller.run, amount).map_err(|full| {
+            let full = full.told("streams of changes and things that they tell of");
+            let text = format!("{full}; close some and try again");
+            Refusal::call(CallErrorKind::LimitExceeded, text)
+        })
     }
 
     /// Follows what a listener names, as far as that can be followed, and tells what allows it. No

@@ -57,12 +57,27 @@ impl Shared {
             let text = format!("server `{alias}` speaks only revision 2026-07-28");
             return Err(Refusal::call(CallErrorKind::TransportError, text));
         }
-        let opening = self.registry.open_link_to(row, identity, dialect, events);
-        let link = opening.await.map_err(|error| {
+        let opening = self.registry.open_link_to(row, identity.clone(), dialect, events.clone());
+        let opened = match opening.await {
+            // One of a client that is not there gives way.
+            Err(OpenError::Full(full)) => {
+                let server = run.zip(row.alias.as_ref()).map(|(run, alias)| run.key(alias));
+                match server {
+                    Some(server) if self.room_of_all(&server).await => {
+                        self.registry.open_link_to(row, identity, dialect, events).await
+                    }
+                    _ => Err(OpenError::Full(full)),
+                }
+            }
+            opened => opened,
+        };
+        let link = opened.map_err(|error| {
             let text = format!("server `{alias}` could not be opened for you: {error}");
             match error {
                 OpenError::Forgotten(error) => Refusal::Unsent(CallError::new(error.kind, text)),
-                OpenError::Failed(error) => Refusal::call(error.kind, text),
+                OpenError::Failed(error) | OpenError::Full(error) => {
+                    Refusal::call(error.kind, text)
+                }
                 OpenError::Unknown(_) => Refusal::call(CallErrorKind::TransportError, text),
             }
         })?;

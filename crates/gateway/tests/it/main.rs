@@ -55,6 +55,8 @@ mod shapes;
 #[cfg(test)]
 mod shared_links;
 #[cfg(test)]
+mod sharing;
+#[cfg(test)]
 mod sleeping;
 #[cfg(test)]
 mod tasks;

@@ -144,6 +144,32 @@ impl World {
             idle_stop,
             ..RegistryOptions::new(identity, BaseEnvironment::from_process())
         };
+        Self::in_registry(entries, options, registry, audit)
+    }
+
+    /// A gateway over servers that may have so many processes each, all of which have settled.
+    pub(crate) async fn with_processes(entries: Vec<Entry>, children_max: usize) -> Self {
+        let identity = ClientIdentity {
+            info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
+            capabilities: Bytes::from_static(b"{}"),
+            revision: Revision::LEGACY_LATEST,
+        };
+        let registry = RegistryOptions {
+            children_max,
+            ..RegistryOptions::new(identity, BaseEnvironment::from_process())
+        };
+        let options = GatewayOptions::default();
+        let world = Self::in_registry(entries, options, registry, Audit::disabled());
+        world.gateway.registry().wait_until(SOON, |snapshot| snapshot.is_settled()).await;
+        world
+    }
+
+    fn in_registry(
+        entries: Vec<Entry>,
+        options: GatewayOptions,
+        registry: RegistryOptions,
+        audit: Audit,
+    ) -> Self {
         let registry = Registry::new(registry).unwrap();
         let set = entries.into_iter().map(Declared::from).collect();
         registry.apply(set).unwrap();

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
 use narthex_control::{ControlError, Precondition, Saved};
+use narthex_gateway::Full;
 use narthex_model::{ErrorKind, Provenance};
 use narthex_registry::{ServerResult, layers::EditError};
 use serde_json::json;
@@ -165,6 +166,22 @@ pub(crate) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
             problem.with_status(StatusCode::REQUEST_TIMEOUT)
         }
         BodyFault::Broken => Problem::new(ErrorKind::Invalid, "the body broke off"),
+        BodyFault::NoRoom(full) => {
+            Problem::new(ErrorKind::Exhausted, no_room(full)).with_status(status_of_full(full))
+        }
+    }
+}
+
+/// What whoever sends a long body is told that has no room.
+pub(crate) fn no_room(full: Full) -> String {
+    format!("{} in long bodies; try again when some are done", full.told("bytes"))
+}
+
+/// Whether the run has too much, or all together.
+pub(crate) fn status_of_full(full: Full) -> StatusCode {
+    match full {
+        Full::Run(_) => StatusCode::TOO_MANY_REQUESTS,
+        Full::Workspace(_) | Full::Total(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 

@@ -2,10 +2,13 @@
 
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
+use narthex_audit::Audit;
+use narthex_gateway::{Gateway, GatewayOptions};
 use narthex_http::{Access, ROUTES, Route};
 use narthex_policy::RunPolicy;
+use narthex_wire::Limits;
 
-use crate::world::{ADMIN, Body, Builder, HOST, MESSAGE_MAX, World, stamped, whole};
+use crate::world::{ADMIN, Body, Builder, HOST, MESSAGE_MAX, World, registry, stamped, whole};
 
 const METHODS: [Method; 8] = [
     Method::GET,
@@ -378,4 +381,67 @@ async fn d5_counters_are_for_whoever_sees_every_server() {
             assert_eq!(metrics(method.clone(), token).await.status, StatusCode::OK);
         }
     }
+}
+
+/// A body that has sent this much, and never ends.
+struct Unfinished(Vec<bytes::Bytes>);
+
+impl http_body::Body for Unfinished {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+        match self.0.pop() {
+            Some(data) => std::task::Poll::Ready(Some(Ok(http_body::Frame::data(data)))),
+            None => std::task::Poll::Pending,
+        }
+    }
+}
+
+/// S31: bodies that are long and do not come to their end take no more room than one run may have;
+/// meanwhile those of another run are taken, and short ones of the same.
+#[tokio::test]
+async fn s31_unfinished_bodies_leave_room_to_others() {
+    let limits = Limits { message_bytes: MESSAGE_MAX };
+    // Room for 16 bodies, of which a run may have half.
+    let options =
+        GatewayOptions { limits, body_bytes_max: Some(16 << 20), ..GatewayOptions::default() };
+    let gateway = Gateway::new(registry(), Audit::disabled(), options).unwrap();
+    let world = World::around(gateway, |_options| {});
+    let unfinished = || Unfinished(vec![vec![b' '; 70_000].into(), vec![b' '; 10].into()]);
+    let send = |token: &str, body: Body| {
+        world
+            .post("/mcp", "")
+            .body(body)
+            .header("authorization", &format!("Bearer {token}"))
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/list")
+            .send()
+    };
+    let mut open: Vec<_> =
+        (0..8).map(|_| Box::pin(send(&world.token, unfinished().boxed_unsync()))).collect();
+    for request in &mut open {
+        let begun = std::future::poll_fn(|cx| {
+            std::task::Poll::Ready(request.as_mut().poll(cx).is_pending())
+        });
+        assert!(begun.await, "it waits for the rest");
+    }
+    let refused = send(&world.token, unfinished().boxed_unsync()).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "{}", refused.text());
+    assert!(refused.text().contains("this run has 8388608 bytes"), "{}", refused.text());
+    let padded = |length: usize| {
+        let body = stamped("tools/list", serde_json::json!({})).to_string();
+        format!("{body}{}", " ".repeat(length - body.len()))
+    };
+    let other = world.other_run(RunPolicy::AllAttached);
+    let long = Unsized(Some(padded(80_000).into())).boxed_unsync();
+    assert_eq!(send(&other, long).await.status, StatusCode::OK);
+    assert_eq!(send(&world.token, whole(padded(1000))).await.status, StatusCode::OK);
+    // What is given up gives its room back.
+    drop(open);
+    let long = Unsized(Some(padded(80_000).into())).boxed_unsync();
+    assert_eq!(send(&world.token, long).await.status, StatusCode::OK);
 }

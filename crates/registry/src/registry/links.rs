@@ -28,6 +28,9 @@ pub enum OpenError {
     /// The server cannot be connected; the error is the one of its row.
     #[error("{0}")]
     Failed(CallError),
+    /// The server has as many processes as it may have.
+    #[error("{0}")]
+    Full(CallError),
     /// The server forgot the session that it had just opened: it may be tried again at once.
     #[error("{0}")]
     Forgotten(CallError),
@@ -102,6 +105,16 @@ impl Registry {
         let (link, _dialect) =
             connected.map_err(|error| CallError::new(error.call_kind(), error.to_string()))?;
         Ok(Arc::new(link))
+    }
+
+    /// How many processes of one server the sessions of one run may have, beside the shared one:
+    /// half of all, and at least one.
+    #[must_use]
+    pub fn processes_of_run(&self) -> usize {
+        match self.shared.options.children_max {
+            few @ 0..8 => few.max(1),
+            most => most / 2,
+        }
     }
 
     /// How long the steps of connecting to a server may take: as its entry says, or as usual.
@@ -179,7 +192,7 @@ async fn open(
             connection.alias(),
             shared.options.children_max
         );
-        return Err(OpenError::Failed(CallError::new(CallErrorKind::LimitExceeded, text)));
+        return Err(OpenError::Full(CallError::new(CallErrorKind::LimitExceeded, text)));
     };
     let found = connection.found();
     let of = (&found.log, &found.health);

@@ -335,3 +335,37 @@ pub(crate) async fn numbers(
     let rows = database.read(statement, &[Value::Text(owner)]).await?;
     rows.iter().map(|row| Ok((row.text("server")?, row.integer("number")?))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+
+    /// S31: whatever looks for definitions of one name finds them by it: a server that lists many
+    /// costs no more for each than one that lists few.
+    #[tokio::test]
+    async fn s31_definitions_are_found_by_their_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+        let alias = Alias::new("many").unwrap();
+        let of = store.definitions(DefinitionsOf::Live("mcp.json", &alias));
+        let text = || Value::Text("x");
+        let number = || Value::Integer(1);
+        let add = [text(), text(), text(), text(), text(), text(), text(), number()];
+        let forget = [text(), text(), number()];
+        let place = [text(), text()];
+        for statements in [&CATALOG, &LIVE] {
+            for (statement, own) in [(statements.add, &add[..]), (statements.forget, &forget[..])] {
+                let sql = format!("EXPLAIN QUERY PLAN {}", statement.sql).leak();
+                let explained = Statement { name: statement.name, sql };
+                let rows = of.database.read(explained, &[&place[..], own].concat()).await.unwrap();
+                let plan: Vec<_> = rows.iter().map(|row| row.text("detail").unwrap()).collect();
+                let looks = plan.iter().filter(|step| step.contains("definitions"));
+                for step in looks {
+                    assert!(step.contains("kind=? AND name=?"), "{}: {plan:?}", statement.name);
+                }
+                assert!(plan.iter().any(|step| step.contains("definitions_named")), "{plan:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Room for one more process of a server: links of sessions whose clients are not there give way.
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_model::{Alias, CallErrorKind};
+use narthex_registry::ServerKey;
+use narthex_upstream::Link;
+
+use super::stop_all;
+use crate::{Session, gateway::Shared, refusal::Refusal, run::RunRow};
+
+impl Shared {
+    /// Ends own links of sessions that could not be used now until this session's run may have one
+    /// more process of a server.
+    ///
+    /// # Errors
+    /// When all of the run's are in use.
+    pub(super) async fn room_of_run(&self, session: &Session, row: &RunRow) -> Result<(), Refusal> {
+        let most = self.registry.processes_of_run();
+        let server = session.run.key(row.alias());
+        let sessions = self.sessions.of(session.run.id);
+        let open = sessions.iter().filter(|one| one.has_own_process(row.alias()));
+        if open.count() < most || self.reclaim(&sessions, &server).await {
+            return Ok(());
+        }
+        let text = format!(
+            "this run has {most} processes of server `{}`, as many as one run may have; end a \
+             session and try again",
+            row.name
+        );
+        Err(Refusal::call(CallErrorKind::LimitExceeded, text))
+    }
+
+    /// Ends the own link, of any run's session, to a server that has been idle for longest. `false`
+    /// if all are in use.
+    pub(super) async fn room_of_all(&self, server: &ServerKey) -> bool {
+        self.reclaim(&self.sessions.all(), server).await
+    }
+
+    /// A client that is there, or waits for an answer, keeps its link. One that comes back gets
+    /// another with its next call.
+    async fn reclaim(&self, sessions: &[Arc<Session>], server: &ServerKey) -> bool {
+        let idle = |session: &Arc<Session>| {
+            let is_its = session.run.key(&server.alias) == *server;
+            let link = session.reclaimable(&server.alias).filter(|_| is_its)?;
+            Some((link.idle()?.min(session.last_used().elapsed()), link))
+        };
+        let mut idle: Vec<(Duration, Arc<Link>)> = sessions.iter().filter_map(idle).collect();
+        idle.sort_by_key(|(since, _)| std::cmp::Reverse(*since));
+        for (since, link) in idle {
+            if link.retire_unused() {
+                tracing::info!(
+                    server.name = link.name(),
+                    idle_s = since.as_secs(),
+                    "ended the process of a session whose client is not there, for another one"
+                );
+                stop_all(vec![link]).await;
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Session {
+    /// Whether it has a live link of its own to a server.
+    fn has_own_process(&self, alias: &Alias) -> bool {
+        self.own_links().iter().any(|link| link.alias() == alias && !link.closed().is_cancelled())
+    }
+
+    /// Its own link to a server, if its client is not there, and neither side waits for the other.
+    fn reclaimable(&self, alias: &Alias) -> Option<Arc<Link>> {
+        if self.is_attended() || self.has_open_call() || self.is_asked_by(alias) {
+            return None;
+        }
+        let link = self.own_links().into_iter().find(|link| link.alias() == alias)?;
+        (!link.closed().is_cancelled()).then_some(link)
+    }
+}

@@ -1,0 +1,183 @@
+//! Places that runs share: so many in all, of which one workspace and one run may have a part.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use narthex_model::{RunId, WorkspaceId};
+
+use crate::RunView;
+
+/// Of fewer places than this one run may have all: a part of them would be next to none.
+const SHARED_FROM: usize = 8;
+
+/// The places of one kind. Clones are handles to the same ones.
+#[derive(Debug, Clone)]
+pub struct Places(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    total: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    workspaces: HashMap<WorkspaceId, usize>,
+    runs: HashMap<RunId, usize>,
+}
+
+/// Some places of one run. Dropped, they are free again.
+#[derive(Debug)]
+pub struct Place {
+    of: Arc<Shared>,
+    workspace: WorkspaceId,
+    run: RunId,
+    amount: usize,
+}
+
+/// Whose part is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// That of the run: so many.
+    Run(usize),
+    /// That of all runs of its workspace: so many.
+    Workspace(usize),
+    /// All of them: so many.
+    Total(usize),
+}
+
+impl Places {
+    /// So many in all. A run may have half of them, and a workspace three quarters.
+    #[must_use]
+    pub fn new(total: usize) -> Self {
+        Self(Arc::new(Shared { total, taken: Mutex::default() }))
+    }
+
+    /// The most that one run may have.
+    #[must_use]
+    pub fn of_run(&self) -> usize {
+        part(self.0.total, 2, 4)
+    }
+
+    fn of_workspace(&self) -> usize {
+        part(self.0.total, 3, 4)
+    }
+
+    /// Takes some for a run. Takes a lock, so it is for what is opened and not for each call.
+    ///
+    /// # Errors
+    /// When the run, its workspace or all together have as many as they may.
+    pub fn take(&self, run: &RunView, amount: usize) -> Result<Place, Full> {
+        let mut taken = self.0.taken();
+        let of_run = taken.runs.get(&run.id).copied().unwrap_or_default() + amount;
+        let of_workspace =
+            taken.workspaces.get(&run.workspace).copied().unwrap_or_default() + amount;
+        if of_run > self.of_run() {
+            return Err(Full::Run(self.of_run()));
+        }
+        if of_workspace > self.of_workspace() {
+            return Err(Full::Workspace(self.of_workspace()));
+        }
+        if taken.all + amount > self.0.total {
+            return Err(Full::Total(self.0.total));
+        }
+        taken.all += amount;
+        taken.runs.insert(run.id, of_run);
+        taken.workspaces.insert(run.workspace.clone(), of_workspace);
+        drop(taken);
+        let (workspace, run) = (run.workspace.clone(), run.id);
+        Ok(Place { of: self.0.clone(), workspace, run, amount })
+    }
+}
+
+impl Full {
+    /// What is full, in words: `what` is what the places are for.
+    #[must_use]
+    pub fn told(self, what: &str) -> String {
+        match self {
+            Self::Run(most) => format!("this run has {most} {what}, as many as one run may have"),
+            Self::Workspace(most) => {
+                format!("the runs of this workspace have {most} {what}, as many as they may have")
+            }
+            Self::Total(most) => format!("there are {most} {what}, as many as there may be"),
+        }
+    }
+}
+
+impl Shared {
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.of.taken();
+        taken.all = taken.all.saturating_sub(self.amount);
+        give_back(&mut taken.runs, &self.run, self.amount);
+        give_back(&mut taken.workspaces, &self.workspace, self.amount);
+    }
+}
+
+fn give_back<K: Eq + Hash>(taken: &mut HashMap<K, usize>, of: &K, amount: usize) {
+    if let Some(known) = taken.get_mut(of) {
+        *known = known.saturating_sub(amount);
+        if *known == 0 {
+            taken.remove(of);
+        }
+    }
+}
+
+fn part(total: usize, numerator: usize, denominator: usize) -> usize {
+    match total < SHARED_FROM {
+        true => total,
+        false => total / denominator * numerator + total % denominator * numerator / denominator,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use narthex_policy::RunPolicy;
+    use narthex_registry::MountSet;
+
+    use super::*;
+    use crate::RunToken;
+
+    fn run(workspace: &str) -> Arc<RunView> {
+        let (token, workspace) = (RunToken::generate().unwrap(), WorkspaceId::new(workspace));
+        let (workspace, policy) = (workspace.unwrap(), RunPolicy::AllAttached);
+        Arc::new(RunView::with_servers(&token, workspace, policy, MountSet::default()))
+    }
+
+    /// S31: while one run, or one workspace, has all that it may have, there is room for others; and
+    /// what is dropped is free again.
+    #[test]
+    fn s31_a_run_and_a_workspace_leave_places_to_others() {
+        let places = Places::new(100);
+        let (flood, second, third, other) = (run("one"), run("one"), run("one"), run("two"));
+        let held: Vec<_> = (0..50).map(|_| places.take(&flood, 1).unwrap()).collect();
+        assert_eq!(places.take(&flood, 1).unwrap_err(), Full::Run(50));
+        let more = places.take(&second, 25).unwrap();
+        assert_eq!(places.take(&third, 1).unwrap_err(), Full::Workspace(75));
+        let last = places.take(&other, 25).unwrap();
+        assert_eq!(places.take(&run("three"), 1).unwrap_err(), Full::Total(100));
+        drop((last, more, held));
+        assert!(places.take(&flood, 50).is_ok());
+        assert!(places.0.taken().runs.is_empty() && places.0.taken().workspaces.is_empty());
+        assert_eq!(places.take(&flood, 51).unwrap_err(), Full::Run(50));
+    }
+
+    /// A part of few places would be none.
+    #[test]
+    fn of_few_places_one_run_may_have_all() {
+        let places = Places::new(3);
+        assert!(places.take(&run("one"), 3).is_ok());
+        assert_eq!(places.take(&run("one"), 4).unwrap_err(), Full::Run(3));
+    }
+}

@@ -1,0 +1,1 @@
+-- It changes no row that is kept here.
