@@ -3,6 +3,7 @@
 //! Each rule is a function from texts to findings, so that its tests can show it failing. This file
 //! collects the texts, runs the rules and prints what they found.
 
+mod commands;
 mod crates;
 mod edges;
 mod owners;
@@ -23,6 +24,7 @@ use crate::workspace;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const REQUIREMENTS: &str = "docs/requirements.md";
+const SECURITY: &str = "docs/security.md";
 
 #[derive(Args, Default)]
 pub(crate) struct Options {
@@ -71,6 +73,7 @@ fn check(root: &Path, packages: &[crates::Package]) -> Result<Vec<Finding>> {
     let sources = sources(root)?;
     let mut findings = Vec::new();
     let mut sizes = sizes::Sizes::default();
+    let commands = commands::declared(&sources);
     for source in &sources {
         findings.extend(words::check(source));
         if source.is_rust() {
@@ -78,6 +81,7 @@ fn check(root: &Path, packages: &[crates::Package]) -> Result<Vec<Finding>> {
             match syntax::Syntax::parse(source) {
                 Ok(syntax) => {
                     findings.extend(syntax.findings(source));
+                    findings.extend(commands::check(source, &syntax, &commands));
                     findings.extend(sizes.add(source, &syntax));
                 }
                 Err(finding) => findings.push(finding),
@@ -97,7 +101,12 @@ fn check(root: &Path, packages: &[crates::Package]) -> Result<Vec<Finding>> {
         None => findings.push(Finding::new(ARCHITECTURE, "is missing")),
     }
     match text(REQUIREMENTS) {
-        Some(source) => findings.extend(requirements::check(source, &sources)),
+        Some(source) => {
+            findings.extend(requirements::check(source, &sources));
+            let security = text(SECURITY);
+            findings
+                .extend(security.map(|of| requirements::not_yet(source, of)).unwrap_or_default());
+        }
         None => findings.push(Finding::new(REQUIREMENTS, "is missing")),
     }
     Ok(findings)

@@ -49,9 +49,10 @@ pub enum RunCommand {
 #[command(after_help = "Examples:\n  narthex runs create --agent reader --prompt 'Sum it up'\n  \
     narthex runs create task.json\n  \
     narthex runs create --tools git,docs\n  \
-    narthex runs create --json - < task.json | jq .data.mcpServers\n  \
+    narthex runs create --agent reader --params topic=auth --scope scope.json\n  \
+    narthex runs create --json - < task.json | jq -r .data.token\n  \
     narthex runs create --json --agent reader --sockets | jq .data.socat\n\n\
-    A scope may hold credentials, so it is given in the file alone.")]
+    A scope may hold credentials, so it is given in a file alone.")]
 pub struct CreateArgs {
     /// The request as JSON: `agent_name`, `params`, `scope`, `expires_in`, or `servers`; - reads
     /// standard input
@@ -62,6 +63,13 @@ pub struct CreateArgs {
     /// What the model is told
     #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
+    /// A parameter of the agent, as arguments of `narthex call` are written: `KEY=VALUE`,
+    /// `KEY:=JSON`, `KEY=@FILE`; may be said several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub params: Vec<String>,
+    /// A file with the run's scope, a JSON object that no model sees; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub scope: Option<PathBuf>,
     /// The shared servers that it has as well, separated by commas; `*` is all of them
     #[arg(long, value_name = "ALIAS,…")]
     pub tools: Option<String>,

@@ -14,6 +14,7 @@ use narthex_model::{CatalogKind, WorkspaceId, json::shortened};
 use narthex_store::{CatalogRow, Store};
 use serde_json::Value;
 
+pub use self::checks::never_starts;
 use self::checks::{Definition, Stored};
 pub use narthex_fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 
@@ -138,6 +139,7 @@ impl Control {
         };
         let set = secrets.into_iter().filter(|secret| secret.is_set());
         Ok(Stored {
+            workspace: workspace.clone(),
             servers: rows(CatalogKind::Server).await?,
             capabilities: rows(CatalogKind::Capability).await?,
             agents: rows(CatalogKind::Agent).await?,

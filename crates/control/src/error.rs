@@ -1,7 +1,7 @@
 //! Why something that an operator wanted is not done.
 
 use narthex_audit::AuditFull;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
 use narthex_vault::VaultError;
@@ -32,7 +32,7 @@ pub enum ControlError {
     #[error(transparent)]
     Audit(#[from] AuditFull),
     /// There is no audit to read.
-    #[error("this process keeps no audit; start the daemon with `narthex up`")]
+    #[error("this process keeps no audit; start the daemon with `{}`", narthex("up", &[]))]
     NoAudit,
     /// Who may what stays as it is.
     #[error(transparent)]
@@ -53,7 +53,7 @@ pub enum ControlError {
     #[error(transparent)]
     Keyed(#[from] KeyedError),
     /// Nobody keeps secrets.
-    #[error("this process keeps no secrets; start the daemon with `narthex up`")]
+    #[error("this process keeps no secrets; start the daemon with `{}`", narthex("up", &[]))]
     NoVault,
     /// There is no settings file to write to.
     #[error(

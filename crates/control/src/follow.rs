@@ -39,12 +39,16 @@ pub struct Reloaded {
 }
 
 impl Control {
-    /// Reads the files again, now, and applies what they declare. A file that is not there declares
+    /// Reads the files again, now, and applies what they declare; of the settings of the process,
+    /// the variables that the catalog may name. A file that is not there declares
     /// nothing; one that cannot be used keeps its last good content and says why.
     ///
     /// # Errors
     /// When no file is followed.
     pub async fn reload(&self) -> Result<Reloaded, ControlError> {
+        let variables = self.variables().clone();
+        let listed = tokio::task::spawn_blocking(move || variables.reload()).await;
+        let listed = listed.map_err(ControlError::Bug)?;
         if self.shared.files.load().await.files.is_empty() {
             return Err(ControlError::NoFiles);
         }
@@ -56,7 +60,20 @@ impl Control {
             .map(|declared| declared.name().to_owned())
             .collect();
         servers.sort_unstable();
-        Ok(Reloaded { servers, files: statuses(&state) })
+        let mut files = statuses(&state);
+        files.extend(listed.err().and_then(|error| self.settings_status(error)));
+        Ok(Reloaded { servers, files })
+    }
+
+    /// The settings of this process, which cannot be read again.
+    fn settings_status(&self, error: String) -> Option<FileStatus> {
+        Some(FileStatus {
+            file: self.variables().file()?.clone(),
+            provenance: Provenance::Settings,
+            is_present: true,
+            error: Some(error),
+            last_read: Some(SystemTime::now()),
+        })
     }
 
     /// What happens to the files from now on.

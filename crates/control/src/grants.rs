@@ -11,7 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
-    Grant, GrantId, GrantSubject, PrincipalId, PrincipalKind, WorkspaceId, json::shortened,
+    Grant, GrantId, GrantSubject, PrincipalId, PrincipalKind, WorkspaceId, command::narthex,
+    json::shortened,
 };
 use narthex_store::GrantRow;
 
@@ -44,10 +45,13 @@ impl Default for GrantOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The workspace has no such grant.
-    #[error("there is no grant `{0}`; `narthex grants list --all` tells which there are")]
+    #[error("there is no grant `{0}`; `{command}` lists them", command = narthex("grants list --all", &[]))]
     Unknown(String),
     /// The workspace has no such request.
-    #[error("there is no request `{0}` for a grant; `narthex grants pending` tells which wait")]
+    #[error(
+        "there is no request `{0}` for a grant; `{command}` lists those that wait",
+        command = narthex("grants pending", &[])
+    )]
     UnknownRequest(String),
     /// Somebody has decided before, or nobody did in time.
     #[error("the request `{0}` waits for nobody any more: it is {1}")]

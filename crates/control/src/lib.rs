@@ -34,7 +34,7 @@ pub use catalog::{
     AgentParts, CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange,
     CatalogConnection, CatalogError, CatalogImport, CatalogImportChange, CatalogImported,
     CatalogLeft, CatalogObject, CatalogValid, CatalogWritten, FieldCode, FieldError, FieldWarning,
-    Precondition,
+    Precondition, never_starts,
 };
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
@@ -49,7 +49,10 @@ pub use narthex_live::KeyedLock;
 pub use narthex_live::{POLL, STALE, Speaker};
 pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
 pub use narthex_model::{AgentEnv, Page};
-pub use narthex_resolve::{LookUp, ManifestDocument, ManifestFault, Variables, VariablesError};
+pub use narthex_resolve::{
+    LookUp, ManifestDocument, ManifestFault, ReadAllowed, Setting, SettingPlace, Variables,
+    VariablesError,
+};
 pub use narthex_rules::{RuleFault, RuleFaults, RuleSet, SCHEMA as POLICY_SCHEMA};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,

@@ -1,7 +1,7 @@
 //! The operators' API of the daemon, with their token.
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::completed, json::with_whole_pairs};
 use narthex_upstream::client::HttpResponse;
 use narthex_wire::{Payload, SseParser, headers::has_media_type};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -72,7 +72,7 @@ impl DaemonClient {
         let ApiRequest { method, path, headers, body } = request;
         let response = self.send(method, &path, headers, body).await?;
         let (status, body) = (response.status, self.body(response).await?);
-        match serde_json::from_slice::<Value>(&body) {
+        match serde_json::from_slice::<Value>(&with_whole_pairs(&body)) {
             _ if status.is_success() => Ok(body),
             Ok(problem) => Err(of_problem(status, &problem)),
             Err(_no_json) => Err(refused(status, &String::from_utf8_lossy(&body))),
@@ -90,7 +90,7 @@ impl DaemonClient {
             return Ok(Value::Null);
         }
         let (status, body) = (response.status, self.body(response).await?);
-        match serde_json::from_slice::<Value>(&body) {
+        match serde_json::from_slice::<Value>(&with_whole_pairs(&body)) {
             Ok(value) if status.is_success() => Ok(value),
             Ok(problem) => Err(of_problem(status, &problem)),
             Err(error) if status.is_success() => {
@@ -168,7 +168,7 @@ impl DaemonClient {
             return Ok(EventReader { response, parser });
         }
         let (status, body) = (response.status, self.body(response).await?);
-        match serde_json::from_slice::<Value>(&body) {
+        match serde_json::from_slice::<Value>(&with_whole_pairs(&body)) {
             Ok(problem) => Err(of_problem(status, &problem)),
             Err(_) => Err(refused(status, &String::from_utf8_lossy(&body))),
         }
@@ -198,10 +198,12 @@ impl EventReader {
                 Failure::new(ErrorKind::Exhausted, format!("the daemon sent {error}"))
             })?;
             if let Some(event) = event {
-                return serde_json::from_slice(&event.data).map(Some).map_err(|error| {
-                    let text = format!("the daemon sent an event that is no JSON: {error}");
-                    Failure::new(ErrorKind::Invalid, text)
-                });
+                return serde_json::from_slice(&with_whole_pairs(&event.data)).map(Some).map_err(
+                    |error| {
+                        let text = format!("the daemon sent an event that is no JSON: {error}");
+                        Failure::new(ErrorKind::Invalid, text)
+                    },
+                );
             }
             let Some(chunk) = self.response.body.chunk().await else { return Ok(None) };
             self.parser.push(chunk.map_err(|error| failure(&error))?);
@@ -219,7 +221,16 @@ pub(super) fn of_problem(status: StatusCode, problem: &Value) -> Failure {
     let kind = ErrorKind::ALL.into_iter().find(|kind| problem["kind"] == kind.as_str());
     match (kind, problem["detail"].as_str()) {
         (Some(kind), Some(detail)) => {
-            let mut details = problem.get("errors").map(|errors| json!({ "errors": errors }));
+            // Its commands are to reach this daemon from here.
+            let (detail, mut errors) = (completed(detail), problem.get("errors").cloned());
+            for error in errors.iter_mut().filter_map(Value::as_array_mut).flatten() {
+                for member in ["message", "remedy"] {
+                    if let Some(text) = error[member].as_str() {
+                        error[member] = json!(completed(text));
+                    }
+                }
+            }
+            let mut details = errors.map(|errors| json!({ "errors": errors }));
             // What files say has a code of its own.
             if let Some(failure) = problem.get("failure") {
                 details.get_or_insert_with(|| json!({}))["failure"] = failure.clone();

@@ -3,7 +3,7 @@
 use std::{io::Read, path::Path};
 
 use fs_err as fs;
-use narthex_model::{ErrorKind, Secret};
+use narthex_model::{ErrorKind, Secret, command::narthex};
 use url::Url;
 
 use narthex_data_dir::{DaemonState, DataDir, read_admin_token, read_client_token};
@@ -85,9 +85,10 @@ impl DaemonClient {
 
 fn not_up(settings: &Settings) -> Failure {
     Failure::daemon_down(format!(
-        "no daemon runs with the data directory {}; start one with `narthex up`, or name another \
-         directory with --data",
-        settings.data.display()
+        "no daemon runs with the data directory {}; start one with `{}`, or name another directory \
+         with --data",
+        settings.data.display(),
+        narthex("up", &[])
     ))
 }
 

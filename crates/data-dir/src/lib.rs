@@ -11,7 +11,7 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_model::{ErrorKind, Secret};
+use narthex_model::{ErrorKind, Secret, command::narthex};
 use narthex_private::PrivateError;
 use narthex_store::Store;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -261,9 +261,10 @@ impl DataDir {
     pub fn daemon(&self) -> Result<DaemonState, Failure> {
         self.running()?.ok_or_else(|| {
             Failure::daemon_down(format!(
-                "no daemon runs with the data directory {}; start one with `narthex up`, name \
-                 another directory with --data, or add --config FILE to work without a daemon",
-                self.path.display()
+                "no daemon runs with the data directory {}; start one with `{}`, name another \
+                 directory with --data, or add --config FILE to work without a daemon",
+                self.path.display(),
+                narthex("up", &[])
             ))
         })
     }

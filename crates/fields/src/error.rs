@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use narthex_model::{CatalogKind, ErrorKind, WorkspaceId};
+use narthex_model::{CatalogKind, ErrorKind, WorkspaceId, command::narthex};
 use narthex_resolve::{Fault, FaultCode, Faults, Warning};
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ const TOLD_MAX: usize = 10;
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// There is nowhere to keep objects.
-    #[error("this process keeps no catalog; start the daemon with `narthex up`")]
+    #[error("this process keeps no catalog; start the daemon with `{}`", narthex("up", &[]))]
     NoStore,
     /// There is no such workspace.
     #[error("there is no workspace `{0}`")]
@@ -175,7 +175,7 @@ impl FieldCode {
     pub fn is_of_itself(self, is_named: bool) -> bool {
         match self {
             Self::Fault(code) => code.is_of_itself() || is_named && code.is_of_a_name(),
-            Self::Own(word) => word == "executor_unknown",
+            Self::Own(_) => false,
         }
     }
 }

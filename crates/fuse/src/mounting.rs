@@ -74,9 +74,9 @@ pub enum MountError {
     },
     /// Files of a run are mounted there.
     #[error(
-        "[ALREADY_MOUNTED] Mount: {} (files of a run are mounted there; end that `narthex mount`, \
-         or free the folder with `umount {}`, without root with `fusermount3 -u {}`, or name \
-         another folder)",
+        "[ALREADY_MOUNTED] Mount: {} (files of a run are mounted there; end the process of that \
+         mount, or free the folder with `umount {}`, without root with `fusermount3 -u {}`, or \
+         name another folder)",
         .path.display(),
         quoted(.path),
         quoted(.path)

@@ -1,8 +1,10 @@
 //! Refusals of the API: problem details (RFC 9457), their status by one table (D24).
 
+use std::borrow::Cow;
+
 use http::{HeaderValue, StatusCode, header};
 use narthex_control::{CatalogError, ControlError, FieldCode, FieldError, RulesError};
-use narthex_model::{ErrorKind, WorkspaceId};
+use narthex_model::{ErrorKind, WorkspaceId, command::completed_in};
 use narthex_runs::RunError;
 use serde_json::{Map, Value, json};
 
@@ -64,6 +66,21 @@ impl Problem {
         problem.with_status(StatusCode::UNPROCESSABLE_ENTITY)
     }
 
+    /// With commands that are about this workspace.
+    pub(crate) fn in_workspace(mut self, workspace: &WorkspaceId) -> Self {
+        let complete = |text: &mut String| {
+            if let Cow::Owned(completed) = completed_in(text, workspace.as_str()) {
+                *text = completed;
+            }
+        };
+        complete(&mut self.detail);
+        let members = self.members.values_mut();
+        for value in self.errors.iter_mut().chain(members) {
+            for_each_text(value, &complete);
+        }
+        self
+    }
+
     pub(crate) fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -120,6 +137,17 @@ impl Problem {
             | ErrorKind::Bug => return None,
         };
         Some(fault("", self.kind.as_str(), &self.detail, remedy))
+    }
+}
+
+fn for_each_text(value: &mut Value, change: &impl Fn(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| for_each_text(item, change)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| for_each_text(member, change));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -81,7 +81,12 @@ impl Asked<'_> {
                 Err(problem)
             }
         };
-        answered.unwrap_or_else(|problem| problem.answer())
+        // Their first segment is the workspace.
+        let is_of_workspace = self.parts.uri.path().starts_with("/api/workspaces/");
+        answered.unwrap_or_else(|problem| match self.workspace() {
+            Ok(workspace) if is_of_workspace => problem.in_workspace(&workspace).answer(),
+            _ => problem.answer(),
+        })
     }
 
     async fn asked<B>(&self, body: B) -> Answered

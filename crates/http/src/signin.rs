@@ -178,8 +178,14 @@ impl Visitor<'_> {
         let Some((token, signed_in)) = self.session()? else { return Ok(self.ways_in()) };
         let passkeys = self.control.passkeys(&signed_in.account.id).await?;
         let csrf = self.control.form_token(token);
-        let has_passkeys = self.control.has_passkeys();
-        Ok(page::account(&page::Shown { signed_in: &signed_in, passkeys, csrf, has_passkeys }))
+        Ok(page::account(&page::Shown {
+            signed_in: &signed_in,
+            passkeys,
+            csrf,
+            has_passkeys: self.control.has_passkeys(),
+            has_providers: !self.control.sign_in_providers().is_empty(),
+            needs_proof: self.control.needs_proof(),
+        }))
     }
 
     fn ways_in(&self) -> Response {

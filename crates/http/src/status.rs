@@ -61,6 +61,7 @@ pub(crate) fn server(row: &ServerRow) -> Value {
     json!({
         "alias": row.name,
         "state": row.state,
+        "is_overridden": row.is_overridden,
         "activity": row.activity,
         "transport": row.definition.as_ref().map(|definition| definition.transport()),
         "era": facts.map(|facts| if facts.revision.is_modern() { "modern" } else { "legacy" }),

@@ -2,6 +2,7 @@
 //! keys given twice, and the place of an error.
 
 mod commented;
+mod whole_pairs;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -11,7 +12,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-pub use self::commented::without_comments;
+pub use self::{commented::without_comments, whole_pairs::with_whole_pairs};
 
 /// More text than any honest configuration has.
 pub const TEXT_MAX: usize = 4 << 20;

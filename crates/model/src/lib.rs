@@ -7,6 +7,7 @@ mod agent_type;
 mod alias;
 mod auth;
 mod catalog;
+pub mod command;
 mod confinement;
 mod env_binding;
 mod error;

@@ -1,6 +1,7 @@
 //! What a list of tools says of one of them.
 
 use bytes::Bytes;
+use narthex_model::json::with_whole_pairs;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -53,7 +54,8 @@ pub fn names(kind: Kind, list: &[u8]) -> Result<Vec<String>, Failure> {
             Kind::Prompts => list.prompts,
         };
         let name = |item: &RawValue| {
-            let named: Named<'_> = serde_json::from_str(item.get())?;
+            let text = with_whole_pairs(item.get().as_bytes());
+            let named: Named<'_> = serde_json::from_slice(&text)?;
             let name = if kind == Kind::Resources { named.uri } else { named.name };
             Ok(name.into_owned())
         };

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use narthex_cli::{
     AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, ChannelsCommand,
     CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs,
@@ -11,7 +11,7 @@ use narthex_cli::{
     StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand,
     VfsCommand, WebhooksCommand, WorkspacesCommand,
 };
-use narthex_model::{CatalogKind, ErrorKind};
+use narthex_model::{CatalogKind, ErrorKind, command};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
@@ -185,8 +185,8 @@ pub(crate) struct Context {
 /// Does what the command line says.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments()) {
-        Ok(cli) => cli,
+    let (cli, workspace) = match read(arguments()) {
+        Ok(read) => read,
         Err(error) => return refuse(&error),
     };
     let format = match (cli.common.json, cli.common.quiet) {
@@ -194,13 +194,27 @@ pub fn main() -> ExitCode {
         (false, true) => Format::Quiet,
         (false, false) => Format::Text,
     };
-    match run(cli, format) {
+    match run(cli, workspace, format) {
         Ok(code) => code,
         Err(failure) => {
             output::failure(&failure, format);
             failure.exit_code()
         }
     }
+}
+
+/// The command line, and the workspace that it names.
+fn read(
+    arguments: impl IntoIterator<Item = std::ffi::OsString>,
+) -> Result<(Cli, Option<String>), clap::Error> {
+    let matches = Cli::command().try_get_matches_from(arguments)?;
+    let mut inner = &matches;
+    while let Some((_, next)) = inner.subcommand() {
+        inner = next;
+    }
+    let workspace = inner.try_get_one::<String>("workspace").ok().flatten().cloned();
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
+    Ok((cli, workspace))
 }
 
 /// The command line, without what this program says to a second process of it.
@@ -228,10 +242,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
     }
 }
 
-fn run(cli: Cli, format: Format) -> Result<ExitCode, Failure> {
+fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, Failure> {
     // Before there is anything in memory that nobody else may read.
     core_dumps::forbid()?;
-    let mut settings = config::load(&flags(&cli))?;
+    let flags = flags(&cli);
+    let mut settings = config::load(&flags)?;
+    command::choose(settings.chosen(&flags, workspace));
     let runtime = runtime(&cli.command)?;
     let telemetry =
         narthex_telemetry::start(settings.telemetry(), runtime.handle()).map_err(|error| {
@@ -339,3 +355,6 @@ fn runtime(command: &Command) -> Result<Runtime, Failure> {
         Failure::new(ErrorKind::Unavailable, format!("cannot start threads: {error}"))
     })
 }
+
+#[cfg(test)]
+mod tests;

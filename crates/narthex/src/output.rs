@@ -11,9 +11,9 @@ use std::{
     sync::LazyLock,
 };
 
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::completed};
+pub(crate) use narthex_terminal::harmless;
 use narthex_terminal::{InertWriter, inert, inert_json};
-pub(crate) use narthex_terminal::{harmless, notice};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -52,6 +52,12 @@ impl Format {
 /// each process.
 static MARK: LazyLock<String> =
     LazyLock::new(|| format!("[paint {:016x} ", RandomState::new().hash_one("colour")));
+
+/// Tells a person something that is not the result. Commands in it that the daemon has named lead
+/// to that daemon from here, too.
+pub(crate) fn notice(text: &str) {
+    narthex_terminal::notice(&completed(text));
+}
 
 /// Prints a result. A reader that went away is no failure, so that `narthex tools | head` works.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {

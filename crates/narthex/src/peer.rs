@@ -1,7 +1,7 @@
 //! Whoever answers this process's own requests: the gateway within it, or the daemon.
 
 use narthex_gateway::{Endpoint, Step};
-use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind};
+use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, json::with_whole_pairs};
 use narthex_wire::{
     Era, Limits, Message, MessageKind, Pages, Raw, Revision, meta_key, method, rpc,
 };
@@ -129,15 +129,17 @@ fn result(answer: &Message) -> Result<Value, Failure> {
         return Err(protocol_failure(answer));
     }
     let raw = answer.body_raw().map_or(&b"{}"[..], Raw::as_bytes);
-    serde_json::from_slice(raw)
+    serde_json::from_slice(&with_whole_pairs(raw))
         .map_err(|error| Failure::new(ErrorKind::Bug, format!("not a valid result: {error}")))
 }
 
 /// The failure that a JSON-RPC error tells of.
 pub(crate) fn protocol_failure(answer: &Message) -> Failure {
-    let message = answer.get("message").and_then(Raw::as_str).unwrap_or_default().into_owned();
+    let read = |member: Raw<'_>| serde_json::from_slice(&with_whole_pairs(member.as_bytes())).ok();
+    let message = answer.get("message").and_then(read);
+    let message = message.as_ref().and_then(Value::as_str).unwrap_or_default();
     let code = answer.error_code().unwrap_or_default();
-    let details = answer.get("data").and_then(|data| serde_json::from_slice(data.as_bytes()).ok());
+    let details = answer.get("data").and_then(read);
     // Ours come first in the table; the protocol's own codes mean that the request was wrong.
     let ours = ErrorKind::ALL.into_iter().filter(|kind| *kind != ErrorKind::Bug);
     let kind = ours.into_iter().find(|kind| rpc::code_for(*kind) == code);
@@ -148,7 +150,7 @@ pub(crate) fn protocol_failure(answer: &Message) -> Failure {
     match kind.or(is_protocols.then_some(ErrorKind::Invalid)) {
         Some(kind) => Failure { details, ..Failure::new(kind, message) },
         // The server's own words for what went wrong there.
-        None => Failure::call(server_error(code, message, details)),
+        None => Failure::call(server_error(code, message.to_owned(), details)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The registry's rows as people and programs see them.
 
-use narthex_model::{CallError, RowWarning, ServerState};
+use narthex_model::{CallError, CallErrorKind, RowWarning, ServerState, command::narthex};
 use narthex_registry::{ServerRow, Snapshot};
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,9 @@ pub(crate) struct Row {
     pub(crate) alias: String,
     #[serde(alias = "state")]
     pub(crate) status: ServerState,
+    /// Whether an entry of another file counts instead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_overridden: bool,
     /// `None` if the entry is faulty.
     pub(crate) transport: Option<String>,
     /// How many tools it has.
@@ -49,6 +52,7 @@ impl Row {
         Self {
             alias: row.name.clone(),
             status: row.state,
+            is_overridden: row.is_overridden,
             transport,
             tools: narthex_gateway::shown(row).tools.len(),
             changed: row.changed,
@@ -65,8 +69,17 @@ impl Row {
         counting.map(|row| Self::of(row)).collect()
     }
 
+    /// The command that shows what a program wrote that failed.
+    fn logs(&self) -> Option<String> {
+        let (transport, error) = (self.transport.as_deref()?, self.error.as_ref()?);
+        logs_of(&self.alias, transport, error.kind.as_str())
+    }
+
     /// The state in one line, without the name.
     pub(crate) fn summary(&self) -> String {
+        if self.is_overridden {
+            return "overridden".to_owned();
+        }
         match (self.status, &self.error, &self.activity) {
             (ServerState::Ready, _, _) => {
                 let tools = if self.tools == 1 { "tool" } else { "tools" };
@@ -74,22 +87,30 @@ impl Row {
                     (0, 0) => String::new(),
                     (0, count) => format!(", {count} of its definitions changed since it started"),
                     (count, _) => {
-                        let name = &self.alias;
-                        format!(
-                            ", {count} of its definitions are held back: see \
-                             `narthex servers definitions {name} --live`"
-                        )
+                        let see = narthex("servers definitions {} --live", &[&self.alias]);
+                        format!(", {count} of its definitions are held back: see `{see}`")
                     }
                 };
                 let warnings =
                     self.warnings.iter().map(|one| format!("; warning: {}", one.message));
                 format!("ready: {} {tools}{changed}{}", self.tools, warnings.collect::<String>())
             }
-            (state, Some(error), _) => format!("{}: {error}", state.as_str()),
+            (state, Some(error), _) => {
+                let (state, logs) = (state.as_str(), self.logs());
+                format!("{state}: {error}{}", logs.unwrap_or_default())
+            }
             (state, None, Some(activity)) => format!("{}: {activity}", state.as_str()),
             (state, None, None) => state.as_str().to_owned(),
         }
     }
+}
+
+/// The command that shows what the program of a server wrote, if that may say why it failed.
+pub(crate) fn logs_of(name: &str, transport: &str, kind: &str) -> Option<String> {
+    let kinds = [CallErrorKind::TransportError, CallErrorKind::Timeout];
+    let is_told = transport == "stdio" && kinds.iter().any(|one| one.as_str() == kind);
+    let logs = || narthex("mcp logs {}", &[&name]);
+    is_told.then(|| format!("; `{}` shows what it wrote", logs()))
 }
 
 #[cfg(test)]
@@ -102,6 +123,7 @@ mod tests {
         let mut row = Row {
             alias: "git".to_owned(),
             status: ServerState::Ready,
+            is_overridden: false,
             transport: None,
             tools: 1,
             changed: 0,
@@ -119,5 +141,11 @@ mod tests {
         let message = "`tool_scopes` names `x`".to_owned();
         row.warnings = vec![Warning { kind: "gate_unmatched".to_owned(), message }];
         assert_eq!(row.summary(), "ready: 1 tool; warning: `tool_scopes` names `x`");
+        row.status = ServerState::Error;
+        row.transport = Some("stdio".to_owned());
+        row.error = Some(CallError::new(CallErrorKind::TransportError, "it ended"));
+        assert!(row.summary().ends_with("it ended; `narthex mcp logs git` shows what it wrote"));
+        row.is_overridden = true;
+        assert_eq!(row.summary(), "overridden");
     }
 }

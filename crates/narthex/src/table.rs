@@ -28,10 +28,8 @@ pub(crate) fn list(
         for row in &rows {
             output::line(&row[0])?;
         }
-    } else if rows.is_empty() {
-        output::line(none)?;
     } else {
-        output::line(&render(header, &rows))?;
+        output::line(&render(header, &rows, none))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState};
+use narthex_model::{
+    Alias, CallError, CallErrorKind, ServerDefinition, ServerState, command::narthex,
+};
 use narthex_supervisor::LogRing;
 use narthex_upstream::Inventory;
 
@@ -22,8 +24,13 @@ use crate::{
 };
 
 /// What is said of a server whose definitions nobody can keep.
-const NO_PINS: &str = "`pinDefinitions` needs a daemon with a store: start one with `narthex up`, \
-                       or take the setting out of the entry";
+fn no_pins() -> String {
+    format!(
+        "`pinDefinitions` needs a daemon with a store: start one with `{}`, or take the setting \
+         out of the entry",
+        narthex("up", &[])
+    )
+}
 
 /// What is configured and what became of it.
 #[derive(Debug, Default)]
@@ -219,7 +226,7 @@ impl Rows {
         if definition.pins_definitions && !shared.options.has_pins {
             let kept = kept_of(old.as_ref());
             old.into_iter().for_each(|slot| self.release(slot));
-            let error = CallError::new(CallErrorKind::TransportError, NO_PINS);
+            let error = CallError::new(CallErrorKind::TransportError, no_pins());
             return at_rest(declared, ServerState::Error, Some(error), kept);
         }
         let digest = shared.key.of_live(&definition, declared.file.as_deref());

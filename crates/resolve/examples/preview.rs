@@ -7,7 +7,7 @@
 
 use std::process::ExitCode;
 
-use narthex_model::{Secret, SecretName};
+use narthex_model::{Secret, SecretName, WorkspaceId};
 use narthex_resolve::{
     Agent, Capability, Catalog, EnvValue, Opening, Plan, RunInputs, RunRequest, ServerEntry,
     Surroundings,
@@ -36,10 +36,19 @@ pub fn run() -> Result<[serde_json::Value; 3], Box<dyn std::error::Error>> {
     let agent = Agent::parse(AGENT, None)?.value;
 
     // The world, as far as configuration concerns it: no variable may be used, one secret is set.
+    let workspace = WorkspaceId::default();
     let is_secret_set = |name: &SecretName| name.as_str() == "DOCS_KEY";
     let env = |_: &str| EnvValue::NotAllowed;
-    let plan =
-        Plan::new(&catalog, &agent, Surroundings { env: &env, is_secret_set: &is_secret_set });
+    let plan = Plan::new(
+        &catalog,
+        &agent,
+        Surroundings {
+            workspace: &workspace,
+            env: &env,
+            allowing: &|_| String::new(),
+            is_secret_set: &is_secret_set,
+        },
+    );
     plan.check()?;
 
     let request = RunRequest::parse(REQUEST)?.value;

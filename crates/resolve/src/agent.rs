@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use narthex_model::{
     AgentName, AgentType, CapabilityName, ExecutorName, NameError, TrafficLimits,
+    command::narthex,
     json::{Node, Place},
 };
 use serde::Serialize;
@@ -189,8 +190,11 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
 fn no_servers(reader: &mut Reader, object: &Object<'_>) -> Option<NoServers> {
     let mcp = reader.object(object, "mcp")?;
     if mcp.entries().next().is_some() {
-        let remedy = "store the agent with `narthex agents apply` or `POST …/import`, which take \
-                      manifests, or attach servers of the catalog in `mcpServers`";
+        let remedy = format!(
+            "store the agent with `{}` or `POST …/import`, which take manifests, or attach servers \
+             of the catalog in `mcpServers`",
+            narthex("agents apply --file FILE", &[])
+        );
         reader.invalid(&mcp.at, "servers inside an agent are no part of it", remedy);
         return None;
     }

@@ -68,4 +68,4 @@ pub use server::{
     OnFlagged, ScopeKey, ScopeSchema, ServerEntry, ServerSettings, Shape, StdioShape,
 };
 pub use surroundings::{EnvValue, Surroundings};
-pub use variables::{LookUp, Variables, VariablesError};
+pub use variables::{LookUp, ReadAllowed, Setting, SettingPlace, Variables, VariablesError};

@@ -9,7 +9,8 @@ mod scope;
 use std::collections::BTreeMap;
 
 use narthex_model::{
-    Alias, CapabilityName, EnvName, OauthOnOrchestrators, SecretName, ServerId, is_secret_name,
+    Alias, CapabilityName, EnvName, OauthOnOrchestrators, SecretName, ServerId, command::narthex,
+    is_secret_name,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -126,6 +127,7 @@ impl<'a> Plan<'a> {
     #[must_use]
     pub fn with_agent_env(mut self, bound: &BTreeMap<EnvName, SecretName>) -> Self {
         let at = origin::agent(&self.agent.name).key("env");
+        let workspace = self.surroundings.workspace;
         for (name, secret) in bound {
             if !(self.surroundings.is_secret_set)(secret) {
                 let message = format!(
@@ -134,8 +136,9 @@ impl<'a> Plan<'a> {
                     self.agent.name
                 );
                 let remedy = format!(
-                    "set it with `narthex secrets set {secret}`, or remove the binding with \
-                     `narthex env-bindings remove`"
+                    "set it with `{}`, or remove the binding, which `{}` shows",
+                    narthex("secrets set {}", &[secret]).in_workspace(workspace),
+                    narthex("env-bindings list", &[]).in_workspace(workspace)
                 );
                 let code = FaultCode::SecretNotSet;
                 let fault = Fault::new(at.key(name.as_str()), code, message, remedy);

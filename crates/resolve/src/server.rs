@@ -268,6 +268,31 @@ fn is_spelling_of(known: &str, key: &str) -> bool {
 }
 
 impl ServerEntry {
+    /// Why the server can never start in this version, whatever its values are: the field that says
+    /// so, and what to write instead. `None` if it may start.
+    #[must_use]
+    pub fn never_starts(&self) -> Option<(&'static str, String)> {
+        let started = |what: &str, instead: &str| format!("{what} is not built yet; {instead}");
+        let by_command = "give the server a `command` with `args` that runs it";
+        match &self.shape {
+            Shape::Stdio(StdioShape::Image { .. }) => {
+                return Some(("image", started("starting a container image", by_command)));
+            }
+            Shape::Stdio(StdioShape::Script { .. }) => {
+                return Some(("script", started("starting a script", by_command)));
+            }
+            Shape::Stdio(StdioShape::Command(_)) | Shape::Http(_) | Shape::Sse(_) => {}
+        }
+        match &self.auth {
+            EntryAuth::None | EntryAuth::ApiKey { .. } => None,
+            EntryAuth::ClientCredentials { .. } | EntryAuth::AuthorizationCode { .. } => {
+                let what = format!("signing in by `{}`", self.auth.mode());
+                let instead = "use the mode `apiKey` where the server takes a key";
+                Some(("auth.mode", started(&what, instead)))
+            }
+        }
+    }
+
     /// What of it requires tool scopes.
     #[must_use]
     pub fn gates(&self) -> Gates {

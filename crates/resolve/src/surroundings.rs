@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use narthex_model::{Secret, SecretName};
+use narthex_model::{Secret, SecretName, WorkspaceId};
 
 /// What the daemon's environment says to a name (O15, O68).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +18,12 @@ pub enum EnvValue {
 /// The world as far as configuration concerns it. Asked while a plan is made and resolved.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
+    /// The workspace, for commands that mend a fault.
+    pub workspace: &'a WorkspaceId,
     /// Looks up one variable of the daemon's environment, never the runner's.
     pub env: &'a dyn Fn(&str) -> EnvValue,
+    /// Gives the steps that allow a variable, which an operator takes.
+    pub allowing: &'a dyn Fn(&str) -> String,
     /// Whether a secret of the workspace exists and has a value.
     pub is_secret_set: &'a dyn Fn(&SecretName) -> bool,
 }

@@ -1,19 +1,51 @@
 //! The variables of the daemon that configuration of the catalog may name (O15, O68).
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
 
-use narthex_model::{Secret, variable::OWN_PREFIX, written::is_variable_name};
+use narthex_model::{
+    Secret,
+    command::{narthex, quoted},
+    variable::OWN_PREFIX,
+    written::is_variable_name,
+};
 
 use crate::EnvValue;
 
 /// Looks up one variable of the daemon's environment.
 pub type LookUp = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
+/// Reads the list of allowed names again, or tells why it cannot be read.
+pub type ReadAllowed = Arc<dyn Fn() -> Result<Vec<String>, String> + Send + Sync>;
+
 /// Which variables may be named, and their values, which count as secrets. Without more, none.
+/// Clones share the list, also when it is read again.
 #[derive(Clone, Default)]
 pub struct Variables {
-    allowed: Arc<[Allowed]>,
+    allowed: Arc<RwLock<Arc<[Allowed]>>>,
     look_up: Option<LookUp>,
+    setting: Option<Setting>,
+}
+
+/// Where the list of allowed names is set.
+#[derive(Clone)]
+pub struct Setting {
+    /// The place that counts.
+    pub place: SettingPlace,
+    /// Reads the list from there.
+    pub read: ReadAllowed,
+}
+
+/// A place of the setting `catalog.env`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettingPlace {
+    /// The settings file, which can be read again.
+    File(PathBuf),
+    /// A variable of the daemon's environment, which a process cannot read anew.
+    Variable(&'static str),
 }
 
 /// What may be named: exactly this, or everything that begins so.
@@ -37,9 +69,59 @@ impl Variables {
     /// # Errors
     /// The first text that is neither, or that would allow variables of narthex itself.
     pub fn new(allowed: &[String], look_up: LookUp) -> Result<Self, VariablesError> {
-        let read = |text: &String| read(text).ok_or_else(|| VariablesError(text.clone()));
-        let allowed = allowed.iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Self { allowed, look_up: Some(look_up) })
+        let allowed = Arc::new(RwLock::new(read_all(allowed)?));
+        Ok(Self { allowed, look_up: Some(look_up), setting: None })
+    }
+
+    /// With the place where the list is set.
+    #[must_use]
+    pub fn with_setting(self, setting: Setting) -> Self {
+        Self { setting: Some(setting), ..self }
+    }
+
+    /// The settings file that the list is read from, if it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&PathBuf> {
+        match &self.setting.as_ref()?.place {
+            SettingPlace::File(file) => Some(file),
+            SettingPlace::Variable(_) => None,
+        }
+    }
+
+    /// Reads the list again, for this value and all its clones. Blocks.
+    ///
+    /// # Errors
+    /// When the setting cannot be read. Then the list stays as it was.
+    pub fn reload(&self) -> Result<(), String> {
+        let Some(setting) = &self.setting else { return Ok(()) };
+        let allowed = read_all(&(setting.read)()?).map_err(|error| error.to_string())?;
+        *self.allowed.write().unwrap_or_else(PoisonError::into_inner) = allowed;
+        Ok(())
+    }
+
+    /// The steps by which an operator lets the catalog name a variable: the setting, as it is to
+    /// be written, and the command that has it read.
+    #[must_use]
+    pub fn allowing(&self, name: &str) -> String {
+        let allowed = self.allowed();
+        let mut names: Vec<_> = allowed.iter().map(ToString::to_string).collect();
+        names.push(name.to_owned());
+        match self.setting.as_ref().map(|setting| &setting.place) {
+            Some(SettingPlace::Variable(variable)) => {
+                format!("start the daemon with `{variable}={}`", quoted(&names.join(",")))
+            }
+            Some(SettingPlace::File(file)) => format!(
+                "write the line `catalog.env = {names:?}` at the top of {}, in place of any other \
+                 `catalog.env`, and have it read with `{}`",
+                file.display(),
+                narthex("mcp reload", &[])
+            ),
+            None => format!("write the line `catalog.env = {names:?}` at the top of the settings"),
+        }
+    }
+
+    fn allowed(&self) -> Arc<[Allowed]> {
+        self.allowed.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the environment says to a name.
@@ -58,8 +140,13 @@ impl Variables {
             Allowed::Prefix(prefix) => name.starts_with(prefix.as_str()),
         };
         // Those of the program itself are never handed out: one of them opens all secrets.
-        !name.starts_with(OWN_PREFIX) && self.allowed.iter().any(is_allowed)
+        !name.starts_with(OWN_PREFIX) && self.allowed().iter().any(is_allowed)
     }
+}
+
+fn read_all(allowed: &[String]) -> Result<Arc<[Allowed]>, VariablesError> {
+    let read = |text: &String| read(text).ok_or_else(|| VariablesError(text.clone()));
+    allowed.iter().map(read).collect()
 }
 
 fn read(text: &str) -> Option<Allowed> {
@@ -75,9 +162,24 @@ fn read(text: &str) -> Option<Allowed> {
     }
 }
 
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Prefix(prefix) => write!(f, "{prefix}*"),
+        }
+    }
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Setting").field(&self.place).finish()
+    }
+}
+
 impl fmt::Debug for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Variables").field("allowed", &self.allowed).finish_non_exhaustive()
+        f.debug_struct("Variables").field("allowed", &self.allowed()).finish_non_exhaustive()
     }
 }
 
@@ -107,6 +209,41 @@ mod tests {
         }
         assert_eq!(Variables::default().find("REGION"), EnvValue::NotAllowed);
         assert!(!format!("{listed:?}").contains("value of"));
+    }
+
+    /// O68: the steps name the whole line with what was allowed before, and each clone has it once
+    /// it is read again.
+    #[test]
+    fn o68_a_name_is_allowed_by_the_line_that_is_named() {
+        let file = Arc::new(std::sync::Mutex::new(vec!["REGION".to_owned(), "DOCS_*".to_owned()]));
+        let from = file.clone();
+        let setting = Setting {
+            place: SettingPlace::File("/etc/narthex.toml".into()),
+            read: Arc::new(move || match from.lock().unwrap().clone() {
+                names if names.is_empty() => Err("no list".to_owned()),
+                names => Ok(names),
+            }),
+        };
+        let listed = variables(&["REGION", "DOCS_*"]).unwrap().with_setting(setting);
+        let clone = listed.clone();
+        let steps = listed.allowing("NEW_KEY");
+        let line = r#"`catalog.env = ["REGION", "DOCS_*", "NEW_KEY"]`"#;
+        assert!(steps.contains(line) && steps.contains("/etc/narthex.toml"), "{steps}");
+        assert!(steps.contains("`narthex mcp reload`"), "{steps}");
+        assert_eq!(clone.find("NEW_KEY"), EnvValue::NotAllowed);
+        file.lock().unwrap().push("NEW_KEY".to_owned());
+        listed.reload().unwrap();
+        assert_eq!(clone.find("NEW_KEY"), EnvValue::Set(Secret::new("value of NEW_KEY")));
+        // A list that cannot be read takes nothing away.
+        file.lock().unwrap().clear();
+        assert_eq!(listed.reload().unwrap_err(), "no list");
+        assert_ne!(clone.find("NEW_KEY"), EnvValue::NotAllowed);
+        file.lock().unwrap().push("A*".to_owned());
+        assert!(listed.reload().unwrap_err().contains("`A*`"));
+        let place = SettingPlace::Variable("NARTHEX_CATALOG_ENV");
+        let by_variable = Setting { place, read: Arc::new(|| Ok(Vec::new())) };
+        let steps = variables(&["REGION"]).unwrap().with_setting(by_variable).allowing("NEW_KEY");
+        assert!(steps.contains("`NARTHEX_CATALOG_ENV=REGION,NEW_KEY`"), "{steps}");
     }
 
     #[test]

@@ -134,7 +134,13 @@ fn run(catalog: &Catalog, agent: &Agent, request: &RunRequest) {
     let secret = |name: &str| known.get(name).map(|value| Secret::new(*value));
     let env = |name: &str| secret(name).map_or(EnvValue::Unset, EnvValue::Set);
     let is_secret_set = |name: &SecretName| known.contains_key(name.as_str());
-    let surroundings = Surroundings { env: &env, is_secret_set: &is_secret_set };
+    let workspace = narthex_model::WorkspaceId::default();
+    let surroundings = Surroundings {
+        workspace: &workspace,
+        env: &env,
+        allowing: &|_| String::new(),
+        is_secret_set: &is_secret_set,
+    };
     let plan = Plan::new(catalog, agent, surroundings);
     let params = request.params_for(agent);
     let inputs = RunInputs {

@@ -1,5 +1,6 @@
 //! What is wrong with a set of rules.
 
+use narthex_model::command::narthex;
 use std::fmt;
 
 use cedar_policy::{ParseErrors, ValidationError, ValidationWarning};
@@ -77,7 +78,8 @@ pub(crate) fn unreadable(text: &str, errors: &ParseErrors) -> Vec<RuleFault> {
 
 /// What the validator says of a rule that begins in a line.
 pub(crate) fn invalid(error: &ValidationError, rule: &str, line: usize) -> RuleFault {
-    let remedy = remedy_of(error, "`narthex policy schema` shows what rules may name");
+    let schema = narthex("policy schema", &[]);
+    let remedy = remedy_of(error, &format!("`{schema}` shows what rules may name"));
     said(&error.to_string(), remedy, rule, line)
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn withheld(
 
 #[cfg(test)]
 mod tests {
-    use narthex_model::{AgentName, RunScope};
+    use narthex_model::{AgentName, RunScope, WorkspaceId};
     use narthex_resolve::{
         Agent, Catalog, EnvValue, Plan, ResolvedRun, RunInputs, ServerEntry, Surroundings,
     };
@@ -60,8 +60,13 @@ mod tests {
     }
 
     fn resolved(parts: &AgentParts) -> ResolvedRun {
-        let surroundings =
-            Surroundings { env: &|_| EnvValue::NotAllowed, is_secret_set: &|_| false };
+        let workspace = WorkspaceId::default();
+        let surroundings = Surroundings {
+            workspace: &workspace,
+            env: &|_| EnvValue::NotAllowed,
+            allowing: &|_| String::new(),
+            is_secret_set: &|_| false,
+        };
         let inputs = RunInputs {
             run_id: "run_0a1b2c3d4e5f",
             session_id: "ses_0a1b2c3d4e5f",

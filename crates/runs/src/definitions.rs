@@ -19,7 +19,7 @@ use std::{
 use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_control::{By, ControlError};
 use narthex_gateway::{LookingAt, RunView};
-use narthex_model::{Alias, CatalogKind, RunId, ServerId, WorkspaceId};
+use narthex_model::{Alias, CatalogKind, RunId, ServerId, WorkspaceId, command::narthex};
 use narthex_registry::{FirstLists, HeldNames, KeptLists, PinnedServer};
 use narthex_screen::harmless;
 use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf, StatementError};
@@ -139,9 +139,10 @@ impl Runs {
             let names = self.look_at_one(of, (inventory, told), &beside).await?.held;
             if !names.is_empty() {
                 let (count, id) = (names.len(), &server.id);
+                let see = narthex("servers definitions {}", &[id]).in_workspace(workspace);
                 warnings.push(format!(
                     "server `{id}`: {count} of its definitions are held back until a human has \
-                     accepted them: see `narthex servers definitions {id}`"
+                     accepted them: see `{see}`"
                 ));
             }
             for (list, name) in &names {

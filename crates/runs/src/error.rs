@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use narthex_audit::AuditFull;
 use narthex_gateway::NotAllowed;
-use narthex_model::{AgentName, Alias, ErrorKind, ExecutorName, OverBudget, RunId, SessionId};
+use narthex_model::{
+    AgentName, Alias, ErrorKind, ExecutorName, OverBudget, RunId, SessionId, command::narthex,
+};
 use narthex_registry::{LookError, MountFault};
 use narthex_resolve::Faults;
 use serde::Serialize;
@@ -93,8 +95,8 @@ pub enum RunError {
     NoParent,
     /// The session is set aside, and goes on by itself for nobody.
     #[error(
-        "the session `{0}` is suspended; an operator has it go on with \
-         `narthex sessions resume {0}`"
+        "the session `{0}` is suspended; an operator has it go on with `{command}`",
+        command = narthex("sessions resume {}", &[.0])
     )]
     Suspended(SessionId),
     /// The session has ended, or cannot go on.
@@ -175,7 +177,8 @@ pub enum RunError {
     Unknown(String),
     /// It is the one of the process itself.
     #[error(
-        "the run of the daemon itself ends with the daemon; stop that with `narthex daemon stop`"
+        "the run of the daemon itself ends with the daemon; stop that with `{}`",
+        narthex("daemon stop", &[])
     )]
     Local,
 }

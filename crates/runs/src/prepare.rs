@@ -119,7 +119,12 @@ impl Opened {
     ) -> Result<Self, VaultError> {
         // Which there are is not known yet.
         let env = |name: &str| variables.find(name);
-        let surroundings = Surroundings { env: &env, is_secret_set: &|_| true };
+        let surroundings = Surroundings {
+            workspace,
+            env: &env,
+            allowing: &|name| variables.allowing(name),
+            is_secret_set: &|_| true,
+        };
         let needed = Plan::new(&parts.catalog, &parts.agent, surroundings).secrets();
         let mut opened = Self::default();
         let needed = needed.into_iter().map(|needed| needed.name);
@@ -218,7 +223,12 @@ pub(crate) fn agent(
 ) -> Result<Prepared, RunError> {
     let is_secret_set = |name: &SecretName| opened.bound.contains(name);
     let env = |name: &str| of.variables.find(name);
-    let surroundings = Surroundings { env: &env, is_secret_set: &is_secret_set };
+    let surroundings = Surroundings {
+        workspace: of.workspace,
+        env: &env,
+        allowing: &|name| of.variables.allowing(name),
+        is_secret_set: &is_secret_set,
+    };
     let (run_id, session_id) = (of.run.to_text(), of.session.to_text());
     let plan = Plan::new(&parts.catalog, &parts.agent, surroundings).with_agent_env(of.env);
     let given = of.given_scope.into_iter().flat_map(|scope| scope.values().keys());

@@ -1,6 +1,6 @@
 //! Names that people and models take for others.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::confusable_detection::skeleton;
@@ -19,6 +19,8 @@ const ALIKE_MAX: usize = 4;
 pub struct Names {
     names: Vec<(String, String)>,
     by_skeleton: HashMap<String, Vec<usize>>,
+    /// The names of each server, letter for letter.
+    exactly: HashMap<String, HashSet<String>>,
     /// The servers by the skeletons of their names.
     servers: HashMap<String, Vec<String>>,
     /// The most characters in a skeleton of a server.
@@ -71,6 +73,7 @@ impl Names {
                     known.push(server.to_owned());
                 }
             }
+            all.exactly.entry(server.to_owned()).or_default().insert(name.to_owned());
             all.names.push((server.to_owned(), name.to_owned()));
         }
         all
@@ -89,7 +92,11 @@ impl Names {
                 let is_meant = matches!(resemblance, Resemblance::Confusable | Resemblance::Cut)
                     && is_in_disguise(known)
                     && !is_in_disguise(name);
-                if other != server && !is_meant {
+                // Who has the other's very name besides, or whose name the other has, gains nothing
+                // by the end that clients cut off.
+                let is_shared = resemblance == Resemblance::Cut
+                    && (self.has(server, known) || self.has(other, name));
+                if other != server && !is_meant && !is_shared {
                     keep(&mut best, resemblance, other, known);
                 }
             }
@@ -102,6 +109,10 @@ impl Names {
             }
         }
         best
+    }
+
+    fn has(&self, server: &str, name: &str) -> bool {
+        self.exactly.get(server).is_some_and(|names| names.contains(name))
     }
 
     /// Looks for a name that is another server's and a name of that one.
@@ -261,6 +272,28 @@ mod tests {
         let names = Names::new([("files", "read_file"), ("files", "readFile"), ("b", "other")]);
         assert_eq!(names.look_alike("files", "read-file"), None);
         assert_eq!(names.look_alike("files", "files_read_file"), None);
+    }
+
+    /// S24: two long names of one server that differ at the end are its own, also where another
+    /// server has one of them, or both.
+    #[test]
+    fn s24_long_names_of_one_server_are_its_own() {
+        let [one, two, three] = ["a", "b", "c"].map(|end| format!("{}{end}", "x".repeat(139)));
+        let own = [("files", &*one), ("files", &*two)];
+        let like = |names: &[(&str, &str)], server: &str, name: &str| {
+            let found = Names::new(names.iter().copied()).look_alike(server, name);
+            found.map(|found| found.resemblance).filter(|found| *found != Resemblance::Same)
+        };
+        for name in [&one, &two] {
+            assert_eq!(like(&own, "files", name), None);
+            let both = [own[0], own[1], ("copy", &*one), ("copy", &*two)];
+            assert_eq!(like(&both, "copy", name), None);
+            let single = [own[0], own[1], ("other", &*one)];
+            assert_eq!(like(&single, "files", name), None);
+            assert_eq!(like(&single, "other", name), None);
+        }
+        // A third end is still that of somebody who wants to be taken for the other.
+        assert_eq!(like(&own, "evil", &three), Some(Resemblance::Cut));
     }
 
     /// S24: whoever lists a name in disguise takes nobody's own name away with it, and hides no

@@ -3,11 +3,13 @@
 //! Flags win over the environment, the environment over the settings file, the file over the
 //! defaults. No other module of the project looks at environment variables.
 
+mod chosen;
 mod connections;
 mod keys;
 mod layers;
 mod settings;
 mod signin;
+mod variables;
 
 use std::{
     ffi::OsString,

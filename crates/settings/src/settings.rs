@@ -24,7 +24,9 @@ use toml::{Table, Value};
 
 use narthex_failure::Failure;
 
-use crate::{ConnectionOptions, SignIn, connections, keys, keys::KeyPlace, layers::Layers, signin};
+use crate::{
+    ConnectionOptions, SignIn, connections, keys, keys::KeyPlace, layers::Layers, signin, variables,
+};
 
 /// A gibibyte: five shares of the largest size.
 const SHARES_BYTES: u64 = 1 << 30;
@@ -172,6 +174,22 @@ pub(crate) fn load(
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, Failure> {
+    let mut layers = layers_of(flags, env)?;
+    let settings = build(&mut layers, flags, env);
+    match layers.faults.is_empty() {
+        true => settings,
+        false => Err(Failure::usage(layers.faults.join("\n"))),
+    }
+}
+
+/// What the file, the environment and the command line say.
+///
+/// # Errors
+/// When there is a file, and it cannot be read.
+pub(crate) fn layers_of(
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Layers, Failure> {
     let mut layers = Layers::default();
     if let Some((path, text)) = read_file(flags, env)? {
         let name = path.display().to_string();
@@ -208,23 +226,27 @@ pub(crate) fn load(
     layers.add_flag("servers", "--servers", text(&flags.servers));
     layers.add_flag("tools", "--tools", flags.tools.clone());
     layers.add_flag("listen", "--listen", flags.listen.clone());
-    let settings = build(&mut layers, env);
-    match layers.faults.is_empty() {
-        true => settings,
-        false => Err(Failure::usage(layers.faults.join("\n"))),
-    }
+    Ok(layers)
 }
 
-/// The settings file: the one that is named, or the user's if it exists.
+/// The settings file: the one that is named, or the user's; and whether it is named.
+pub(crate) fn settings_file(
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Option<(PathBuf, bool)> {
+    let named = env("NARTHEX_SETTINGS").filter(|path| !path.is_empty()).map(PathBuf::from);
+    if let Some(named) = flags.settings.clone().or(named) {
+        return Some((named, true));
+    }
+    Some((crate::user_folder(env, "XDG_CONFIG_HOME", ".config")?.join(FILE), false))
+}
+
+/// Its text, unless there is no file of the user's.
 fn read_file(
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<(PathBuf, String)>, Failure> {
-    let named = env("NARTHEX_SETTINGS").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let named = flags.settings.clone().or(named);
-    let is_named = named.is_some();
-    let usual = || Some(crate::user_folder(env, "XDG_CONFIG_HOME", ".config")?.join(FILE));
-    let Some(path) = named.or_else(usual) else { return Ok(None) };
+    let Some((path, is_named)) = settings_file(flags, env) else { return Ok(None) };
     narthex_private::check_named(&path)?;
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
@@ -238,7 +260,11 @@ const FILE: &str = "narthex/narthex.toml";
 /// Beside it, the user's servers.
 const SERVERS_FILE: &str = "narthex/settings.json";
 
-fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, Failure> {
+fn build(
+    layers: &mut Layers,
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Settings, Failure> {
     let text = |path: &str| Some(layers.get(path)?.value.as_str()?.to_owned());
     let number = |path: &str| usize::try_from(layers.get(path)?.value.as_integer()?).ok();
     let duration = |path: &str| narthex_cli::duration(layers.get(path)?.value.as_str()?).ok();
@@ -253,7 +279,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
     let name_length = number("limits.name_length");
     let flag = |path: &str| layers.get(path)?.value.as_bool();
     let policy = policy(layers, &list("tools"));
-    let variables = variables(layers);
+    let variables = variables::read(layers, flags, env);
     let keys = keys::read(layers);
     let (sign_in, sign_in_faults) = sign_in(layers, env);
     let (executors, executor_faults) = executors(layers);
@@ -347,15 +373,6 @@ fn executors(layers: &Layers) -> (Executors, Vec<String>) {
     (executors, faults)
 }
 
-/// What the catalog may name of the environment: nothing, unless somebody says otherwise (O68).
-fn variables(layers: &Layers) -> Result<Variables, String> {
-    let Some(given) = layers.get("catalog.env") else { return Ok(Variables::default()) };
-    let names = given.value.as_array().into_iter().flatten().filter_map(Value::as_str);
-    let names: Vec<_> = names.map(str::to_owned).collect();
-    let variables = Variables::new(&names, Arc::new(crate::variable));
-    variables.map_err(|error| format!("{}: {error}", given.source))
-}
-
 /// What the shape of a value does not tell.
 fn check(layers: &mut Layers, format: Option<&str>, name_length: Option<usize>) {
     let source =
@@ -387,7 +404,7 @@ fn usual_servers(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     Some(folder.join(SERVERS_FILE))
 }
 
-fn usual_data(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> {
+pub(crate) fn usual_data(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> {
     let folder = crate::user_folder(env, "XDG_DATA_HOME", ".local/share");
     folder.map(|folder| folder.join("narthex")).ok_or_else(|| {
         Failure::new(

@@ -7,9 +7,13 @@ use comfy_table::{Table, presets};
 
 use crate::inert::inert;
 
-/// Gives one line each; the last column is cut where the terminal ends.
+/// Gives one line each; the last column is cut where the terminal ends. Without rows it is the
+/// sentence that says so.
 #[must_use]
-pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
+pub fn render(header: &[&str], rows: &[Vec<String>], none: &str) -> String {
+    if rows.is_empty() {
+        return none.to_owned();
+    }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(header.iter().map(|title| title.to_uppercase()));
@@ -70,7 +74,8 @@ mod tests {
     #[test]
     fn cells_are_one_line_and_lines_are_cut() {
         let rows = [vec!["a".to_owned(), "\nfirst \u{1b}[2K\nsecond".to_owned()]];
-        let text = render(&["name", "text"], &rows);
+        let text = render(&["name", "text"], &rows, "There are none.");
+        assert_eq!(render(&["name"], &[], "There are none."), "There are none.");
         assert_eq!(text.lines().count(), 2);
         assert!(text.contains("first") && !text.contains("second") && !text.contains('\u{1b}'));
         assert_eq!(cut("abcdef", Some(4)), "abc…");

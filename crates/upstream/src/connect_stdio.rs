@@ -11,6 +11,7 @@ use narthex_wire::Redactor;
 use self::patience::{Late, Patience};
 use crate::{
     ConnectError, Dialect, LinkError, Phase,
+    cause::cause,
     connect::{Setup, Shaken},
     handshake::{ask_duplex, discover, initialize_duplex, modern_facts},
     link::{Inner, ServerFacts},
@@ -138,7 +139,6 @@ fn redact_lines(redactor: Arc<Redactor>) -> Redact {
 
 fn deadline(late: Late, stdio: Option<&StdioLink>) -> ConnectError {
     let tail = stdio.map(StdioLink::log_tail).unwrap_or_default();
-    let last = tail.iter().rev().find(|line| !line.trim().is_empty());
-    let hint = last.map_or_else(String::new, |line| format!("; its last words: {}", line.trim()));
+    let hint = cause(&tail).map_or_else(String::new, |line| format!("; it wrote: {line}"));
     ConnectError::Deadline { after: late.after, hint }
 }

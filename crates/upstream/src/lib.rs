@@ -8,6 +8,7 @@
 pub mod client;
 
 mod booked;
+mod cause;
 mod connect;
 mod connect_http;
 mod connect_stdio;

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use self::input::Input;
 use crate::{
     Ended, Supervision,
+    cause::cause,
     duplex::{Duplex, Outgoing},
     outlet::Outlet,
 };
@@ -241,9 +242,9 @@ async fn read_to_the_end(
         },
     };
     let tail = process.log_tail();
-    if let Some(line) = tail.iter().rev().find(|line| !line.trim().is_empty()) {
-        text.push_str("; its last words: ");
-        text.push_str(line.trim());
+    if let Some(line) = cause(&tail) {
+        text.push_str("; it wrote: ");
+        text.push_str(&line);
     }
     // Only here does nobody read the input any more.
     duplex.end_unread(&text);

@@ -1,6 +1,6 @@
 //! Why the vault does not do something. No error shows a value or a key.
 
-use narthex_model::{ErrorKind, KeyId, SecretName, SecretVersion, WorkspaceId};
+use narthex_model::{ErrorKind, KeyId, SecretName, SecretVersion, WorkspaceId, command::narthex};
 
 use crate::{KeeperError, KeyFault, RowsError};
 
@@ -26,7 +26,7 @@ pub enum VaultError {
     #[error("there is no workspace `{0}`")]
     UnknownWorkspace(WorkspaceId),
     /// The name has no value.
-    #[error("secret `{0}` is not set; set it with `narthex secrets set {0}`")]
+    #[error("secret `{0}` is not set; set it with `{command}`", command = narthex("secrets set {}", &[.0]))]
     NotSet(SecretName),
     /// The name has values, but not this one any more.
     #[error("version {version} of secret `{name}` is not kept any more; start a new run")]

@@ -5,7 +5,10 @@ mod file;
 
 use std::{io, path::PathBuf};
 
-use narthex_model::ErrorKind;
+use narthex_model::{
+    ErrorKind,
+    command::{narthex, quoted},
+};
 
 pub use command::{CommandFault, KeyCommand, Keychain};
 pub use file::KeyFile;
@@ -57,8 +60,10 @@ pub enum KeeperError {
     /// Others may have read it, or can change it.
     #[error(
         "the key file {0} has the mode {mode:04o}, so others may have read it; make it private \
-         with `chmod 600 {0}`, and then change the key with `narthex secrets rotate-key`",
-        .path.display()
+         with `chmod 600 {1}`, and then change the key with `{2}`",
+        .path.display(),
+        quoted(&.path.to_string_lossy()),
+        narthex("secrets rotate-key", &[])
     )]
     NotPrivate {
         /// The file.

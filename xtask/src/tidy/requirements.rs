@@ -5,10 +5,18 @@
 //! `narthex_wire::sse::tests::joins_lines` (`wire` alone will do for the crate), or by file, as in
 //! `crates/wire/tests/it/sse.rs::joins_lines`. Python and JavaScript files count as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 use super::source::Source;
+
+/// Where the classes of attacks stand, which are numbered `S1` to this.
+const THREATS: &str = "## Threats";
+const THREATS_MAX: u32 = 32;
+/// Where security.md says what is missing.
+const NOT_YET: &str = "## Not yet";
+/// What an entry says of a class of attacks on something that there is not yet.
+const NOT_BUILT: &str = "Not built";
 
 struct Entry {
     number: String,
@@ -31,14 +39,74 @@ pub(super) fn check(document: &Source, sources: &[Source]) -> Vec<Finding> {
             find(format!("was already in line {first}"));
         }
         let tests = tests(&entry.text);
-        if tests.is_empty() {
+        // An attack on what there is not needs no defence, and is named all the same.
+        let is_threat = threat(&entry.number).is_some();
+        if tests.is_empty() && !(is_threat && entry.text.contains(NOT_BUILT)) {
             find("names no test (`Test: crate::path::name` in backticks)".to_owned());
         }
         for test in tests.into_iter().filter(|test| !exists(test, sources)) {
             find(format!("there is no test `{test}`"));
         }
     }
+    findings.extend(threats(document));
     findings
+}
+
+/// Every class of attacks stands below its heading, and nowhere else.
+fn threats(document: &Source) -> Vec<Finding> {
+    let is_heading = |line: &str| line.starts_with("## ");
+    let begin = document.lines().find(|(_, line)| *line == THREATS).map(|(at, _)| at);
+    let Some(begin) = begin else { return Vec::new() };
+    let end = document.lines().find(|(at, line)| *at > begin && is_heading(line));
+    let end = end.map_or(usize::MAX, |(at, _)| at);
+    let (mut findings, mut named) = (Vec::new(), BTreeSet::new());
+    for entry in entries(document) {
+        let Some(number) = threat(&entry.number) else { continue };
+        named.insert(number);
+        if !(begin..end).contains(&entry.line) {
+            let message = format!("{} belongs below `{THREATS}`", entry.number);
+            findings.push(Finding::at(document, entry.line, message));
+        }
+    }
+    let missing = (1..=THREATS_MAX).filter(|number| !named.contains(number));
+    findings.extend(missing.map(|number| {
+        Finding::at(
+            document,
+            begin,
+            format!("S{number} is missing: name its tests, or say that it is not built"),
+        )
+    }));
+    findings
+}
+
+/// What security.md says is missing is what the threats say is not built.
+pub(super) fn not_yet(document: &Source, security: &Source) -> Vec<Finding> {
+    let open = entries(document).into_iter().filter(|entry| entry.text.contains(NOT_BUILT));
+    let open: BTreeSet<_> = open.filter_map(|entry| threat(&entry.number)).collect();
+    let mut lines = security.lines().skip_while(|(_, line)| *line != NOT_YET);
+    let Some((begin, _)) = lines.next() else {
+        return vec![Finding::new(&security.path, format!("has no section `{NOT_YET}`"))];
+    };
+    let section = lines.take_while(|(_, line)| !line.starts_with("## "));
+    let mut told = BTreeSet::new();
+    for (_, line) in section {
+        let words = line.split(|c: char| !c.is_ascii_alphanumeric());
+        told.extend(words.filter_map(threat));
+    }
+    let missing = open.difference(&told).map(|number| {
+        let message = format!("`{NOT_YET}` does not name S{number}, which is not built");
+        Finding::at(security, begin, message)
+    });
+    let stale = told.difference(&open).map(|number| {
+        let message = format!("`{NOT_YET}` names S{number}, which is built");
+        Finding::at(security, begin, message)
+    });
+    missing.chain(stale).collect()
+}
+
+/// The number of a class of attacks: that of `S12`.
+fn threat(number: &str) -> Option<u32> {
+    number.strip_prefix('S')?.parse().ok()
 }
 
 fn entries(document: &Source) -> Vec<Entry> {
@@ -106,7 +174,7 @@ fn is_test(before: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::source::Source;
-    use super::check;
+    use super::{check, not_yet};
 
     fn found(text: &str) -> Vec<String> {
         let source =
@@ -149,6 +217,43 @@ mod tests {
             let found = found(&format!("- **E1** A. Test: `{name}`\n"));
             assert_eq!(found, [format!("1: E1: there is no test `{name}`")]);
         }
+    }
+
+    /// The threats are all there, each with tests or as not built, and below their heading.
+    #[test]
+    fn every_class_of_attacks_is_named_once() {
+        let entry = |number: u32| match number {
+            1 => "- **S1** A. Not built: there is no b.\n".to_owned(),
+            number => format!("- **S{number}** A. Test: `wire::reads`\n"),
+        };
+        let all: String = (1..=32).map(entry).collect();
+        assert_eq!(found(&format!("## Threats\n\n{all}\n## More\n")), Vec::<String>::new());
+        let some: String = (1..=31).map(entry).collect();
+        let missing = "1: S32 is missing: name its tests, or say that it is not built";
+        assert_eq!(found(&format!("## Threats\n\n{some}")), [missing]);
+        let elsewhere = format!("## Threats\n\n{some}\n## More\n\n{}", entry(32));
+        assert_eq!(found(&elsewhere), ["37: S32 belongs below `## Threats`"]);
+        // Nothing but a threat may go without a test.
+        let untested = "- **E1** A. Not built: b.\n";
+        assert_eq!(found(untested).len(), 1);
+    }
+
+    #[test]
+    fn what_is_missing_is_the_same_in_both_documents() {
+        let source =
+            |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
+        let threats = source("r.md", "- **S1** A. Not built: b.\n- **S2** C. Test: `x`.\n");
+        let told = |text: &str| {
+            let found = not_yet(&threats, &source("s.md", text)).into_iter();
+            found.map(|finding| finding.message).collect::<Vec<_>>()
+        };
+        assert_eq!(told("## Not yet\n\n* no b (S1)\n\n## More\n\nS2\n"), Vec::<String>::new());
+        let both = [
+            "`## Not yet` does not name S1, which is not built",
+            "`## Not yet` names S2, which is built",
+        ];
+        assert_eq!(told("## Not yet\n\n* no c (S2)\n"), both);
+        assert_eq!(told("# Security\n"), ["has no section `## Not yet`"]);
     }
 
     #[test]

@@ -52,6 +52,11 @@ impl Syntax {
         long.chain(modules).collect()
     }
 
+    /// The lines of each item that is there for tests alone.
+    pub(super) fn test_items(&self) -> &[RangeInclusive<usize>] {
+        &self.test_items
+    }
+
     /// The number of lines that are not tests.
     pub(super) fn code_lines(&self, source: &Source) -> usize {
         let is_test = |at: usize| self.test_items.iter().any(|lines| lines.contains(&at));

@@ -11,7 +11,7 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_fields::Fields;
 use narthex_model::{
     AgentEnv, AgentName, CatalogKind, EnvBindingId, EnvName, EnvScope, PreviewId, SecretName,
-    SecretReference, WorkspaceId, json::shortened, variable,
+    SecretReference, WorkspaceId, command::narthex, json::shortened, variable,
 };
 use narthex_store::{EnvBindingRow, StatementError, Store};
 use narthex_vault::VaultError;
@@ -272,7 +272,7 @@ impl Control {
         let head = store.secrets().head(workspace, secret).await.map_err(failed)?;
         if head.is_none_or(|head| !head.is_set) {
             let message = format!("the secret `{secret}` is not set");
-            let remedy = format!("set it with `narthex secrets set {secret}`");
+            let remedy = format!("set it with `{}`", narthex("secrets set {}", &[secret]));
             faults.push(FieldError::invalid("secret", message, remedy));
         }
         match faults.is_empty() {

@@ -1,12 +1,12 @@
 //! Why who may what stays as it is.
 
-use narthex_model::{EnvBindingId, ErrorKind, PrincipalName, WorkspaceId};
+use narthex_model::{EnvBindingId, ErrorKind, PrincipalName, WorkspaceId, command::narthex};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// Nobody of this id or name, as far as whoever asks may know.
-    #[error("there is no principal `{0}` here; `narthex users list` tells which users there are")]
+    #[error("there is no principal `{0}` here; `{command}` lists users", command = narthex("users list", &[]))]
     UnknownPrincipal(String),
     /// No such token in the workspace.
     #[error("there is no token `{0}` that opens anything")]
@@ -16,8 +16,8 @@ pub enum AccessError {
     NameTaken(PrincipalName),
     /// Somebody has it who may not come in.
     #[error(
-        "`{0}` is disabled; choose another name, or let it in again with `narthex users disable \
-         {0} --undo`"
+        "`{0}` is disabled; choose another name, or let it in again with `{command}`",
+        command = narthex("users disable {} --undo", &[.0])
     )]
     NameDisabled(PrincipalName),
     /// A workspace has the id.
@@ -53,7 +53,8 @@ pub enum AccessError {
     NoMember(PrincipalName),
     /// No such client in the workspace.
     #[error(
-        "there is no client `{0}` that may come in; `narthex clients list` tells which there are"
+        "there is no client `{0}` that may come in; `{command}` lists those that may",
+        command = narthex("clients list", &[])
     )]
     UnknownClient(String),
     /// A client of this name may come in.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_model::{
     AgentName, CapabilityName, CatalogKind, ExecutorName, OauthOnOrchestrators, SecretName,
-    ServerId,
+    ServerId, WorkspaceId,
 };
 use narthex_resolve::{
     Agent, Catalog, ConfigSchema, Fault, FaultCode, Faults, Plan, ServerEntry, Surroundings,
@@ -24,6 +24,7 @@ const OBJECTS_MAX: usize = 10_000;
 
 /// What a workspace has, as it is stored.
 pub(super) struct Stored {
+    pub(super) workspace: WorkspaceId,
     pub(super) servers: Vec<CatalogRow>,
     pub(super) capabilities: Vec<CatalogRow>,
     pub(super) agents: Vec<CatalogRow>,
@@ -37,6 +38,7 @@ pub(super) struct Stored {
 
 /// A workspace, as far as it can be read.
 pub(super) struct Workspace {
+    id: WorkspaceId,
     catalog: Catalog,
     agents: BTreeMap<AgentName, Agent>,
     secrets: BTreeSet<SecretName>,
@@ -71,6 +73,7 @@ impl Stored {
     /// Reads all objects. What cannot be read is not there: whoever refers to it is told so.
     pub(super) fn read(&self) -> Workspace {
         let mut workspace = Workspace {
+            id: self.workspace.clone(),
             catalog: Catalog {
                 oauth_on_orchestrators: self.oauth_on_orchestrators,
                 ..Catalog::default()
@@ -154,27 +157,49 @@ impl Workspace {
                 (Vec::new(), told.collect())
             }
         };
-        let faults: Vec<_> = faults.into_iter().chain(self.unknown_executor(definition)).collect();
         if !faults.is_empty() {
             return Err(faults);
         }
         let mut told: Vec<_> =
             checked.iter().map(|warning| FieldWarning::of(warning, &place)).collect();
+        told.extend(self.never_starts(definition));
         if let Definition::Agent(agent) = definition {
             told.extend(self.unknown_agents(agent));
         }
         Ok(told)
     }
 
-    /// What this daemon does not have, or not for this workspace, and an agent names.
-    fn unknown_executor(&self, definition: &Definition) -> Option<FieldError> {
+    /// What of an object can never start here as it is: it may be saved, for a daemon that can.
+    fn never_starts(&self, definition: &Definition) -> Vec<FieldWarning> {
+        let attached = match definition {
+            Definition::Server(entry) => {
+                let why = entry.never_starts();
+                let told =
+                    why.map(|(field, message)| FieldWarning { field: field.to_owned(), message });
+                return told.into_iter().collect();
+            }
+            Definition::Capability(capability) => &capability.servers,
+            Definition::Agent(agent) => &agent.servers,
+        };
+        let of_server = attached.iter().filter_map(|(alias, attachment)| {
+            let entry = self.catalog.servers.get(&attachment.reference)?;
+            let (_field, why) = entry.never_starts()?;
+            let field = format!("mcpServers.{alias}.ref");
+            let message = format!("the server `{}` never starts: {why}", entry.id);
+            (attachment.optional != Some(true)).then_some(FieldWarning { field, message })
+        });
+        of_server.chain(self.unknown_executor(definition)).collect()
+    }
+
+    /// An executor that an agent names, and that this daemon does not have for this workspace.
+    fn unknown_executor(&self, definition: &Definition) -> Option<FieldWarning> {
         let Definition::Agent(agent) = definition else { return None };
         let name = agent.executor.as_ref().filter(|name| !self.executors.contains(*name))?;
-        let message = format!("this daemon has no executor `{name}` for this workspace");
-        let remedy = "have the operator add it to the daemon's settings, in `executors`, or leave \
-                      it out";
-        let code = FieldCode::Own("executor_unknown");
-        Some(FieldError::new("executor", code, message, remedy))
+        let message = format!(
+            "no run can begin with it: this daemon has no executor `{name}` for this workspace; \
+             have the operator add it to the daemon's settings, in `executors`, or leave it out"
+        );
+        Some(FieldWarning { field: "executor".to_owned(), message })
     }
 
     /// The agents that one may start and that there are none of: others may be saved later.
@@ -370,8 +395,21 @@ impl Workspace {
     fn asked<T>(&self, ask: impl FnOnce(Surroundings<'_>) -> T) -> T {
         let is_secret_set = |name: &SecretName| self.secrets.contains(name);
         let env = |name: &str| self.variables.find(name);
-        ask(Surroundings { env: &env, is_secret_set: &is_secret_set })
+        ask(Surroundings {
+            workspace: &self.id,
+            env: &env,
+            allowing: &|name| self.variables.allowing(name),
+            is_secret_set: &is_secret_set,
+        })
     }
+}
+
+/// Why a server of the catalog can never start in this version, by its definition as the API shows
+/// it. `None` if it may start, or cannot be read.
+#[must_use]
+pub fn never_starts(definition: &Value) -> Option<String> {
+    let read = ServerEntry::parse(definition.to_string().as_bytes(), None).ok()?;
+    read.value.never_starts().map(|(_field, why)| why)
 }
 
 /// Who has to be looked at when something changes.

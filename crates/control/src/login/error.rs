@@ -1,14 +1,14 @@
 //! Why somebody does not get in.
 
 use narthex_login::{PasskeyError, PendingFull, SessionEnd, oidc::OidcError};
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use narthex_upstream::client::ClientError;
 
 /// Nobody was signed in, and nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
     /// There is no way in for humans.
-    #[error("nobody signs in at this process; start the daemon with `narthex up`")]
+    #[error("no human signs in at this process; start the daemon with `{}`", narthex("up", &[]))]
     NoSignIn,
     /// The link is unknown, used or too old, which all look the same.
     #[error("this link is used up or too old; ask for a new one")]

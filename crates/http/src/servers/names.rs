@@ -3,7 +3,8 @@
 
 use narthex_control::CatalogObject;
 use narthex_model::{
-    CatalogKind, ErrorKind, GATE_FIELDS, ServerId, WorkspaceId, nearest, unmatched_in,
+    CatalogKind, ErrorKind, GATE_FIELDS, ServerId, WorkspaceId, command::narthex, nearest,
+    unmatched_in,
 };
 use serde_json::{Value, json};
 
@@ -63,8 +64,9 @@ impl Asked<'_> {
         };
         let seen = runs.definition_names(&self.workspace()?, &id).await?;
         let seen: Vec<_> = seen.iter().map(|(kind, name)| (kind.as_str(), name.as_str())).collect();
+        let all = narthex("servers definitions {}", &[&id]).in_workspace(self.workspace()?);
         let told = unmatched_in(definition, &seen).into_iter().map(|gate| {
-            let message = format!("{gate}; `narthex servers definitions {id}` has what it listed");
+            let message = format!("{gate}; `{all}` has what it listed");
             json!({ "field": format!("{}.{}", gate.field, gate.name), "message": message })
         });
         Ok(told.collect())

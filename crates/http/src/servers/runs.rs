@@ -153,6 +153,7 @@ impl Asked<'_> {
         let is_carried = row.waiting.is_some();
         if !is_carried {
             self.add_entries(run, token, shown)?;
+            token_once(shown);
         }
         if let Some(sockets) = created.sockets.as_ref().filter(|_| !is_carried) {
             shown["endpoints"]["sockets"] = json!(sockets.folder);
@@ -255,6 +256,17 @@ fn socat_text(path: &Path) -> String {
         text.push(letter);
     }
     text
+}
+
+/// Leaves the token of a run in `token` alone: entries for clients name the variable that clients
+/// fill in, so that neither logs nor files have the token many times.
+fn token_once(shown: &mut Value) {
+    for group in ["mcpServers", "mcpServersByAlias"] {
+        let entries = shown[group].as_object_mut().into_iter().flatten();
+        for (_, entry) in entries {
+            entry["headers"]["Authorization"] = json!("Bearer ${NARTHEX_TOKEN}");
+        }
+    }
 }
 
 /// The shared servers that a run has.

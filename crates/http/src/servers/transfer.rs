@@ -8,7 +8,7 @@ use narthex_control::{
     CatalogChange, CatalogError, CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft,
     Control, ControlError, FieldError, FieldWarning, ManifestDocument, ManifestFault, Precondition,
 };
-use narthex_model::{CatalogKind, Role, json::Node};
+use narthex_model::{CatalogKind, Role, command::narthex, json::Node};
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok};
@@ -84,8 +84,9 @@ async fn pruned(
         Err(error) => {
             let (error, id) = (Problem::from(error), &left.id);
             let text = format!(
-                "all else is stored, and it stays: {}; `narthex servers delete {id}` tries again",
-                error.detail()
+                "all else is stored, and it stays: {}; `{}` tries again",
+                error.detail(),
+                narthex("servers delete {}", &[id])
             );
             Some(Err(told(left, &text)))
         }
@@ -104,7 +105,10 @@ fn stays(left: &CatalogLeft, is_pruned: bool) -> Option<FieldWarning> {
         }
         (false, true) => Some(told(
             left,
-            &format!("`narthex servers delete {id}` removes it, as `--prune` would have at once"),
+            &format!(
+                "`{}` removes it, as `--prune` would have at once",
+                narthex("servers delete {}", &[id])
+            ),
         )),
         (false, false) => None,
     }

@@ -24,7 +24,11 @@ pub(super) struct Shown<'a> {
     pub(super) signed_in: &'a SignedIn,
     pub(super) passkeys: Vec<PasskeyRow>,
     pub(super) csrf: String,
+    /// Whether passkeys work at this address.
     pub(super) has_passkeys: bool,
+    pub(super) has_providers: bool,
+    /// Whether approvals of who has proved nothing are refused.
+    pub(super) needs_proof: bool,
 }
 
 /// The ways in.
@@ -47,8 +51,17 @@ pub(super) fn sign_in(providers: &[&str], has_passkeys: bool) -> Response {
     }
     main.push_str(
         "<p id=\"told\" role=\"alert\"></p>\n\
-         <p class=\"hint\">For the first time here? Ask an operator for a link.</p>\n",
+         <p class=\"hint\">",
     );
+    main.push_str(match (has_passkeys, providers) {
+        (_, [_, ..]) => "No account at a provider? Ask an operator for a one-time link.",
+        (true, []) => "No passkey here yet? Ask an operator for a one-time link.",
+        (false, []) => {
+            "Passkeys need a name instead of an address, and there is no provider: ask an operator \
+             for a one-time link."
+        }
+    });
+    main.push_str("</p>\n");
     html(StatusCode::OK, "Sign in", "", &main)
 }
 
@@ -65,13 +78,29 @@ pub(super) fn link(name: &str) -> Response {
 
 /// Who is signed in, and with what they can.
 pub(super) fn account(shown: &Shown<'_>) -> Response {
-    let Shown { signed_in, passkeys, csrf, has_passkeys } = shown;
+    let Shown { signed_in, passkeys, csrf, has_passkeys, has_providers, needs_proof } = shown;
     let (name, csrf) = (escaped(signed_in.account.name.as_str()), escaped(csrf));
     let mut main = format!("<h1>Signed in as {name}</h1>\n");
     if !signed_in.method.is_authenticated() {
-        main.push_str(
-            "<p class=\"note\">You came in by a link, which an operator can make, so it proves \
-             little: sign in with a passkey to approve anything.</p>\n",
+        let ways = match (has_passkeys, has_providers) {
+            (true, true) => "with a passkey or at a provider",
+            (true, false) => "with a passkey",
+            (false, true) => "at a provider",
+            (false, false) => "at an address with a name, with a passkey,",
+        };
+        let so = match needs_proof {
+            true => format!("To approve anything, sign in {ways}."),
+            false => format!(
+                "What you approve counts, and is marked as advisory; sign in {ways} to approve \
+                 with proof."
+            ),
+        };
+        put(
+            &mut main,
+            format_args!(
+                "<p class=\"note\">You came in by a link, which programs of the operator can \
+                 make, so it proves no human. {so}</p>\n"
+            ),
         );
     }
     main.push_str("<h2>Passkeys</h2>\n<ul>\n");

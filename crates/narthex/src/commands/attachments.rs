@@ -87,11 +87,10 @@ async fn list(agent: &str, place: &WorkspaceArgs, context: &Context) -> Result<E
         for item in &items {
             output::line(&harmless(text(item, "alias")))?;
         }
-    } else if items.is_empty() {
-        output::line(&harmless(&format!("The agent {agent} attaches no server by itself.")))?;
     } else {
         let rows: Vec<_> = items.iter().map(row).collect();
-        output::line(&table::render(&["alias", "server", "values"], &rows))?;
+        let none = harmless(&format!("The agent {agent} attaches no server by itself."));
+        output::line(&table::render(&["alias", "server", "values"], &rows, &none))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use fs_err as fs;
 use narthex_cli::BackupArgs;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use serde_json::json;
 
 use super::waiting::waiting;
@@ -29,8 +29,11 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
     let place =
         DataDir::open(&context.settings.data)?.with_store(context.settings.store_url.clone());
     let Some(store) = place.look_at_store().await? else {
-        let text = "there is no store yet, so there is nothing to copy; start `narthex up` first, \
-                    or name another folder with --data";
+        let text = format!(
+            "there is no store yet, so there is nothing to copy; start `{}` first, or name another \
+             folder with --data",
+            narthex("up", &[])
+        );
         return Err(Failure::new(ErrorKind::NotFound, text));
     };
     let copied = waiting("copying the store", &context, store.backup(&to)).await;

@@ -3,7 +3,11 @@
 use std::process::ExitCode;
 
 use narthex_cli::CallArgs;
-use narthex_model::{CallError, CallErrorKind, ErrorKind};
+use narthex_model::{
+    CallError, CallErrorKind, ErrorKind,
+    command::{CommandLine, narthex},
+    json::with_whole_pairs,
+};
 use narthex_wire::{Message, MessageKind, Raw, meta_key};
 use serde_json::Value;
 
@@ -82,7 +86,7 @@ fn show(
         output::json_text(&String::from_utf8_lossy(raw))?;
         return Ok(if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
-    let result: Value = serde_json::from_slice(raw).map_err(|error| {
+    let result: Value = serde_json::from_slice(&with_whole_pairs(raw)).map_err(|error| {
         Failure::new(ErrorKind::Unavailable, format!("the result cannot be read: {error}"))
     })?;
     if is_error {
@@ -113,12 +117,21 @@ fn with_near_names(mut failure: Failure, args: &CallArgs, tools: &[Tool]) -> Fai
     if is_missing && !is_known && !tools.is_empty() {
         let near = narthex_failure::near(&args.tool, tools.iter().map(|tool| tool.name.as_str()));
         let hint = match near[..] {
-            [] => format!("list them with `narthex tools {}`", args.alias),
+            [] => format!("list them with `{}`", list_of(args)),
             _ => format!("did you mean {}?", near.join(", ")),
         };
         failure.message = format!("{}; {hint}", failure.message.trim_end_matches('.'));
     }
     failure
+}
+
+/// The command that lists the tools of the same server.
+fn list_of(args: &CallArgs) -> CommandLine {
+    let list = narthex("tools {}", &[&args.alias]);
+    match &args.config {
+        Some(file) => list.option("--config", file.display()),
+        None => list,
+    }
 }
 
 /// Text as it is; what is no text in a few words.

@@ -6,6 +6,7 @@ mod executors;
 mod files;
 mod gates;
 mod host;
+mod rows;
 
 use std::{process::ExitCode, time::SystemTime};
 
@@ -46,6 +47,7 @@ struct Check {
 pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     let files = source::unfilled(&context.settings);
     let mut checks = vec![transports()];
+    checks.extend(rows::all(&context.settings).await);
     checks.extend(host::programs(&files));
     checks.extend(files::all(&files, &context.settings).await);
     checks.extend(entries::all(&files));
@@ -62,6 +64,10 @@ pub(super) fn is_installed(name: &str) -> bool {
 impl Check {
     fn info(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, level: Level::Info, message: message.into(), detail: None, hint: None }
+    }
+
+    fn error(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { level: Level::Error, ..Self::warn(code, message, hint) }
     }
 
     fn warn(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -124,7 +130,7 @@ fn show(checks: &[Check], context: &Context) -> Result<ExitCode, Failure> {
         }
         return Ok(code);
     }
-    output::line(&format!("narthex check mcp, {time}"))?;
+    output::line(&format!("Checks of MCP servers, {time}"))?;
     for line in checks.iter().flat_map(Check::lines) {
         output::line(&line)?;
     }

@@ -11,7 +11,7 @@ mod session;
 use std::process::ExitCode;
 
 use narthex_cli::ConnectArgs;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 
 use self::{
     dial::Dialer,
@@ -20,8 +20,13 @@ use self::{
 };
 use crate::{Failure, cli::Context, daemon_client::given_token, output};
 
-const OF_A_RUN: &str = "the token is a run's, and `connect` has the daemon's own run: use the \
-    endpoint that `narthex runs create` shows, or unset NARTHEX_TOKEN and --token-file";
+fn of_a_run() -> String {
+    let create = narthex("runs create", &[]);
+    format!(
+        "the token is a run's, and `connect` has the daemon's own run: use the endpoint that \
+         `{create}` shows, or unset NARTHEX_TOKEN and --token-file"
+    )
+}
 
 /// How passing messages came to its end.
 enum End {
@@ -48,7 +53,7 @@ pub(crate) async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {
 async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
     // Whoever has a run's token would get more than that run, and not know it.
     if given_token(&context.settings)?.is_some_and(|token| token.expose().starts_with("nxt_")) {
-        return Err(Failure::usage(OF_A_RUN));
+        return Err(Failure::usage(of_a_run()));
     }
     let mut dialer = Dialer::new(args, context);
     let limits = context.settings.limits;
@@ -154,6 +159,7 @@ async fn pass(
 }
 
 fn closed() -> Failure {
-    let text = "the daemon closed the connection; is it still running? See `narthex status`";
+    let status = narthex("status", &[]);
+    let text = format!("the daemon closed the connection; is it still running? See `{status}`");
     Failure::new(ErrorKind::Unavailable, text)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use http::Method;
 use narthex_cli::{DecideArgs, ServersCommand, SourceArgs, WorkspaceArgs};
-use narthex_model::{CatalogKind, ErrorKind};
+use narthex_model::{CatalogKind, ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
 use super::{catalog::object_path, waiting::waiting};
@@ -210,7 +210,8 @@ fn chosen<'i>(
             }
             None => format!("there is no definition of the {what} `{text}`"),
         };
-        let text = format!("{why}; `narthex servers definitions {}` shows all", args.server);
+        let all = narthex("servers definitions {}", &[&args.server]);
+        let text = format!("{why}; `{all}` shows all");
         Failure::new(ErrorKind::NotFound, text)
     };
     for name in names {

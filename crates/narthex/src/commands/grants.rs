@@ -5,6 +5,7 @@ mod watch;
 use std::{collections::BTreeMap, process::ExitCode};
 
 use http::Method;
+use narthex_model::command::narthex;
 use serde::Serialize;
 use serde_json::{
     Map, Value, json,
@@ -163,13 +164,14 @@ fn sentence(grant: &Value) -> String {
 }
 
 /// Says of a grant from a terminal that it proves nothing (D15, D28).
-fn advisory(grant: &Value) -> &'static str {
+fn advisory(grant: &Value) -> String {
     match grant["is_advisory"].as_bool() {
-        Some(true) => {
+        Some(true) => format!(
             "; advisory: nothing proves that a human granted it, until one has made a passkey by \
-             `narthex users link NAME`"
-        }
-        _ => "",
+             `{}`",
+            narthex("users link NAME", &[])
+        ),
+        _ => String::new(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `narthex init`: a configuration to begin with, in this folder. Nothing is ever overwritten.
 
+use narthex_model::command::narthex;
 use std::{
     io::{self, Write},
     path::Path,
@@ -120,24 +121,30 @@ fn show(done: &Done, args: &InitArgs, context: &Context) -> Result<(), Failure> 
 }
 
 /// What to do next.
-fn guidance(done: &Done, args: &InitArgs) -> Vec<&'static str> {
+fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
     let mut next = Vec::new();
     if args.with_mcp_examples {
         next.push(
-            "Set GITHUB_PERSONAL_ACCESS_TOKEN where the daemon starts, for the server github.",
-        );
-        next.push(
-            "agents/ shows how agents name their servers; this version reads mcp.json alone, \
-             which has the same servers.",
+            "Set GITHUB_PERSONAL_ACCESS_TOKEN where the daemon starts, for the server github of \
+             mcp.json."
+                .to_owned(),
         );
         if done.skipped.contains(&MCP_JSON) {
-            next.push("Your mcp.json stayed as it is: copy the servers from agents/ by hand.");
+            next.push("Your mcp.json stayed as it is, without the servers of the examples.".into());
         }
     } else {
-        next.push("Put your servers into mcp.json, or `narthex mcp add` them for all projects.");
+        let add = narthex("mcp add NAME -- COMMAND", &[]);
+        next.push(format!("Put your servers into mcp.json, or `{add}` them for all projects."));
     }
-    next.push("Look for what is missing with `narthex check mcp`.");
-    next.push("Approve the file and start: `narthex trust && narthex up`.");
+    next.push(format!("Look for what is missing with `{}`.", narthex("check mcp", &[])));
+    let (trust, up) = (narthex("trust", &[]), narthex("up", &[]));
+    next.push(format!("Approve the file with `{trust}`, and start the daemon with `{up}`."));
+    if args.with_mcp_examples {
+        let apply = narthex("agents apply --file agents", &[]);
+        let set = narthex("secrets set {}", &[&"GITHUB_PERSONAL_ACCESS_TOKEN"]);
+        next.push(format!("Then store the agents, with their servers, with `{apply}`."));
+        next.push(format!("Runs of github-assistant need the secret that `{set}` sets."));
+    }
     next
 }
 

@@ -2,7 +2,10 @@
 
 use http::Method;
 use narthex_cli::DeleteArgs;
-use narthex_model::CatalogKind;
+use narthex_model::{
+    CatalogKind,
+    command::{CommandLine, narthex},
+};
 use serde_json::{Value, json};
 
 use super::catalog::{object_path, objects_path, text};
@@ -41,7 +44,7 @@ pub(super) async fn after_delete(client: &DaemonClient, args: &DeleteArgs) -> Ve
         let why = match done {
             Some(Ok(())) => None,
             Some(Err(failure)) => Some(failure.message),
-            None => Some(format!("`{}` removes it", command(args, &id))),
+            None => Some(format!("`{}` removes it", command(&id))),
         };
         all.push(Made { id, is_deleted, message: why });
     }
@@ -52,15 +55,12 @@ pub(super) async fn after_delete(client: &DaemonClient, args: &DeleteArgs) -> Ve
 async fn delete(client: &DaemonClient, args: &DeleteArgs, id: &str) -> Result<(), Failure> {
     let path = object_path(CatalogKind::Server, &args.place, id);
     let deleted = client.api(ApiRequest::new(Method::DELETE, path)).await;
-    let command = format!("{} --force", command(args, id));
+    let command = narthex("servers delete {} --force", &[&id]).to_string();
     deleted.map(drop).map_err(|failure| failure.with_flag("force=true", &command))
 }
 
-fn command(args: &DeleteArgs, id: &str) -> String {
-    match args.place.workspace.as_str() {
-        "default" => format!("narthex servers delete {id}"),
-        other => format!("narthex servers delete {id} --workspace {other}"),
-    }
+fn command(id: &str) -> CommandLine {
+    narthex("servers delete {}", &[&id])
 }
 
 impl Made {

@@ -8,7 +8,8 @@ use crate::{Failure, cli::Context};
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) async fn run(_args: MountArgs, _context: Context) -> Result<ExitCode, Failure> {
-    let text = "folders can be mounted on Linux alone; `narthex vfs` has the same files here";
+    let vfs = narthex_model::command::narthex("vfs ls", &[]);
+    let text = format!("folders can be mounted on Linux alone; `{vfs}` has the same files here");
     Err(Failure::new(narthex_model::ErrorKind::Unavailable, text))
 }
 

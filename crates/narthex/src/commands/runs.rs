@@ -7,7 +7,7 @@ mod end;
 use std::process::ExitCode;
 
 use narthex_cli::{RunCommand, WorkspaceArgs};
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
@@ -72,7 +72,11 @@ async fn list(
     let header = [
         "id", "pid", "status", "agent", "created", "servers", "shared", "tools", "sessions", "env",
     ];
-    output::line(&table::render(&header, &rows))
+    let none = match (wanted.status, wanted.session) {
+        (None | Some("all"), None) => format!("There are no runs in {}.", place.workspace),
+        _ => format!("There are no such runs in {}.", place.workspace),
+    };
+    output::line(&table::render(&header, &rows, &none))
 }
 
 fn row(run: &Value) -> Vec<String> {
@@ -139,13 +143,14 @@ async fn show(path: &str, context: &Context) -> Result<(), Failure> {
     let cell = |tool: &Value, member: &str| text(tool, member).to_owned();
     let row = |tool: &Value| ["name", "server", "digest"].map(|member| cell(tool, member)).to_vec();
     let rows: Vec<_> = tools.iter().map(row).collect();
-    output::line(&table::render(&["tool", "server", "definition"], &rows))
+    output::line(&table::render(&["tool", "server", "definition"], &rows, "It has no tools."))
 }
 
 fn with_remedy(failure: Failure) -> Failure {
     match failure.kind.as_str() == ErrorKind::NotFound.as_str() {
         true => {
-            let message = format!("{}; `narthex runs list` shows them", failure.message);
+            let message =
+                format!("{}; `{}` shows them", failure.message, narthex("runs list", &[]));
             Failure { message, ..failure }
         }
         false => failure,

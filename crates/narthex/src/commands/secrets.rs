@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use http::Method;
 use narthex_cli::{SecretsCommand, SetArgs, WorkspaceArgs};
-use narthex_model::SecretName;
+use narthex_model::{SecretName, command::narthex};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
@@ -60,12 +60,12 @@ async fn list(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Fail
         for secret in secrets.iter().filter(|secret| secret["is_set"] == true) {
             output::line(text(secret, "name"))?;
         }
-    } else if secrets.is_empty() {
-        output::line("There are no secrets yet; set one with `narthex secrets set NAME`.")?;
     } else {
+        let set = narthex("secrets set NAME", &[]);
+        let none = format!("There are no secrets yet; set one with `{set}`.");
         let header = ["name", "set", "version", "kept", "updated", "by", "key"];
         let rows: Vec<_> = secrets.iter().map(row).collect();
-        output::line(&table::render(&header, &rows))?;
+        output::line(&table::render(&header, &rows, &none))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use http::Method;
 use narthex_cli::{SessionsCommand, WorkspaceArgs};
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
 use super::{runs::words, waiting::waiting};
@@ -49,10 +49,8 @@ async fn suspend(
     let path = format!("{}/suspend", session_path(place, id));
     let asked = client.api(ApiRequest::new(Method::POST, path));
     let session = waiting("ending its runs", context, asked).await.map_err(with_remedy)?;
-    let sentence = format!(
-        "the session {id} is suspended; `narthex sessions resume {id}` has it \
-                            go on"
-    );
+    let resume = narthex("sessions resume {}", &[&id]);
+    let sentence = format!("the session {id} is suspended; `{resume}` has it go on");
     output::told(&session, &sentence, context.format)
 }
 
@@ -84,7 +82,11 @@ async fn show(client: &DaemonClient, path: &str, context: &Context) -> Result<Ex
         env(&session),
     ))?;
     let rows: Vec<_> = runs.iter().map(run_row).collect();
-    output::line(&table::render(&["run", "pid", "status", "created", "ended"], &rows))?;
+    output::line(&table::render(
+        &["run", "pid", "status", "created", "ended"],
+        &rows,
+        "The session has no runs.",
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -105,7 +107,8 @@ fn env(session: &Value) -> String {
 fn with_remedy(failure: Failure) -> Failure {
     match failure.kind == FailureKind::Operation(ErrorKind::NotFound) {
         true => {
-            let message = format!("{}; `narthex sessions list` shows them", failure.message);
+            let message =
+                format!("{}; `{}` shows them", failure.message, narthex("sessions list", &[]));
             Failure { message, ..failure }
         }
         false => failure,

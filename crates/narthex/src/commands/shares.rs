@@ -95,7 +95,7 @@ async fn show(client: &DaemonClient, path: &str, context: &Context) -> Result<Ex
         vec![table::text(file, "path"), file["size"].to_string(), table::text(file, "content_type")]
     };
     let rows: Vec<_> = files.iter().map(row).collect();
-    output::line(&table::render(&["file", "bytes", "content type"], &rows))?;
+    output::line(&table::render(&["file", "bytes", "content type"], &rows, "It has no files."))?;
     for thread in items(&share, "threads") {
         let about = thread["anchor"].as_str().map(|anchor| format!(", on “{}”", harmless(anchor)));
         let state = if thread["resolved_at"].is_null() { "" } else { ", settled" };

@@ -8,7 +8,7 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_control::ControlOptions;
-use narthex_model::{Alias, ErrorKind, json::without_comments};
+use narthex_model::{Alias, ErrorKind, command::narthex, json::without_comments};
 use narthex_registry::{
     config::{Entry, LoadContext, LoadedConfig, load_file, parse, parse_settings},
     layers::DefaultServer,
@@ -46,7 +46,14 @@ pub(crate) async fn followed(
     files.settings.clone_from(&settings.servers);
     let project = match &settings.config {
         Some(file) => {
-            tell_warnings(&load(file)?);
+            match file.exists() {
+                true => tell_warnings(&load(file)?),
+                false => {
+                    let text =
+                        format!("there is no {} yet; it is read when it is there", file.display());
+                    output::notice(&text);
+                }
+            }
             let approve: Approve = Arc::new(|_file, _text| Ok(()));
             ProjectFile { path: std::path::absolute(file)?, approve, approvals: None }
         }
@@ -94,9 +101,11 @@ fn approval(store: Store, runtime: Handle) -> Approve {
         match asked.map_err(|failure| refused(&failure))? {
             Standing::Approved => Ok(()),
             Standing::Changed | Standing::Unknown => {
-                let reason = "this content is not trusted; look at it and approve it with \
-                              `narthex trust`";
-                Err(Refused { reason: reason.to_owned() })
+                let trust = narthex("trust {}", &[&file.display()]);
+                let reason = format!(
+                    "this content is not trusted; look at it and approve it with `{trust}`"
+                );
+                Err(Refused { reason })
             }
         }
     })
@@ -153,7 +162,12 @@ async fn load_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
     let store = data.store().await?;
     let standing = folder.standing(store.trusted_files()).await;
     store.close().await;
-    let why = match standing? {
+    let standing = standing?;
+    // What is no configuration starts nothing, and needs no approval first.
+    if standing != Standing::Approved {
+        unfilled_text(&folder.text, &path)?;
+    }
+    let why = match standing {
         Standing::Approved => {
             let root = config::workspace_root()?;
             let context =
@@ -165,10 +179,18 @@ async fn load_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
     };
     let text = format!(
         "mcp.json in this folder {why}, and the programs that it names would be started; look at \
-         them and approve them with `narthex trust`, or name the file with --config mcp.json if \
-         all its later changes are trusted as well"
+         them and approve them with `{}`, or name the file with --config mcp.json if all its later \
+         changes are trusted as well",
+        narthex("trust", &[])
     );
     Err(Failure::new(ErrorKind::Denied, text))
+}
+
+/// A project's file without anything filled in, so that no value is in it.
+fn unfilled_text(text: &[u8], file: &Path) -> Result<LoadedConfig, Failure> {
+    let root = config::workspace_root()?;
+    let env = |name: &str| Some(format!("${{env:{name}}}"));
+    Ok(parse(text, &LoadContext { file, workspace_root: &root, env: &env })?)
 }
 
 /// A file that configures servers, read without filling in anything, so that no value is in it.

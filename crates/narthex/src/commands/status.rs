@@ -1,14 +1,31 @@
-//! `narthex status`: the daemon and a row for each of its servers.
+//! `narthex status`: the daemon, a row for each of its servers and for each run that goes on, of all
+//! workspaces that the token may see.
 
 use std::process::ExitCode;
 
-use serde_json::json;
+use narthex_model::{ErrorKind, command::completed};
+use serde_json::{Value, json};
 
-use crate::{Failure, cli::Context, daemon_client::DaemonClient, output, rows::Row, table};
+use crate::{
+    Failure,
+    cli::Context,
+    daemon_client::{DaemonClient, workspace_path},
+    output::{self, harmless},
+    rows::Row,
+    table,
+};
+
+/// The workspace of the daemon's own servers.
+const HOME: &str = "default";
 
 pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
-    let client = DaemonClient::new(&context.settings)?;
+    let client = DaemonClient::operator(&context.settings)?;
     let rows = client.rows::<Row>().await?;
+    let workspaces = workspaces(&client).await?;
+    let mut runs = Vec::new();
+    for workspace in &workspaces {
+        runs.extend(active_runs(&client, workspace).await?);
+    }
     let state = &client.state;
     if context.format.is_json() {
         output::json(&json!({
@@ -17,20 +34,86 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
             "socket_dir": state.socket_dir,
             "config": state.config,
             "servers": rows,
+            "workspaces": workspaces,
+            "runs": runs,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
     if context.format.is_quiet() {
         return Ok(ExitCode::SUCCESS);
     }
-    output::line(&format!("narthex runs at {} (process {})\n", state.url, state.pid))?;
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|row| {
-            let transport = row.transport.clone().unwrap_or_default();
-            vec![row.alias.clone(), transport, row.summary()]
-        })
-        .collect();
-    output::line(&table::render(&["server", "transport", "status"], &rows))?;
+    // A daemon at an address alone has no process here.
+    let process = if state.pid == 0 { String::new() } else { format!(" (process {})", state.pid) };
+    output::line(&format!("The daemon listens at {}{process}.\n", state.url))?;
+    let shared = rows.iter().map(|row| {
+        let transport = row.transport.clone().unwrap_or_default();
+        vec![harmless(&row.alias), HOME.to_owned(), transport, harmless(&completed(&row.summary()))]
+    });
+    let servers: Vec<_> = shared.chain(runs.iter().flat_map(servers_of)).collect();
+    let header = ["server", "workspace", "transport", "status"];
+    output::line(&table::render(&header, &servers, "There are no servers."))?;
+    let runs: Vec<_> = runs.iter().map(run_row).collect();
+    let none = match &workspaces[..] {
+        [] => "This token may see no workspace, and so no runs.".to_owned(),
+        names => format!("There are no active runs in {}.", names.join(", ")),
+    };
+    let header = ["run", "pid", "workspace", "status", "agent"];
+    output::line(&format!("\n{}", table::render(&header, &runs, &none)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The ids of the workspaces that the token may see.
+async fn workspaces(client: &DaemonClient) -> Result<Vec<String>, Failure> {
+    let all = unless_hidden(client.api_all("/api/workspaces").await)?;
+    Ok(all.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect())
+}
+
+/// The runs of a workspace that have not ended, each with the workspace.
+async fn active_runs(client: &DaemonClient, workspace: &str) -> Result<Vec<Value>, Failure> {
+    let mut runs = Vec::new();
+    for status in ["running", "pending"] {
+        let path = workspace_path(workspace, &format!("/runs?status={status}"));
+        runs.extend(unless_hidden(client.api_all(&path).await)?);
+    }
+    for run in &mut runs {
+        run["workspace"] = json!(workspace);
+    }
+    Ok(runs)
+}
+
+/// Nothing, where the token may not see it.
+fn unless_hidden(found: Result<Vec<Value>, Failure>) -> Result<Vec<Value>, Failure> {
+    let hidden = [ErrorKind::Denied, ErrorKind::NotFound, ErrorKind::Conflict];
+    match found {
+        Err(failure) if hidden.iter().any(|kind| kind.as_str() == failure.kind.as_str()) => {
+            Ok(Vec::new())
+        }
+        found => found,
+    }
+}
+
+/// The servers that a run has for itself, named as their mounts are.
+fn servers_of(run: &Value) -> Vec<Vec<String>> {
+    let servers = run["servers"].as_array().into_iter().flatten();
+    let row = |server: &Value| {
+        let pid = run["pid"].as_u64().unwrap_or_default();
+        let error = server["error"]["message"].as_str().map(|text| format!(": {}", harmless(text)));
+        vec![
+            format!("{pid}-{}", table::text(server, "alias")),
+            table::text(run, "workspace"),
+            table::text(server, "transport"),
+            format!("{}{}", table::text(server, "state"), error.unwrap_or_default()),
+        ]
+    };
+    servers.map(row).collect()
+}
+
+fn run_row(run: &Value) -> Vec<String> {
+    vec![
+        table::text(run, "run_id"),
+        run["pid"].as_u64().map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
+        table::text(run, "workspace"),
+        table::text(run, "status"),
+        table::or_none(run, "agent_name"),
+    ]
 }

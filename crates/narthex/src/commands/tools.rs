@@ -83,7 +83,11 @@ fn show(all: &[Listed], context: &Context) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let rows: Vec<_> = all.iter().flat_map(table_rows).collect();
-    output::line(&table::render(&["server", "tool", "description"], &rows))?;
+    output::line(&table::render(
+        &["server", "tool", "description"],
+        &rows,
+        "There are no servers, and so no tools.",
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 

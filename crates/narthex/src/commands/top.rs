@@ -23,6 +23,9 @@ use crate::{
     output, table,
 };
 
+/// In place of a table without rows.
+const NO_RUNS: &str = "There are no runs.";
+
 pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<ExitCode, Failure> {
     // What fails at once is told on an ordinary screen.
     let client = DaemonClient::operator(&context.settings)?;
@@ -136,7 +139,7 @@ impl Showing<'_> {
         if self.screen.is_some() {
             return self.show_anew(Shown::Top(top));
         }
-        let (summary, rows) = (top.summary(), table::render(&HEADER, &top.rows()));
+        let (summary, rows) = (top.summary(), table::render(&HEADER, &top.rows(), NO_RUNS));
         let end = if self.args.once { "" } else { "\n\n " };
         output::line(&format!("{summary}\n\n{rows}{end}"))
     }
@@ -153,7 +156,7 @@ impl Showing<'_> {
             Shown::Words(words) => screen.draw(&[(*words).to_owned()], "")?,
             Shown::Top(top) => {
                 let heading = top.heading(&self.args.sort, screen.columns());
-                screen.draw(&heading, &table::render(&HEADER, &top.rows()))?;
+                screen.draw(&heading, &table::render(&HEADER, &top.rows(), NO_RUNS))?;
             }
         }
         Ok(())

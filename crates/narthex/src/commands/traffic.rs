@@ -26,7 +26,7 @@ pub(crate) async fn usage(args: UsageArgs, context: Context) -> Result<ExitCode,
     let items = usage["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     let header = ["kind", "name", "today", "quota", "open", "most open", "rate"];
     let rows: Vec<_> = items.iter().map(row).collect();
-    output::line(&table::render(&header, &rows))?;
+    output::line(&table::render(&header, &rows, "Nothing was used today."))?;
     Ok(ExitCode::SUCCESS)
 }
 

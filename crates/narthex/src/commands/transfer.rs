@@ -6,7 +6,7 @@ use std::{fmt, path::Path, process::ExitCode, rc::Rc};
 use http::Method;
 use narthex_cli::{ApplyArgs, ExportArgs, ImportArgs, WorkspaceArgs};
 use narthex_documents::{Document, DocumentError, differences};
-use narthex_model::{CatalogKind, ErrorKind};
+use narthex_model::{CatalogKind, ErrorKind, command::narthex};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -95,7 +95,8 @@ pub(crate) async fn preview(
 pub(crate) async fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, Failure> {
     let read = narthex_documents::read(&args.file)?;
     let [document] = read.as_slice() else {
-        let text = "this is more than one document; `narthex export` prints one";
+        let export = narthex("export", &[]);
+        let text = format!("this is more than one document; `{export}` prints one");
         return Err(Failure::new(ErrorKind::Invalid, text));
     };
     let asked = Asked { place: &args.place, is_dry: args.dry_run, is_pruned: false, context };

@@ -2,12 +2,15 @@
 
 use std::{
     io::{self, IsTerminal, Write, stderr, stdin, stdout},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use narthex_cli::TrustArgs;
-use narthex_model::{ErrorKind, ServerDefinition, Target};
+use narthex_model::{
+    Confinement, ErrorKind, NetworkAccess, OAuth, ServerAuth, ServerDefinition, Target,
+    command::narthex,
+};
 use narthex_registry::config::{ConfigWarning, Entry, LoadContext, LoadedConfig, parse};
 use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
@@ -60,7 +63,8 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
     if context.format.is_json() {
         output::json(&data)?;
     } else if is_text {
-        output::line(&format!("\ntrusted {name} as it is now; `narthex up` starts it here"))?;
+        let up = narthex("up", &[]);
+        output::line(&format!("\ntrusted {name} as it is now; `{up}` starts it here"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -75,7 +79,8 @@ async fn asked(name: &str) -> Result<bool, Failure> {
     // What was typed before it was asked for is no answer.
     tcflush(stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
     let mut terminal = stderr();
-    write!(terminal, "\nApprove {name}, so that `narthex up` may start this? [y/N] ")?;
+    let up = narthex("up", &[]);
+    write!(terminal, "\nApprove {name}, so that `{up}` may start this? [y/N] ")?;
     terminal.flush()?;
     let answer = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();
@@ -94,14 +99,19 @@ fn show(servers: &[Value]) -> Result<(), Failure> {
         if !text("folder").is_empty() {
             output::line(&format!("{:<16} in {}", "", quoted(&text("folder"))))?;
         }
-        if server["is_confined"] == Value::Bool(true) {
-            output::line(&format!("{:<16} confined as its entry says", ""))?;
+        for (name, value) in server["environment"].as_object().into_iter().flatten() {
+            let value = value.as_str().unwrap_or_default();
+            let pair = format!("{}={}", harmless(name), quoted(value));
+            output::line(&format!("{:<16} with environment {pair}", ""))?;
         }
-        for note in ["environment", "headers"] {
-            let names = server[note].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let names: Vec<_> = names.map(harmless).collect();
-            if !names.is_empty() {
-                output::line(&format!("{:<16} with {note} {}", "", names.join(", ")))?;
+        let names = server["headers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let names: Vec<_> = names.map(harmless).collect();
+        if !names.is_empty() {
+            output::line(&format!("{:<16} with headers {}", "", names.join(", ")))?;
+        }
+        for (note, text) in [("confined to", "confinement"), ("signs in by", "auth")] {
+            if let Some(text) = server[text].as_str() {
+                output::line(&format!("{:<16} {note} {}", "", harmless(text)))?;
             }
         }
         let unpinned = server["unpinned"].as_array().into_iter().flatten();
@@ -144,37 +154,113 @@ fn definition_shown(definition: &ServerDefinition, warnings: &[ConfigWarning]) -
             words.extend(target.args.iter().enumerate().map(|(index, arg)| {
                 // The reader of the file has found what looks like a secret, by its place.
                 let place = format!("{alias}.args[{index}]");
-                let is_hidden = warnings.iter().any(|warning| warning.path.ends_with(&place));
-                if is_hidden { HIDDEN.to_owned() } else { quoted(arg) }
+                let is_warned = warnings.iter().any(|warning| warning.path.ends_with(&place));
+                // A program may take any argument for code, but not one word.
+                match is_warned && is_one_word(arg) {
+                    true => HIDDEN.to_owned(),
+                    false => quoted(arg),
+                }
             }));
-            let names: Vec<_> = target.env.keys().collect();
+            let env = target.env.iter().map(|(name, value)| {
+                let place = format!("{alias}.env.{name}");
+                let is_warned = warnings.iter().any(|warning| warning.path.ends_with(&place));
+                let value = match is_warned && is_one_word(&value.expose().replace(' ', "")) {
+                    true => HIDDEN,
+                    false => value.expose(),
+                };
+                (name.clone(), Value::from(value))
+            });
+            let confinement = target.confinement.as_ref().filter(|all| !all.is_none());
             json!({
                 "alias": alias,
                 "starts": words.join(" "),
                 // What a relative command is looked up from.
                 "folder": target.working_dir.as_ref().map(|folder| folder.display().to_string()),
-                "is_confined": target.confinement.as_ref().is_some_and(|all| !all.is_none()),
-                "environment": names,
+                "confinement": confinement.map(|all| confined(all)),
+                "environment": Value::Object(env.collect()),
                 "unpinned": packages::unpinned(definition),
             })
         }
         Target::Http(target) => {
             let names: Vec<_> = target.headers.keys().collect();
-            json!({ "alias": alias, "starts": address(&target.url), "headers": names })
+            json!({
+                "alias": alias,
+                "starts": address(&target.url),
+                "headers": names,
+                "auth": auth(&target.auth),
+            })
         }
     }
 }
 
-/// An address without what may be secret in it.
+/// Whether a text is one word as keys are, which no shell takes for more.
+fn is_one_word(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+=~:@!#%*,".contains(c))
+}
+
+/// What a program may reach, in words.
+fn confined(confinement: &Confinement) -> String {
+    let Confinement { files, network, filters_system_calls, limits, has_namespaces } = confinement;
+    let mut all = Vec::new();
+    if let Some(files) = files {
+        let paths = |paths: &[PathBuf]| match paths {
+            [] => "nothing".to_owned(),
+            paths => {
+                let paths = paths.iter().map(|path| quoted(&path.to_string_lossy()));
+                paths.collect::<Vec<_>>().join(" ")
+            }
+        };
+        all.push(format!("reading {}", paths(&files.read)));
+        all.push(format!("writing {}", paths(&files.write)));
+    }
+    match network {
+        NetworkAccess::All => {}
+        NetworkAccess::None => all.push("no network".to_owned()),
+        NetworkAccess::Connect(ports) => {
+            let ports: Vec<_> = ports.iter().map(ToString::to_string).collect();
+            all.push(format!("the ports {}", ports.join(" ")));
+        }
+    }
+    if *filters_system_calls {
+        all.push("ordinary system calls".to_owned());
+    }
+    if *has_namespaces {
+        all.push("namespaces of its own".to_owned());
+    }
+    let limits = [
+        (limits.memory_mb, "MiB of memory"),
+        (limits.processes, "processes"),
+        (limits.open_files, "open files"),
+        (limits.cpu_seconds, "seconds of CPU time"),
+    ];
+    all.extend(limits.iter().filter_map(|(most, what)| Some(format!("{} {what}", (*most)?))));
+    all.join(", ")
+}
+
+/// How requests are authenticated, and where a credential is sent besides the server.
+fn auth(auth: &ServerAuth) -> Option<String> {
+    match auth {
+        ServerAuth::None => None,
+        ServerAuth::ApiKey(key) => Some(format!("a key in the header {}", key.header_name)),
+        ServerAuth::NotYet(oauth) => Some(match &**oauth {
+            OAuth::ClientCredentials(client) => {
+                format!("{} at {}", oauth.mode(), address(&client.token_url))
+            }
+            OAuth::AuthorizationCode(_) => oauth.mode().to_owned(),
+        }),
+    }
+}
+
+/// An address without what may be secret in it: of parameters, their names.
 fn address(text: &str) -> String {
     let Ok(mut url) = Url::parse(text) else { return HIDDEN.to_owned() };
-    let has_query = url.query().is_some();
+    let names: Vec<_> = url.query_pairs().map(|(name, _)| format!("{name}=…")).collect();
     let is_plain = url.set_username("").is_ok() && url.set_password(None).is_ok();
     url.set_query(None);
     url.set_fragment(None);
-    match (is_plain, has_query) {
-        (true, false) => url.to_string(),
-        (true, true) => format!("{url}?…"),
+    match (is_plain, &names[..]) {
+        (true, []) => url.to_string(),
+        (true, names) => format!("{url}?{}", names.join("&")),
         (false, _) => HIDDEN.to_owned(),
     }
 }
@@ -193,9 +279,21 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
+    /// D27: code in an argument is shown, also where it begins as a key does.
+    #[test]
+    fn d27_what_a_shell_would_run_is_never_hidden() {
+        for one in ["ghp_0123456789abcdefghij", "sk-abc_DEF.1", "hidden-two"] {
+            assert!(is_one_word(one), "{one}");
+        }
+        for code in ["Basic 1; curl x", "sk-a|sh", "ghp_$(id)", "eyJ\n", "sk-`id`", "sk-a&b", "a/b"]
+        {
+            assert!(!is_one_word(code), "{code}");
+        }
+    }
+
     #[test]
     fn nothing_secret_and_no_control_character_is_shown() {
-        assert_eq!(address("https://me:pw@a.example/x?key=1#f"), "https://a.example/x?…");
+        assert_eq!(address("https://me:pw@a.example/x?key=1#f"), "https://a.example/x?key=…");
         assert_eq!(quoted("a\u{1b}[2K\u{202e}b"), r#""a\u{1b}[2K\u{202e}b""#);
         assert_eq!(quoted("a b"), r#""a b""#);
         assert_eq!(quoted("${env:X}"), "${env:X}");

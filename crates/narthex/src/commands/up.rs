@@ -11,7 +11,7 @@ use narthex_cli::UpArgs;
 use narthex_control::Control;
 use narthex_http::TokenHash;
 use narthex_listener::Workers;
-use narthex_model::{Alias, ErrorKind, with_causes};
+use narthex_model::{Alias, ErrorKind, command::narthex, with_causes};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Snapshot, watch::LayersEvent};
 use narthex_runs::ShareOptions;
@@ -126,17 +126,17 @@ async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
             return;
         }
     }
-    output::notice(match settings.granting.require_proof == Some(true) {
-        true => {
+    let link = narthex("users link NAME", &[]);
+    output::notice(&match settings.granting.require_proof == Some(true) {
+        true => format!(
             "warning: nobody can grant anything, since `grants.require_proof` is set and there is \
-             neither a passkey nor an OpenID provider; `narthex users link NAME` lets a human make \
-             the first passkey"
-        }
-        false => {
+             neither a passkey nor an OpenID provider; `{link}` lets a human make the first passkey"
+        ),
+        false => format!(
             "grants are advisory: there is neither a passkey nor an OpenID provider, so that no \
-             grant proves a human; `narthex users link NAME` lets one make the first passkey, and \
-             from then on only proved grants count"
-        }
+             grant proves a human; `{link}` lets one make the first passkey, and from then on only \
+             proved grants count"
+        ),
     });
 }
 

@@ -1,5 +1,6 @@
 //! `narthex users`: accounts of humans, and how they get in.
 
+use narthex_model::command::narthex;
 use std::process::ExitCode;
 
 use http::Method;
@@ -66,7 +67,8 @@ impl Users {
                 }
             };
         }
-        self.told(&made, &format!("made {name}; `narthex users link {name}` prints a way in"))
+        let link = narthex("users link {}", &[&name]);
+        self.told(&made, &format!("made {name}; `{link}` prints a way in"))
     }
 
     async fn list(&self) -> Result<ExitCode, Failure> {
@@ -80,11 +82,12 @@ impl Users {
             for one in &humans {
                 output::line(&harmless(text(one, "name")))?;
             }
-        } else if humans.is_empty() {
-            output::line("There are no humans yet; make one with `narthex users create NAME`.")?;
         } else {
+            let create = narthex("users create NAME", &[]);
+            let none = format!("There are no humans yet; make one with `{create}`.");
             let rows: Vec<_> = humans.iter().map(row).collect();
-            output::line(&table::render(&["name", "state", "roles", "created", "by"], &rows))?;
+            let header = ["name", "state", "roles", "created", "by"];
+            output::line(&table::render(&header, &rows, &none))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -121,13 +124,15 @@ impl Users {
             for one in &all {
                 output::line(&harmless(text(one, "id")))?;
             }
-        } else if all.is_empty() {
-            output::line("There are none; they are added on the sign-in page.")?;
         } else {
             let members = ["id", "label", "enrolled_by", "created_at", "used_at"];
             let row = |one: &Value| members.map(|member| shown(one, member)).to_vec();
             let rows: Vec<_> = all.iter().map(row).collect();
-            output::line(&table::render(&["id", "label", "added by", "added", "used"], &rows))?;
+            output::line(&table::render(
+                &["id", "label", "added by", "added", "used"],
+                &rows,
+                "There are none; they are added on the sign-in page.",
+            ))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -139,10 +144,8 @@ impl Users {
         let id = match (fitting.next(), fitting.next()) {
             (Some(id), None) => id,
             (None, _) => {
-                let text = format!(
-                    "{name} has no passkey `{start}`; list them with \
-                                    `narthex users passkeys list {name}`"
-                );
+                let list = narthex("users passkeys list {}", &[&name]);
+                let text = format!("{name} has no passkey `{start}`; list them with `{list}`");
                 return Err(Failure::new(narthex_model::ErrorKind::NotFound, text));
             }
             (Some(_), Some(_)) => {

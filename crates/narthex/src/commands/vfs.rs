@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::Method;
 use narthex_cli::VfsCommand;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, json::with_whole_pairs};
 use narthex_mount::{Node, Place, ROOT};
 use narthex_wire::Raw;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -113,7 +113,7 @@ fn is_error(result: &[u8]) -> bool {
 /// Bytes as they are; within JSON as what they say, or as text.
 fn raw(bytes: &Bytes, context: &Context) -> Result<ExitCode, Failure> {
     if context.format.is_json() {
-        let said = serde_json::from_slice(bytes);
+        let said = serde_json::from_slice(&with_whole_pairs(bytes));
         let said = said.unwrap_or_else(|_text| json!(String::from_utf8_lossy(bytes)));
         output::done(&said)?;
         return Ok(ExitCode::SUCCESS);

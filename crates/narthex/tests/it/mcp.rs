@@ -322,9 +322,12 @@ fn reload_counts_the_servers() {
     assert_eq!(place.run(["mcp", "reload"]).succeeded().stdout, "2 servers\n");
     assert_eq!(place.run(["mcp", "reload", "--quiet"]).succeeded().stdout, "2\n");
     place.write("mcp.json", "{");
-    let done = place.run(["mcp", "reload"]).succeeded();
-    assert!(done.stderr.contains("mcp.json is not applied"), "{done:?}");
-    assert_eq!(done.stdout, "2 servers\n");
+    // D31: a file that was refused is a failure, and what counted before still does.
+    let done = place.run(["mcp", "reload"]).failed(1, &["mcp.json was not applied"]);
+    assert_eq!(done.stdout, "");
+    let refused = place.run(["mcp", "reload", "--json"]);
+    let refused = (refused.code, refused.json()["error"]["details"]["server_count"].take());
+    assert_eq!(refused, (Some(1), json!(2)));
     fs_err::remove_file(place.path("mcp.json")).unwrap();
     assert_eq!(data(place.run(["mcp", "reload", "--json"]))["server_count"], 0);
 }

@@ -245,5 +245,34 @@ fn d27_trust_shows_where_a_program_would_run() {
     let done = place.run(["trust", "--yes"]).succeeded();
     assert!(done.stdout.contains("./run"), "{done:?}");
     assert!(done.stdout.contains("/elsewhere"), "{done:?}");
-    assert!(done.stdout.contains("confined"), "{done:?}");
+    assert!(done.stdout.contains("confined to reading"), "{done:?}");
+    assert!(done.stdout.contains("no network"), "{done:?}");
+}
+
+/// D27: each value that decides what runs is shown before it is approved: variables that load code
+/// into a program, code that looks like a key, and where a credential is sent.
+#[test]
+fn d27_trust_shows_each_value_that_decides_what_is_started() {
+    let place = Place::with(&json!({
+        "one": { "transport": "stdio", "command": "node", "args": ["-e", "sk-1; steal()"],
+                 "env": { "NODE_OPTIONS": "--require ./evil.js", "GIT_SSH_COMMAND": "sh -c evil",
+                          "PLACE": "${env:HOME}/c" } },
+        "two": { "transport": "http", "url": "https://host.example/mcp?team=a",
+                 "auth": { "mode": "clientCredentials", "tokenUrl": "https://id.example/token",
+                           "clientId": "c", "clientSecret": "${env:CLIENT_SECRET}" } },
+    }));
+    let done = place.run(["trust", "--yes"]).succeeded();
+    for shown in [
+        "sk-1; steal()",
+        "NODE_OPTIONS=\"--require ./evil.js\"",
+        "GIT_SSH_COMMAND=\"sh -c evil\"",
+        "PLACE=${env:HOME}/c",
+        "?team=…",
+        "clientCredentials at https://id.example/token",
+    ] {
+        assert!(done.stdout.contains(shown), "no {shown}: {done:?}");
+    }
+    let shown = place.run(["trust", "--yes", "--json"]).succeeded().json()["servers"].take();
+    let one = shown.as_array().unwrap().iter().find(|one| one["alias"] == "one").unwrap();
+    assert_eq!(one["environment"]["NODE_OPTIONS"], "--require ./evil.js");
 }

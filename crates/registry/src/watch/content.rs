@@ -134,7 +134,12 @@ impl Source {
             Origin::Settings => config::parse_settings(&text, &context),
             Origin::Project { approve, .. } => {
                 if let Err(refused) = approve(&self.file, &text) {
-                    return Found::Bad(FollowError::Refused { file: self.file.clone(), refused });
+                    // What is no configuration starts nothing, and needs no approval first.
+                    let refused = FollowError::Refused { file: self.file.clone(), refused };
+                    let env = |name: &str| Some(format!("${{env:{name}}}"));
+                    let unfilled = LoadContext { env: &env, ..context };
+                    let read = config::parse(&text, &unfilled);
+                    return read.map_or_else(fail, |_config| Found::Bad(refused));
                 }
                 config::parse(&text, &context)
             }

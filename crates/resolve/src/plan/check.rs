@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use narthex_model::{Alias, SecretName, json::Place, variable};
+use narthex_model::{Alias, SecretName, command::narthex, json::Place, variable};
 
 use super::{Catalog, PlannedServer};
 use crate::{
@@ -261,7 +261,10 @@ impl Checker<'_> {
             "{} needs the secret `{name}` for `{field}` of `{}`, and it is not set",
             self.user, self.alias
         );
-        let remedy = format!("set it with `narthex secrets set {name}`");
+        let remedy = format!(
+            "set it with `{}`",
+            narthex("secrets set {}", &[name]).in_workspace(self.surroundings.workspace)
+        );
         let fault = Fault::new(at, FaultCode::SecretNotSet, message, remedy).of(self.alias, key);
         self.faults.push(Fault { secret: Some(name.clone()), ..fault });
     }
@@ -271,8 +274,8 @@ impl Checker<'_> {
             && (self.surroundings.env)(&placeholder.key) == EnvValue::NotAllowed;
         if is_refused {
             let message = format!("the variable `{}` may not be used here", placeholder.key);
-            let remedy = "store the value as a secret, or let the operator of the daemon allow the \
-                          variable in its setting `catalog.env`";
+            let allowing = (self.surroundings.allowing)(&placeholder.key);
+            let remedy = format!("{allowing}, or store the value as a secret");
             self.fault(at, key, FaultCode::EnvNotAllowed, message, remedy);
         }
     }

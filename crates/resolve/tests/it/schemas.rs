@@ -286,7 +286,13 @@ fn d8_a_key_that_looks_like_a_header_is_warned_of() {
     assert_eq!(told[0].path, "agents.reader.mcpServers.a.config.Authorization");
     assert!(told[0].message.contains("`x-authorization`"), "{told:?}");
     let env = |_: &str| EnvValue::NotAllowed;
-    let surroundings = Surroundings { env: &env, is_secret_set: &|_| false };
+    let workspace = narthex_model::WorkspaceId::default();
+    let surroundings = Surroundings {
+        workspace: &workspace,
+        env: &env,
+        allowing: &|_| String::new(),
+        is_secret_set: &|_| false,
+    };
     let of = capability("c", &json!({ "mcpServers": { "a": { "ref": "s", "config": alone } } }));
     let told = check_capability(&open.catalog, &of, surroundings).unwrap();
     assert_eq!(told[0].path, "capabilities.c.mcpServers.a.config.Authorization");
@@ -296,7 +302,13 @@ fn d8_a_key_that_looks_like_a_header_is_warned_of() {
 #[test]
 fn d9_what_is_saved_is_checked_by_itself() {
     let env = |_: &str| EnvValue::NotAllowed;
-    let surroundings = Surroundings { env: &env, is_secret_set: &|_| false };
+    let workspace = narthex_model::WorkspaceId::default();
+    let surroundings = Surroundings {
+        workspace: &workspace,
+        env: &env,
+        allowing: &|_| String::new(),
+        is_secret_set: &|_| false,
+    };
     let entry = server(&json!({ "id": "s", "url": "https://s.test/${env.A}",
         "auth": { "mode": "apiKey", "key": "${K}" },
         "config_schema": { "k": { "kind": "secret", "default": "${L}" }, "e": {} },
@@ -344,7 +356,13 @@ fn o28_authors_set_no_internal_keys() {
         assert!(through.plan_codes().contains(&FaultCode::KeyInternal), "{config}");
         let read = capability("c", &json!({ "mcpServers": servers }));
         let env = |_: &str| EnvValue::NotAllowed;
-        let surroundings = Surroundings { env: &env, is_secret_set: &|_| true };
+        let workspace = narthex_model::WorkspaceId::default();
+        let surroundings = Surroundings {
+            workspace: &workspace,
+            env: &env,
+            allowing: &|_| String::new(),
+            is_secret_set: &|_| true,
+        };
         let checked = check_capability(&through.catalog, &read, surroundings);
         assert!(refused(checked).contains(&FaultCode::KeyInternal), "{config}");
     }

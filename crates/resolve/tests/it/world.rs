@@ -147,7 +147,13 @@ impl World {
             Some(Some(value)) => EnvValue::Set(Secret::new(value.as_str())),
         };
         let is_secret_set = |name: &SecretName| self.secrets.contains_key(name);
-        let surroundings = Surroundings { env: &env, is_secret_set: &is_secret_set };
+        let workspace = narthex_model::WorkspaceId::default();
+        let surroundings = Surroundings {
+            workspace: &workspace,
+            env: &env,
+            allowing: &|_| String::new(),
+            is_secret_set: &is_secret_set,
+        };
         look(Plan::new(&self.catalog, &self.agent, surroundings))
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use narthex_control::ControlError;
 use narthex_judging::judge::{self, Doubted, Seen};
-use narthex_model::{Alias, ServerId, WorkspaceId};
+use narthex_model::{Alias, ServerId, WorkspaceId, command::narthex};
 use narthex_screen::{Names, harmless};
 use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf};
 use narthex_upstream::Listed;
@@ -155,9 +155,14 @@ impl Runs {
 /// Tells whoever reads the log whose name it is, and what a human can do.
 fn tell(of: Of<'_>, one: &Doubted) {
     let (server, digest) = (of.name(), &one.digest[..DIGEST_TOLD.min(one.digest.len())]);
-    let source = match of.server {
-        DefinitionsOf::Catalog(..) => "--catalog",
-        DefinitionsOf::Live(..) => "--live",
+    let accept = match of.server {
+        DefinitionsOf::Catalog(workspace, id) => {
+            narthex("servers accept {} --catalog --digest {}", &[id, &digest])
+                .in_workspace(workspace)
+        }
+        DefinitionsOf::Live(..) => {
+            narthex("servers accept {} --live --digest {}", &[&server, &digest])
+        }
     };
     tracing::warn!(
         server.name = server,
@@ -165,7 +170,6 @@ fn tell(of: Of<'_>, one: &Doubted) {
         like.server = harmless(&one.like_server, NAME_TOLD),
         like.name = harmless(&one.like_name, NAME_TOLD),
         "a tool that was taken on trust is held back: its name can be taken for one of another \
-         server that is known by now; if it is meant to be there, \
-         `narthex servers accept {server} {source} --digest {digest}`"
+         server that is known by now; if it is meant to be there, accept it with `{accept}`"
     );
 }

@@ -9,7 +9,7 @@ use std::{
 
 use narthex_control::{CatalogError, ControlError, POLL};
 use narthex_judging::waves;
-use narthex_model::{Alias, CatalogKind, ServerId, WorkspaceId};
+use narthex_model::{Alias, CatalogKind, ServerId, WorkspaceId, command::narthex};
 use narthex_registry::{DefinitionPins, Held, HeldNames, LookError, Looking, Said, ServerRow};
 use narthex_store::DefinitionsOf;
 use tokio::task::JoinSet;
@@ -363,10 +363,11 @@ impl Runs {
 /// Tells whoever reads the log that something is held back.
 fn tell(alias: &Alias, names: &HeldNames, count: usize) {
     let held = names.count();
+    let see = narthex("servers definitions {} --live --quarantined", &[alias]);
     tracing::warn!(
         server.name = %alias,
         "{count} of its definitions ({held} of its lists) are held back until a human has \
-         accepted them: see `narthex servers definitions {alias} --live --quarantined`"
+         accepted them: see `{see}`"
     );
 }
 

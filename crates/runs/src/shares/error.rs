@@ -1,13 +1,13 @@
 //! Why nothing is shared, or what is shared is not given.
 
-use narthex_model::{ErrorKind, ShareId};
+use narthex_model::{ErrorKind, ShareId, command::narthex};
 use narthex_shares::ShareError;
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
 pub enum SharingError {
     /// Nothing is kept of shares here.
-    #[error("this process keeps no shares; start the daemon with `narthex up`")]
+    #[error("this process keeps no shares; start the daemon with `{}`", narthex("up", &[]))]
     NoDepot,
     /// The run belongs to no session, to which its shares could belong.
     #[error("this run belongs to no session, so it has nothing to share")]

@@ -113,7 +113,7 @@ async fn s27_a_childs_log_and_last_words_never_show_its_token() {
     let mut world = World::new();
     let link = world.link(&with_env(shell(&cases), "MY_TOKEN", "t0p-secret")).await;
     let error = call_to_end(&link, "x", json!({})).await.unwrap_err();
-    let expected = "the process ended with exit code 7; its last words: token [redacted] is wrong";
+    let expected = "the process ended with exit code 7; it wrote: token [redacted] is wrong";
     assert_eq!(error.to_string(), format!("the connection to the server has ended: {expected}"));
     assert_eq!(world.closed().await, expected);
     assert_eq!(link.log_tail(), ["token [redacted] is wrong"]);
@@ -257,7 +257,7 @@ async fn r_e17_a_log_is_kept_over_connections() {
     link.stop().await;
     let silent = program("sh", &["-c", "exit 7"]);
     let error = world.connect(&silent).await.unwrap_err().to_string();
-    assert!(!error.contains("last words"), "{error}");
+    assert!(!error.contains("it wrote"), "{error}");
     let tail = log.tail();
     assert_eq!(tail[0], "my token is [redacted]");
     assert!(tail[1].starts_with("--- started again as process "), "{tail:?}");

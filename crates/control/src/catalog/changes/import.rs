@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::Noted;
 use narthex_fields::{CatalogError, FieldCode, FieldError, FieldWarning};
-use narthex_model::{CatalogKind, SecretName, WorkspaceId, written::inside};
+use narthex_model::{CatalogKind, SecretName, WorkspaceId, command::narthex, written::inside};
 use narthex_resolve::document;
 use narthex_store::{CatalogRow, CatalogStep};
 use serde_json::{Value, json};
@@ -223,7 +223,10 @@ fn prepare(
     warnings.extend(secrets.iter().filter(|name| !stored.secrets.contains(*name)).map(|name| {
         FieldWarning {
             field: "secrets".to_owned(),
-            message: format!("the secret `{name}` is not set; `narthex secrets set {name}`"),
+            message: format!(
+                "the secret `{name}` is not set; set it with `{}`",
+                narthex("secrets set {}", &[name]).in_workspace(&stored.workspace)
+            ),
         }
     }));
     let (mut ready, mut changes) = (Vec::new(), Vec::new());
@@ -253,7 +256,8 @@ fn taken(one: &Given, old: &Workspace, stored: &Stored, agent: &str) -> Option<F
     }
     let text = format!("the catalog has a server `{id}`, which no manifest of this agent has made");
     let remedy = format!(
-        "rename the server here, attach the other by `names`, or `narthex servers delete {id}`"
+        "rename the server here, attach the other by `names`, or delete it with `{}`",
+        narthex("servers delete {}", &[id])
     );
     Some(FieldError::invalid(&one.place, text, remedy))
 }
@@ -312,7 +316,7 @@ fn read(document: Value) -> Result<Read, CatalogError> {
         FieldError::invalid(
             &place,
             message,
-            "write `{\"name\": \"KEY\"}`; `narthex secrets set` sets it",
+            format!("write `{{\"name\": \"KEY\"}}`; `{}` sets it", narthex("secrets set KEY", &[])),
         )
     }));
     for (group, kind) in GROUPS {

@@ -61,16 +61,14 @@ pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitC
         for event in &events {
             output::line(event["id"].as_str().unwrap_or_default())?;
         }
-    } else if events.is_empty() {
-        output::line("There are no such events.")?;
-    } else if args.contents {
+    } else if args.contents && !events.is_empty() {
         for event in &events {
             whole(event)?;
         }
     } else {
-        let header = ["time", "kind", "actor", "resource", "outcome"];
+        let header = ["time", "kind", "actor", "resource", "server", "tool", "outcome"];
         let rows: Vec<_> = events.iter().map(row).collect();
-        output::line(&table::render(&header, &rows))?;
+        output::line(&table::render(&header, &rows, "There are no such events."))?;
         if events.iter().any(|event| event.pointer(CONTENTS).is_some()) {
             output::notice("what some of these calls carried is recorded; see it with --contents");
         }
@@ -168,5 +166,6 @@ fn row(event: &Value) -> Vec<String> {
         true => format!("{} {}", text("/resource/kind"), text("/resource/id")),
         false => "-".to_owned(),
     };
-    vec![text("/time"), text("/kind"), actor, resource, text("/outcome")]
+    let (server, tool) = (text("/server"), text("/tool"));
+    vec![text("/time"), text("/kind"), actor, resource, server, tool, text("/outcome")]
 }

@@ -1,8 +1,10 @@
 //! The agents of the catalog, if a daemon runs: which servers they have, what keeps these from
 //! working, and programs of theirs that are not installed.
 
+use narthex_model::command::narthex;
 use std::{collections::HashMap, path::Path};
 
+use narthex_control::never_starts;
 use narthex_model::{CatalogKind, ErrorKind, WorkspaceId};
 use serde_json::Value;
 
@@ -34,7 +36,8 @@ pub(super) async fn all(settings: &Settings) -> Vec<Check> {
 
 /// Says that agents are not looked at, and how many there are, if that is known.
 fn unseen(stored: Result<usize, Failure>) -> Check {
-    let hint = "start a daemon with `narthex up`, and run `narthex check mcp` again";
+    let (up, again) = (narthex("up", &[]), narthex("check mcp", &[]));
+    let hint = format!("start a daemon with `{up}`, and run `{again}` again");
     match stored {
         Ok(0) => Check::info("AGENTS", "no daemon runs, and the data folder has no agents"),
         Ok(count) => {
@@ -95,6 +98,13 @@ async fn look(settings: &Settings) -> Result<Option<Vec<Check>>, Failure> {
         faults.extend(not_installed(id, &merged, &commands));
     }
     let mut checks = vec![summary(agents.len(), &having)];
+    checks.extend(servers.iter().filter_map(|server| {
+        let why = never_starts(&server["definition"])?;
+        let (what, instead) = why.split_once("; ").unwrap_or((&why, "change the server"));
+        let told =
+            format!("the server `{}` of the catalog never starts: {what}", text(server, "id"));
+        Some(Check::warn("SERVER", told, instead))
+    }));
     checks.extend(faults);
     checks.extend(gates::look(&client, WORKSPACE, &servers).await?);
     Ok(Some(checks))

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use narthex_model::{ConfigFault, ServerDefinition};
+use narthex_model::{ConfigFault, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_registry::config::{ConfigWarning, Entry, LoadedConfig};
 
 use super::{
@@ -63,6 +63,7 @@ fn command(name: &str, command: &str, folder: &Path) -> Check {
 fn faults(loaded: &LoadedConfig) -> Vec<Check> {
     let mut checks = Vec::new();
     for entry in &loaded.entries {
+        checks.extend(never_starts(entry));
         if let Entry::Fault(fault) = entry {
             checks.extend(of_fault(fault));
         }
@@ -73,6 +74,18 @@ fn faults(loaded: &LoadedConfig) -> Vec<Check> {
     };
     checks.extend(loaded.warnings.iter().map(of_warning));
     checks
+}
+
+/// A server that can never start in this version.
+fn never_starts(entry: &Entry) -> Option<Check> {
+    let Entry::Server(definition) = entry else { return None };
+    let Target::Http(HttpTarget { auth: auth @ ServerAuth::NotYet(_), .. }) = &definition.target
+    else {
+        return None;
+    };
+    let (name, mode) = (&definition.alias, auth.mode());
+    let text = format!("`{name}` never starts: signing in by `{mode}` is not built yet");
+    Some(Check::warn("ENTRY", text, "use the mode `apiKey` where the server takes a key"))
 }
 
 /// One line for each problem of an entry.

@@ -1,5 +1,6 @@
 //! The files that configure servers: whether there are any, and whether they would count.
 
+use narthex_model::command::narthex;
 use std::path::Path;
 
 use super::Check;
@@ -37,7 +38,10 @@ async fn project(files: &[Unfilled], settings: &Settings) -> Vec<Check> {
             None => "there is no mcp.json in this folder".to_owned(),
         };
         let check = Check::info("MCP_JSON", text);
-        return vec![Check { hint: Some("`narthex init` writes one".to_owned()), ..check }];
+        return vec![Check {
+            hint: Some(format!("`{}` writes one", narthex("init", &[]))),
+            ..check
+        }];
     };
     let mut checks = vec![of_file("MCP_JSON", file)];
     // A file that is named by the settings counts as approved.
@@ -67,13 +71,18 @@ fn of_file(code: &'static str, file: &Unfilled) -> Check {
 }
 
 async fn trust(path: &Path, settings: &Settings) -> Option<Check> {
-    let hint = "look at what it starts and approve it with `narthex trust`";
-    let warn =
-        |text: &str| Some(Check::warn("MCP_JSON", format!("{} {text}", path.display()), hint));
+    let warn = |text: &str| {
+        let trust = narthex("trust {}", &[&path.display()]);
+        let hint = format!("look at what it starts and approve it with `{trust}`");
+        Some(Check::warn("MCP_JSON", format!("{} {text}", path.display()), hint))
+    };
     match standing(path, settings).await {
         Ok(Standing::Approved) => None,
         Ok(Standing::Changed) => warn("has changed since it was trusted"),
-        Ok(Standing::Unknown) => warn("is not trusted yet, so `narthex up` does not start it"),
+        Ok(Standing::Unknown) => {
+            let up = narthex("up", &[]);
+            warn(&format!("is not trusted yet, so `{up}` does not start it"))
+        }
         Err(failure) => Some(warn("may be trusted or not")?.detail(failure.message)),
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use narthex_cli::ConnectArgs;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use tokio::{
     net::UnixStream,
     time::{Instant, sleep, timeout},
@@ -95,7 +95,7 @@ impl<'a> Dialer<'a> {
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         timeout(self.args.wait, work).await.unwrap_or_else(|_late| {
-            let text = "the daemon does not answer; see `narthex status`";
+            let text = format!("the daemon does not answer; see `{}`", narthex("status", &[]));
             Err(Failure::new(ErrorKind::Timeout, text))
         })
     }
@@ -131,7 +131,8 @@ impl<'a> Dialer<'a> {
     fn fault(&self, path: &std::path::Path, error: &io::Error) -> Fault {
         let mut text = format!("cannot connect to {}: {error}", path.display());
         if let Some(alias) = &self.args.server {
-            text += &format!("; does the daemon have a server `{alias}`? See `narthex status`");
+            let status = narthex("status", &[]);
+            text += &format!("; does the daemon have a server `{alias}`? See `{status}`");
         }
         let failure = Failure::new(ErrorKind::Unavailable, text);
         // A misspelt server never comes.

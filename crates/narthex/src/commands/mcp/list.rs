@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, process::ExitCode, time::SystemTime};
 
-use narthex_model::{ErrorKind, Timestamp};
+use narthex_model::{ErrorKind, Timestamp, command::narthex};
 use serde_json::{Value, json};
 
 use super::text;
@@ -12,6 +12,7 @@ use crate::{
     commands::source,
     daemon_client::{DaemonClient, workspace_path},
     output::{self, harmless},
+    rows::logs_of,
     table,
 };
 
@@ -48,10 +49,12 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     }
     let now = SystemTime::now();
     let cells: Vec<_> = rows.iter().map(|row| cells(row, now, context.is_ascii)).collect();
-    output::line(&table::render(&COLUMNS, &cells))?;
+    output::line(&table::render(&COLUMNS, &cells, "The daemon has no servers."))?;
     for row in rows.iter().filter(|row| row["error"].is_object()) {
-        let (name, error) = (shown_name(row), text(&row["error"], "message"));
-        output::notice(&format!("{}: {}", harmless(&name), harmless(error)));
+        let (name, error) = (shown_name(row), &row["error"]);
+        let logs = logs_of(&name, text(row, "transport"), text(error, "kind"));
+        let told = format!("{}{}", text(error, "message"), logs.unwrap_or_default());
+        output::notice(&format!("{}: {}", harmless(&name), harmless(&told)));
     }
     // A server that is being connected again has no error yet, and its cause is the last failure.
     let is_away = |row: &&Value| row["state"] == "connecting" && row["last_failure"].is_object();
@@ -77,7 +80,7 @@ fn nothing(is_up: bool, context: &Context) -> Result<ExitCode, Failure> {
     let configured = configured(context);
     if !configured.is_empty() {
         let names: Vec<_> = configured.iter().map(|name| harmless(name)).collect();
-        let remedy = if is_up { "narthex mcp reload" } else { "narthex up" };
+        let remedy = narthex(if is_up { "mcp reload" } else { "up" }, &[]);
         output::line(&format!("Configured here: {}. `{remedy}` starts them.", names.join(", ")))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use http::Method;
-use narthex_model::CallError;
+use narthex_model::{CallError, ErrorKind, command::completed};
 use serde_json::{Value, json};
 
 use super::{text, with_names};
@@ -13,22 +13,21 @@ use crate::{
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient, server_path},
     output::{self, counted, harmless},
+    rows::logs_of,
 };
 
 pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     let asked = waiting("reading the files", context, client.api_post("/api/reload"));
     let reloaded = asked.await?;
+    let files = reloaded["files"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let refused: Vec<_> = files.iter().filter(|file| file["error"].is_string()).collect();
+    if !refused.is_empty() {
+        return Err(not_applied(&refused, &reloaded));
+    }
     if context.format.is_json() {
         output::done(&reloaded)?;
         return Ok(ExitCode::SUCCESS);
-    }
-    let files = reloaded["files"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for file in files {
-        if let Some(error) = file["error"].as_str() {
-            let text = "is not applied, and what was there before goes on";
-            output::notice(&format!("{} {text}: {}", text_of(file, "file"), harmless(error)));
-        }
     }
     let count = reloaded["server_count"].as_u64().unwrap_or(0);
     match context.format.is_quiet() {
@@ -38,8 +37,15 @@ pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text_of(value: &Value, member: &str) -> String {
-    harmless(text(value, member))
+/// Some file was refused: its servers are still those of its last good content.
+fn not_applied(refused: &[&Value], reloaded: &Value) -> Failure {
+    let line = |file: &&Value| {
+        let (name, error) = (text(file, "file"), text(file, "error"));
+        format!("{name} was not applied, its last good content still counts: {}", completed(error))
+    };
+    let message = refused.iter().map(line).collect::<Vec<_>>().join("\n");
+    let details = Some(reloaded.clone());
+    Failure { details, ..Failure::new(ErrorKind::Invalid, message) }
 }
 
 pub(super) async fn remove(name: &str, context: &Context) -> Result<ExitCode, Failure> {
@@ -82,10 +88,13 @@ fn came_out(name: &str, answer: &Value, context: &Context) -> Result<ExitCode, F
     let result = &answer["result"];
     if result["status"] == "error" {
         let error = serde_json::from_value::<CallError>(result["error"].clone());
-        return Err(Failure::call(error.map_err(|error| {
+        let mut error = error.map_err(|error| {
             let text = format!("the daemon's answer cannot be read: {error}");
-            Failure::new(narthex_model::ErrorKind::Invalid, text)
-        })?));
+            Failure::new(ErrorKind::Invalid, text)
+        })?;
+        let logs = logs_of(name, text(&answer["server"], "transport"), error.kind.as_str());
+        error.message.push_str(&logs.unwrap_or_default());
+        return Err(Failure::call(error));
     }
     let how = match (text(result, "status"), result["toolCount"].as_u64()) {
         ("ready", Some(count)) => format!("ready: {}", counted(count, "tool")),

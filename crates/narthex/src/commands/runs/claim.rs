@@ -2,6 +2,7 @@
 
 use http::Method;
 use narthex_cli::ClaimArgs;
+use narthex_model::command::narthex;
 use serde_json::json;
 
 use super::{run_path, text, with_remedy};
@@ -35,9 +36,10 @@ pub(super) async fn run(args: &ClaimArgs, context: &Context) -> Result<(), Failu
         return output::line(&format!("The claim {claim} holds until {until}."));
     }
     let snippet = json!({ "mcpServers": run["mcpServers"] });
+    let id = text(run, "run_id");
+    let longer = narthex("runs claim {} --claim {}", &[&id, &claim]);
     output::line(&format!(
-        "The run {} is yours until {until}. This is shown once:\n\n{snippet:#}\n\n\
-         `narthex runs claim {0} --claim {claim}` holds it for longer.",
-        text(run, "run_id"),
+        "The run {id} is yours until {until}. This is shown once:\n\n{snippet:#}\n\n\
+         `{longer}` holds it for longer.",
     ))
 }

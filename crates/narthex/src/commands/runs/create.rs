@@ -7,28 +7,33 @@ use std::{
 
 use http::Method;
 use narthex_cli::CreateArgs;
-use narthex_model::{ErrorKind, json::without_comments};
+use narthex_model::{ErrorKind, command::narthex, json::without_comments};
 use serde_json::{Map, Value, json};
 
 use super::{runs_path, text, words};
 use crate::{
-    Failure,
+    Failure, arguments,
     cli::Context,
     commands::waiting::waiting,
-    daemon_client::{ApiRequest, DaemonClient},
+    daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     output::{self, counted, harmless},
 };
 
+/// What stands for the token in entries for clients.
+const TOKEN_PLACE: &str = "${NARTHEX_TOKEN}";
 /// The longest document that is read, in bytes.
 const DOCUMENT_MAX: u64 = 1024 * 1024;
 const NOTHING_SAID: &str = "say what the run has: --agent with its agent, a FILE with the whole \
                             request, or --tools with shared servers";
+const SCOPE_EXAMPLE: &str =
+    "write the scope as one JSON object, such as {\"context_id\": \"ctx-9\"}";
 const EXAMPLE: &str = "write the request as one JSON object, such as \
                        {\"agent_name\": \"reader\"} or {\"servers\": {\"docs\": {…}}}";
 
 pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Failure> {
-    let document = document(args)?;
+    let mut document = document(args)?;
     let client = DaemonClient::operator(&context.settings)?;
+    add_params(&mut document, args, &client).await?;
     let request = ApiRequest::new(Method::POST, runs_path(&args.place));
     let request = request.entry(&document.to_string());
     let asked = Box::pin(client.api(request));
@@ -77,10 +82,15 @@ pub(crate) fn told(begun: &Value, context: &Context) -> Result<(), Failure> {
         return output::line(&format!("{id} {token}"));
     }
     let tools = counted(begun["tool_set"]["count"].as_u64().unwrap_or_default(), "tool");
-    let snippet = json!({ "mcpServers": begun["mcpServers"] });
+    // Answers have the token in one place; what is pasted into a client needs it in its own.
+    let entries = begun["mcpServers"].to_string().replace(TOKEN_PLACE, token);
+    let entries: Value = serde_json::from_str(&entries)
+        .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
+    let snippet = json!({ "mcpServers": entries });
+    let end = narthex("runs end {}", &[&id]);
     output::line(&format!(
         "The run {id} has begun, with {tools}. This is shown once:\n\n{snippet:#}\n\n\
-         `narthex runs end {id}` ends it; it ends by itself at {}.",
+         `{end}` ends it; it ends by itself at {}.",
         text(begun, "expires_at")
     ))
 }
@@ -92,10 +102,11 @@ fn carried_out(begun: &Value, context: &Context) -> Result<(), Failure> {
         return output::line(id);
     }
     let executor = harmless(text(&begun["claim"], "executor"));
+    let follow = narthex("sessions events {} --follow", &[&session]);
+    let end = narthex("sessions end {}", &[&session]);
     output::line(&format!(
         "The run {id} waits for the executor `{executor}`, which carries it out.\n\n\
-         `narthex sessions events {session} --follow` shows what it does; `narthex sessions end \
-         {session}` ends it.",
+         `{follow}` shows what it does; `{end}` ends it.",
     ))
 }
 
@@ -116,6 +127,9 @@ fn document(args: &CreateArgs) -> Result<Value, Failure> {
     if let Some(prompt) = &args.prompt {
         document.insert("prompt".to_owned(), json!(prompt));
     }
+    if let Some(file) = &args.scope {
+        document.insert("scope".to_owned(), read(file, SCOPE_EXAMPLE)?.into());
+    }
     let is_empty = document.is_empty();
     if args.sockets {
         document.insert("sockets".to_owned(), json!(true));
@@ -128,6 +142,37 @@ fn document(args: &CreateArgs) -> Result<Value, Failure> {
         return Err(Failure::usage(text));
     }
     Ok(Value::Object(document))
+}
+
+/// Adds the parameters of the command line to those of the file. The agent's own schema decides
+/// which values are texts.
+async fn add_params(
+    document: &mut Value,
+    args: &CreateArgs,
+    client: &DaemonClient,
+) -> Result<(), Failure> {
+    if args.params.is_empty() {
+        return Ok(());
+    }
+    let agent = document["agent_name"].as_str().unwrap_or_default();
+    let mut schema = None;
+    if !agent.is_empty() && arguments::need_schema(&args.params) {
+        let path = format!("/agents/{}", segment(agent));
+        let found = client.api_get(workspace_path(&args.place.workspace, &path)).await?;
+        let declared = &found["definition"]["params_schema"];
+        // A schema of JSON has them below, others are by name.
+        schema = Some(match declared["properties"].is_object() {
+            true => declared.clone(),
+            false => json!({ "properties": declared }),
+        });
+    }
+    let given = arguments::parse(&args.params, schema.as_ref())?;
+    match &mut document["params"] {
+        params @ Value::Null => *params = given.into(),
+        Value::Object(params) => params.extend(given),
+        _ => return Err(Failure::usage("`params` of the file is no JSON object")),
+    }
+    Ok(())
 }
 
 /// The object that a file holds, or standard input; what to write instead of what is none.

@@ -137,7 +137,8 @@ async fn o81_direct_mode_is_for_runners_alone() {
     assert_eq!(operator.direct_events().await.len(), 2);
 }
 
-/// D2: the answer has an entry for each server by itself, which opens with what is in it alone.
+/// D2: the answer has an entry for each server by itself, which opens with what is in it and the
+/// token.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_each_server_can_be_pasted_by_itself() {
     let world = World::operated(&json!({})).await;
@@ -149,8 +150,9 @@ async fn d2_each_server_can_be_pasted_by_itself() {
     let entry = &entries["library"];
     assert_eq!(entry["type"], "http");
     let path = entry["url"].as_str().unwrap().strip_prefix(&format!("http://{}", world.address));
-    let token = entry["headers"]["Authorization"].as_str().unwrap().strip_prefix("Bearer ");
-    let mut client = world.client_as(path.unwrap(), token.unwrap());
+    assert_eq!(entry["headers"]["Authorization"], "Bearer ${NARTHEX_TOKEN}");
+    let token = begun["token"].as_str().unwrap();
+    let mut client = world.client_as(path.unwrap(), token);
     let said = crate::world::call("echo", json!({ "message": "x" }));
     let reply = client.modern(&crate::world::modern(1, "tools/call", said)).await;
     assert_eq!(reply.json()["result"]["content"][0]["text"], "x", "{reply:?}");

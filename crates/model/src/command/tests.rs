@@ -1,0 +1,84 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn chosen(data: &str, workspace: &str) -> Chosen {
+    let flags = vec![("--data", data.to_owned())];
+    Chosen { flags, workspace: Some(workspace.to_owned()) }
+}
+
+/// A shell reads a command back as it was meant.
+fn read(command: &str) -> Vec<String> {
+    shlex::split(command).unwrap()
+}
+
+/// D36: what leads to the same workspace and daemon is added where the command takes it.
+#[test]
+fn d36_commands_say_workspace_and_folder() {
+    let at = chosen("/srv/a b", "team");
+    let text = |command: CommandLine| command.with(&at);
+    assert_eq!(
+        text(narthex("secrets set {}", &[&"KEY"])),
+        "narthex secrets set KEY --workspace team --data '/srv/a b'"
+    );
+    // Some commands belong to no workspace.
+    assert_eq!(
+        text(narthex("secrets rotate-key", &[])),
+        "narthex secrets rotate-key --data '/srv/a b'"
+    );
+    assert_eq!(text(narthex("mcp reload", &[])), "narthex mcp reload --data '/srv/a b'");
+    assert_eq!(
+        text(narthex("audit list --installation", &[])),
+        "narthex audit list --installation --data '/srv/a b'"
+    );
+    // What is said by itself counts, the default workspace too.
+    let own = |workspace: &str| narthex("runs list", &[]).in_workspace(workspace);
+    assert_eq!(text(own("other")), "narthex runs list --workspace other --data '/srv/a b'");
+    assert_eq!(text(own("default")), "narthex runs list --data '/srv/a b'");
+    // What is passed on to a program stays behind.
+    assert_eq!(
+        text(narthex("mcp add NAME -- COMMAND", &[])),
+        "narthex mcp add NAME --data '/srv/a b' -- COMMAND"
+    );
+    assert_eq!(narthex("runs list", &[]).to_string(), "narthex runs list");
+}
+
+/// D36: a text of another process is completed command by command, and its daemon replaced.
+#[test]
+fn d36_commands_of_a_text_are_completed() {
+    let text = "no secret `K`; set it with `narthex secrets set K --data '/their s'`, or look at \
+                `narthex status`; `narthex` alone stays, and `narthex runs list --workspace one`";
+    let at = Chosen {
+        flags: vec![("--daemon-url", "https://n.example".to_owned())],
+        workspace: Some("team".to_owned()),
+    };
+    assert_eq!(
+        completed_for(text, &at),
+        "no secret `K`; set it with `narthex secrets set K --workspace team --daemon-url \
+         https://n.example`, or look at `narthex status --daemon-url https://n.example`; \
+         `narthex` alone stays, and `narthex runs list --workspace one --daemon-url \
+         https://n.example`"
+    );
+    let door = completed_in(text, "team");
+    assert!(
+        door.contains("set K --data '/their s' --workspace team`")
+            || door.contains("set K --workspace team"),
+        "{door}"
+    );
+    // Completing again changes nothing.
+    assert_eq!(completed_for(&completed_for(text, &at), &at), completed_for(text, &at));
+    let open = "an open `narthex runs 'list";
+    assert_eq!(completed_for(open, &at), open);
+}
+
+proptest! {
+    /// D36: whatever a value has in it, a shell gives it back, and so does the search in a text.
+    #[test]
+    fn d36_any_value_survives_a_shell(value in "[^\0]{1,20}", data in "[^\0]{1,20}") {
+        let command = narthex("sessions end {}", &[&value]).with(&chosen(&data, "team"));
+        let words = ["narthex", "sessions", "end", &value, "--workspace", "team", "--data", &data];
+        prop_assert_eq!(read(&command), words);
+        let found = commands_in(&format!("it's over; `{command}` ends `it`"));
+        prop_assert_eq!(found, [words[1..].to_vec()]);
+    }
+}

@@ -1,0 +1,52 @@
+//! The servers of a daemon that runs: what is ready, and what has failed and why.
+
+use narthex_model::{ServerState, command::narthex};
+
+use super::Check;
+use crate::{Failure, config::Settings, daemon_client::DaemonClient, rows::Row};
+
+/// A row of the daemon for each of its servers; nothing if none runs.
+pub(super) async fn all(settings: &Settings) -> Vec<Check> {
+    match look(settings).await {
+        Ok(checks) => checks,
+        Err(failure) => {
+            let text = "the servers of the daemon cannot be looked at";
+            let hint = "mend what is told here, or stop the daemon";
+            vec![Check::error("SERVER", text, hint).detail(failure.message)]
+        }
+    }
+}
+
+async fn look(settings: &Settings) -> Result<Vec<Check>, Failure> {
+    let Some(client) = DaemonClient::operator_if_up(settings)? else { return Ok(Vec::new()) };
+    let rows = client.rows::<Row>().await?;
+    Ok(rows.iter().filter(|row| !row.is_overridden).map(check).collect())
+}
+
+fn check(row: &Row) -> Check {
+    let (name, state) = (&row.alias, row.status.as_str());
+    let text = format!("`{name}` is {state}");
+    match (row.status, &row.error) {
+        (ServerState::Error, error) => {
+            let hint = match row.transport.as_deref() {
+                Some("stdio") => {
+                    let logs = narthex("mcp logs {}", &[name]);
+                    let again = narthex("mcp reconnect {}", &[name]);
+                    format!("look at what it wrote with `{logs}`, and try again with `{again}`")
+                }
+                _ => format!("try again with `{}`", narthex("mcp reconnect {}", &[name])),
+            };
+            let check = Check::error("SERVER", text, hint);
+            match error {
+                Some(error) => check.detail(error.message.clone()),
+                None => check,
+            }
+        }
+        (ServerState::Authenticating, _) => {
+            Check::warn("SERVER", text, "have its user sign in, or give it a key")
+        }
+        (ServerState::Ready | ServerState::Connecting | ServerState::Disabled, _) => {
+            Check::info("SERVER", text)
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Commands that are printed, pasted into a shell: with a workspace other than `default`, and a
+//! data folder with a blank in its path (D36).
+
+use std::{
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use narthex_model::command::commands_in;
+use narthex_testkit::planted;
+use serde_json::{Value, json};
+
+use crate::support::{Daemon, Done, PROGRAM, Place};
+
+const FOLDER: &str = "my data";
+const UP: [&str; 7] = ["up", "--data", FOLDER, "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+
+/// A daemon with a folder that needs quotes, and the workspace `team` beside `default`.
+struct World {
+    place: Place,
+    _daemon: Daemon,
+}
+
+impl World {
+    fn new() -> Self {
+        let place = Place::with(&json!({}));
+        let daemon = place.start(&UP);
+        daemon.event("ready");
+        let world = Self { place, _daemon: daemon };
+        world.run("workspaces create team --name Team").succeeded();
+        world
+    }
+
+    /// A command as somebody types it who is in the folder.
+    fn run(&self, words: &str) -> Done {
+        self.place.run(words.split(' ').chain(["--data", FOLDER]))
+    }
+
+    fn feed(&self, words: &str, input: &Value) -> Done {
+        let words: Vec<_> = words.split(' ').chain(["--data", FOLDER]).collect();
+        self.place.pipe(&words, &input.to_string())
+    }
+
+    /// Every command that was printed, as a line of the shell.
+    fn printed(&self, done: &Done) -> Vec<String> {
+        let text = format!("{}{}", done.stdout, done.stderr);
+        let count = commands_in(&text).len();
+        let spans = text.split('`').filter(|span| span.starts_with("narthex "));
+        let lines: Vec<_> = spans.map(str::to_owned).collect();
+        assert_eq!(lines.len(), count, "{text}");
+        lines
+    }
+
+    /// The line of the shell that has these words, out of what was printed.
+    fn found(&self, done: &Done, words: &str) -> String {
+        let lines = self.printed(done);
+        let found = lines.iter().find(|line| line.contains(words));
+        found.unwrap_or_else(|| panic!("no {words:?} in {done:?}")).clone()
+    }
+
+    /// Runs a line of a shell in another folder, with nothing of the environment that leads here.
+    fn paste(&self, line: &str, input: &str) -> Done {
+        if line.contains("secrets set") {
+            planted::remember(input);
+        }
+        let alike = self.place.command([""; 0]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir("/").env_clear();
+        shell.envs(alike.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.env_remove("NARTHEX_DATA");
+        let path = format!(
+            "{}:{}",
+            Path::new(PROGRAM).parent().unwrap().display(),
+            std::env::var("PATH").unwrap()
+        );
+        shell.env("PATH", path);
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = shell.spawn().unwrap();
+        // It may end without reading it.
+        drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
+        Done::from(child.wait_with_output().unwrap())
+    }
+
+    fn is_set(&self, name: &str, workspace: &str) -> bool {
+        let done = self.run(&format!("secrets list --json --workspace {workspace}"));
+        let secrets = done.succeeded().json()["data"]["secrets"].take();
+        let all = secrets.as_array().unwrap();
+        all.iter().any(|one| one["name"] == name && one["is_set"] == true)
+    }
+}
+
+/// An agent of `team` with a server that needs a secret.
+fn with_agent(world: &World) {
+    let server = json!({ "id": "docs", "url": "http://127.0.0.1:9/mcp",
+        "config_schema": { "api_key": { "type": "string", "required": true, "kind": "secret" } } });
+    world.feed("servers apply --file - --workspace team", &server).succeeded();
+    let agent = json!({ "name": "reader", "mcpServers": {
+        "docs": { "ref": "docs", "config": { "api_key": "${DOCS_KEY}" } } } });
+    let applied = world.feed("agents apply --file - --workspace team", &agent);
+    assert!(applied.code.is_some_and(|code| code < 2), "{applied:?}");
+}
+
+/// D36: a secret that a run lacks is set where the run looks for it, by the command that is named.
+#[test]
+fn d36_a_pasted_remedy_sets_the_secret_of_the_workspace() {
+    let world = World::new();
+    with_agent(&world);
+    let refused = world.run("runs create --agent reader --workspace team");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let line = world.found(&refused, "secrets set DOCS_KEY");
+    world.paste(&line, "of-the-team-4711").succeeded();
+    assert!(world.is_set("DOCS_KEY", "team"));
+    assert!(!world.is_set("DOCS_KEY", "default"));
+}
+
+/// D36: the run that has begun is ended by the command that is printed with it.
+#[test]
+fn d36_a_pasted_command_ends_the_run() {
+    let world = World::new();
+    world.feed("agents apply --file - --workspace team", &json!({ "name": "idle" })).succeeded();
+    let begun = world.run("runs create --agent idle --workspace team").succeeded();
+    let line = world.found(&begun, "runs end ");
+    let ended = world.paste(&line, "").succeeded();
+    assert!(!ended.stdout.contains("not_found"), "{ended:?}");
+    let running = world.run("runs list --status running --quiet --workspace team").succeeded();
+    assert_eq!(running.stdout.trim(), "");
+}
+
+/// D36: whatever is refused, each command in the answer is one that the program takes, and reaches
+/// this daemon and this workspace.
+#[test]
+fn d36_each_command_of_a_refusal_works_when_it_is_pasted() {
+    let world = World::new();
+    with_agent(&world);
+    let refused = [
+        "runs show run_nope --workspace team",
+        "runs create --agent reader --workspace team",
+        "runs create --agent reader --workspace team --json",
+        "sessions show ses_nope --workspace team",
+        "sessions message ses_nope hello --workspace team",
+        "grants show grant_nope --workspace team",
+        "grants revoke grant_nope --workspace team",
+        "grants approve request_nope --workspace team",
+        "clients revoke nope --workspace team",
+        "members set nope admin --workspace team",
+        "secrets list --workspace team",
+        "secrets list",
+        "users list",
+        "users link nope",
+        "servers accept docs nope --workspace team",
+        "servers definitions docs --workspace team",
+        "env-bindings set DOCS_KEY --agent reader --workspace team",
+        "agents preview --file mcp.json --workspace team",
+        "runs end 0",
+        "mcp test nope",
+        "mcp list",
+        "call nope tool",
+        "check mcp",
+        "init",
+    ];
+    let mut count = 0;
+    for words in refused {
+        for line in world.printed(&world.run(words)) {
+            assert!(line.contains(&format!("{FOLDER}'")), "{words}: {line}");
+            let is_of_team = words.contains("--workspace team") && !line.contains(" users ");
+            let is_of_workspace = ["runs", "sessions", "grants", "clients", "secrets", "servers"]
+                .iter()
+                .any(|group| line.starts_with(&format!("narthex {group} ")));
+            let has = line.contains("--workspace team");
+            assert_eq!(is_of_team && is_of_workspace, has, "{words}: {line}");
+            // These stay, stop the daemon, or ask at a terminal.
+            let stays = ["narthex up", "narthex daemon stop", "narthex trust", "narthex init"];
+            count += 1;
+            if stays.iter().any(|start| line.starts_with(start)) {
+                continue;
+            }
+            let pasted = world.paste(&line, "pasted-value-77");
+            assert_ne!(pasted.code, Some(2), "{words}: {line}: {pasted:?}");
+            for wrong in ["no daemon runs", "is no valid workspace", "there is no workspace"] {
+                assert!(!pasted.stderr.contains(wrong), "{words}: {line}: {pasted:?}");
+            }
+        }
+    }
+    assert!(count >= 10, "only {count} commands were printed");
+}

@@ -1,0 +1,223 @@
+//! Finds the line of a program's stderr that says why it failed.
+//!
+//! The last line seldom does: behind the error stand a stack, a version, where a log lies, or how to
+//! get help.
+
+/// How much of a line is shown.
+const LINE_MAX: usize = 400;
+
+/// Words that package runners, container engines and runtimes begin their errors with.
+const STRONG: [&str; 13] = [
+    "Cannot connect to the Docker daemon",
+    "Error response from daemon",
+    "Unable to find image",
+    "No matching distribution found",
+    "No solution found",
+    "could not determine executable to run",
+    "command not found",
+    "panicked at",
+    "panic: ",
+    "fatal error",
+    "FATAL",
+    "error: ",
+    "Error: ",
+];
+
+/// Words that errors have, and other lines may.
+const WEAK: [&str; 12] = [
+    "fatal",
+    "fail",
+    "cannot",
+    "can't",
+    "could not",
+    "unable",
+    "not found",
+    "no such",
+    "denied",
+    "refused",
+    "invalid",
+    "missing",
+];
+
+/// What stands around an error and says nothing of it.
+const NOISE: [&str; 12] = [
+    "A complete log of this run",
+    "npm notice",
+    "npm warn",
+    "npm WARN",
+    "Node.js v",
+    "note: run with",
+    "for more information",
+    "For more information",
+    "--help",
+    "During handling of the above exception",
+    "The above exception was the direct cause",
+    "Traceback (most recent call last)",
+];
+
+/// The line that looks most like the cause, and of equals the last; without any, the last line that
+/// is not blank. Packages that npm cannot fetch are told by its code and its reason.
+pub(crate) fn cause(lines: &[String]) -> Option<String> {
+    let lines: Vec<_> = lines.iter().map(|line| line.trim_end()).collect();
+    let said = || lines.iter().copied().filter(|line| !line.trim().is_empty());
+    let weighed = said().map(|line| (weight(line), line)).filter(|(weight, _)| *weight > 0);
+    let best = weighed.max_by_key(|(weight, _)| *weight).map(|(_, line)| line);
+    let found = of_npm(&lines).or_else(|| best.or_else(|| said().last()).map(bare))?;
+    Some(found.chars().take(LINE_MAX).collect())
+}
+
+/// How much a line looks like the cause; 0 if not at all.
+fn weight(line: &str) -> u8 {
+    if NOISE.iter().any(|noise| line.contains(noise)) || is_frame(line) {
+        return 0;
+    }
+    // Groups of exceptions draw their members into a frame of lines.
+    let text = line.trim_start_matches([' ', '|', '+', '-', '╰', '─', '▶', '×']);
+    let is_inside =
+        line.starts_with([' ', '\t']) && !line.trim_start().starts_with(['|', '×', '╰']);
+    let weight = match exception(text) {
+        Some(name) if name.ends_with("Group") => 2,
+        Some(_) => 6,
+        None if STRONG.iter().any(|words| text.contains(words)) => 5,
+        None if has_errno(text) => 4,
+        None => {
+            let text = text.to_lowercase();
+            let is_weak = text.contains("error") || WEAK.iter().any(|word| text.contains(word));
+            if is_weak { 3 } else { 0 }
+        }
+    };
+    // Indented lines are parts of what stands above: a member of an object, a quoted line of code.
+    if is_inside { u8::from(weight > 1) } else { weight }
+}
+
+/// A line of a stack.
+fn is_frame(line: &str) -> bool {
+    let text = line.trim_start_matches([' ', '|', '\t']);
+    text.starts_with("at ") || text.starts_with("File \"") || text.starts_with("goroutine ")
+}
+
+/// The name of an exception with which a line begins, as Python, Node and others print it.
+fn exception(text: &str) -> Option<&str> {
+    let text = text.strip_prefix("Uncaught ").unwrap_or(text);
+    let name = text.split([':', ' ', '(']).next()?;
+    let is_name = name.contains(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._".contains(c));
+    let ends = ["Error", "Exception", "Group", "Exit", "Interrupt"];
+    let rest = &text[name.len()..];
+    // Python prints an exception without words as its bare name.
+    let is_whole = rest.is_empty() || rest.starts_with(':') || rest.starts_with(" [");
+    (is_name && is_whole && ends.iter().any(|end| name.ends_with(end))).then_some(name)
+}
+
+/// Whether a line has a code of the system or of DNS, such as `ENOTFOUND`.
+fn has_errno(text: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
+        let is_code = word.len() >= 5 && word.starts_with('E');
+        is_code
+            && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+            && !word.starts_with("ERR")
+            && word != "EXIT"
+            && word != "ERROR"
+    })
+}
+
+/// npm spreads an error over many lines: its code, and a reason in the first line that has one.
+fn of_npm(lines: &[&str]) -> Option<String> {
+    let of = |line: &&str| {
+        let rest = ["npm error ", "npm ERR! "].iter().find_map(|start| line.strip_prefix(start))?;
+        Some(rest.trim().to_owned())
+    };
+    let own: Vec<_> = lines.iter().filter_map(of).collect();
+    let code = own.iter().rev().find_map(|line| line.strip_prefix("code "))?.to_owned();
+    let is_detail = |line: &&String| {
+        let first = line.split(' ').next().unwrap_or_default();
+        !matches!(first, "code" | "errno" | "syscall" | "path" | "dest" | "A" | "")
+            && !line.contains("This is a problem related to network")
+    };
+    let reason = own.iter().filter(is_detail).find(|line| line.contains(' '));
+    Some(match reason {
+        Some(reason) => format!("npm error {code}: {reason}"),
+        None => format!("npm error {code}"),
+    })
+}
+
+/// A line without what it is drawn with.
+fn bare(line: &str) -> String {
+    line.trim_start_matches([' ', '|', '+', '\t']).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> String {
+        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        cause(&lines).unwrap_or_default()
+    }
+
+    /// What programs really print, and the line in it that says why.
+    #[test]
+    fn the_line_that_says_why_is_found() {
+        for (text, expected) in [
+            (
+                "npm error code ENOTFOUND\nnpm error syscall getaddrinfo\nnpm error errno ENOTFOUND\n\
+                 npm error network request to https://packages.example/x failed, reason: \
+                 getaddrinfo ENOTFOUND packages.example\nnpm error network This is a problem related \
+                 to network connectivity.\nnpm error A complete log of this run can be found in: \
+                 /home/a/.npm/_logs/1.log",
+                "npm error ENOTFOUND: network request to https://packages.example/x failed, reason: \
+                 getaddrinfo ENOTFOUND packages.example",
+            ),
+            (
+                "npm error code E404\nnpm error 404 Not Found - GET https://packages.example/x - Not \
+                 found\nnpm error 404\nnpm error 404 The requested resource could not be found.\n\
+                 npm error A complete log of this run can be found in: /x.log",
+                "npm error E404: 404 Not Found - GET https://packages.example/x - Not found",
+            ),
+            (
+                "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the \
+                 docker daemon running?\n\nRun 'docker run --help' for more information",
+                "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the \
+                 docker daemon running?",
+            ),
+            (
+                "Traceback (most recent call last):\n  File \"/a/server.py\", line 3, in <module>\n    \
+                 import missing_error\nModuleNotFoundError: No module named 'missing_error'\n",
+                "ModuleNotFoundError: No module named 'missing_error'",
+            ),
+            (
+                "  + Exception Group Traceback (most recent call last):\n  |   File \"a.py\", line 1\n  \
+                 | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n  \
+                 +-+---------------- 1 ----------------\n    | Traceback (most recent call last):\n    \
+                 |   File \"b.py\", line 2\n    | ValueError: DATABASE_URL is not set\n    \
+                 +------------------------------------",
+                "ValueError: DATABASE_URL is not set",
+            ),
+            (
+                "node:internal/modules/cjs/loader:1143\n  throw err;\n  ^\n\nError: Cannot find module \
+                 '/a/server.js'\n    at Module._resolveFilename (node:internal:1140:15)\n  code: \
+                 'MODULE_NOT_FOUND',\n  requireStack: []\n}\n\nNode.js v22.1.0",
+                "Error: Cannot find module '/a/server.js'",
+            ),
+            (
+                "Error: connect ECONNREFUSED 127.0.0.1:5432\n    at TCPConnectWrap (node:net:1)\n  \
+                 errno: -111,\n  code: 'ECONNREFUSED',\n}",
+                "Error: connect ECONNREFUSED 127.0.0.1:5432",
+            ),
+            (
+                "thread 'main' panicked at src/main.rs:3:5:\nno database\nnote: run with \
+                 `RUST_BACKTRACE=1` environment variable to display a backtrace",
+                "thread 'main' panicked at src/main.rs:3:5:",
+            ),
+            (
+                "listening\nthe key was refused by the service\nbye",
+                "the key was refused by the service",
+            ),
+            ("starting\nstill starting\n\n", "still starting"),
+        ] {
+            assert_eq!(found(text), expected, "{text}");
+        }
+        assert_eq!(cause(&[]), None);
+        assert_eq!(found(&"x".repeat(9000)).len(), LINE_MAX);
+    }
+}
