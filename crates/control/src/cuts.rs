@@ -1,9 +1,9 @@
 //! What cuts through to the runs that there are (D10), here and at all daemons on one store.
 //!
 //! A cut is a row of the store, written with the change that it follows from. Each daemon reads the
-//! rows that are new to it, every [`narthex_live::POLL`] and before it mounts anything. A daemon that
-//! could not ask the store reads what it missed as soon as it can: rows are numbered, and no clock
-//! decides which of them count.
+//! rows that are new to it, every [`narthex_live::POLL`] and before it mounts anything. A daemon
+//! that could not ask the store reads what it missed as soon as it can: rows are numbered, and no
+//! clock decides which of them count.
 
 use std::sync::{
     Arc,
@@ -70,8 +70,8 @@ impl Control {
         self.shared.cuts.count.load(Ordering::Acquire)
     }
 
-    /// Cuts off what other daemons on the store have taken away since the last look. What is mounted
-    /// after this is not concerned by what was taken away before.
+    /// Cuts off what other daemons on the store have taken away since the last look. What is
+    /// mounted after this is not concerned by what was taken away before.
     ///
     /// # Errors
     /// When the store fails: what was missed is found by the next look.

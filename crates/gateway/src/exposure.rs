@@ -98,8 +98,8 @@ fn keep_entries(member: &'static str, list: &Message, rewrite: &mut Rewrite<'_>)
     }
 }
 
-/// Whether callers may see another list than the server's, of which a cache must give none to others
-/// (S21).
+/// Whether callers may see another list than the server's, of which a cache must give none to
+/// others (S21).
 pub(crate) fn is_filtered(name: &str, (exposed, frozen): (&Exposed, Option<&Inventory>)) -> bool {
     listed(name).is_some() && !(exposed.is_everything() && frozen.is_none())
 }

@@ -229,8 +229,8 @@ impl Shared {
     }
 }
 
-/// Whether callers of other runs use a link, too. A notification has no answer, and may be about any
-/// request on its link: on a shared one it could end the calls of others.
+/// Whether callers of other runs use a link, too. A notification has no answer, and may be about
+/// any request on its link: on a shared one it could end the calls of others.
 fn is_shared(caller: &Caller, alias: &Alias, kind: LinkKind) -> bool {
     kind != LinkKind::Own && !caller.run.is_alone_at(alias)
 }

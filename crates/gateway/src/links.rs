@@ -85,8 +85,8 @@ pub(crate) fn link_kind(session: &Session, row: &ServerRow, facts: &ServerFacts)
 }
 
 impl Shared {
-    /// The link for a caller's requests to a ready server of its run. The row may have changed since
-    /// it was looked up: then the call goes to what the server is now.
+    /// The link for a caller's requests to a ready server of its run. The row may have changed
+    /// since it was looked up: then the call goes to what the server is now.
     pub(crate) async fn choose_link(
         self: &Arc<Self>,
         caller: &Caller,

@@ -155,8 +155,8 @@ mod tests {
         Arc::new(RunView::with_servers(&token, workspace, policy, MountSet::default()))
     }
 
-    /// S31: while one run, or one workspace, has all that it may have, there is room for others; and
-    /// what is dropped is free again.
+    /// S31: while one run, or one workspace, has all that it may have, there is room for others;
+    /// and what is dropped is free again.
     #[test]
     fn s31_a_run_and_a_workspace_leave_places_to_others() {
         let places = Places::new(100);

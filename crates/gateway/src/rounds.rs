@@ -105,7 +105,8 @@ impl Rounds {
         self
     }
 
-    /// Begins a further round with the state in an answer, as a part of the same call in the record.
+    /// Begins a further round with the state in an answer, as a part of the same call in the
+    /// record.
     ///
     /// # Errors
     /// When the call has had as many as it may have.

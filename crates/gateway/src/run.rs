@@ -169,8 +169,8 @@ impl RunView {
         Self { own: self.own.with_first(first), ..self }
     }
 
-    /// Notes that a list shows the run what these servers have. What they had is then not absent for
-    /// it when they are switched off or fail (D30).
+    /// Notes that a list shows the run what these servers have. What they had is then not absent
+    /// for it when they are switched off or fail (D30).
     pub(crate) fn note_shown(&self, snapshot: &Snapshot) {
         let has_any = |row: &&Arc<ServerRow>| !row.is_overridden && !row.inventory.is_empty();
         let rows = snapshot.servers.iter().filter(has_any);

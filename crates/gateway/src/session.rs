@@ -185,8 +185,8 @@ impl Session {
         &self.closed
     }
 
-    /// Notes that a stream or a connection of the client is open, for as long as the result is held:
-    /// its links of its own give way to no other session's.
+    /// Notes that a stream or a connection of the client is open, for as long as the result is
+    /// held: its links of its own give way to no other session's.
     #[must_use]
     pub fn attend(&self) -> Attended {
         self.attended.fetch_add(1, Ordering::AcqRel);

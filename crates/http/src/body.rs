@@ -1,7 +1,7 @@
 //! Takes in a body, up to a limit of bytes and time.
 //!
-//! What is longer than the first part takes room that all runs share, of which each may have a part:
-//! until it is whole, and for as long as anything of it is held after that.
+//! What is longer than the first part takes room that all runs share, of which each may have a
+//! part: until it is whole, and for as long as anything of it is held after that.
 
 use std::{fmt, time::Duration};
 

@@ -164,9 +164,10 @@ impl Seen {
     }
 }
 
-/// What is to be kept of those that are not known yet: at most so many, in the order of the list,
-/// as each costs a look at all of its text. `shows_flagged` lets runs have a new one that says what
-/// it should not.
+/// Judges the definitions that are not known yet, at most so many, in the order of the list.
+///
+/// Each costs a look at all of its text. `shows_flagged` lets runs have a new one that says what it
+/// should not.
 pub fn judge(
     server: &str,
     all: &[Seen],

@@ -227,8 +227,8 @@ fn takes_workspace(words: &[String]) -> bool {
         words.len() >= path.len() && path.iter().zip(words).all(|(one, other)| one == other)
     };
     let has_place = |word: &String| matches!(word.as_str(), WORKSPACE | "--installation");
-    WORKSPACED.iter().any(|path| starts(&path))
-        && !NOT_WORKSPACED.iter().any(|path| starts(&path))
+    WORKSPACED.iter().any(starts)
+        && !NOT_WORKSPACED.iter().any(starts)
         && !words.iter().any(has_place)
 }
 

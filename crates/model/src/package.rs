@@ -103,7 +103,8 @@ const RUNNERS: [Runner; 13] = [
 pub struct UnpinnedPackage {
     /// The package as it is written, such as `@scope/server@latest`.
     pub spec: String,
-    /// What to write instead of it, with `VERSION` in the place of a version that is not known here.
+    /// What to write instead of it, with `VERSION` in the place of a version that is not known
+    /// here.
     pub pin: String,
     /// The command that prints versions to choose from.
     pub find: String,
@@ -130,8 +131,8 @@ impl fmt::Display for UnpinnedPackage {
     }
 }
 
-/// The packages without a fixed version that a command downloads and starts; none for a command that
-/// is no known runner.
+/// The packages without a fixed version that a command downloads and starts; none for a command
+/// that is no known runner.
 ///
 /// What has a placeholder in it counts as fixed: its value is not known here.
 #[must_use]

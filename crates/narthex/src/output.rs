@@ -1,7 +1,7 @@
 //! What commands print: results to standard output, all else to standard error.
 //!
-//! Everything goes out here, so that a terminal gets texts of servers, agents and files without what
-//! would act on it (S22). A file or a program gets them as they are.
+//! Everything goes out here, so that a terminal gets texts of servers, agents and files without
+//! what would act on it (S22). A file or a program gets them as they are.
 
 use std::{
     borrow::Cow,

@@ -176,8 +176,8 @@ impl Runs {
         }
     }
 
-    /// Has tokens open nothing any more that a claim at another daemon has replaced. A run whose claim is over, and that nobody uses, leaves the memory
-    /// until somebody does, or claims it.
+    /// Has tokens open nothing any more that a claim at another daemon has replaced. A run whose
+    /// claim is over, and that nobody uses, leaves the memory until somebody does, or claims it.
     ///
     /// # Errors
     /// When the store fails.
@@ -201,8 +201,8 @@ impl Runs {
     /// Ends what goes on here of runs that have ended at other daemons, or are gone with their
     /// workspace.
     ///
-    /// It asks for each run that is here, so that nothing is missed for good, however long the store
-    /// could not be asked.
+    /// It asks for each run that is here, so that nothing is missed for good, however long the
+    /// store could not be asked.
     ///
     /// # Errors
     /// When the store fails.

@@ -263,12 +263,11 @@ impl Runs {
         if let Some(permit) = draft.parent.and_then(|parent| parent.permit) {
             permit.used();
         }
-        let (token, former) = (draft.token, draft.former);
-        let former_pids = former.map(|former| former.pids).unwrap_or_default();
+        let former_pids = draft.former.map(|former| former.pids).unwrap_or_default();
         Ok(Created {
             row,
             run,
-            token,
+            token: draft.token,
             faults,
             skipped,
             warnings,

@@ -277,6 +277,8 @@ fn build(
     let standard_endpoint = || env("OTEL_EXPORTER_OTLP_ENDPOINT").filter(|text| !text.is_empty());
     let format = text("log.format");
     let name_length = number("limits.name_length");
+    let output_tokens =
+        number("limits.output_tokens").and_then(|most| NonZeroU64::new(most as u64));
     let flag = |path: &str| layers.get(path)?.value.as_bool();
     let policy = policy(layers, &list("tools"));
     let variables = variables::read(layers, flags, env);
@@ -318,9 +320,7 @@ fn build(
         connections_max: number("limits.connections")
             .unwrap_or(ServeOptions::default().max_connections),
         name_length_max: name_length.unwrap_or(usual_gateway.name_limit),
-        output_tokens: number("limits.output_tokens")
-            .and_then(|most| NonZeroU64::new(most as u64))
-            .or(usual_gateway.output_tokens),
+        output_tokens: output_tokens.or(usual_gateway.output_tokens),
         connections: connections::read(layers, proxies.clone().unwrap_or_default()),
         call_timeout: duration("timeouts.call").unwrap_or(usual_gateway.call_timeout),
         allowed_hosts: list("http.allowed_hosts"),
@@ -332,9 +332,8 @@ fn build(
         service_name: text("telemetry.service_name").unwrap_or_else(|| "narthex".to_owned()),
         tracer: None,
     };
-    layers.faults.extend(policy.err().into_iter().chain(variables.err()).chain(keys.err()));
-    layers.faults.extend(proxies.err());
-    layers.faults.extend(sign_in_faults.into_iter().chain(executor_faults));
+    let faults = [policy.err(), variables.err(), keys.err(), proxies.err()].into_iter().flatten();
+    layers.faults.extend(faults.chain(sign_in_faults).chain(executor_faults));
     check(layers, format.as_deref(), name_length);
     Ok(settings)
 }

@@ -20,8 +20,8 @@ pub fn inert(text: &str) -> Cow<'_, str> {
     lines.into_iter().map(harmless).collect::<Vec<_>>().join("\n").into()
 }
 
-/// The same for JSON, which stays the same value: such characters stand in strings alone, where they
-/// can be escaped.
+/// The same for JSON, which stays the same value: such characters stand in strings alone, where
+/// they can be escaped.
 #[must_use]
 pub fn inert_json(text: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| c != '\n' && c != '\r' && is_harmful(c);

@@ -36,9 +36,10 @@ pub const JSON: Grammar = Grammar {
     around: ("", ""),
 };
 
-/// Has `reader` read texts of each grammar, and `others`, of at most `longest` bytes, in a process
-/// of its own on a thread of the size that the daemon's have. `test` is the full name of the test
-/// that calls this, such as `tests::any_shape`.
+/// Has `reader` read texts of each grammar, and `others`, in a process of its own.
+///
+/// The texts have at most `longest` bytes, and the thread has the stack of the daemon's. `test` is
+/// the full name of the test that calls this, such as `tests::any_shape`.
 ///
 /// # Panics
 /// When that process ends otherwise than by reading all texts; the message has what it wrote, and

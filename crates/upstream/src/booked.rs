@@ -3,9 +3,10 @@
 use narthex_audit::AuditSlot;
 use narthex_traffic::Admission;
 
-/// Proof, for one message, that there is an open place for it in the audit record, and that the
-/// limits of traffic have counted it. Whatever a client sends to a server needs one: see
-/// [`crate::Link::forward`] and [`crate::Link::notify`].
+/// Proof that one message has an open place in the audit record and was counted by the limits.
+///
+/// Each message that a client sends to a server needs one: see [`crate::Link::forward`] and
+/// [`crate::Link::notify`].
 #[derive(Debug)]
 pub struct Booked(());
 

@@ -1,7 +1,7 @@
 //! Finds the line of a program's stderr that says why it failed.
 //!
-//! The last line seldom does: behind the error stand a stack, a version, where a log lies, or how to
-//! get help.
+//! The last line seldom does: behind the error stand a stack, a version, where a log lies, or how
+//! to get help.
 
 /// How much of a line is shown.
 const LINE_MAX: usize = 400;
@@ -62,7 +62,7 @@ pub(crate) fn cause(lines: &[String]) -> Option<String> {
     let said = || lines.iter().copied().filter(|line| !line.trim().is_empty());
     let weighed = said().map(|line| (weight(line), line)).filter(|(weight, _)| *weight > 0);
     let best = weighed.max_by_key(|(weight, _)| *weight).map(|(_, line)| line);
-    let found = of_npm(&lines).or_else(|| best.or_else(|| said().last()).map(bare))?;
+    let found = of_npm(&lines).or_else(|| best.or_else(|| said().next_back()).map(bare))?;
     Some(found.chars().take(LINE_MAX).collect())
 }
 

@@ -99,8 +99,8 @@ async fn shake_streamable(
     Ok((Inner::Http(http), facts, Dialect::Legacy))
 }
 
-/// Static headers and the credential (E22, E62), which takes the place of one in the URL. Nothing is
-/// sent if they cannot work.
+/// Static headers and the credential (E22, E62), which takes the place of one in the URL. Nothing
+/// is sent if they cannot work.
 fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
     let mut headers = HeaderMap::new();
     let mut insert = |name: &str, value: &str| {

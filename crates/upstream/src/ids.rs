@@ -66,8 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// S19: ids are unique on a link, fit 32 bits with a sign, and nothing follows from earlier ones
-    /// or from another link.
+    /// S19: ids are unique on a link, fit 32 bits with a sign, and nothing follows from earlier
+    /// ones or from another link.
     #[test]
     fn s19_ids_are_unique_small_enough_and_not_in_a_row() {
         const COUNT: usize = 100_000;

@@ -1,10 +1,10 @@
 //! Takes known secret values out of texts and messages on their way to people, logs and models.
 //!
 //! A value is found as it is, escaped as in JSON (also JSON inside a JSON string), percent-encoded,
-//! and in base64 wherever it stands in the encoded text. In JSON it is found in strings, in keys but
-//! for those of the protocol, and as a number. The envelope and the values that find a message's way
-//! never change, so that a message stays the message it was. What a server disguises on purpose is
-//! not found: this is against accidents.
+//! and in base64 wherever it stands in the encoded text. In JSON it is found in strings, in keys
+//! but for those of the protocol, and as a number. The envelope and the values that find a
+//! message's way never change, so that a message stays the message it was. What a server disguises
+//! on purpose is not found: this is against accidents.
 
 mod encodings;
 mod keys;
@@ -106,8 +106,8 @@ impl Redactor {
         self.finder.as_ref().map_or(0, AhoCorasick::max_pattern_len)
     }
 
-    /// A JSON value without secrets in its strings, keys and numbers; `None` if it has none. A number
-    /// that is a secret becomes a string.
+    /// A JSON value without secrets in its strings, keys and numbers; `None` if it has none. A
+    /// number that is a secret becomes a string.
     #[must_use]
     pub fn json(&self, text: &[u8]) -> Option<Vec<u8>> {
         self.clean_json(text, REDACTED)

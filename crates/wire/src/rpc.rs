@@ -191,7 +191,8 @@ pub fn tool_result(text: &str, structured: &Value, is_modern: bool) -> Vec<u8> {
     result.to_string().into_bytes()
 }
 
-/// The result of a `tools/call` that failed (D16): one text for a model, and the error for programs.
+/// The result of a `tools/call` that failed (D16): one text for a model, and the error for
+/// programs.
 ///
 /// Where the tool says what its results look like (`is_shaped`), clients hold structured content
 /// against that: then the error stands in `_meta` under [`meta_key::ERROR`].

@@ -144,8 +144,9 @@ impl OwnServers {
         self.joined.store(None);
     }
 
-    /// The shared servers that `policy` attaches, and the own ones: what a run that is not plain has
-    /// of the registry. Costs no lock unless something has changed, and then one of the run alone. A run that has ended sees nothing.
+    /// The shared servers that `policy` attaches, and the own ones: what a run that is not plain
+    /// has of the registry. Costs no lock unless something has changed, and then one of the run
+    /// alone. A run that has ended sees nothing.
     pub(super) fn snapshot(&self, registry: &Registry, policy: &RunPolicy) -> Arc<Snapshot> {
         let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
         let shared = || self.shared(registry, policy);

@@ -1,4 +1,5 @@
 //! Servers that speak both eras, and how that is found out: by trying, once.
+#![expect(clippy::excessive_nesting, reason = "each pair of eras by each transport")]
 
 use narthex_gateway::{Caller, Endpoint, GatewayOptions, Step};
 use narthex_registry::config::Entry;

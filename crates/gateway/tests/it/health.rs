@@ -1,5 +1,6 @@
 //! Calls to servers that are gone, hang, or were taken away: how long they take, and what they say
 //! (D30).
+#![expect(clippy::excessive_nesting, reason = "the loop of a server on a bare socket")]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

@@ -358,8 +358,8 @@ fn s24_a_rejected_name_holds_nobody_back() {
     assert!(judged[0].is_quarantined, "{}", judged[0].why);
 }
 
-/// S31: of what cannot be kept nothing is looked at: the looks of a server that lists more than that
-/// cost no more.
+/// S31: of what cannot be kept nothing is looked at: the looks of a server that lists more than
+/// that cost no more.
 #[test]
 fn s31_what_is_beyond_what_is_kept_is_not_judged() {
     let tools: Vec<_> = (0..5).map(|n| tool(&format!("t{n}"), "Reads a file.")).collect();

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-/// The same text as JSON by RFC 8259: comments (`// …` and `/* … */`) and commas behind the last
-/// element are blanks. It has the same length and the same lines, so that each place in it, such as
-/// that of an error, is the place in the text of the file. All else stays as it is, and so do
-/// faults, such as a comment without its end.
+/// Blanks comments (`// …` and `/* … */`) and commas behind the last element.
+///
+/// The result has the same length and the same lines, so that each place in it, such as that of an
+/// error, is the place in the text of the file. Faults stay, such as a comment without its end.
 #[must_use]
 pub fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
     // Neither can be in a text without these.

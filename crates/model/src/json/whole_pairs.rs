@@ -7,9 +7,10 @@ const REPLACEMENT: &[u8; 6] = b"\\ufffd";
 /// The length of `\uXXXX`.
 const ESCAPE: usize = 6;
 
-/// A JSON text in which each half of a surrogate pair without its other half (such as `"\ud800"`)
-/// is the replacement character, so that the text can be read for display. All else stays byte for
-/// byte; a text without such halves is given back as it is.
+/// Puts the replacement character for each half of a surrogate pair, such as `"\ud800"`.
+///
+/// The result can be read for display. All else stays byte for byte, and a text without such halves
+/// is given back as it is.
 #[must_use]
 pub fn with_whole_pairs(text: &[u8]) -> Cow<'_, [u8]> {
     let mut mended: Option<Vec<u8>> = None;

@@ -76,7 +76,7 @@ async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
             Err(failure) => {
                 // What came meanwhile is answered, too.
                 while let Some(line) = input.waiting() {
-                    session.from_client(&line);
+                    session.note_client(&line);
                 }
                 output.write(session.lost()).await?;
                 return Err(failure);
@@ -126,7 +126,7 @@ async fn pass(
     let (from_daemon, to_daemon) = link.sides();
     let asking = async {
         while let Some(line) = input.next().await {
-            let is_meant = session.borrow_mut().from_client(&line);
+            let is_meant = session.borrow_mut().note_client(&line);
             if is_meant && let Err(error) = to_daemon.write(&line).await {
                 // A daemon that has gone shows on the other side as well, after its last answers.
                 tracing::debug!(%error, "could not pass on standard input");
@@ -138,7 +138,7 @@ async fn pass(
     };
     let answering = async {
         while let Some(line) = from_daemon.next().await? {
-            let is_meant = session.borrow_mut().from_daemon(&line);
+            let is_meant = session.borrow_mut().note_daemon(&line);
             if is_meant && !output.write([line]).await? {
                 return Ok(End::Done);
             }

@@ -147,12 +147,26 @@ async fn arrived(servers: &mut [Recorder]) -> Vec<(&'static str, String)> {
     all
 }
 
+/// Whom a link to a server serves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LinkOf {
+    Client,
+    Everyone,
+}
+
+impl LinkOf {
+    fn whom(is_own: bool) -> Self {
+        if is_own { Self::Client } else { Self::Everyone }
+    }
+}
+
 /// What should come of one client at a server; at a limited one the first client uses the day up.
 /// Notifications go where the client has a link of its own.
-fn expected(gate: &'static str, is_first: bool, is_own: bool) -> Vec<(&'static str, String)> {
+fn expected(gate: &'static str, client: usize, link: LinkOf) -> Vec<(&'static str, String)> {
+    let is_own = link == LinkOf::Client;
     let mut methods = vec!["acme/act"];
     match gate {
-        "limited" if is_first => {}
+        "limited" if client == 0 => {}
         "limited" => methods.clear(),
         _ => methods.push("acme/last"),
     }
@@ -178,7 +192,7 @@ async fn s14_what_arrives_has_passed_the_gates_whatever_the_door() {
             for (index, mut way) in Way::all(&world, gate).await.into_iter().enumerate() {
                 way.send_all().await;
                 let is_own = way.era() == Era::Legacy && era == recorder::Era::Legacy;
-                wanted.extend(expected(gate, index == 0, is_own));
+                wanted.extend(expected(gate, index, LinkOf::whom(is_own)));
             }
         }
         wanted.sort();
@@ -225,7 +239,7 @@ async fn s14_what_arrives_has_passed_the_gates_over_standard_input() {
                 assert!(of_it.iter().all(|(_, method)| method.contains("acme")), "{of_it:?}");
                 wanted.extend(got.iter().filter(|(at, _)| *at != "limited").cloned());
             } else {
-                let mut of_it = expected(gate, index == 0, era == Era::Legacy);
+                let mut of_it = expected(gate, index, LinkOf::whom(era == Era::Legacy));
                 of_it.sort();
                 assert_eq!(arrived(&mut servers).await, of_it, "{gate} {era:?}");
             }

@@ -76,8 +76,8 @@ fn r_m33_every_finding_has_its_code_and_level() {
     assert!(!place.path("data").exists(), "a look makes nothing");
 }
 
-/// S5: each package without a fixed version is named with the pin to write, and with the version that
-/// is installed already, where one is.
+/// S5: each package without a fixed version is named with the pin to write, and with the version
+/// that is installed already, where one is.
 #[test]
 fn s5_check_names_packages_without_a_version() {
     let place = Place::with(&json!({

@@ -317,8 +317,8 @@ fn d2_requests_and_answers_survive_over_connect_between_modern_peers() {
     over_connect(Era::Modern);
 }
 
-/// Notifications of clients have nothing that may change, where they reach a server: on a link of the
-/// client's own.
+/// Notifications of clients have nothing that may change, where they reach a server: on a link of
+/// the client's own.
 #[test]
 fn d2_notifications_of_clients_survive() {
     let setup = Runtime::new().unwrap();

@@ -72,7 +72,7 @@ impl World {
         let path = format!(
             "{}:{}",
             Path::new(PROGRAM).parent().unwrap().display(),
-            std::env::var("PATH").unwrap()
+            std::env::var_os("PATH").unwrap().to_str().unwrap()
         );
         shell.env("PATH", path);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -218,8 +218,8 @@ async fn workspaces_end_with_everything_in_them() {
 #[tokio::test]
 async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
     // What is counted; what goes along: flags of files, roles of people, rules, limits and counts
-    // of calls, kept answers, what was granted or cut, what has ended or happened, and what hangs on
-    // something that is counted; and what stays, as it is the record of all this.
+    // of calls, kept answers, what was granted or cut, what has ended or happened, and what hangs
+    // on something that is counted; and what stays, as it is the record of all this.
     let counted =
         ["agents", "capabilities", "mcp_servers", "principals", "runs", "secret_versions"];
     let along = [

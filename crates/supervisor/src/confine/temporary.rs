@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(mode, 0o700);
         let closed = made.path().join("a/closed");
         fs_err::create_dir_all(closed.join("inner")).unwrap();
-        fs_err::set_permissions(&closed, std::fs::Permissions::from_mode(0)).unwrap();
+        fs_err::set_permissions(&closed, std::fs::Permissions::from_mode(0o0)).unwrap();
         let outside = home.path().join("outside");
         fs_err::create_dir(&outside).unwrap();
         fs_err::os::unix::fs::symlink(&outside, made.path().join("link")).unwrap();

@@ -166,7 +166,8 @@ mod tests {
         Ok(out)
     }
 
-    /// C10: each coding that is read, in chunks of each size; what is cut short or unknown is named.
+    /// C10: each coding that is read, in chunks of each size; what is cut short or unknown is
+    /// named.
     #[test]
     fn c10_coded_answers_are_decoded_or_named() {
         let text = "{\"a\":\"narthex\"}".repeat(5000).into_bytes();

@@ -75,8 +75,7 @@ impl Hint {
 pub(super) fn names_lost_session(body: &[u8]) -> bool {
     let start = String::from_utf8_lossy(&body[..body.len().min(WORDS_BYTES)]).to_ascii_lowercase();
     let has = |word: &&str| start.contains(*word);
-    (start.contains("session") && WORDS.iter().any(|word| has(&word)))
-        || UNINITIALIZED.iter().any(|word| has(&word))
+    (start.contains("session") && WORDS.iter().any(has)) || UNINITIALIZED.iter().any(has)
 }
 
 impl HttpLink {

@@ -60,7 +60,8 @@ impl Inventory {
     }
 
     /// As [`Inventory::fetch`], for what has been listed before: of a list that fails, what is
-    /// known stays. `None` if the link fails, or lists no tools in time, which the log of narthex tells.
+    /// known stays. `None` if the link fails, or lists no tools in time, which the log of narthex
+    /// tells.
     pub async fn fetch_anew(link: &Link, within: Duration, known: &Self) -> Option<Self> {
         match timeout(within, Self::fetch_beside(link, within, Some(known))).await {
             Ok(Ok(inventory)) => return Some(inventory),

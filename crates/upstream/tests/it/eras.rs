@@ -189,8 +189,8 @@ async fn e75_a_server_that_never_answers_is_given_up() {
     world.drain().await;
 }
 
-/// E63: when a handshake fails, its error says which message was refused, and how. A refused probe or
-/// notification alone costs no server.
+/// E63: when a handshake fails, its error says which message was refused, and how. A refused probe
+/// or notification alone costs no server.
 #[tokio::test]
 async fn e63_a_refused_handshake_names_the_message() {
     for (refused, status, told) in [

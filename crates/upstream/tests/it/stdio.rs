@@ -203,8 +203,8 @@ async fn e75_a_hung_server_behind_a_package_runner_is_given_up_soon() {
     world.drain().await;
 }
 
-/// C21: a server that frames as language servers do gets that cause named, in its handshake and in a
-/// call.
+/// C21: a server that frames as language servers do gets that cause named, in its handshake and in
+/// a call.
 #[tokio::test]
 async fn c21_a_server_that_frames_by_content_length_gets_its_cause_named() {
     let framed = r#"printf 'Content-Length: 2\r\n\r\n{}';;"#;

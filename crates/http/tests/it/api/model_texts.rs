@@ -82,7 +82,7 @@ async fn d28_no_answer_to_a_model_names_what_operators_do() {
             ("absent/method", json!({})),
         ] {
             for path in ["/mcp", "/mcp/demo", "/mcp/absent"] {
-                is_for_models(&run.ask(path, method, params.clone()).await.text());
+                is_for_models(run.ask(path, method, params.clone()).await.text());
             }
         }
     }

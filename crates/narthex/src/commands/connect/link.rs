@@ -128,12 +128,10 @@ impl Input {
 
     /// The next line; `None` once the client has no more to say. Nothing is lost where this is not
     /// waited for to its end.
-    pub(super) fn next(&mut self) -> impl Future<Output = Option<Bytes>> {
-        async {
-            let line = self.lines.recv().await;
-            self.has_ended = line.is_none();
-            line
-        }
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        let line = self.lines.recv().await;
+        self.has_ended = line.is_none();
+        line
     }
 
     /// A line that is there already.

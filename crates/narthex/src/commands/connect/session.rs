@@ -53,7 +53,7 @@ impl Session {
 
     /// Notes what the client says; `false` if the daemon is not to be told: an answer to a question
     /// of another connection.
-    pub(super) fn from_client(&mut self, line: &Bytes) -> bool {
+    pub(super) fn note_client(&mut self, line: &Bytes) -> bool {
         // The daemon says what is wrong with others.
         let Ok(messages) = Message::parse_batch(line, &self.limits, BATCH_MOST) else {
             return true;
@@ -115,7 +115,7 @@ impl Session {
 
     /// Notes what the daemon says; `false` if the client is not to be told: an answer to a request
     /// that it did not send.
-    pub(super) fn from_daemon(&mut self, line: &Bytes) -> bool {
+    pub(super) fn note_daemon(&mut self, line: &Bytes) -> bool {
         let Ok(messages) = Message::parse_batch(line, &self.limits, BATCH_MOST) else {
             return true;
         };
@@ -237,12 +237,12 @@ mod tests {
     fn opened() -> Session {
         let mut session = Session::new(Limits::default());
         let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
-        assert!(session.from_client(&request(0, "initialize", hello)));
+        assert!(session.note_client(&request(0, "initialize", hello)));
         let told = json!({ "protocolVersion": "2025-11-25", "capabilities":
             { "tools": { "listChanged": true }, "prompts": { "listChanged": false } } });
-        assert!(session.from_daemon(&result(&json!(0), told)));
+        assert!(session.note_daemon(&result(&json!(0), told)));
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        assert!(session.from_client(&line(&initialized)));
+        assert!(session.note_client(&line(&initialized)));
         session
     }
 
@@ -250,16 +250,16 @@ mod tests {
     fn what_is_not_answered_gets_an_error_once() {
         let mut session = opened();
         for id in 1..=4 {
-            session.from_client(&request(id, "tools/call", json!({ "name": "x" })));
+            session.note_client(&request(id, "tools/call", json!({ "name": "x" })));
         }
-        session.from_daemon(&result(&json!(1), json!({})));
+        session.note_daemon(&result(&json!(1), json!({})));
         let cancelled = json!({ "requestId": 2 });
         let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
             "params": cancelled });
-        session.from_client(&line(&cancelled));
-        session.from_client(&request(5, "subscriptions/listen", json!({})));
+        session.note_client(&line(&cancelled));
+        session.note_client(&request(5, "subscriptions/listen", json!({})));
         let batch = json!([{ "jsonrpc": "2.0", "id": "b", "method": "ping" }]);
-        session.from_client(&line(&batch));
+        session.note_client(&line(&batch));
         assert!(!session.is_answered());
         let lost = values(session.lost());
         let mut ids: Vec<_> = lost.iter().map(|error| error["id"].to_string()).collect();
@@ -272,12 +272,12 @@ mod tests {
     #[test]
     fn a_session_is_opened_again_with_all_that_was_said_in_it() {
         let mut session = opened();
-        session.from_client(&request(1, "logging/setLevel", json!({ "level": "info" })));
-        session.from_client(&request(2, "logging/setLevel", json!({ "level": "error" })));
+        session.note_client(&request(1, "logging/setLevel", json!({ "level": "info" })));
+        session.note_client(&request(2, "logging/setLevel", json!({ "level": "error" })));
         for uri in ["a://a", "a://b"] {
-            session.from_client(&request(3, "resources/subscribe", json!({ "uri": uri })));
+            session.note_client(&request(3, "resources/subscribe", json!({ "uri": uri })));
         }
-        session.from_client(&request(4, "resources/unsubscribe", json!({ "uri": "a://a" })));
+        session.note_client(&request(4, "resources/unsubscribe", json!({ "uri": "a://a" })));
         let hello: Value = serde_json::from_slice(&session.hello().unwrap()).unwrap();
         assert_eq!(hello["method"], "initialize");
         assert_eq!(hello["params"]["protocolVersion"], "2025-11-25");
@@ -296,7 +296,7 @@ mod tests {
             (&json!("error"), &json!("a://b"))
         );
         // The client did not ask that, and is told nothing of its answer.
-        assert!(!session.from_daemon(&result(&said[1]["id"], json!({}))));
+        assert!(!session.note_daemon(&result(&said[1]["id"], json!({}))));
         let news = values(session.news());
         assert_eq!(news.len(), 1);
         assert_eq!(news[0]["method"], "notifications/tools/list_changed");
@@ -316,20 +316,20 @@ mod tests {
     #[test]
     fn answers_to_questions_of_an_old_connection_go_nowhere() {
         let mut session = opened();
-        session.from_daemon(&request(1, "roots/list", json!({})));
-        session.from_daemon(&request(2, "roots/list", json!({})));
-        assert!(session.from_client(&result(&json!(1), json!({ "roots": [] }))));
+        session.note_daemon(&request(1, "roots/list", json!({})));
+        session.note_daemon(&request(2, "roots/list", json!({})));
+        assert!(session.note_client(&result(&json!(1), json!({ "roots": [] }))));
         session.lost();
-        assert!(!session.from_client(&result(&json!(2), json!({ "roots": [] }))));
+        assert!(!session.note_client(&result(&json!(2), json!({ "roots": [] }))));
     }
 
     #[test]
     fn who_opens_no_session_has_none_to_open_again() {
         let mut session = Session::new(Limits::default());
-        session.from_client(&request(1, "tools/list", json!({ "_meta": {} })));
+        session.note_client(&request(1, "tools/list", json!({ "_meta": {} })));
         assert!(session.hello().is_none() && session.state().is_empty());
         assert!(session.news().is_empty());
-        session.from_client(&request(2, "initialize", json!({})));
+        session.note_client(&request(2, "initialize", json!({})));
         assert!(session.hello().is_none(), "it was not answered");
     }
 }

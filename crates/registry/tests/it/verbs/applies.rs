@@ -125,11 +125,7 @@ async fn e55_places_are_kept() {
 async fn e51_the_same_configuration_retries_what_failed() {
     let folder = tempfile::tempdir().unwrap();
     let started = folder.path().join("started");
-    let script = format!(
-        "mkdir {} && exit 3; {}",
-        started.display(),
-        crate::world::shell_script()
-    );
+    let script = format!("mkdir {} && exit 3; {}", started.display(), crate::world::shell_script());
     let server = || program("x", "sh", &["-c", &script]);
     let registry = start([server()]);
     let failed = until_state(&registry, "x", ServerState::Error).await;
