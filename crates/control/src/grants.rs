@@ -45,7 +45,10 @@ impl Default for GrantOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The workspace has no such grant.
-    #[error("there is no grant `{0}`; `{command}` lists them", command = narthex("grants list --all", &[]))]
+    #[error(
+        "there is no grant `{0}`; `{command}` lists them",
+        command = narthex("grants list --all", &[])
+    )]
     Unknown(String),
     /// The workspace has no such request.
     #[error(

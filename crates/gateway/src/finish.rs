@@ -270,8 +270,8 @@ impl Finish {
         let is_interim =
             message.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""input_required""#);
         if is_interim && self.is_cross_era() {
-            let text = "the server asks for input as revision 2026-07-28 does, which does not reach \
-                        a client of an older one; use a client of 2026-07-28";
+            let text = "the server asks for input as revision 2026-07-28 does, which does not \
+                        reach a client of an older one; use a client of 2026-07-28";
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         }
         let Some(seal) = self.state.as_ref().filter(|_| is_interim) else { return Ok(()) };

@@ -271,7 +271,10 @@ mod tests {
         let refused = |name: &str, scopes: &[&str]| {
             let call = |scope: &&str| {
                 let details = json!({ "scope": scope, "server": "git", "tool": name });
-                json!({ "name": "mcp__narthex__request_grant", "arguments": { "details": details } })
+                json!({
+                    "name": "mcp__narthex__request_grant",
+                    "arguments": { "details": details },
+                })
             };
             let calls: Vec<_> = scopes.iter().map(call).collect();
             let details = json!({ "ask": { "server": "narthex", "calls": calls } });

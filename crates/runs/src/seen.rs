@@ -11,7 +11,7 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, Control, ControlError};
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
-use narthex_model::{EnvName, Pid, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_model::{EnvName, Pid, RunEnd, RunId, SessionId, WorkspaceId, command::narthex};
 use narthex_store::{NewRest, RunFilter, RunRow, SessionRow, SuspendedSession};
 use narthex_vault::VaultError;
 use serde_json::{Value, json};
@@ -318,11 +318,11 @@ impl Runs {
             Ok(found) => Ok(found),
             Err(RunError::Control(error)) if !is_lost(&error) => Err(error),
             Err(error) => {
+                let resume = narthex("sessions resume ID", &[]).in_workspace(&session.workspace);
                 tracing::error!(
                     session.id = %session.id,
                     "the session that began it does not go on by itself when it ends, as what it \
-                     was begun with does not open: {error}; have that one go on with `narthex \
-                     sessions resume`"
+                     was begun with does not open: {error}; have that one go on with `{resume}`"
                 );
                 Ok(None)
             }

@@ -307,10 +307,7 @@ fn build(
         synthetic_tools: flag("synthetic_tools").unwrap_or(usual_gateway.synthetic_tools),
         granting: granting(flag("grants.require_proof"), duration("grants.request_lifetime")),
         log_filter: text("log.level").unwrap_or_else(usual_log_filter),
-        log_format: match format.as_deref() {
-            Some("json") => LogFormat::Json,
-            _ => LogFormat::Text,
-        },
+        log_format: log_format(format.as_deref()),
         limits: Limits {
             message_bytes: number("limits.message_bytes")
                 .unwrap_or(usual_gateway.limits.message_bytes),
@@ -336,6 +333,13 @@ fn build(
     layers.faults.extend(faults.chain(sign_in_faults).chain(executor_faults));
     check(layers, format.as_deref(), name_length);
     Ok(settings)
+}
+
+fn log_format(format: Option<&str>) -> LogFormat {
+    match format {
+        Some("json") => LogFormat::Json,
+        _ => LogFormat::Text,
+    }
 }
 
 fn granting(require_proof: Option<bool>, request_lifetime: Option<Duration>) -> GrantOptions {

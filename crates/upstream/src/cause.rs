@@ -160,43 +160,50 @@ mod tests {
     fn the_line_that_says_why_is_found() {
         for (text, expected) in [
             (
-                "npm error code ENOTFOUND\nnpm error syscall getaddrinfo\nnpm error errno ENOTFOUND\n\
+                "npm error code ENOTFOUND\nnpm error syscall getaddrinfo\n\
+                 npm error errno ENOTFOUND\n\
                  npm error network request to https://packages.example/x failed, reason: \
-                 getaddrinfo ENOTFOUND packages.example\nnpm error network This is a problem related \
-                 to network connectivity.\nnpm error A complete log of this run can be found in: \
+                 getaddrinfo ENOTFOUND packages.example\n\
+                 npm error network This is a problem related to network connectivity.\n\
+                 npm error A complete log of this run can be found in: \
                  /home/a/.npm/_logs/1.log",
-                "npm error ENOTFOUND: network request to https://packages.example/x failed, reason: \
-                 getaddrinfo ENOTFOUND packages.example",
+                "npm error ENOTFOUND: network request to https://packages.example/x failed, \
+                 reason: getaddrinfo ENOTFOUND packages.example",
             ),
             (
-                "npm error code E404\nnpm error 404 Not Found - GET https://packages.example/x - Not \
-                 found\nnpm error 404\nnpm error 404 The requested resource could not be found.\n\
+                "npm error code E404\n\
+                 npm error 404 Not Found - GET https://packages.example/x - Not found\n\
+                 npm error 404\nnpm error 404 The requested resource could not be found.\n\
                  npm error A complete log of this run can be found in: /x.log",
                 "npm error E404: 404 Not Found - GET https://packages.example/x - Not found",
             ),
             (
-                "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the \
-                 docker daemon running?\n\nRun 'docker run --help' for more information",
-                "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the \
-                 docker daemon running?",
+                "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is \
+                 the docker daemon running?\n\nRun 'docker run --help' for more information",
+                "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is \
+                 the docker daemon running?",
             ),
             (
-                "Traceback (most recent call last):\n  File \"/a/server.py\", line 3, in <module>\n    \
+                "Traceback (most recent call last):\n  \
+                 File \"/a/server.py\", line 3, in <module>\n    \
                  import missing_error\nModuleNotFoundError: No module named 'missing_error'\n",
                 "ModuleNotFoundError: No module named 'missing_error'",
             ),
             (
-                "  + Exception Group Traceback (most recent call last):\n  |   File \"a.py\", line 1\n  \
+                "  + Exception Group Traceback (most recent call last):\n  \
+                 |   File \"a.py\", line 1\n  \
                  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n  \
-                 +-+---------------- 1 ----------------\n    | Traceback (most recent call last):\n    \
+                 +-+---------------- 1 ----------------\n    \
+                 | Traceback (most recent call last):\n    \
                  |   File \"b.py\", line 2\n    | ValueError: DATABASE_URL is not set\n    \
                  +------------------------------------",
                 "ValueError: DATABASE_URL is not set",
             ),
             (
-                "node:internal/modules/cjs/loader:1143\n  throw err;\n  ^\n\nError: Cannot find module \
-                 '/a/server.js'\n    at Module._resolveFilename (node:internal:1140:15)\n  code: \
-                 'MODULE_NOT_FOUND',\n  requireStack: []\n}\n\nNode.js v22.1.0",
+                "node:internal/modules/cjs/loader:1143\n  throw err;\n  ^\n\n\
+                 Error: Cannot find module '/a/server.js'\n    \
+                 at Module._resolveFilename (node:internal:1140:15)\n  \
+                 code: 'MODULE_NOT_FOUND',\n  requireStack: []\n}\n\nNode.js v22.1.0",
                 "Error: Cannot find module '/a/server.js'",
             ),
             (

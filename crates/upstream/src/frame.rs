@@ -96,7 +96,11 @@ pub enum LinkError {
         text: String,
     },
     /// The server takes no more requests for now (HTTP 429).
-    #[error("the server answered HTTP 429, too many requests{}{}", hint(.text), again(.retry_after.as_ref()))]
+    #[error(
+        "the server answered HTTP 429, too many requests{}{}",
+        hint(.text),
+        again(.retry_after.as_ref())
+    )]
     TooMany {
         /// The start of the body, if it is text.
         text: String,

@@ -26,7 +26,10 @@ pub enum VaultError {
     #[error("there is no workspace `{0}`")]
     UnknownWorkspace(WorkspaceId),
     /// The name has no value.
-    #[error("secret `{0}` is not set; set it with `{command}`", command = narthex("secrets set {}", &[.0]))]
+    #[error(
+        "secret `{0}` is not set; set it with `{command}`",
+        command = narthex("secrets set {}", &[.0])
+    )]
     NotSet(SecretName),
     /// The name has values, but not this one any more.
     #[error("version {version} of secret `{name}` is not kept any more; start a new run")]

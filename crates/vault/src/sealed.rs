@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use narthex_model::{
     KeyId, SealedSecret, SecretName, SecretReference, SecretSummary, SecretVersion, WorkspaceId,
+    command::narthex,
 };
 use tokio::sync::{Mutex, RwLock};
 
@@ -58,8 +59,8 @@ impl SealedBackend {
             Some(ring) if keys.is_empty() => {
                 if ring.older().next().is_some() {
                     tracing::warn!(
-                        "the change of the master key is not finished; end it with `narthex \
-                         secrets rotate-key`"
+                        "the change of the master key is not finished; end it with `{}`",
+                        narthex("secrets rotate-key", &[])
                     );
                 }
                 Ok(Self { rows, keeper, ring: RwLock::new(ring), rotating: Mutex::default() })

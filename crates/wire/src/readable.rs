@@ -287,7 +287,10 @@ mod tests {
             (
                 Tool,
                 r#"{"name":"a","inputSchema":{"properties":{"x":true,"y":false,"z":{"a": [1]}}}}"#,
-                r#"{"name":"a","inputSchema":{"properties":{"x":{},"y":{"not":{}},"z":{"a": [1]}}}}"#,
+                concat!(
+                    r#"{"name":"a","inputSchema":{"properties":"#,
+                    r#"{"x":{},"y":{"not":{}},"z":{"a": [1]}}}}"#,
+                ),
             ),
             (Tool, r#"{"name":"a","outputSchema":true}"#, r#"{"name":"a"}"#),
             (Resource, r#"{"uri":"x:a","size":"1"}"#, r#"{"uri":"x:a","name":"x:a"}"#),

@@ -151,7 +151,10 @@ impl Place {
         let git = python("mcp-server-git");
         json!({
             "everything": { "command": node, "args": [program("server-everything"), "stdio"] },
-            "everything-http": { "type": "http", "url": format!("http://127.0.0.1:{http_port}/mcp") },
+            "everything-http": {
+                "type": "http",
+                "url": format!("http://127.0.0.1:{http_port}/mcp"),
+            },
             "everything-sse": { "type": "sse", "url": format!("http://127.0.0.1:{sse_port}/sse") },
             "filesystem": { "command": node, "args": [program("server-filesystem"), self.files] },
             "git": { "command": git, "args": ["--repository", self.repository] },

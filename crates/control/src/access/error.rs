@@ -6,7 +6,10 @@ use narthex_model::{EnvBindingId, ErrorKind, PrincipalName, WorkspaceId, command
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// Nobody of this id or name, as far as whoever asks may know.
-    #[error("there is no principal `{0}` here; `{command}` lists users", command = narthex("users list", &[]))]
+    #[error(
+        "there is no principal `{0}` here; `{command}` lists users",
+        command = narthex("users list", &[])
+    )]
     UnknownPrincipal(String),
     /// No such token in the workspace.
     #[error("there is no token `{0}` that opens anything")]

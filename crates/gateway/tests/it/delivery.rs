@@ -20,13 +20,19 @@ const WAYS: [(&str, u16, &str, &str); 12] = [
         "the example servers of TypeScript",
         400,
         "application/json",
-        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
+        concat!(
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"#,
+            r#""message":"Bad Request: No valid session ID provided"},"id":null}"#,
+        ),
     ),
     (
         "one transport of TypeScript, started anew",
         400,
         "application/json",
-        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}"#,
+        concat!(
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"#,
+            r#""message":"Bad Request: Server not initialized"},"id":null}"#,
+        ),
     ),
     ("400 as text", 400, "text/plain", "Invalid or missing session ID"),
     ("401", 401, "text/plain", "Unauthorized: Session not found"),
@@ -48,7 +54,8 @@ const WAYS: [(&str, u16, &str, &str); 12] = [
         "an event with an error",
         200,
         "text/event-stream",
-        "data: {\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32001,\"message\":\"Session not found\"},\"id\":ID}\n\n",
+        "data: {\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32001,\"message\":\"Session not found\"},\
+         \"id\":ID}\n\n",
     ),
     (
         "an event that is no JSON-RPC",

@@ -131,7 +131,7 @@ async fn the_response_to_a_cancelled_call_ends() {
                 "params": {"requestId": 7}});
             world.legacy("/mcp/fixture", &session, &cancelled).send().await
         };
-        let both = async { tokio::join!(call, cancel) };
+        let both = Box::pin(async { tokio::join!(call, cancel) });
         let (events, accepted) = timeout(SOON, both).await.expect("the response does not end");
         assert_eq!(accepted.status, StatusCode::ACCEPTED);
         assert!(events.iter().all(|event| event.data.is_empty()), "{events:?}");
@@ -154,7 +154,7 @@ async fn the_response_to_a_cancelled_batch_ends() {
             "params": {"requestId": 7}});
         world.legacy("/mcp/fixture", &session, &cancelled).send().await
     };
-    let both = async { tokio::join!(call, cancel) };
+    let both = Box::pin(async { tokio::join!(call, cancel) });
     let (events, _) = timeout(SOON, both).await.expect("the response does not end");
     assert!(events.is_empty(), "{events:?}");
 }

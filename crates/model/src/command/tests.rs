@@ -1,3 +1,5 @@
+//! Commands as a shell reads them, and what is added to them where they are printed.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -15,15 +15,18 @@ for line in sys.stdin:
     if "id" not in m:
         continue
     if m["method"] == "initialize":
-        r = '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}'
+        info = '{"name":"h","version":"1"}'
+        r = '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":%s}' % info
     elif m["method"] == "tools/list":
-        r = '{"tools":[{"name":"cut","description":"ends \\ud83d","inputSchema":{"type":"object"}}]}'
+        schema = '{"type":"object"}'
+        r = '{"tools":[{"name":"cut","description":"ends \\ud83d","inputSchema":%s}]}' % schema
     elif m["method"] == "tools/call" and m["params"].get("arguments"):
         r = '{"isError":true,"content":[{"type":"text","text":"broken \\udc00"}]}'
     elif m["method"] == "tools/call":
         r = '{"content":[{"type":"text","text":"cut \\ud800 off"}]}'
     else:
-        print('{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}' % json.dumps(m["id"]), flush=True)
+        error = '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}'
+        print(error % json.dumps(m["id"]), flush=True)
         continue
     print('{"jsonrpc":"2.0","id":%s,"result":%s}' % (json.dumps(m["id"]), r), flush=True)
 "#;

@@ -84,8 +84,8 @@ pub(super) fn check(reader: &mut Reader, at: &Place, url: &Template) {
     }
     let has_password = |text: &str| Url::parse(text).is_ok_and(|url| url.password().is_some());
     if url.plain().is_some_and(has_password) {
-        let remedy = "store the Base64 of `user:password` as a secret, and use it in `auth` of mode \
-                      `apiKey` with the header `Authorization` and the prefix `Basic `";
+        let remedy = "store the Base64 of `user:password` as a secret, and use it in `auth` of \
+                      mode `apiKey` with the header `Authorization` and the prefix `Basic `";
         let message = "the URL holds a password, which readers of the catalog would see";
         reader.invalid(at, message, remedy);
     }

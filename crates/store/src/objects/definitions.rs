@@ -360,10 +360,9 @@ mod tests {
                 let explained = Statement { name: statement.name, sql };
                 let rows = of.database.read(explained, &[&place[..], own].concat()).await.unwrap();
                 let plan: Vec<_> = rows.iter().map(|row| row.text("detail").unwrap()).collect();
-                let looks = plan.iter().filter(|step| step.contains("definitions"));
-                for step in looks {
-                    assert!(step.contains("kind=? AND name=?"), "{}: {plan:?}", statement.name);
-                }
+                let mut looks = plan.iter().filter(|step| step.contains("definitions"));
+                let are_by_name = looks.all(|step| step.contains("kind=? AND name=?"));
+                assert!(are_by_name, "{}: {plan:?}", statement.name);
                 assert!(plan.iter().any(|step| step.contains("definitions_named")), "{plan:?}");
             }
         }

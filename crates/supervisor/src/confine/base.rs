@@ -90,7 +90,7 @@ mod tests {
     fn a_program_in_a_shared_folder_brings_no_neighbours() {
         for folder in ["/tmp", "/var/tmp", "/dev/shm", "/"] {
             let file = Path::new(folder).join("no-such-tool");
-            assert_eq!(of_program(&file), [file.clone()], "{folder}");
+            assert_eq!(of_program(&file), std::slice::from_ref(&file), "{folder}");
         }
         assert_eq!(of_program(Path::new("/tmp/own/tool")), [PathBuf::from("/tmp/own")]);
     }

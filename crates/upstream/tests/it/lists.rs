@@ -199,7 +199,9 @@ async fn c9_a_list_that_fails_later_keeps_what_it_had() {
 #[tokio::test]
 async fn c12_a_name_that_is_listed_twice_is_there_once() {
     let peer = listing(|_| {
-        json!({"tools": [{"name": "a", "x": 1}, {"name": "b"}, {"name": "a", "x": 2}, {"name": "b"}]})
+        json!({"tools": [
+            {"name": "a", "x": 1}, {"name": "b"}, {"name": "a", "x": 2}, {"name": "b"},
+        ]})
     })
     .await;
     let inventory = in_time(fetch(&World::new().link(&http(&peer.url)).await)).await.unwrap();

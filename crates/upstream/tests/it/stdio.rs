@@ -222,10 +222,8 @@ async fn c21_a_server_that_frames_by_content_length_gets_its_cause_named() {
 /// C10: an id that a server gives back as a text is still the one of its request.
 #[tokio::test]
 async fn c10_an_id_may_come_back_as_a_text() {
-    let cases = format!(
-        r#"{} *tools/call*) printf '{{"jsonrpc":"2.0","id":"%s","result":{{"is":"there"}}}}\n' "$id";;"#,
-        initializes_at_once()
-    );
+    let reply = r#"{"jsonrpc":"2.0","id":"%s","result":{"is":"there"}}"#;
+    let cases = format!(r#"{} *tools/call*) printf '{reply}\n' "$id";;"#, initializes_at_once());
     let world = World::new();
     let link = world.link(&shell(&cases)).await;
     let (_, answer) = call_to_end(&link, "x", json!({})).await.unwrap();

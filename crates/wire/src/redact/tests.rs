@@ -75,10 +75,19 @@ fn d22_what_finds_a_messages_way_stays() {
 #[test]
 fn s27_secrets_are_found_as_keys_and_as_numbers() {
     let redactor = redactor(&["sk-12345", "87654321", "0012345678.50"]);
-    let before = r#"{"jsonrpc":"2.0","id":1,"result":{"sk-12345":87654321,"a":{"k sk-12345":[-87654321,
-        8.7654321E7,876543210,187654321,12345678.5],"\u0073k-12345":null},"87654321":1e400}}"#;
-    let after = r#"{"jsonrpc":"2.0","id":1,"result":{"[redacted]":"[redacted]","a":{"[redacted] 2":["[redacted]",
-        "[redacted]",876543210,187654321,"[redacted]"],"[redacted] 3":null},"[redacted] 4":1e400}}"#;
+    let before = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"result":{"sk-12345":87654321,"#,
+        r#""a":{"k sk-12345":[-87654321,"#,
+        "\n        ",
+        r#"8.7654321E7,876543210,187654321,12345678.5],"\u0073k-12345":null},"87654321":1e400}}"#,
+    );
+    let after = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"result":{"[redacted]":"[redacted]","#,
+        r#""a":{"[redacted] 2":["[redacted]","#,
+        "\n        ",
+        r#""[redacted]",876543210,187654321,"[redacted]"],"[redacted] 3":null},"#,
+        r#""[redacted] 4":1e400}}"#,
+    );
     let clean = redactor.message(&parse(before)).unwrap();
     assert_eq!(std::str::from_utf8(clean.bytes()).unwrap(), after);
     let error =

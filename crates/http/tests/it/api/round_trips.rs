@@ -11,19 +11,31 @@ use super::world::Api;
 
 const HERE: &str = "/api/workspaces/default";
 
-/// What is there before: places, and what is written to them. Each object has literals, empty and
-/// escaped ones too, references, and the members that others leave out.
-fn seeds() -> Vec<(&'static str, String, Value)> {
+/// A part of the API, a place in it, and what is written there.
+type Seed = (&'static str, String, Value);
+
+fn here(path: &str) -> String {
+    format!("{HERE}/{path}")
+}
+
+/// What is there before. Each object has literals, empty and escaped ones too, references, and the
+/// members that others leave out.
+fn seeds() -> Vec<Seed> {
+    [of_the_catalog(), of_the_workspace()].concat()
+}
+
+/// A secret, and the objects of the catalog that use it.
+fn of_the_catalog() -> Vec<Seed> {
     let config = json!({ "region": "eu", "empty": "", "limit": 3, "flag": false,
-        "deep": { "a": ["$${x}", "${scope.team}", null] }, "key": "${KEY}", "team": "x-${scope.team}",
-        "literal": "s3" });
+        "deep": { "a": ["$${x}", "${scope.team}", null] }, "key": "${KEY}",
+        "team": "x-${scope.team}", "literal": "s3" });
     let schema = json!({
-        "region": { "required": true, "enum": ["eu", "us"] }, "empty": {}, "literal": { "sensitive": true },
-        "limit": { "type": "number" }, "flag": { "type": "boolean" }, "deep": { "type": "json" },
-        "key": { "kind": "secret", "required": true }, "team": { "description": "", "example": "a" },
-        "x-api-key": {},
+        "region": { "required": true, "enum": ["eu", "us"] }, "empty": {},
+        "literal": { "sensitive": true }, "limit": { "type": "number" },
+        "flag": { "type": "boolean" }, "deep": { "type": "json" },
+        "key": { "kind": "secret", "required": true },
+        "team": { "description": "", "example": "a" }, "x-api-key": {},
     });
-    let here = |path: &str| format!("{HERE}/{path}");
     vec![
         ("", here("secrets/KEY"), json!({ "value": "https://hooks.test/a-path" })),
         (
@@ -59,6 +71,12 @@ fn seeds() -> Vec<(&'static str, String, Value)> {
             here("agents/reader/mcp-attachments"),
             json!({ "name": "docs", "alias": "more", "env": config }),
         ),
+    ]
+}
+
+/// What a workspace, and the installation, have beside the catalog.
+fn of_the_workspace() -> Vec<Seed> {
+    vec![
         (
             "/api/workspaces/{workspace}/policy",
             here("policy"),

@@ -1,6 +1,6 @@
 //! Warnings of servers, if a daemon runs: gates that gate nothing, and what of a server fails.
 
-use narthex_model::{GATE_FIELDS, unmatched_in};
+use narthex_model::{GATE_FIELDS, command::narthex, unmatched_in};
 use serde_json::Value;
 
 use super::Check;
@@ -32,8 +32,8 @@ pub(super) async fn look(
             checks.push(match text(warning, "kind") {
                 "gate_unmatched" => check(name, told),
                 _ => {
-                    let hint =
-                        format!("see `narthex mcp logs {name}`, or tell who made the server");
+                    let logs = narthex("mcp logs {}", &[&name]);
+                    let hint = format!("see `{logs}`, or tell who made the server");
                     Check::warn("SERVER", format!("`{name}`: {told}"), hint)
                 }
             });

@@ -322,7 +322,8 @@ impl World {
 fn settings(provider: &str, place: &Place) -> String {
     let password = place.path("password");
     format!(
-        "[grants]\nrequire_proof = false\n[catalog]\nenv = [\"CATALOG_*\"]\n[signin.oidc.corp]\nissuer = \"{provider}/corp\"\n\
+        "[grants]\nrequire_proof = false\n[catalog]\nenv = [\"CATALOG_*\"]\n\
+         [signin.oidc.corp]\nissuer = \"{provider}/corp\"\n\
          client_id = \"narthex\"\nemail_domains = [\"corp.example\"]\n[signin.oidc.file]\n\
          issuer = \"{provider}/file\"\nclient_id = \"narthex\"\n\
          client_secret_file = \"{}\"\nemail_domains = [\"corp.example\"]\n",

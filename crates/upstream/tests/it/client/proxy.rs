@@ -7,7 +7,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::mpsc,
-    task::JoinHandle,
+    task::JoinSet,
 };
 use url::Url;
 
@@ -18,7 +18,8 @@ use crate::world::in_time;
 struct Proxy {
     address: String,
     heads: mpsc::Receiver<String>,
-    task: JoinHandle<()>,
+    /// Ends when the proxy is dropped.
+    _task: JoinSet<()>,
 }
 
 impl Proxy {
@@ -26,7 +27,8 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (sender, heads) = mpsc::channel(16);
-        let task = tokio::spawn(async move {
+        let mut task = JoinSet::new();
+        task.spawn(async move {
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let head = head(&mut stream).await;
@@ -34,7 +36,7 @@ impl Proxy {
                 stream.write_all(answer.as_bytes()).await.unwrap();
             }
         });
-        Self { address, heads, task }
+        Self { address, heads, _task: task }
     }
 
     fn client(&self, url: &str, reach: Reach) -> HttpClient {
@@ -42,12 +44,6 @@ impl Proxy {
         let proxies = Arc::new(Proxies::new(Some(&address), Some(&address), "").unwrap());
         let settings = ClientSettings { proxies, reach, ..ClientSettings::default() };
         HttpClient::new(&Url::parse(url).unwrap(), settings).unwrap()
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
