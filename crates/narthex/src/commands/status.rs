@@ -1,5 +1,5 @@
-//! `narthex status`: the daemon, a row for each of its servers and for each run that goes on, of
-//! all workspaces that the token may see.
+//! `narthex status`: the daemon, and a row for each of its servers and for each active run, of all
+//! workspaces that the token may see.
 
 use std::process::ExitCode;
 
