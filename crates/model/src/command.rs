@@ -39,7 +39,7 @@ const WORKSPACED: [&str; 23] = [
     "webhooks",
 ];
 /// Commands of those groups that belong to no workspace.
-const NOT_WORKSPACED: [&str; 1] = ["secrets rotate-key"];
+const NOT_WORKSPACED: [&str; 2] = ["policy schema", "secrets rotate-key"];
 
 /// Chosen once, when the process starts.
 static CHOSEN: OnceLock<Chosen> = OnceLock::new();

@@ -140,10 +140,12 @@ fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
     let (trust, up) = (narthex("trust", &[]), narthex("up", &[]));
     next.push(format!("Approve the file with `{trust}`, and start the daemon with `{up}`."));
     if args.with_mcp_examples {
-        let apply = narthex("agents apply --file agents", &[]);
         let set = narthex("secrets set {}", &[&"GITHUB_PERSONAL_ACCESS_TOKEN"]);
-        next.push(format!("Then store the agents, with their servers, with `{apply}`."));
-        next.push(format!("Runs of github-assistant need the secret that `{set}` sets."));
+        next.push(format!("Set the secret of github-assistant with `{set}`."));
+        for agent in EXAMPLES.iter().filter(|one| one.path.ends_with("agent.yaml")) {
+            let apply = narthex("agents apply --file {}", &[&agent.path]);
+            next.push(format!("Then store an agent, with its servers, with `{apply}`."));
+        }
     }
     next
 }

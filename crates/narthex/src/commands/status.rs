@@ -75,6 +75,8 @@ async fn active_runs(client: &DaemonClient, workspace: &str) -> Result<Vec<Value
         let path = workspace_path(workspace, &format!("/runs?status={status}"));
         runs.extend(unless_hidden(client.api_all(&path).await)?);
     }
+    // The daemon's own run is the daemon, which stands above.
+    runs.retain(|run| run["pid"] != 0);
     for run in &mut runs {
         run["workspace"] = json!(workspace);
     }

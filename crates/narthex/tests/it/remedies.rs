@@ -84,7 +84,7 @@ impl World {
 
     fn is_set(&self, name: &str, workspace: &str) -> bool {
         let done = self.run(&format!("secrets list --json --workspace {workspace}"));
-        let secrets = done.succeeded().json()["data"]["secrets"].take();
+        let secrets = done.succeeded().json()["data"]["items"].take();
         let all = secrets.as_array().unwrap();
         all.iter().any(|one| one["name"] == name && one["is_set"] == true)
     }
@@ -97,8 +97,11 @@ fn with_agent(world: &World) {
     world.feed("servers apply --file - --workspace team", &server).succeeded();
     let agent = json!({ "name": "reader", "mcpServers": {
         "docs": { "ref": "docs", "config": { "api_key": "${DOCS_KEY}" } } } });
-    let applied = world.feed("agents apply --file - --workspace team", &agent);
-    assert!(applied.code.is_some_and(|code| code < 2), "{applied:?}");
+    // An agent is stored only while its secret is set.
+    let words = ["secrets", "set", "DOCS_KEY", "--workspace", "team", "--data", FOLDER];
+    world.place.pipe(&words, "of-the-setup-4711").succeeded();
+    world.feed("agents apply --file - --workspace team", &agent).succeeded();
+    world.run("secrets clear DOCS_KEY --workspace team").succeeded();
 }
 
 /// D36: a secret that a run lacks is set where the run looks for it, by the command that is named.
