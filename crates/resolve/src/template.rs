@@ -94,6 +94,15 @@ pub(crate) enum ConfigValue {
     Tree(Tree),
 }
 
+impl ConfigValue {
+    /// Whether the platform alone chooses the value: one placeholder of `runtime` or `runner`.
+    pub(crate) fn is_the_platforms(&self) -> bool {
+        let Self::Tree(Tree::Text(text)) = self else { return false };
+        let source = text.whole().map(|placeholder| placeholder.source);
+        matches!(source, Some(Source::Runtime | Source::Runner))
+    }
+}
+
 /// Why a text is no template: what is wrong, and what to do.
 pub(crate) struct BadText {
     pub(crate) is_secret: bool,

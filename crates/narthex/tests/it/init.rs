@@ -81,9 +81,8 @@ fn r_m34_example_agents_ask_for_what_they_need() {
     let done = place.run(["init", "--with-mcp-examples"]).succeeded();
     place.write("mcp.json", r#"{"servers": {}}"#);
     let _daemon = place.up();
-    let apply = |name: &str| {
-        place.run(["agents", "apply", "--file", &format!("agents/{name}/agent.yaml")])
-    };
+    let apply =
+        |name: &str| place.run(["agents", "apply", "--file", &format!("agents/{name}/agent.yaml")]);
     apply("playwright-demo").succeeded();
     let name = "GITHUB_PERSONAL_ACCESS_TOKEN";
     let set = format!("narthex secrets set {name}");

@@ -85,7 +85,8 @@ fn status_shows_what_there_is_in_all_workspaces() {
     place.run(["mcp", "reload"]).succeeded();
     daemon.server_in("twice", "ready");
     let rows = shown();
-    let states: Vec<_> = rows.lines().filter(|line| line.trim_start().starts_with("twice ")).collect();
+    let states: Vec<_> =
+        rows.lines().filter(|line| line.trim_start().starts_with("twice ")).collect();
     assert_eq!(states.len(), 2, "{rows}");
     assert_eq!(states.iter().filter(|line| line.ends_with("overridden")).count(), 1, "{rows}");
 }

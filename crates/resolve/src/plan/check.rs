@@ -202,11 +202,12 @@ impl Checker<'_> {
         self.chosen_secret(key, value, at);
         if let Ok(Some(schema)) = self.entry.declared(key)
             && schema.internal
+            && !value.is_the_platforms()
         {
             let id = &self.entry.id;
             let message = format!("the platform sets `{key}` of `{id}`, and authors may not");
-            let remedy =
-                format!("leave it out; an admin sets it in the `default_config` of `{id}`");
+            let remedy = "leave it out, or write one placeholder of `runtime` or `runner` alone, \
+                          such as `${runtime.run_id}`";
             self.fault(at, Some(key), FaultCode::KeyInternal, message, remedy);
         }
         let Ok(Carrier::Env(name)) = carrier_of(self.entry, key) else { return };

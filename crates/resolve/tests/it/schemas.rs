@@ -346,8 +346,10 @@ fn o28_authors_set_no_internal_keys() {
     let default = json!({ "run_id": "${runtime.run_id}" });
     let world = |config: Value| World::one(schema.clone(), default.clone(), config);
     assert_eq!(world(json!({ "other": "x" })).carried("a")["x-run-id"], crate::world::RUN_ID);
+    let platforms = world(json!({ "run_id": "${runtime.run_id}" }));
+    assert_eq!(platforms.carried("a")["x-run-id"], crate::world::RUN_ID);
     for value in
-        [json!("run_other"), json!("${scope.run}"), json!("${runtime.run_id}"), json!(null)]
+        [json!("run_other"), json!("${scope.run}"), json!("${runtime.run_id}x"), json!(null)]
     {
         let config = json!({ "run_id": value });
         assert!(world(config.clone()).plan_codes().contains(&FaultCode::KeyInternal), "{config}");
