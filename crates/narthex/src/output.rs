@@ -187,7 +187,7 @@ mod tests {
     fn s22_commands_print_here_alone() {
         /// Draws tables whose cells are harmless; speaks a protocol; asks whether it is a terminal.
         const OTHERS: [&str; 4] =
-            ["commands/connect.rs", "commands/top.rs", "commands/trust.rs", "output.rs"];
+            ["commands/connect/link.rs", "commands/top.rs", "commands/trust.rs", "output.rs"];
         fn files(folder: &Path, all: &mut Vec<std::path::PathBuf>) {
             for entry in fs_err::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();

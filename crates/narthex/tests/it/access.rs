@@ -88,7 +88,8 @@ fn an_address_needs_a_token_and_must_be_one() {
     let with_token = |url: &str| place.run([&list[..], &[url, "--token-file", "token"]].concat());
     with_token("127.0.0.1:1").failed(2, &["--daemon-url"]);
     with_token("http://127.0.0.1:1/mcp").failed(2, &["--daemon-url"]);
-    place.run(["status", "--daemon-url", "http://127.0.0.1:1"]).failed(2, &["--data"]);
+    let status = place.run(["status", "--daemon-url", "http://127.0.0.1:1"]);
+    status.failed(2, &["--token-file", "NARTHEX_TOKEN"]);
     place.write("empty", "\n");
     let empty = place.run([&list[..], &["http://127.0.0.1:1", "--token-file", "empty"]].concat());
     empty.failed(1, &["holds no token"]);

@@ -96,8 +96,11 @@ fn wrong_usage_ends_with_2() {
 #[test]
 fn wrong_files_are_told_by_name_place_and_remedy() {
     let place = Place::new();
+    place.write("mcp.json", "{servers: {}}");
+    place.run(words(&["fixture", "echo"])).failed(1, &["mcp.json", "line 1", "double quotes"]);
+    // A comma after the last element is none of it.
     place.write("mcp.json", "{\"servers\": {},}");
-    place.run(words(&["fixture", "echo"])).failed(1, &["mcp.json", "line 1", "comma"]);
+    place.run(words(&["fixture", "echo"])).failed(1, &["mcp.json", "it has none"]);
     place.write("mcp.json", r#"{"severs": {}}"#);
     place.run(words(&["fixture", "echo"])).failed(1, &["mcp.json", "`severs`", "`servers`"]);
     place.write("mcp.json", r#"{"servers": {"fixture": {"transport": "stdio", "comand": "x"}}}"#);

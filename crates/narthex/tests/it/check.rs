@@ -159,7 +159,7 @@ fn check_is_told_to_people() {
     place.run(["trust", "--yes"]).succeeded();
     let done = check(&place, &[]).succeeded();
     let lines: Vec<_> = done.stdout.lines().collect();
-    let time = lines[0].strip_prefix("narthex check mcp, ").unwrap();
+    let time = lines[0].strip_prefix("Checks of MCP servers, ").unwrap();
     assert!(narthex_model::Timestamp::read(time).is_some(), "{time}");
     assert!(lines[1].starts_with("[INFO] TRANSPORT "), "{done:?}");
     assert!(lines[2].starts_with("  detail: revisions 2024-11-05"), "{done:?}");

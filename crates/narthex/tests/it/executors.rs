@@ -435,14 +435,25 @@ async fn runs_are_claimed_on_the_command_line() {
     world.place.run(["runs", "claim", "run_000000000000"]).failed(1, &["not_found"]);
 }
 
-/// Who may save agents names an executor, and never what is started; one that is not there, or for
-/// others, is refused when the agent is saved, and so is what makes no sense in the settings.
+/// The agent is saved, and whoever saved it is warned of its executor.
+#[track_caller]
+fn warned(saved: &Done, executor: &str) {
+    let told = format!("this daemon has no executor `{executor}` for this workspace");
+    let has = |words: &str| saved.stderr.contains(words);
+    assert!(saved.code == Some(0) && has(&told), "{saved:?}");
+    assert!(has("warning: agent.json: `executor` (line 1): "), "{saved:?}");
+}
+
+/// Who may save agents names an executor, and never what is started. One that is not there, or for
+/// others, is warned of when the agent is saved, and refused when a run of it is begun. What makes
+/// no sense in the settings is refused.
 #[test]
 fn executors_are_the_operators_alone() {
     let world = World::new();
     let (daemon, _) = world.up();
     let unknown = world.apply(&json!({ "name": "lost", "executor": "nowhere" }));
-    unknown.failed(1, &["agent.json: `executor` (line 1): ", "no executor `nowhere`"]);
+    warned(&unknown, "nowhere");
+    world.place.run(["runs", "create", "--agent", "lost"]).failed(1, &["`nowhere`"]);
     for wrong in [json!({ "command": "sh" }), json!(["sh"]), json!("Sh")] {
         let refused = world.apply(&json!({ "name": "wrong", "executor": wrong }));
         refused.failed(1, &["executor"]);
@@ -451,7 +462,9 @@ fn executors_are_the_operators_alone() {
     world.place.run(["workspaces", "create", "team"]).succeeded();
     world.place.write("agent.json", &json!({ "name": "a", "executor": "stay" }).to_string());
     let words = ["agents", "apply", "-f", "agent.json", "--workspace", "team"];
-    world.place.run(words).failed(1, &["no executor `stay`"]);
+    warned(&world.place.run(words), "stay");
+    let words = ["runs", "create", "--agent", "a", "--workspace", "team"];
+    world.place.run(words).failed(1, &["`stay`"]);
     world.place.write("direct.json", r#"{ "agent_name": "stayer", "direct": true }"#);
     world.place.run(["runs", "create", "direct.json"]).failed(1, &["direct", "executor"]);
     drop(daemon);

@@ -221,7 +221,7 @@ fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
     assert!(is_mounted(&mount.folder));
     let again = Mount::new(&place, None);
     assert!(shell(&place, "ls mcp/0-demo").succeeded().stdout.contains("tools"));
-    let told = ["[ALREADY_MOUNTED] Mount: ", "end that `narthex mount`", "fusermount3 -u "];
+    let told = ["[ALREADY_MOUNTED] Mount: ", "end the process of that mount", "fusermount3 -u mcp"];
     place.run(["mount", "mcp"]).failed(1, &told);
     drop(again);
     place.write("mcp/mine", "");

@@ -61,7 +61,8 @@ fn x_e98_events_outlive_a_daemon_that_is_killed() {
     for words in [&["events"][..], &["events", "--follow"], &["message", "--request-id=x"]] {
         let unknown = [&["sessions"], words, &["ses_000000000000"]].concat();
         let unknown = place.pipe(&unknown, "x");
-        unknown.failed(1, &["not_found", "`narthex sessions list` shows them"]);
+        unknown
+            .failed(1, &["not_found", &format!("{} shows them", place.printed("sessions list"))]);
     }
 }
 

@@ -71,7 +71,8 @@ fn sessions_are_listed_shown_and_ended() {
     place.run(["sessions", "end", &session]).failed(1, &["conflict", "it has ended"]);
     for verb in ["show", "end"] {
         let unknown = place.run(["sessions", verb, "ses_0a1b2c3d4e5f"]);
-        unknown.failed(1, &["not_found", "`narthex sessions list` shows them"]);
+        unknown
+            .failed(1, &["not_found", &format!("{} shows them", place.printed("sessions list"))]);
     }
 }
 
@@ -209,6 +210,7 @@ fn r_m23_sessions_are_suspended_and_go_on() {
     for verb in ["suspend", "resume"] {
         place.run(["sessions", verb, &session]).failed(1, &["conflict", "it has ended"]);
         let unknown = place.run(["sessions", verb, "ses_0a1b2c3d4e5f"]);
-        unknown.failed(1, &["not_found", "`narthex sessions list` shows them"]);
+        unknown
+            .failed(1, &["not_found", &format!("{} shows them", place.printed("sessions list"))]);
     }
 }

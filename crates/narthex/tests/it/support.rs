@@ -93,6 +93,11 @@ impl Place {
         Done::from(self.command(words).stdin(Stdio::null()).output().unwrap())
     }
 
+    /// This command as it is printed to be pasted: with the data directory of this place.
+    pub(crate) fn printed(&self, words: &str) -> String {
+        format!("`narthex {words} --data {}`", self.path("data").display())
+    }
+
     /// Runs a command that reads these lines and then the end of its input.
     pub(crate) fn feed(&self, words: &[&str], lines: &[Value]) -> Done {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();

@@ -209,7 +209,7 @@ fn r_m35_strace_of_a_run_ends_with_it() {
     let silent = place.run(["strace", "local", "--alias", "fixture,absent"]);
     silent.failed(1, &["alias", "has no server `absent`", "name one that it has: fixture"]);
     let own = place.run(["runs", "end", "local"]);
-    own.failed(1, &["the run of the daemon itself", "`narthex daemon stop`"]);
+    own.failed(1, &["the run of the daemon itself", &place.printed("daemon stop")]);
     let made = place.run(["runs", "create", "--tools", "fixture", "--json"]).succeeded().json();
     let run = &made["data"]["run_id"];
     let pid = made["data"]["pid"].to_string();

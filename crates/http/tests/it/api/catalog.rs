@@ -270,7 +270,9 @@ async fn x_m37_references_are_checked_when_they_are_saved() {
     let variable = json!({ "url": "https://${env.HOST}/mcp" });
     let refused = place.put(DOCS, &variable).await;
     assert_eq!(faults(&refused), [of("url", "env_not_allowed")]);
-    assert!(refused.text().contains("`catalog.env`"), "{}", refused.text());
+    let remedy = refused.json()["errors"][0]["remedy"].to_string();
+    let line = r#"`catalog.env = [\"DOCS_*\", \"HOST\"]`"#;
+    assert!(remedy.contains(line), "{remedy}");
     let other = json!({ "id": "other", "url": "https://a.test" });
     assert_eq!(faults(&place.put(DOCS, &other).await), [of("id", "value_invalid")]);
     for bad in ["Docs", "a__b", "%2e%2e", "a%2Fb", "a.b"] {
