@@ -96,9 +96,9 @@ mod tests {
         for (text, expected) in [
             ("{\"a\": 1, // one\n \"b\": 2,}", "{\"a\": 1,       \n \"b\": 2 }"),
             ("[1, /* two,\n lines */ 2]", "[1,        \n          2]"),
-            ("[1, 2, /* no more */ // at all\r\n ]", "[1, 2                           \r\n ]"),
+            ("[1, 2, /* no more */ // at all\r\n ]", "[1, 2                         \r\n ]"),
             ("{\"a\": [{},],}", "{\"a\": [{} ] }"),
-            ("// only at the\u{e4} beginning\n{}", "                             \n{}"),
+            ("// only at the\u{e4} beginning\n{}", "                          \n{}"),
         ] {
             assert_eq!(plain(text), expected);
         }
