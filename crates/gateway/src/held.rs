@@ -128,9 +128,13 @@ impl Shared {
         listed: &Arc<Inventory>,
     ) -> Result<Arc<Inventory>, Refusal> {
         let has_first = run.variants(alias).is_none_or(|variants| variants.has(alias, client));
-        let is_known = has_first || run.held_back().server(alias).is_none();
-        let Some(source) = self.run_source.get().filter(|_| !is_known) else {
+        if has_first || run.held_back().server(alias).is_none() {
             return Ok(listed.clone());
+        }
+        let Some(source) = self.run_source.get() else {
+            // With nobody to look, what is held back by name is held back here, too.
+            let held = run.held_back().kept();
+            return Ok(listed.only(|list, entry| !held.has(alias, list, &entry.key)));
         };
         source.look_at(run, alias, listed).await.ok_or_else(|| {
             let text = format!("what server `{alias}` lists could not be looked at; try again");
