@@ -15,7 +15,9 @@ const GATES: [&str; 4] = ["open", "denied", "ungranted", "limited"];
 /// Spellings that some server may read as `tools/call`, and that one itself.
 const SPELLINGS: [&str; 5] =
     ["tools/call", "Tools/Call", " tools/call", "tools/call\u{a0}", "tool\u{17f}/call"];
-const DONE: &str = "{\"jsonrpc\":\"2.0\",\"id\":\u{1},\"result\":{\"content\":[]}}";
+/// What is answered to calls and to lists: the tool is on links of clients, too.
+const DONE: &str = "{\"jsonrpc\":\"2.0\",\"id\":\u{1},\"result\":{\"content\":[],\
+                    \"tools\":[{\"name\":\"t\",\"inputSchema\":{\"type\":\"object\"}}]}}";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Era {

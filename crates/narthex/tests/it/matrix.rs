@@ -4,7 +4,6 @@
 use std::{
     fmt,
     net::SocketAddr,
-    os::unix::fs::symlink,
     process::Stdio,
     rc::Rc,
     time::{Duration, SystemTime},
@@ -176,7 +175,8 @@ impl Gated {
         };
         let (data, own) = (self.place.path("data"), self.place.path(&run.data));
         fs::create_dir(&own).unwrap();
-        symlink(data.join("daemon.lock"), own.join("daemon.lock")).unwrap();
+        // The daemon's own file, and no link to it, which would be refused.
+        fs::hard_link(data.join("daemon.lock"), own.join("daemon.lock")).unwrap();
         let told = fs::read_to_string(data.join("daemon.json")).unwrap();
         let mut told: Value = serde_json::from_str(&told).unwrap();
         told["socket_dir"] = json!(run.sockets);

@@ -1,8 +1,5 @@
 //! How calls fail (D16), and what is written of every one of them (S32).
 
-use std::time::Duration;
-
-use narthex_gateway::GatewayOptions;
 use narthex_model::ServerState;
 use narthex_testkit::fixture::{Bearer, Eras, Options, Quirk, Running};
 use serde_json::{Value, json};
@@ -117,13 +114,16 @@ async fn d16_a_crash_in_a_call_is_a_transport_error() {
 /// started again, and after that was given up.
 #[tokio::test]
 async fn r_o7_files_tell_a_server_that_was_gone_from_one_that_died() {
-    let args = ["--stdio", "--quirks", "crash-on-call"];
-    let crashing = json!({"transport": "stdio", "command": fixture(), "args": args});
+    // From its second start on it answers nothing, so that it is being started all the while.
+    let dir = tempfile::tempdir().unwrap();
+    let started = dir.path().join("started");
+    let script = r#"mkdir "$0" && exec "$@"; exec cat >&2"#;
+    let args = json!(["-c", script, started, fixture(), "--stdio", "--quirks", "crash-on-call"]);
+    // A call waits for it as long as it may take.
+    let crashing = json!({"transport": "stdio", "command": "sh", "args": args, "timeoutMs": 3000});
     let never = json!({"transport": "stdio", "command": "false"});
-    // Nobody waits for a server that is being started.
-    let options = GatewayOptions { settle_timeout: Duration::ZERO, ..GatewayOptions::default() };
     let servers = json!({ "one": crashing, "never": never });
-    let world = World::with(&servers, options).await;
+    let world = World::over(&servers).await;
     let write = async |server: &str| {
         let mut client = world.client(&format!("/vfs/mnt/mcp/0-{server}/tools/echo"));
         let reply = client.post(&[], r#"{"message":"m"}"#).await;
