@@ -128,8 +128,9 @@ impl Control {
         } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
         let settings_path = layers.settings.clone();
-        let file = |path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone());
-        let settings = settings_path.as_ref().map(file);
+        let (root, env) = (&layers.workspace_root, &layers.env);
+        let settings =
+            settings_path.as_ref().map(|path| SettingsFile::new(path, root, env.clone()));
         let tasks = TaskTracker::new();
         let events = store.clone().map(Events::new);
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
