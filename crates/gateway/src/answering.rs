@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use narthex_model::CallErrorKind;
+use narthex_policy::Payment;
 use narthex_upstream::{Forwarded, Frame, LinkError};
 use narthex_wire::{Message, Payload, method};
 use tokio::time::timeout_at;
@@ -10,10 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Place,
-    clock::CallLimit,
+    again::{Again, SecondTry},
+    clock::{CallClock, CallLimit},
     finish::Finish,
     grants::Over,
     hub::Listening,
+    open::{Failed, Open},
     refusal::Refusal,
     rounds::{Rounds, asks_nothing},
     run::Act,
@@ -80,6 +83,8 @@ enum State {
     /// The answer is known, and something comes before it.
     Preceded(Payload, Answer),
     Forwarded(Box<ForwardedCall>),
+    /// It is made once more, since its server did not see it.
+    Again(SecondTry),
     Listening(Box<Listening>),
     Done,
 }
@@ -95,6 +100,12 @@ pub(crate) struct ForwardedCall {
     pub(crate) stop: Option<[CancellationToken; 2]>,
     /// Makes further rounds where the caller cannot.
     pub(crate) rounds: Option<Box<Rounds>>,
+    /// Since when it is open.
+    pub(crate) clock: CallClock,
+    /// What it has of grants for a single call, if `rounds` does not have it.
+    pub(crate) payment: Payment,
+    /// Makes it once more if its server certainly did not see it.
+    pub(crate) again: Option<Box<Again>>,
     pub(crate) _over: Option<Over>,
 }
 
@@ -165,12 +176,27 @@ impl Answering {
     pub(crate) fn take_answer(&mut self) -> Option<Answer> {
         match &mut self.state {
             State::Ready(answer) => answer.take(),
-            State::Preceded(..) | State::Forwarded(_) | State::Listening(_) | State::Done => None,
+            State::Preceded(..)
+            | State::Forwarded(_)
+            | State::Again(_)
+            | State::Listening(_)
+            | State::Done => None,
         }
     }
 
     pub(crate) fn forwarded(call: ForwardedCall) -> Self {
         State::Forwarded(Box::new(call)).into()
+    }
+
+    /// The same, made once more if its server certainly did not see it. A stream is opened anew by
+    /// its client.
+    pub(crate) fn or_again(mut self, again: impl FnOnce() -> Again) -> Self {
+        if let State::Forwarded(call) = &mut self.state
+            && call.limit.is_some()
+        {
+            call.again = Some(Box::new(again()));
+        }
+        self
     }
 
     pub(crate) fn listening(listening: Listening) -> Self {
@@ -180,18 +206,42 @@ impl Answering {
     /// The next step; `None` after the answer, and for a call that its caller took back. Safe to
     /// drop and call again.
     pub async fn next(&mut self) -> Option<Step> {
-        let step = match &mut self.state {
-            State::Ready(answer) => answer.take().map(Step::Answer),
-            State::Preceded(..) => self.first(),
-            State::Forwarded(call) => call.next().await,
-            State::Listening(listening) => listening.next().await,
-            State::Done => None,
+        let step = loop {
+            match &mut self.state {
+                State::Ready(answer) => break answer.take().map(Step::Answer),
+                State::Preceded(..) => break self.first(),
+                State::Forwarded(call) => match call.next().await {
+                    Ok(step) => break step,
+                    Err(unseen) => self.begin_again(*unseen),
+                },
+                State::Again(again) => {
+                    let Self { state, .. } = again.answering().await;
+                    self.state = state;
+                }
+                State::Listening(listening) => break listening.next().await,
+                State::Done => break None,
+            }
         };
         if matches!(step, None | Some(Step::Answer(_))) {
             self.state = State::Done;
             self.act = None;
         }
         step
+    }
+
+    /// Makes a call once more.
+    fn begin_again(&mut self, unseen: Unseen) {
+        let Unseen { again, payment, refusal } = unseen;
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Forwarded(call) => {
+                let ForwardedCall { finish, clock, .. } = *call;
+                let Finish { id, method, open_call, mut record, .. } = finish;
+                record.set_sent(false);
+                let open = Open { record, open_call, clock, payment };
+                self.state = State::Again(again.begin(Failed { refusal, open }, (id, method)));
+            }
+            other => self.state = other,
+        }
     }
 
     /// What comes before the answer.
@@ -209,34 +259,62 @@ impl Answering {
     }
 }
 
+/// A call that its server certainly did not see.
+struct Unseen {
+    again: Box<Again>,
+    payment: Payment,
+    refusal: Refusal,
+}
+
 impl ForwardedCall {
-    async fn next(&mut self) -> Option<Step> {
+    /// The next step, or what the call is made from once more.
+    async fn next(&mut self) -> Result<Option<Step>, Box<Unseen>> {
         loop {
             let frame = match self.frame().await {
                 Ok(frame) => frame,
-                Err(refusal) => return self.finish.refused(refusal),
+                Err(refusal) => {
+                    let refusal = self.unseen(refusal)?;
+                    return Ok(self.finish.refused(refusal));
+                }
             };
             match frame {
-                Frame::Answer(message) => return Some(self.finish.answer(&message)),
-                Frame::Break { retry_ms } => return Some(Step::Break { retry_ms }),
+                Frame::Answer(message) => return Ok(Some(self.finish.answer(&message))),
+                Frame::Break { retry_ms } => return Ok(Some(Step::Break { retry_ms })),
                 Frame::Notification(message) => {
                     self.extend(&message);
                     if let Some(payload) = self.finish.notification(&message) {
-                        return Some(Step::Message(payload));
+                        return Ok(Some(Step::Message(payload)));
                     }
                 }
                 Frame::Request(question) => {
                     if let Some(payload) = self.asked(&question).await {
-                        return Some(Step::Message(payload));
+                        return Ok(Some(Step::Message(payload)));
                     }
                 }
             }
         }
     }
 
+    /// Gives the refusal back if it ends the call: it was made twice, or its server has seen a part
+    /// of it.
+    fn unseen(&mut self, refusal: Refusal) -> Result<Refusal, Box<Unseen>> {
+        if !matches!(refusal, Refusal::Unsent(_)) {
+            return Ok(refusal);
+        }
+        let Some(again) = self.again.take() else { return Ok(refusal) };
+        let payment = match &mut self.rounds {
+            None => Some(std::mem::take(&mut self.payment)),
+            Some(rounds) => rounds.unbegun(),
+        };
+        match payment {
+            None => Ok(refusal),
+            Some(payment) => Err(Box::new(Unseen { again, payment, refusal })),
+        }
+    }
+
     /// The next frame, unless the caller gives up or the call takes too long.
     async fn frame(&mut self) -> Result<Frame, Refusal> {
-        let Self { forwarded, finish, limit, stop, rounds, _over } = self;
+        let Self { forwarded, finish, limit, stop, rounds, .. } = self;
         let cancelled = finish.cancelled();
         let mut ends = cancelled.iter().chain(stop.iter().flatten());
         if !ends.any(CancellationToken::is_cancelled)

@@ -4,6 +4,7 @@
 //! classifies, routes, authorizes, forwards and records, and gives back an [`Answering`] to be
 //! polled to its end. Nothing here knows HTTP or sockets.
 
+mod again;
 mod alike;
 mod answering;
 mod built_in;

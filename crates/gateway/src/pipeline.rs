@@ -14,6 +14,7 @@ use narthex_wire::{Message, Raw, meta_key, method, rpc};
 
 use crate::{
     Answering, Caller, Endpoint,
+    again::Again,
     clock::CallClock,
     gateway::Shared,
     links::Chosen,
@@ -124,24 +125,25 @@ impl Shared {
         if let Some(call) = &open_call {
             call.goes_to(&routed.request.alias);
         }
-        let is_shaped = routed.is_shaped;
+        let first = FirstTry { asked, row, lost, is_shaped: routed.is_shaped };
         let record = self.record(caller, &routed.request);
-        let mut record = record.map_err(|refusal| refusal.shaped(is_shaped))?;
+        let mut record = record.map_err(|refusal| refusal.shaped(first.is_shaped))?;
         if let Some(admission) = admission {
             record.admitted(admission);
         }
         let open = Open { record, open_call, clock, payment: Payment::default() };
         match self.forward_on(caller, routed, chosen.link, hop, open).await {
-            Ok(answering) => Ok(answering),
-            Err(failed) => {
-                let first = FirstTry { asked, row, lost, is_shaped };
-                Box::pin(self.forward_again(caller, handling, first, *failed)).await
+            // It is written, and yet a program may end before it reads it.
+            Ok(answering) if first.lost.is_one_channel() => {
+                Ok(answering.or_again(|| Again::new(self, caller, handling, first)))
             }
+            Ok(answering) => Ok(answering),
+            Err(failed) => Box::pin(self.forward_again(caller, handling, first, *failed)).await,
         }
     }
 
     /// Tries once more where the server certainly did nothing; otherwise the call has failed.
-    async fn forward_again(
+    pub(crate) async fn forward_again(
         self: &Arc<Self>,
         caller: &Caller,
         handling: Handling,

@@ -105,6 +105,11 @@ impl Rounds {
         self
     }
 
+    /// What the call has of grants for a single call, unless a further round was begun.
+    pub(crate) fn unbegun(&mut self) -> Option<Payment> {
+        (self.made == 0).then(|| std::mem::take(&mut self.payment))
+    }
+
     /// Begins a further round with the state in an answer, as a part of the same call in the
     /// record.
     ///

@@ -174,7 +174,9 @@ impl Sent {
             told_by: finish.told_by,
             is_shaped: finish.is_shaped,
         };
-        let rounds = rounds.map(|rounds| rounds.paid(open.payment));
-        ForwardedCall { forwarded, finish, limit, stop, rounds, _over: over }
+        let (clock, mut payment) = (open.clock, open.payment);
+        let rounds = rounds.map(|rounds| rounds.paid(std::mem::take(&mut payment)));
+        let again = None;
+        ForwardedCall { forwarded, finish, limit, stop, rounds, clock, payment, again, _over: over }
     }
 }

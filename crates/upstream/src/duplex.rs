@@ -270,20 +270,25 @@ impl Duplex {
     /// Ends the link to a server that reads nothing any more. Requests of which it has read no byte
     /// fail as such: they may be made again.
     pub(crate) fn end_unread(&self, why: &str) {
-        if let Some(read) = self.input.as_ref().and_then(|input| input.read_at_most()) {
-            self.has_read_nothing.store(read == 0, Ordering::Release);
-            let mut pending = self.pending();
-            let unread = pending.extract_if(|_, pending| pending.after >= read);
-            let unread: Vec<_> = unread.map(|(_, pending)| pending).collect();
-            self.has_answered_all.store(pending.is_empty(), Ordering::Release);
-            drop(pending);
-            let error = self.outlet.redacted(LinkError::Unread(why.into()));
-            for pending in unread {
-                // Whoever has given up meanwhile needs no answer.
-                drop(pending.answer.send(Err(error.clone())));
-            }
-        }
+        let read = self.input.as_ref().and_then(|input| input.read_at_most());
+        let unread = read.map(|read| self.take_unread(read)).unwrap_or_default();
+        // First, so that whoever makes a request again finds that this link has ended.
         self.close(why);
+        let error = self.outlet.redacted(LinkError::Unread(why.into()));
+        for pending in unread {
+            // Whoever has given up meanwhile needs no answer.
+            drop(pending.answer.send(Err(error.clone())));
+        }
+    }
+
+    /// The requests of which a server that has ended has read no byte.
+    fn take_unread(&self, read: u64) -> Vec<Pending> {
+        self.has_read_nothing.store(read == 0, Ordering::Release);
+        let mut pending = self.pending();
+        let unread = pending.extract_if(|_, pending| pending.after >= read);
+        let unread = unread.map(|(_, pending)| pending).collect();
+        self.has_answered_all.store(pending.is_empty(), Ordering::Release);
+        unread
     }
 
     /// Whether a server that has ended had read no byte.
