@@ -1,6 +1,6 @@
 //! Lines from and to the client, and from and to the daemon.
 
-use std::{future::Future, io};
+use std::io;
 
 use bytes::{Bytes, BytesMut};
 use narthex_model::ErrorKind;
