@@ -303,7 +303,8 @@ async fn o26_example_4_agents_share_a_server() {
         operator.put("mcp-servers/neo4j", &over.entry(&closed, &server)).await;
         let reply = operator.ask("POST", RUNS, &asked.to_string()).await;
         assert_eq!(reply.status, StatusCode::BAD_REQUEST, "{reply:?}");
-        assert_eq!(reply.json()["errors"][0]["path"], "run.scope.team_partitoin", "{reply:?}");
+        let problem: Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!(problem["errors"][0]["path"], "run.scope.team_partitoin", "{reply:?}");
     }
 }
 
