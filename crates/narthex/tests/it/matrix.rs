@@ -29,6 +29,8 @@ const HOME: &str = "/api/workspaces/default";
 const LOCAL: &str = "prn_0000000000000000";
 /// What stands before the names of the built-in tools at the aggregated endpoint.
 const PREFIX: &str = "mcp__narthex__";
+/// What stands behind them at other endpoints.
+const ELSEWHERE: &str = " of the server `narthex`";
 
 /// Where a call comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -345,7 +347,7 @@ impl Outcome {
         }
         Self {
             is_error: result["isError"].as_bool().unwrap_or(false),
-            text: json!(text.replace(PREFIX, "")),
+            text: json!(text.replace(PREFIX, "").replace(ELSEWHERE, "")),
             kind: error["kind"].clone(),
             scopes: error["details"]["scopes"].clone(),
             ask,
