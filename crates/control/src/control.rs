@@ -140,7 +140,6 @@ impl Control {
         let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants, proof).await;
         let grants = Arc::new(grants.map_err(ControlError::Store)?);
         let rules = LiveRules::load(store.as_ref(), workspace.clone(), rules).await;
-        let rules = Arc::new(rules.map_err(ControlError::Store)?);
         let proxies = registry.proxies();
         let shared = Arc::new(Shared {
             registry,
@@ -160,7 +159,7 @@ impl Control {
             access,
             grants,
             granting,
-            rules,
+            rules: Arc::new(rules.map_err(ControlError::Store)?),
             executors,
             login: login.map(|options| Login::new(options, &proxies)),
             changing: tokio::sync::Mutex::default(),

@@ -54,7 +54,7 @@ const RULES: [Grammar; 2] = [
 fn ask(rules: &RuleSet, arguments: &str) -> Ruling {
     rules.ask(&Question {
         actors: &Actors::default(),
-        server: &Alias::new("files").unwrap(),
+        server: &Alias::new("files").expect("it is an alias"),
         item: &Item::Tool("read".into()),
         method: "tools/call",
         origin: CallOrigin::Call,

@@ -263,7 +263,6 @@ impl Runs {
         if let Some(permit) = draft.parent.and_then(|parent| parent.permit) {
             permit.used();
         }
-        let former_pids = draft.former.map(|former| former.pids).unwrap_or_default();
         Ok(Created {
             row,
             run,
@@ -276,7 +275,7 @@ impl Runs {
             direct,
             sockets,
             agent_env,
-            former_pids,
+            former_pids: draft.former.map(|former| former.pids).unwrap_or_default(),
         })
     }
 
