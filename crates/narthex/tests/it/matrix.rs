@@ -29,8 +29,6 @@ const HOME: &str = "/api/workspaces/default";
 const LOCAL: &str = "prn_0000000000000000";
 /// What stands before the names of the built-in tools at the aggregated endpoint.
 const PREFIX: &str = "mcp__narthex__";
-/// What stands behind them at other endpoints.
-const ELSEWHERE: &str = " of the server `narthex`";
 
 /// Where a call comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -339,7 +337,9 @@ struct Outcome {
 impl Outcome {
     fn of(result: &Value) -> Self {
         let error = &result["structuredContent"]["error"];
-        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        // What the text adds for models is how to ask, which `ask` has at each door.
+        let said = &result["content"][0]["text"];
+        let text = error["message"].as_str().or(said.as_str()).unwrap_or_default();
         let mut ask = error["details"]["ask"].clone();
         for call in ask["calls"].as_array_mut().into_iter().flatten() {
             let name = call["name"].as_str().unwrap().trim_start_matches(PREFIX).to_owned();
@@ -347,7 +347,7 @@ impl Outcome {
         }
         Self {
             is_error: result["isError"].as_bool().unwrap_or(false),
-            text: json!(text.replace(PREFIX, "").replace(ELSEWHERE, "")),
+            text: json!(text),
             kind: error["kind"].clone(),
             scopes: error["details"]["scopes"].clone(),
             ask,
