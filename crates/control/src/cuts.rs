@@ -1,4 +1,4 @@
-//! What cuts through to the runs that there are (D10), here and at all daemons on one store.
+//! Cuts that end servers of live runs at once (D10), here and at all daemons on one store.
 //!
 //! A cut is a row of the store, written with the change that it follows from. Each daemon reads the
 //! rows that are new to it, every [`narthex_live::POLL`] and before it mounts anything. A daemon
@@ -22,7 +22,7 @@ use crate::{
     keys::{secret_key, server_key},
 };
 
-/// What was cut off here.
+/// Cuts that this daemon has made or read.
 #[derive(Debug)]
 pub(crate) struct Cuts {
     /// How often something was that runs are made of.

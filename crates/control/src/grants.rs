@@ -28,8 +28,8 @@ const REQUEST_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// What is asked of those who grant, and of those who wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantOptions {
-    /// Whether only those count of somebody who has proved to be a human (D15). `None`: once a
-    /// passkey or an OpenID provider exists (D28).
+    /// Whether only grants by proved humans count (D15). `None`: from the first passkey or OpenID
+    /// provider on (D28).
     pub require_proof: Option<bool>,
     /// How long a request waits for a decision.
     pub request_lifetime: Duration,

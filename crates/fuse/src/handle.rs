@@ -36,7 +36,7 @@ pub(crate) struct Handle {
     pub(crate) ino: INodeNo,
     /// The thread that opened it.
     pub(crate) opened_by: u32,
-    /// Whether reads wait for what is under way.
+    /// Whether reads wait for a result that is not there yet.
     pub(crate) may_wait: bool,
     /// The process that opened it to write, and those above it. Others may have inherited it.
     opener: Vec<Caller>,
@@ -210,8 +210,8 @@ impl Handle {
         read.reply.error(errno_for(failure));
     }
 
-    /// Says the size to whoever asks for it, if it is known or under way; gives back what has to be
-    /// found out. What is called is not waited for here.
+    /// Answers a request for the size, or keeps it until the running call ends. Gives the request
+    /// back if no call runs.
     pub(crate) fn size(&self, size: PendingSize, may_wait: bool) -> Option<PendingSize> {
         let mut state = self.state();
         if let Some(outcome) = &state.outcome {
@@ -226,7 +226,7 @@ impl Handle {
         None
     }
 
-    /// Has whoever asks for the size wait for what is under way.
+    /// Makes a caller that asks for the size wait for the result.
     pub(crate) fn wait_for_size(&self, size: PendingSize) {
         self.state().running.get_or_insert_default().size(size);
     }

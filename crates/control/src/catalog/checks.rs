@@ -169,7 +169,7 @@ impl Workspace {
         Ok(told)
     }
 
-    /// What of an object can never start here as it is: it may be saved, for a daemon that can.
+    /// Warns of parts that this daemon can never start. The object may be saved for one that can.
     fn never_starts(&self, definition: &Definition) -> Vec<FieldWarning> {
         let attached = match definition {
             Definition::Server(entry) => {

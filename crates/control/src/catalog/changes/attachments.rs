@@ -26,7 +26,7 @@ pub struct CatalogAttachment {
     pub alias: Alias,
     /// The server's id.
     pub reference: ServerId,
-    /// What it sets, as it is written (D39): who reads it may write it.
+    /// Config values as they are written: only roles that may write them read them (D39).
     pub config: Map<String, Value>,
     /// Whether a run goes on without the server if it fails. `None`: it does not say.
     pub optional: Option<bool>,

@@ -21,7 +21,7 @@ impl Control {
     }
 }
 
-/// Whether an object says that a server is switched off, which runs that there are lose (D10).
+/// Whether an object disables a server, which live runs then lose (D10).
 pub(super) fn is_cut(kind: CatalogKind, document: &str) -> bool {
     if kind != CatalogKind::Server {
         return false;
