@@ -126,7 +126,10 @@ pub(crate) fn invalid(faults: Vec<(String, String)>) -> CallError {
         false => format!("`{place}`: {message}"),
     };
     let text = faults.iter().map(told).collect::<Vec<_>>().join("; ");
-    let fault = |(field, message): (String, String)| json!({"field": field, "message": message});
+    let fault = |(place, message): (String, String)| {
+        let field = if place.is_empty() { "arguments" } else { &*place };
+        json!({"field": field, "message": message})
+    };
     let errors: Vec<_> = faults.into_iter().map(fault).collect();
     CallError {
         details: Some(json!({ "code": "invalid_arguments", "errors": errors })),

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
-    KeyId, SealedSecret, Secret, SecretName, SecretSummary, SecretVersion, WorkspaceId,
+    CatalogKind, KeyId, SealedSecret, Secret, SecretName, SecretSummary, SecretVersion,
+    WorkspaceId, json::Place,
 };
 use narthex_store::{Cut, StatementError, Store};
 use narthex_vault::{Head, Put, Rotation, RowsError, RowsResult, SealedRows, Stored, Vault};
+use serde_json::Value;
 
 use crate::{By, Control, ControlError};
 
@@ -55,6 +57,33 @@ impl Control {
         self.to_the_end(put).await
     }
 
+    /// The places in the catalog of a workspace that name a secret, such as
+    /// `agents.reader.mcpServers.docs.config.key`.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn secret_users(
+        &self,
+        workspace: &WorkspaceId,
+        name: &SecretName,
+    ) -> Result<Vec<String>, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let mut found = Vec::new();
+        for kind in CatalogKind::ALL {
+            for row in store.catalog(kind).all(workspace).await.map_err(ControlError::Store)? {
+                let Ok(document) = serde_json::from_str(&row.document) else { continue };
+                let kind = match kind {
+                    CatalogKind::Server => "servers",
+                    CatalogKind::Capability => "capabilities",
+                    CatalogKind::Agent => "agents",
+                };
+                let place = Place::root(kind).key(&row.id);
+                naming(&document, name.as_str(), &place, &mut found);
+            }
+        }
+        Ok(found)
+    }
+
     /// Takes all values of a secret away, at once (D10).
     ///
     /// # Errors
@@ -100,6 +129,23 @@ impl Control {
 
     pub fn vault(&self) -> Result<&Vault, ControlError> {
         self.shared.vault.as_ref().ok_or(ControlError::NoVault)
+    }
+}
+
+/// The places in a normal form whose whole value is this secret.
+fn naming(value: &Value, name: &str, at: &Place, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) if members.get("$secret").is_some_and(|one| one == name) => {
+            found.push(at.to_string());
+        }
+        Value::Object(members) => {
+            members.iter().for_each(|(key, value)| naming(value, name, &at.key(key), found));
+        }
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.for_each(|(index, value)| naming(value, name, &at.index(index), found));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

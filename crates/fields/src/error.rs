@@ -4,7 +4,7 @@ use std::fmt;
 
 use narthex_model::{CatalogKind, ErrorKind, WorkspaceId, command::narthex};
 use narthex_resolve::{Fault, FaultCode, Faults, Warning};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// How many faults a sentence names; the others are in the list alone.
 const TOLD_MAX: usize = 10;
@@ -96,7 +96,9 @@ pub enum CatalogError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldError {
     /// Where: in the object that was sent, such as `default_config.api_key`, or in another one,
-    /// which then stands in front: `capabilities.papers.mcpServers.library.ref`. Empty: all of it.
+    /// which then stands in front: `capabilities.papers.mcpServers.library.ref`. Empty: all of it,
+    /// which is shown as `body`.
+    #[serde(serialize_with = "place")]
     pub field: String,
     /// What kind of fault it is, for programs.
     pub code: FieldCode,
@@ -110,9 +112,15 @@ pub struct FieldError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldWarning {
     /// Where, as in [`FieldError::field`].
+    #[serde(serialize_with = "place")]
     pub field: String,
     /// What it is and what to do.
     pub message: String,
+}
+
+/// Writes where something is wrong: never nothing.
+fn place<S: Serializer>(field: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(if field.is_empty() { "body" } else { field })
 }
 
 /// What kind of fault it is: a word with `_`.

@@ -244,7 +244,10 @@ mod tests {
             let errors = body(&Problem::new(kind, text))["errors"].take();
             assert_eq!(errors.as_array().unwrap().len(), 1, "{errors}");
             let [field, code, told] = ["field", "code", "message"].map(|name| &errors[0][name]);
-            assert_eq!((field, code, told), (&json!(""), &json!(kind.as_str()), &json!(message)));
+            assert_eq!(
+                (field, code, told),
+                (&json!("body"), &json!(kind.as_str()), &json!(message))
+            );
             assert!(errors[0]["remedy"].as_str().unwrap().starts_with(remedy), "{errors}");
         }
         let field = FieldError::invalid("a", "b", "c");

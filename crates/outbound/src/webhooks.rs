@@ -56,6 +56,30 @@ impl Outbound {
         Ok(store.webhooks().all(workspace).await.map_err(ControlError::Store)?)
     }
 
+    /// The channels and webhooks of a workspace that name a secret.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn secret_users(
+        &self,
+        workspace: &WorkspaceId,
+        name: &SecretName,
+    ) -> Result<Vec<String>, OutboundError> {
+        let (channels, webhooks) =
+            (self.channels(workspace).await?, self.webhooks(workspace).await?);
+        let channels = channels.iter().flat_map(|row| {
+            let fields = [("url", row.url.as_ref()), ("signing_key", row.signing_key.as_ref())];
+            let named = fields.into_iter().filter(|(_, secret)| *secret == Some(name));
+            named.map(|(field, _)| format!("channels.{}.{field}", row.name)).collect::<Vec<_>>()
+        });
+        let webhooks = webhooks.iter().flat_map(|row| {
+            let fields = [("url", &row.url), ("signing_key", &row.signing_key)];
+            let named = fields.into_iter().filter(|(_, secret)| *secret == name);
+            named.map(|(field, _)| format!("webhooks.{}.{field}", row.name)).collect::<Vec<_>>()
+        });
+        Ok(channels.chain(webhooks).collect())
+    }
+
     /// One webhook.
     ///
     /// # Errors

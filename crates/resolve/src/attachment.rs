@@ -2,7 +2,7 @@
 
 mod request;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_model::{Alias, ServerId, json::Place};
 use serde::Serialize;
@@ -59,6 +59,23 @@ impl Attachment {
     /// The keys that it sets or takes away.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.config.keys().map(String::as_str)
+    }
+
+    /// The keys and members that differ from those of an earlier attachment.
+    #[must_use]
+    pub fn changed_from(&self, before: &Self) -> BTreeSet<String> {
+        let keys = self.config.keys().chain(before.config.keys());
+        let mut changed: BTreeSet<_> =
+            keys.filter(|key| self.config.get(*key) != before.config.get(*key)).cloned().collect();
+        let members = [
+            ("ref", self.reference == before.reference),
+            ("optional", self.optional == before.optional),
+            ("tools", self.tools == before.tools),
+        ];
+        changed.extend(
+            members.into_iter().filter(|(_, is_same)| !is_same).map(|(name, _)| name.to_owned()),
+        );
+        changed
     }
 
     /// Whether it sets a key to a secret.

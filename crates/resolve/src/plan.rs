@@ -96,12 +96,14 @@ pub struct SecretRequirement {
 pub(crate) use preview::HIDDEN;
 
 impl PlannedKey<'_> {
-    /// Whether its value is never shown: by its schema, or by its name if it has none.
+    /// Whether its value is never shown: by its schema, or by a name that tells of a credential,
+    /// whatever the schema says.
     pub(crate) fn is_hidden(&self) -> bool {
         let by_name =
             || self.carrier.as_ref().is_some_and(|carrier| is_secret_name(carrier.name()));
-        self.schema.map_or_else(by_name, KeySchema::is_hidden)
+        self.schema.is_some_and(KeySchema::is_hidden)
             || matches!(self.value, ConfigValue::Secret(_))
+            || by_name()
     }
 
     /// Whether the server gets the key at all.

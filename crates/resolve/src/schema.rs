@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jsonschema::{PatternOptions, Validator};
 use narthex_model::{
-    header,
+    header, is_secret_name,
     json::{Node, Place},
 };
 use serde::Serialize;
@@ -171,7 +171,7 @@ pub(crate) fn validator(schema: &Value) -> Result<Validator, String> {
         .map_err(|error| error.masked().to_string())
 }
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "type",
     "kind",
     "label",
@@ -182,6 +182,7 @@ const KEYS: [&str; 13] = [
     "example",
     "enum",
     "pattern",
+    "regex",
     "default",
     "header",
     "env",
@@ -201,7 +202,9 @@ pub(crate) fn read(reader: &mut Reader, object: &Object<'_>, is_manifest: bool) 
         if is_manifest && object.get("kind").is_none() {
             reader.missing(&object, "kind", "`\"kind\": \"value\"` or `\"secret\"`");
         }
-        schema.insert(key.clone(), key_schema(reader, &object, is_manifest));
+        let of_key = key_schema(reader, &object, is_manifest);
+        literal_default(reader, &object, key, &of_key);
+        schema.insert(key.clone(), of_key);
     }
     schema
 }
@@ -218,6 +221,7 @@ pub(crate) fn is_key(reader: &mut Reader, key: &str, at: &Place) -> bool {
 
 fn key_schema(reader: &mut Reader, object: &Object<'_>, is_manifest: bool) -> KeySchema {
     reader.only(object, &KEYS);
+    reader.excluding(object, "pattern", "regex");
     let kind =
         word(reader, object, "kind", &[("value", KeyKind::Value), ("secret", KeyKind::Secret)]);
     let key = KeySchema {
@@ -232,7 +236,7 @@ fn key_schema(reader: &mut Reader, object: &Object<'_>, is_manifest: bool) -> Ke
         allowed: reader
             .list(object, "enum")
             .map(|nodes| nodes.iter().map(|(_, node)| node.to_value()).collect()),
-        pattern: reader.owned(object, "pattern"),
+        pattern: reader.owned(object, pattern_field(object)),
         default: object
             .get("default")
             .and_then(|node| reader.config_value(node, &object.at.key("default"))),
@@ -266,6 +270,11 @@ pub(crate) fn word<T: Copy>(
     None
 }
 
+/// As what the pattern was written.
+fn pattern_field(object: &Object<'_>) -> &'static str {
+    if object.get("regex").is_some() { "regex" } else { "pattern" }
+}
+
 fn check(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) -> Check {
     let mut schema = json!({});
     if let Some(allowed) = &key.allowed {
@@ -273,7 +282,7 @@ fn check(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) -> Check {
     }
     if let Some(pattern) = &key.pattern {
         if key.value_type != ValueType::String {
-            let at = object.at.key("pattern");
+            let at = object.at.key(pattern_field(object));
             let message = "only a string can match a pattern";
             reader.invalid(&at, message, "remove it, or make the type `string`");
         }
@@ -289,12 +298,23 @@ fn check(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) -> Check {
     match validator(&schema) {
         Ok(validator) => Check(Some(Arc::new(validator))),
         Err(_) => {
-            let field = if key.pattern.is_some() { "pattern" } else { "enum" };
+            let field = if key.pattern.is_some() { pattern_field(object) } else { "enum" };
             let message = format!("`{field}` cannot be used");
             let remedy = "write a regular expression without look-around, or values, each once";
             reader.invalid(&object.at.key(field), message, remedy);
             Check(None)
         }
+    }
+}
+
+/// Warns of a credential that stands in the server: of a key that is hidden, or called like one.
+fn literal_default(reader: &mut Reader, object: &Object<'_>, name: &str, key: &KeySchema) {
+    if (key.is_hidden() || is_secret_name(name))
+        && let Some(ConfigValue::Tree(Tree::Plain(_))) = key.default
+    {
+        let message =
+            "a sensitive key has a literal default, which all may read who see the server";
+        reader.warn(&object.at.key("default"), format!("{message}; refer to a secret"));
     }
 }
 
@@ -312,13 +332,6 @@ fn carriers(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) {
         reader.invalid(&object.at.key("env"), "this is no name of a variable", remedy);
     }
     let at = object.at.key("default");
-    if key.is_hidden()
-        && let Some(ConfigValue::Tree(Tree::Plain(_))) = key.default
-    {
-        let message =
-            "a sensitive key has a literal default, which all may read who see the server";
-        reader.warn(&at, format!("{message}; refer to a secret"));
-    }
     let is_params = |placeholder: &&crate::template::Placeholder| {
         placeholder.source == crate::template::Source::Params
     };

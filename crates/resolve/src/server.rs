@@ -355,7 +355,7 @@ impl ServerEntry {
                 reader.fault(&at, FaultCode::PlaceholderNotAllowed, message, remedy);
             }
             let schema = self.config_schema.as_ref().and_then(|schema| schema.get(key));
-            if schema.map_or_else(|| is_secret_name(key), KeySchema::is_hidden)
+            if (is_secret_name(key) || schema.is_some_and(KeySchema::is_hidden))
                 && matches!(value, ConfigValue::Tree(Tree::Plain(_)))
             {
                 let message = "a sensitive key has a literal value here, for all to read who see \

@@ -118,6 +118,14 @@ impl Template {
         })
     }
 
+    /// The texts between its placeholders.
+    pub(crate) fn literals(&self) -> impl Iterator<Item = String> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Text(text) => Some(text.clone()),
+            Piece::Placeholder(_) => None,
+        })
+    }
+
     /// Adds text, which stays text whatever it holds.
     pub(crate) fn push_text(&mut self, text: &str) {
         match self.0.last_mut() {

@@ -1,7 +1,10 @@
 //! What a run sees of the sessions that it has begun, and of the one that began it. Who asks is
 //! always the run itself; whatever is no child of its session is as good as absent (S18).
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use narthex_audit::{Actor, ActorKind};
 use narthex_events::EventKind;
@@ -39,7 +42,13 @@ pub struct Started {
     pub status: &'static str,
     /// Whether it was begun just now; else it is one of which there is one at a time.
     pub is_new: bool,
+    /// Whether it waits for a platform to claim it, and none has claimed a run of the workspace in
+    /// the last hour.
+    pub lacks_platform: bool,
 }
+
+/// For how long a platform counts as being there that has claimed a run.
+const PLATFORM_LASTS: Duration = Duration::from_secs(60 * 60);
 
 /// The session of the run that began another.
 #[derive(Debug, Clone)]
@@ -86,7 +95,8 @@ impl Runs {
         match self.create(&run.workspace, &request.to_string(), by).await {
             Ok(created) => {
                 let status = RunStatus::of(&created.row).as_str();
-                Ok(Started { row: created.row, status, is_new: true })
+                let lacks_platform = self.lacks_platform(&created.row).await;
+                Ok(Started { row: created.row, status, is_new: true, lacks_platform })
             }
             // Another daemon on the store was faster.
             Err(error @ RunError::SingleChild(_)) => {
@@ -105,7 +115,26 @@ impl Runs {
     ) -> Result<Option<Started>, RunError> {
         let (Some(own), Ok(agent)) = (own, AgentName::new(agent)) else { return Ok(None) };
         let Some(child) = self.single(run, own, &agent).await? else { return Ok(None) };
-        Ok(child.run.map(|row| Started { row, status: child.status, is_new: false }))
+        let Some(row) = child.run else { return Ok(None) };
+        let lacks_platform = self.lacks_platform(&row).await;
+        Ok(Some(Started { row, status: child.status, is_new: false, lacks_platform }))
+    }
+
+    /// Whether a run waits for a platform, and none is there. A store that cannot say changes
+    /// nothing: the run was created.
+    async fn lacks_platform(&self, row: &RunRow) -> bool {
+        let waits = row.waiting.as_ref().is_some_and(|waiting| {
+            waiting.executor.is_none() && waiting.is_free(SystemTime::now())
+        });
+        let since = SystemTime::now().checked_sub(PLATFORM_LASTS);
+        let (true, Ok(store), Some(since)) = (waits, self.store(), since) else { return false };
+        match store.runs().was_claimed_since(&row.workspace, since).await {
+            Ok(was_claimed) => !was_claimed,
+            Err(error) => {
+                tracing::warn!(run.id = %row.id, "claims cannot be looked at: {error}");
+                false
+            }
+        }
     }
 
     /// A child of the session of a run.

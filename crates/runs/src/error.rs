@@ -8,7 +8,7 @@ use narthex_model::{
     AgentName, Alias, ErrorKind, ExecutorName, OverBudget, RunId, SessionId, command::narthex,
 };
 use narthex_registry::{LookError, MountFault};
-use narthex_resolve::Faults;
+use narthex_resolve::{Fault, FaultCode, Faults};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -277,6 +277,38 @@ impl RunError {
             Self::NotAllowed(NotAllowed { call: Some(kind), .. }) => kind.as_str(),
             error => error.kind().as_str(),
         }
+    }
+
+    /// Of a fault that neither the caller's arguments nor its time mend: the word for programs, and
+    /// what is wrong in words that tell a model nothing of scopes and settings (D28).
+    #[must_use]
+    pub fn of_operators(&self) -> Option<(String, &'static str)> {
+        let is_operators = |fault: &&Fault| {
+            let of = ["agents.", "capabilities.", "servers.", "run.scope"];
+            of.iter().any(|start| fault.path.starts_with(start))
+        };
+        let (code, what) = match self {
+            Self::Refused(faults) => {
+                let fault = faults.iter().find(is_operators)?;
+                let code = json!(fault.code).as_str().unwrap_or("invalid").to_owned();
+                let what = match fault.code {
+                    FaultCode::MissingRequiredMcpConfig => {
+                        "its servers lack values that this run does not hand on"
+                    }
+                    FaultCode::SecretNotSet => "a secret that its servers need is not set",
+                    _ => "something is wrong with what it is configured with",
+                };
+                return Some((code, what));
+            }
+            Self::Mount(_) | Self::Entries(_) => ("child_not_started", "its servers do not start"),
+            Self::NoExecutor(_) => (self.code(), "nothing here carries it out"),
+            Self::OverBudget(_) => ("over_budget", "it would start more than a run may"),
+            Self::TooManyToday(_) => {
+                (self.code(), "this workspace has begun as many children today as it may")
+            }
+            _ => return None,
+        };
+        Some((code.to_owned(), what))
     }
 
     /// What readers of one error want to see beside it, as members of the answer (O61): `error` and

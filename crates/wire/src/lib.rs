@@ -33,7 +33,7 @@ pub use message::{Message, MessageError, MessageKind, Raw};
 pub use pages::{Pages, PagesError};
 pub use payload::{Payload, PayloadBuilder};
 pub use readable::{DefinitionKind, Readable, readable};
-pub use redact::{REDACTED, Redactor};
+pub use redact::{REDACTED, Redactor, is_redactable};
 pub use rewrite::{Patch, Rewrite};
 pub use schema::{with_member, with_object_schema};
 pub use sse::{SseError, SseEvent, SseParser, sse_event, write_sse_event};

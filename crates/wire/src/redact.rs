@@ -164,6 +164,12 @@ impl Redactor {
     }
 }
 
+/// Whether a secret of this value is kept out of texts: a shorter one would be found everywhere.
+#[must_use]
+pub fn is_redactable(value: &Secret) -> bool {
+    is_telling(value.expose())
+}
+
 /// Whether a value is worth looking for.
 fn is_telling(value: &str) -> bool {
     let is_number = value.bytes().all(|b| b.is_ascii_digit());

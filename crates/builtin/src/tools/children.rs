@@ -100,13 +100,18 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let awaited = Awaited { model: asked.model, runtime: asked.runtime_type };
     let agent = asked.child_agent_id;
     let started = called.platform.runs.spawn(called.run, &agent, &request, awaited).await;
-    let Started { row, status, is_new } = started.map_err(|error| of_runs(&error))?;
-    let text = match is_new {
+    let started = started.map_err(|error| of_spawn(&agent, &error))?;
+    let Started { row, status, is_new, lacks_platform } = started;
+    let mut text = match is_new {
         true => {
             format!("started `{}` as the session {}, which is {}", row.agent, row.session, status)
         }
         false => format!("`{}` goes on as the session {}; there is one", row.agent, row.session),
     };
+    if lacks_platform {
+        text += ". No platform has claimed a run of this workspace in the last hour, so it may \
+                 stay pending: do not wait for it alone";
+    }
     let agent = called.run.authority.actors().agent.clone();
     let session = json!({
         "id": row.session.to_text(),
@@ -118,7 +123,26 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         "status": status,
         "triggered_at": Timestamp::new(row.created_at).to_string(),
     });
-    Ok(said(text, json!({ "ok": true, "is_new": is_new, "session": session })))
+    let answer = json!({
+        "ok": true,
+        "is_new": is_new,
+        "lacks_platform": lacks_platform,
+        "session": session,
+    });
+    Ok(said(text, answer))
+}
+
+/// Why a child does not begin. Of a fault that only an operator mends a model is told that it is
+/// there, and neither a key of the scope nor a setting (D28).
+fn of_spawn(agent: &str, error: &RunError) -> CallError {
+    match error.of_operators() {
+        Some((code, what)) => {
+            let text =
+                format!("the agent `{agent}` cannot be started: {what}; a human has to mend it");
+            coded(CallErrorKind::ServerError, &code, text)
+        }
+        None => of_runs(error),
+    }
 }
 
 fn output() -> Tool {

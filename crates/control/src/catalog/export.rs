@@ -102,7 +102,8 @@ fn replaced(
             layer(document.get_mut("default_config"), id, schema, replace);
             for (key, of_key) in schema.into_iter().flatten() {
                 let default = document["config_schema"][key].get_mut("default");
-                if let Some(value) = default.filter(|_| of_key.is_hidden()) {
+                let is_hidden = of_key.is_hidden() || is_secret_name(key);
+                if let Some(value) = default.filter(|_| is_hidden) {
                     literal(value, &mut |value| replace(id, key, value));
                 }
             }
@@ -143,7 +144,7 @@ fn layer(
     let Some(values) = values.and_then(Value::as_object_mut) else { return };
     for (key, value) in values {
         let of_key = schema.and_then(|schema| schema.get(key));
-        if of_key.map_or_else(|| is_secret_name(key), KeySchema::is_hidden) {
+        if is_secret_name(key) || of_key.is_some_and(KeySchema::is_hidden) {
             literal(value, &mut |value| replace(owner, key, value));
         }
     }

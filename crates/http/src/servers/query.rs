@@ -38,7 +38,7 @@ impl Query {
                     known => format!("the names here are `{}`", known.join("`, `")),
                 };
                 let message = format!("`{}` is not known here", shortened(&name));
-                faults.push(FieldError::invalid("", message, remedy));
+                faults.push(FieldError::invalid("query", message, remedy));
             } else if value.contains('\0') {
                 // No store holds such a text, so there is nothing to be found by it.
                 faults.push(FieldError::invalid(&name, "it has a zero byte", "leave it out"));

@@ -8,7 +8,10 @@ use std::fmt;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
-use narthex_model::{ErrorKind, Secret, SecretName, SecretSummary, Timestamp, VersionSummary};
+use narthex_model::{
+    ErrorKind, Secret, SecretName, SecretSummary, Timestamp, VersionSummary, WorkspaceId,
+};
+use narthex_wire::is_redactable;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json, value::RawValue};
 
@@ -17,6 +20,10 @@ use crate::{body, post::is_json, problem::Problem, respond, servers::changes::of
 
 /// Enough for the longest value with every byte escaped.
 const BODY_MAX: usize = 512 * 1024;
+
+/// What is said of a value that would be found everywhere.
+const TOO_SHORT: &str = "the value is too short to be kept out of results, logs and the audit: it \
+                         has fewer than 6 bytes, or is a number of fewer than 8 digits";
 
 /// What is said when a secret is cleared that agents have in their own environment.
 const TOLD: &str = "agents that were started with it keep the value: it is out of narthex's hands; \
@@ -36,22 +43,43 @@ impl Asked<'_> {
         let (workspace, name) = (self.workspace()?, self.secret_name()?);
         let control = self.control()?;
         if self.parts.method == Method::DELETE {
-            control.secret_clear(&workspace, &name, &self.by()).await?;
-            let bound = control.env_bindings_of(&workspace, &name).await?;
-            if bound.is_empty() {
-                return Ok(respond::empty(StatusCode::NO_CONTENT));
-            }
-            let bound: Vec<_> = bound.iter().map(ToString::to_string).collect();
-            let shown = json!({ "name": name.as_str(), "env_bindings": bound, "warning": TOLD });
-            return Ok(ok(&shown));
+            return self.clear_secret(&workspace, &name).await;
         }
         let value = self.secret_value(body).await?;
+        let is_redactable = is_redactable(&value);
         let stored = control.secret_put(&workspace, &name, value, &self.by()).await?;
         let status = if stored.was_set { StatusCode::OK } else { StatusCode::CREATED };
         let version = stored.version.get();
-        let shown =
-            json!({ "name": name.as_str(), "version": version, "replaced": stored.was_set });
+        let mut shown = json!({
+            "name": name.as_str(),
+            "version": version,
+            "replaced": stored.was_set,
+            "is_redactable": is_redactable,
+        });
+        if !is_redactable {
+            shown["warning"] = json!(TOO_SHORT);
+        }
         Ok(document(status, &shown))
+    }
+
+    /// Clears a secret, and names who uses it.
+    async fn clear_secret(&self, workspace: &WorkspaceId, name: &SecretName) -> Answered {
+        let control = self.control()?;
+        let mut users = control.secret_users(workspace, name).await?;
+        if let Some(outbound) = &self.door.options.outbound {
+            users.extend(outbound.secret_users(workspace, name).await?);
+        }
+        control.secret_clear(workspace, name, &self.by()).await?;
+        let bound = control.env_bindings_of(workspace, name).await?;
+        if bound.is_empty() && users.is_empty() {
+            return Ok(respond::empty(StatusCode::NO_CONTENT));
+        }
+        let mut shown = json!({ "name": name.as_str(), "used_by": users });
+        if !bound.is_empty() {
+            shown["env_bindings"] = bound.iter().map(ToString::to_string).collect();
+            shown["warning"] = json!(TOLD);
+        }
+        Ok(ok(&shown))
     }
 
     pub(super) async fn rotate_key(&self) -> Answered {

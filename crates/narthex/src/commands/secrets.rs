@@ -44,6 +44,9 @@ async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     let stored = waiting(&format!("storing {name}"), context, asked).await?;
     let verb = if stored["replaced"] == true { "replaced" } else { "set" };
     let version = stored["version"].as_u64().unwrap_or_default();
+    if let Some(warning) = stored["warning"].as_str() {
+        output::notice(&format!("warning: {warning}"));
+    }
     let sentence = format!("{verb} {name}, version {version}; runs from now on use it");
     output::told(&stored, &sentence, context.format)
 }
@@ -99,7 +102,13 @@ async fn clear(name: &str, place: &WorkspaceArgs, context: &Context) -> Result<E
     if let Some(warning) = data["warning"].as_str() {
         output::notice(&format!("warning: {warning}"));
     }
-    output::told(&data, &format!("cleared {name}"), context.format)
+    let users = data["used_by"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let users: Vec<_> = users.map(harmless).collect();
+    let sentence = match users.is_empty() {
+        true => format!("cleared {name}"),
+        false => format!("cleared {name}, which is used by {}", users.join(", ")),
+    };
+    output::told(&data, &sentence, context.format)
 }
 
 async fn rotate_key(context: &Context) -> Result<ExitCode, Failure> {

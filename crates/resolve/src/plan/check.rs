@@ -12,6 +12,8 @@ use crate::{
     fault::{Fault, FaultCode, Warning},
     layer::objection,
     origin::{self, Origin},
+    resolve::key,
+    resolved,
     schema::{KeyKind, KeySchema},
     server::{EntryAuth, ServerEntry, Shape, StdioShape},
     surroundings::{EnvValue, Surroundings},
@@ -181,11 +183,36 @@ impl Checker<'_> {
         }
         self.references(Some(key), value, at);
         match carrier_of(self.entry, key) {
-            Ok(carrier) => Some(carrier),
+            Ok(carrier) => {
+                self.carried(key, value, &carrier, at);
+                Some(carrier)
+            }
             Err(found) => {
                 self.fault(at, Some(key), found.code, found.message, found.remedy);
                 None
             }
+        }
+    }
+
+    /// Refuses a literal that its carrier cannot take, such as another letter than ASCII in a header.
+    fn carried(&mut self, key: &str, value: &ConfigValue, carrier: &Carrier, at: &Place) {
+        let schema = self.entry.config_schema.as_ref().and_then(|schema| schema.get(key));
+        let value_type = schema.map(|schema| schema.value_type);
+        let literals = match value {
+            ConfigValue::Tree(tree @ Tree::Plain(value)) => {
+                vec![resolved::carried(value_type, tree, value)]
+            }
+            ConfigValue::Tree(Tree::Text(template)) => template.literals().collect(),
+            ConfigValue::Tree(Tree::List(_) | Tree::Object(_))
+            | ConfigValue::Secret(_)
+            | ConfigValue::Removed => Vec::new(),
+        };
+        let why = literals.iter().find_map(|text| key::objection(carrier, text));
+        if let Some(why) = why {
+            let message = format!("the value of '{key}' {why}");
+            let remedy = "write it in ASCII, such as percent-encoded or in base64, if the server \
+                          reads it so";
+            self.fault(at, Some(key), FaultCode::CarrierInvalid, message, remedy);
         }
     }
 

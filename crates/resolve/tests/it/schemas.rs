@@ -101,6 +101,58 @@ fn o88_reserved_headers_are_refused() {
     }
 }
 
+/// O88: what a header cannot carry is refused when it is saved, and not in each run.
+#[test]
+fn o88_literals_that_cannot_travel_are_refused_when_saved() {
+    for (value, is_fine) in [
+        ("plain", true),
+        ("Bearer ${scope.v}", true),
+        ("\u{e4}", false),
+        ("\u{e4} ${scope.v}", false),
+        ("a\nb", false),
+    ] {
+        let world = http(json!({ "k": {} }), json!({ "k": value }));
+        let found = world.plan_codes();
+        assert_eq!(found.is_empty(), is_fine, "{value:?}: {found:?}");
+        assert!(found.iter().all(|code| *code == FaultCode::CarrierInvalid), "{value:?}");
+        let by_server =
+            json!({ "id": "s", "url": "https://s.test", "default_config": { "k": value } });
+        let world = World::new(&[by_server]).using(json!({ "a": { "ref": "s" } }));
+        assert_eq!(world.plan_codes().is_empty(), is_fine, "{value:?}");
+    }
+    let schema = json!({ "config_schema": { "k": {} } });
+    assert_eq!(stdio(schema, json!({ "k": "\u{e4}" })).plan_codes(), []);
+}
+
+/// O101: a literal under a name that tells of a credential is hidden and warned of, also where the
+/// server declares the key as a plain one.
+#[test]
+fn o101_a_credential_in_a_declared_plain_key_is_hidden() {
+    for schema in [
+        json!({ "api_key": {}, "team": {} }),
+        json!({ "api_key": { "kind": "value" }, "team": {} }),
+    ] {
+        let world = http(schema, json!({ "api_key": "canary-5d", "team": "one" }));
+        let shown = world.plan(|plan| plan.preview());
+        let config = &shown["mcpServers"]["a"]["config"];
+        assert_eq!(
+            (&config["api_key"]["value"], &config["api_key"]["hidden"]),
+            (&json!("(hidden)"), &json!(true))
+        );
+        assert_eq!(config["team"]["value"], "one");
+        let warned = world.warnings();
+        assert_eq!(warned.len(), 1, "{warned:?}");
+        assert_eq!(warned[0].path, "agents.reader.mcpServers.a.config.api_key");
+    }
+    let entry = json!({ "id": "s", "url": "https://s.test",
+        "config_schema": { "api_key": {}, "pin_key": { "default": "canary" } },
+        "default_config": { "api_key": "canary-5d" } });
+    let warned = ServerEntry::parse(&text(&entry), None).unwrap().warnings;
+    let mut places: Vec<_> = warned.into_iter().map(|one| one.path).collect();
+    places.sort();
+    assert_eq!(places, ["config_schema.pin_key.default", "default_config.api_key"]);
+}
+
 /// O88, S4: a value never ends its header, nor a variable.
 #[test]
 fn o88_values_that_cannot_travel_are_refused() {
@@ -183,6 +235,7 @@ fn x_m40_values_fit_type_pattern_and_enum() {
     for (schema, good, bad) in [
         (json!({ "enum": ["eu", "us"] }), json!("eu"), json!("canary")),
         (json!({ "pattern": "^ws-[0-9]+$" }), json!("ws-1"), json!("canary")),
+        (json!({ "regex": "^ws-[0-9]+$" }), json!("ws-1"), json!("canary")),
         (json!({ "type": "integer", "enum": [1, 2] }), json!(1), json!(3)),
     ] {
         assert_eq!(
@@ -197,6 +250,26 @@ fn x_m40_values_fit_type_pattern_and_enum() {
     let by_env = http(json!({ "k": { "pattern": "^a+$" } }), json!({ "k": "${env.E}" }));
     assert_eq!(by_env.clone().env("E", "b").codes(), [FaultCode::ValueInvalid]);
     assert_eq!(by_env.env("E", "aa").carried("a")["x-k"], "aa");
+}
+
+/// X-M40: `regex` is `pattern`, is told of under its own name, and is stored as `pattern`.
+#[test]
+fn x_m40_regex_is_another_word_for_pattern() {
+    let entry = |key: Value| {
+        let entry = json!({ "id": "s", "url": "https://s.test", "config_schema": { "k": key } });
+        ServerEntry::parse(&text(&entry), None)
+    };
+    let stored = json!(entry(json!({ "regex": "^a+$" })).unwrap().value);
+    assert_eq!(stored["config_schema"]["k"]["pattern"], "^a+$");
+    assert_eq!(stored["config_schema"]["k"].get("regex"), None);
+    for (key, place) in [
+        (json!({ "regex": "(" }), "config_schema.k.regex"),
+        (json!({ "regex": "a", "type": "integer" }), "config_schema.k.regex"),
+        (json!({ "regex": "a", "pattern": "a" }), "config_schema.k.regex"),
+    ] {
+        let faults = entry(key).unwrap_err();
+        assert_eq!(faults.iter().next().unwrap().path, place);
+    }
 }
 
 /// C11, O65: JSON travels as JSON text, and a text never becomes something else.

@@ -254,7 +254,10 @@ fn attach(
     let mut changed = agent.clone();
     let (alias, attached) = (request.alias.clone(), request.attachment.clone());
     let before = changed.servers.insert(alias.clone(), attached.clone());
-    let keys = request.attachment.keys().map(str::to_owned).collect();
+    let keys = match &before {
+        None => request.attachment.keys().map(str::to_owned).collect(),
+        Some(before) => request.attachment.changed_from(before),
+    };
     let own = |fault: &Fault| {
         let is_own = fault.alias.as_ref() == Some(&request.alias);
         is_own.then(|| in_words(fault, &agent, &request))

@@ -210,8 +210,8 @@ async fn o36_patches_merge() {
         (r#"{"id": "other"}"#, "id", "value_invalid"),
         (r#"{"url": "ftp://x"}"#, "url", "value_invalid"),
         (r#"{"name": "a", "name": "b"}"#, "name", "duplicate_key"),
-        (r#"["name"]"#, "", "type_wrong"),
-        ("{", "", "text_invalid"),
+        (r#"["name"]"#, "body", "type_wrong"),
+        ("{", "body", "text_invalid"),
     ] {
         let refused = place.api.send("PATCH", DOCS, patch).await;
         assert_eq!(faults(&refused), [of(field, code)], "{patch}");
@@ -367,7 +367,7 @@ async fn lists_come_in_pages() {
         ("limit=x", "limit"),
         ("limit=", "limit"),
         ("limit=1&limit=2", "limit"),
-        ("page=1", ""),
+        ("page=1", "query"),
     ] {
         let refused = place.api.ask("GET", &format!("{AGENTS}?{query}")).send().await;
         assert_eq!(faults(&refused), [of(field, "value_invalid")], "{query}");
@@ -539,7 +539,7 @@ async fn o39_unreadable_objects_are_shown_as_broken() {
     let code =
         |item: &Value| (item["errors"][0]["field"].clone(), item["errors"][0]["code"].clone());
     assert_eq!(code(old), (json!("gone"), json!("unknown_field")));
-    assert_eq!(code(torn), (json!(""), json!("text_invalid")));
+    assert_eq!(code(torn), (json!("body"), json!("text_invalid")));
     for path in ["old", "torn"] {
         let merged = place.api.ask("GET", &format!("{AGENTS}/{path}?view=merged")).send().await;
         merged.problem(StatusCode::CONFLICT, "conflict");

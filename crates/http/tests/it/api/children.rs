@@ -55,6 +55,31 @@ async fn granted(api: &Api, duration: &str) {
     api.send("POST", &format!("{HERE}/grants"), grant.to_string()).await.succeeded();
 }
 
+/// X-M3: who starts a child is told that no platform is there to claim it, until one has claimed.
+/// Of what only an operator mends a model is told that it is there, and nothing of scopes.
+#[tokio::test]
+async fn x_m3_a_parent_is_told_whether_anything_carries_its_child_out() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let asked = json!({ "child_agent_id": "reader", "prompt": "go" });
+    let first = lead.called("spawn_session", asked.clone()).await;
+    assert_eq!(first["lacks_platform"], true, "{first}");
+    claimed(&api, &first["session"]).await;
+    let second = lead.called("spawn_session", asked.clone()).await;
+    assert_eq!(second["lacks_platform"], false, "{second}");
+    let server = json!({ "url": api.fixture_url(), "transport": "http",
+                         "config_schema": { "context_id": { "required": true } } });
+    api.send("PUT", &format!("{HERE}/mcp-servers/docs"), server.to_string()).await.succeeded();
+    let reader = json!({ "mcpServers": { "docs": { "ref": "docs",
+        "config": { "context_id": "${scope.context_id}" } } } });
+    api.send("PUT", &format!("{HERE}/agents/reader"), reader.to_string()).await.succeeded();
+    let error = lead.refused("spawn_session", asked).await;
+    let told = error.to_string();
+    assert!(told.contains("a human has to mend it"), "{told}");
+    assert!(!told.contains("context_id") && !told.contains("scope"), "{told}");
+}
+
 /// X-M3: an agent starts another, which waits until a platform claims it; both talk, and the
 /// child's end is the parent's to say.
 #[tokio::test]

@@ -64,7 +64,7 @@ pub(super) async fn claimed<'a>(api: &'a Api, run: &str) -> (Run<'a>, Value) {
 }
 
 pub(super) async fn end(api: &Api, path: &str) {
-    assert_eq!(api.ask("DELETE", path).send().await.status, StatusCode::NO_CONTENT);
+    assert!(api.ask("DELETE", path).send().await.status.is_success(), "{path}");
 }
 
 async fn has_limits(api: &Api, limits: Value) {
@@ -86,7 +86,7 @@ async fn x_e86_a_workspace_limits_children() {
     let boss = start(&lead, "boss").await;
     let error = refused(&lead, "reader").await;
     assert_eq!(error["details"]["code"], "too_many_children", "{error}");
-    assert!(error["message"].as_str().unwrap().contains("children_per_day"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("as many children today"), "{error}");
     // None of them counts any more when it has ended, but for the day.
     let ended = json!({ "child_session_id": first["session"]["id"] });
     lead.called("cancel_session", ended).await;

@@ -70,8 +70,15 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!(api.get(ALL).await, json!({ "items": [], "next": null }));
     let set = api.send("PUT", ONE, body("one")).await;
     assert_eq!(set.status, StatusCode::CREATED);
-    let told = json!({ "name": "LINEAR_API_KEY", "version": 1, "replaced": false });
-    assert_eq!(set.succeeded(), told);
+    let told = json!({ "name": "LINEAR_API_KEY", "version": 1, "replaced": false,
+                       "is_redactable": false });
+    let mut set = set.succeeded();
+    let warned = set.as_object_mut().unwrap().remove("warning").unwrap();
+    assert!(warned.as_str().unwrap().contains("too short to be kept out"), "{warned}");
+    assert_eq!(set, told);
+    let other = "/api/workspaces/default/secrets/OTHER";
+    let long = api.send("PUT", other, body("long-enough")).await.succeeded();
+    assert_eq!((&long["is_redactable"], &long["warning"]), (&json!(true), &Value::Null));
     let again = api.send("PUT", ONE, body("gr\u{f6}\u{df}e \u{1f980}\n\"\\")).await;
     assert_eq!((again.status, &again.json()["version"]), (StatusCode::OK, &json!(2)));
     let listed = api.get(ALL).await;
@@ -98,6 +105,28 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
     let again = api.ask("DELETE", ONE).send().await;
     again.problem(StatusCode::NOT_FOUND, "not_found");
     assert_eq!(place.value(2).await, None);
+}
+
+/// X-M23: who clears a secret is told which places name it, of each kind.
+#[tokio::test]
+async fn x_m23_clearing_a_secret_names_its_users() {
+    let place = Place::new();
+    let api = place.api().await;
+    api.send("PUT", ONE, body("long-enough")).await.succeeded();
+    let server = json!({ "url": "https://docs.test/mcp",
+        "config_schema": { "key": { "kind": "secret" } },
+        "default_config": { "key": "${LINEAR_API_KEY}" } });
+    let put = async |path: &str, body: &Value| {
+        let path = format!("/api/workspaces/default/{path}");
+        api.send("PUT", &path, body.to_string()).await.succeeded();
+    };
+    put("mcp-servers/docs", &server).await;
+    let agent = json!({ "mcpServers": { "d": { "ref": "docs",
+        "config": { "key": { "$secret": "LINEAR_API_KEY" } } } } });
+    put("agents/reader", &agent).await;
+    let cleared = api.ask("DELETE", ONE).send().await.succeeded();
+    let users = ["servers.docs.default_config.key", "agents.reader.mcpServers.d.config.key"];
+    assert_eq!(cleared, json!({ "name": "LINEAR_API_KEY", "used_by": users }));
 }
 
 /// X-M21: there is no way to read one, whatever the method.

@@ -298,7 +298,7 @@ async fn comments_are_checked() {
     let path = format!("{SHARES}/{id}/comments");
     for (said, fields) in [
         (json!({ "text": " ", "anchor": "" }), vec!["text", "anchor"]),
-        (json!({ "words": "x" }), vec![""]),
+        (json!({ "words": "x" }), vec!["body"]),
     ] {
         let answer = place.api.send("POST", &path, said.to_string()).await;
         answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");

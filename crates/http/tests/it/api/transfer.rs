@@ -76,7 +76,7 @@ async fn o83_a_document_is_imported_whole_or_not_at_all() {
     let twice = json!({ "agents": [{ "name": "a" }, { "name": "a" }] });
     assert_eq!(faults(&place.post(import, &twice).await), [of("agents[1]", "value_invalid")]);
     for (body, field) in [
-        (json!([]), ""),
+        (json!([]), "body"),
         (json!({ "servers": {} }), "servers"),
         (json!({ "version": 2 }), "version"),
     ] {
@@ -99,7 +99,7 @@ async fn o83_a_document_has_an_end() {
         json!({ "agents": agents.collect::<Vec<_>>() })
     };
     let refused = place.post(import, &agents(1001)).await;
-    assert_eq!(faults(&refused), [of("", "value_invalid")]);
+    assert_eq!(faults(&refused), [of("body", "value_invalid")]);
     assert!(refused.text().contains("may have 1000"), "{}", refused.text());
     assert_eq!(place.get("/api/workspaces/default/agents").await["items"], json!([]));
     let stored = place.post(import, &agents(1000)).await.succeeded();

@@ -36,6 +36,13 @@ const HOLD: Statement = Statement {
           AND claim = $3 AND claim <> '' AND claimed_until > $5",
 };
 
+/// A claim by a platform, and not by an executor of a daemon.
+const CLAIMED_SINCE: Statement = Statement {
+    name: "runs.claimed_since",
+    sql: "SELECT id FROM runs WHERE workspace = $1 AND executor = '' AND claimed_by <> '' \
+          AND claimed_until > $2 LIMIT 1",
+};
+
 /// What is asked of whoever claims a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Awaited<'a> {
@@ -113,6 +120,19 @@ impl RunRows<'_> {
         // That is an act of its session.
         let acted = children::claimed(values[0], values[1], values[6]);
         self.database.write_steps(&[Step::must_change(CLAIM, values), acted]).await
+    }
+
+    /// Whether a platform had a claim of a run of a workspace since then.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn was_claimed_since(
+        &self,
+        workspace: &WorkspaceId,
+        since: SystemTime,
+    ) -> Result<bool, StatementError> {
+        let values = [Value::Text(workspace.as_str()), Value::Integer(ms(since))];
+        Ok(!self.database.read(CLAIMED_SINCE, &values).await?.is_empty())
     }
 
     /// Gives all runs back that somebody has claimed for an executor.
