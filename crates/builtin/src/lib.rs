@@ -17,9 +17,9 @@ use std::{collections::HashMap, fmt};
 use bytes::Bytes;
 use narthex_control::Control;
 use narthex_gateway::{
-    BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTool, BuiltInTools, Lacking, RunView,
+    BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInServer, BuiltInTool, Lacking, RunView,
 };
-use narthex_model::{CallError, CallErrorKind, ToolScopes};
+use narthex_model::{BuiltInTools, CallError, CallErrorKind, ToolScopes};
 use narthex_outbound::Outbound;
 use narthex_runs::Runs;
 use narthex_wire::Raw;
@@ -138,7 +138,7 @@ fn read(arguments: Option<Raw<'_>>) -> Result<(Vec<u8>, Value), CallError> {
     Ok((bytes.to_vec(), value))
 }
 
-impl BuiltInTools for Tools {
+impl BuiltInServer for Tools {
     fn definitions(&self) -> Vec<BuiltInTool<'_>> {
         let listed = |one: &Registered| BuiltInTool {
             name: one.tool.name,
@@ -165,8 +165,12 @@ impl BuiltInTools for Tools {
         (value != before).then(|| Value::Object(value).to_string().into_bytes())
     }
 
-    fn instructions(&self) -> &str {
-        tools::INSTRUCTIONS
+    fn instructions(&self, has: &BuiltInTools) -> String {
+        tools::instructions(has)
+    }
+
+    fn meant(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<(&'static str, Vec<u8>)> {
+        tools::meant(name, arguments?.as_bytes())
     }
 
     fn check(&self, name: &str, arguments: Option<Raw<'_>>) -> Result<(), CallError> {

@@ -1,8 +1,11 @@
 //! Everything that a model reads of us is looked through for what only operators do (D28).
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
-use narthex_model::for_models;
+use narthex_model::{BuiltInTools, for_models};
 
 use crate::tools;
 
@@ -29,7 +32,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn d28_tools_and_instructions_name_nothing_of_operators() {
     let told = tools::all().iter().map(|tool| tool.definition().to_string()).collect::<Vec<_>>();
-    for text in told.iter().map(String::as_str).chain([tools::INSTRUCTIONS]) {
+    let instructions = tools::instructions(&BuiltInTools::All);
+    for text in told.iter().map(String::as_str).chain([&*instructions]) {
         assert_eq!(for_models(text), text);
         assert!(!text.contains("narthex "), "{text}");
     }
@@ -51,4 +55,30 @@ fn d28_no_text_for_models_names_what_operators_do() {
             assert!(!is_said, "{}: {line}", path.display());
         }
     }
+}
+
+/// Bytes of `tools/list` that a set of tools has at an aggregated endpoint.
+fn listed(has: &BuiltInTools) -> usize {
+    let own = tools::all().into_iter().filter(|tool| has.has(tool.name));
+    own.map(|tool| tool.definition().to_string().len() + "mcp__narthex__,".len()).sum()
+}
+
+/// D29: what runs have by default, and the core, costs a model no more than this, at four bytes a
+/// token; each name of a set is that of a tool, and each tool has a name that can be asked for.
+#[test]
+fn d29_sets_of_tools_cost_little() {
+    for (set, tokens) in
+        [(BuiltInTools::usual(true), 900), (BuiltInTools::Ask, 900), (BuiltInTools::Core, 1500)]
+    {
+        let bytes = listed(&set);
+        assert!(bytes / 4 <= tokens, "{set:?}: {} tokens", bytes / 4);
+    }
+    let all: Vec<_> = tools::all();
+    let names: BTreeSet<_> = all.iter().map(|tool| tool.name).collect();
+    assert_eq!(names, BuiltInTools::all_names());
+    let core = all.iter().filter(|tool| BuiltInTools::Core.has(tool.name)).count();
+    assert_eq!(core, 9, "the seven, and those to ask");
+    let sets = [BuiltInTools::orchestration(), BuiltInTools::live(), BuiltInTools::usual(true)];
+    let counts = sets.map(|set| all.iter().filter(|tool| set.has(tool.name)).count());
+    assert_eq!(counts, [11, 2, 5]);
 }

@@ -134,19 +134,32 @@ impl Tool {
 
     /// What `tools/list` says of it.
     pub(crate) fn definition(&self) -> Value {
-        let is_read_only = self.effect == Effect::Reads;
         json!({
             "name": self.name,
             "title": self.title,
             "description": self.description,
             "inputSchema": self.schema,
-            "annotations": {
-                "readOnlyHint": is_read_only,
-                "destructiveHint": self.effect == Effect::Destroys,
-                "idempotentHint": self.effect != Effect::Adds,
-                "openWorldHint": self.is_open_world,
-            },
+            "annotations": self.annotations(),
         })
+    }
+
+    /// What it does, as far as that is not what MCP takes of a tool that says nothing.
+    fn annotations(&self) -> Value {
+        let mut hints = Map::new();
+        let mut says = |name: &str, value: bool| _ = hints.insert(name.to_owned(), value.into());
+        if self.effect == Effect::Reads {
+            says("readOnlyHint", true);
+        }
+        if self.effect != Effect::Destroys {
+            says("destructiveHint", false);
+        }
+        if self.effect != Effect::Adds {
+            says("idempotentHint", true);
+        }
+        if !self.is_open_world {
+            says("openWorldHint", false);
+        }
+        hints.into()
     }
 
     /// What it requires.
@@ -244,12 +257,18 @@ mod tests {
     fn annotations_follow_from_the_effect() {
         let hints = |effect| {
             let definition = Tool { effect, ..tool() }.definition();
-            let hint = |name: &str| definition["annotations"][name].as_bool().unwrap();
-            (hint("readOnlyHint"), hint("idempotentHint"))
+            definition["annotations"].clone()
         };
-        assert_eq!(hints(Effect::Reads), (true, true));
-        assert_eq!(hints(Effect::Adds), (false, false));
-        assert_eq!(hints(Effect::Settles), (false, true));
+        let closed = |mut hints: Value| {
+            hints["openWorldHint"] = false.into();
+            hints
+        };
+        let read = json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true });
+        assert_eq!(hints(Effect::Reads), closed(read));
+        assert_eq!(hints(Effect::Adds), closed(json!({ "destructiveHint": false })));
+        let settled = json!({ "destructiveHint": false, "idempotentHint": true });
+        assert_eq!(hints(Effect::Settles), closed(settled));
+        assert_eq!(hints(Effect::Destroys), closed(json!({ "idempotentHint": true })));
     }
 
     /// X-M2, X-M6: the core tools are registered, need no scope, and take what they document.

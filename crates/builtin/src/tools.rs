@@ -12,22 +12,45 @@ mod shares;
 mod status;
 mod wakes;
 
+use narthex_model::BuiltInTools;
 use narthex_runs::path_spelling;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::permission::{ASKING, ask};
 use crate::Tool;
 
-/// What a model should know of the server.
-pub(crate) const INSTRUCTIONS: &str = "\
-Tools of the platform that you run on. Tell people how you get on with `emit_status`, show \
-results with `emit_artifact`, and ask them with `request_input`: it returns at once, and the \
-answer comes later as a message with the same request_id. `read_messages` gives the messages for \
-you that your platform has not shown you. A tool that answers \
-`permission_required` can be asked for with `request_grant`: a human decides, the outcome comes \
-as a message with the same request_id, and the same call succeeds then. You cannot grant anything \
-yourself. Show people files with `share`. Agents that you may start are in \
-`list_spawnable_agents`; `spawn_session` starts one.";
+/// What a model should know of the server, each with the tools of which it speaks.
+const INSTRUCTIONS: [(&[&str], &str); 6] = [
+    (&["emit_status"], "Tell people how you get on with `emit_status`."),
+    (&["emit_artifact"], "Show people results with `emit_artifact`."),
+    (
+        &["request_input"],
+        "Ask people with `request_input`: it returns at once, and the answer comes later as a \
+         message with the same request_id.",
+    ),
+    (
+        &["request_grant"],
+        "What answers `permission_required` can be asked for with `request_grant`: a human \
+         decides, the outcome comes as a message with the same request_id, and then the same call \
+         succeeds. You cannot grant anything yourself.",
+    ),
+    (&["read_messages"], "`read_messages` gives the messages that you have not been shown."),
+    (
+        &["list_spawnable_agents", "spawn_session"],
+        "`list_spawnable_agents` has the agents that you may start with `spawn_session`.",
+    ),
+];
+
+/// What a model should know before it calls any of these tools.
+pub(crate) fn instructions(has: &BuiltInTools) -> String {
+    let told = INSTRUCTIONS.iter().filter(|(tools, _)| tools.iter().all(|tool| has.has(tool)));
+    told.map(|(_, text)| *text).collect::<Vec<_>>().join(" ")
+}
+
+/// What is meant by the other name of a tool, with its arguments as that takes them.
+pub(crate) fn meant(name: &str, arguments: &[u8]) -> Option<(&'static str, Vec<u8>)> {
+    (name == children::START_AGENT).then(|| ("spawn_session", children::start_agent_as(arguments)))
+}
 
 pub(crate) fn all() -> Vec<Tool> {
     let all = [

@@ -1,11 +1,16 @@
 //! The server that every run has without attaching it (X-M1). What is asked of it is answered here:
 //! it costs no process, no link and no task. What its tools do is said by [`BuiltInTools`].
 
-use std::{collections::BTreeMap, fmt, pin::Pin, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
 
 use bytes::Bytes;
 use narthex_audit::Outcome;
-use narthex_model::{Alias, CallError, Gates, ToolScope, ToolScopes, TrafficLimits};
+use narthex_model::{Alias, BuiltInTools, CallError, Gates, ToolScope, ToolScopes, TrafficLimits};
 use narthex_policy::{Item, Request, RunPolicy};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{Inventory, InventoryEntry, Listed, ServerCapabilities};
@@ -37,11 +42,14 @@ pub(crate) const BUILT_IN: ServerCapabilities = ServerCapabilities {
     tasks: false,
     list_changed: true,
 };
+/// From how many sets of tools on those are looked for that no run has any more.
+const PRUNED_FROM: usize = 64;
+
 /// What stands before its tools' names at aggregated endpoints.
 const PREFIX: &str = "mcp__narthex__";
 
-/// The tools of the built-in server (X-M2). They are the same for all runs.
-pub trait BuiltInTools: fmt::Debug + Send + Sync {
+/// The tools of the built-in server (X-M2). A run has those of its [`BuiltInTools`].
+pub trait BuiltInServer: fmt::Debug + Send + Sync {
     /// What is said of each.
     fn definitions(&self) -> Vec<BuiltInTool<'_>>;
 
@@ -49,8 +57,11 @@ pub trait BuiltInTools: fmt::Debug + Send + Sync {
     /// run may ask for nothing.
     fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value>;
 
-    /// What a model should know before it calls any of them.
-    fn instructions(&self) -> &str;
+    /// What a model should know before it calls any of these tools; empty if nothing.
+    fn instructions(&self, has: &BuiltInTools) -> String;
+
+    /// The tool that is meant by another name, with the arguments as that takes them.
+    fn meant(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<(&'static str, Vec<u8>)>;
 
     /// The arguments of one as rules are to see them, where what is sent can be written otherwise
     /// and mean the same: else a rule for one spelling would not count for another.
@@ -124,90 +135,185 @@ pub struct BuiltInResult {
 /// The tools, and what is made of their definitions once.
 #[derive(Debug)]
 pub(crate) struct BuiltIn {
-    pub(crate) tools: Arc<dyn BuiltInTools>,
-    all: Offered,
-    /// What whoever has nothing else of it may ask by.
-    asking: Offered,
+    pub(crate) tools: Arc<dyn BuiltInServer>,
+    all: Arc<Inventory>,
+    /// The tool that asks for grants.
+    asking: String,
+    /// What whoever sees all that is configured has of it, where anything requires a grant.
+    live: Arc<Offered>,
+    /// What it has under another alias.
+    orchestration: Arc<Offered>,
+    /// What runs have of it, for as long as one does.
+    kept: Mutex<HashMap<BuiltInTools, Weak<Offered>>>,
     gates: Gates,
-    /// Its own endpoint's.
-    view: View,
 }
 
-/// What of it stands at an aggregated endpoint.
+/// What a run has of it.
 #[derive(Debug)]
 pub(crate) struct Offered {
     pub(crate) inventory: Arc<Inventory>,
     facts: Bytes,
+    /// Its own endpoint's.
+    view: View,
 }
 
 impl Offered {
-    fn new(tools: &[BuiltInTool<'_>], instructions: &str) -> Self {
+    fn new(shared: &Shared, tools: &dyn BuiltInServer, has: &BuiltInTools) -> Self {
+        let mut all = tools.definitions();
+        all.retain(|tool| has.has(tool.name));
         let entry = |tool: &BuiltInTool<'_>| {
             (Listed::Tool, InventoryEntry::new(tool.name, tool.definition.clone()))
         };
-        let inventory = Arc::new(Inventory::new(tools.iter().map(entry)));
-        let instructions = encode_string(instructions);
-        let facts = [br#"{"instructions":"#, &instructions[..], b"}"].concat().into();
-        Self { inventory, facts }
+        let inventory = Arc::new(Inventory::new(all.iter().map(entry)));
+        let bare: Vec<_> = all.iter().map(|tool| tool.definition.clone()).collect();
+        let view = shared.build_view(0, &[]).listing(&bare, &shared.options.server_info);
+        let instructions = tools.instructions(has);
+        let facts = match instructions.is_empty() {
+            true => Bytes::from_static(b"{}"),
+            false => {
+                let instructions = encode_string(&instructions);
+                [br#"{"instructions":"#, &instructions[..], b"}"].concat().into()
+            }
+        };
+        Self { inventory, facts, view }
     }
 
     fn has(&self, name: &str) -> bool {
         self.inventory.tool(name).is_some()
     }
-}
 
-impl BuiltIn {
-    pub(crate) fn new(shared: &Shared, tools: Arc<dyn BuiltInTools>) -> Self {
-        let mut all = tools.definitions();
-        let bare: Vec<_> = all.iter().map(|tool| tool.definition.clone()).collect();
-        let view = shared.build_view(0, &[]).listing(&bare, &shared.options.server_info);
-        let scopes = all.iter().map(|tool| (tool.name.to_owned(), tool.scopes.clone()));
-        let gates = Gates::new(scopes.collect(), &BTreeMap::new(), BTreeMap::new());
-        let offered = Offered::new(&all, tools.instructions());
-        all.retain(|tool| tool.is_for_asking);
-        let asking = Offered::new(&all, "");
-        Self { tools, all: offered, asking, gates, view }
-    }
-
-    /// What policy looks at besides the run and the call.
-    pub(crate) fn target(&self) -> Target<'_> {
-        Target::built_in(self.inventory(), &self.gates)
-    }
-
-    pub(crate) fn inventory(&self) -> &Arc<Inventory> {
-        &self.all.inventory
+    fn is_empty(&self) -> bool {
+        self.inventory.tools.is_empty()
     }
 
     /// What its endpoint tells a model; a JSON string.
     pub(crate) fn instructions(&self) -> Option<&[u8]> {
-        Raw::new(&self.all.facts).get("instructions").map(Raw::as_bytes)
+        Raw::new(&self.facts).get("instructions").map(Raw::as_bytes)
+    }
+
+    /// Whether a model is told anything of it as a whole.
+    pub(crate) fn tells_models(&self) -> bool {
+        self.instructions().is_some()
+    }
+}
+
+impl BuiltIn {
+    pub(crate) fn new(shared: &Shared, tools: Arc<dyn BuiltInServer>) -> Self {
+        let all = tools.definitions();
+        let scopes = all.iter().map(|tool| (tool.name.to_owned(), tool.scopes.clone()));
+        let gates = Gates::new(scopes.collect(), &BTreeMap::new(), BTreeMap::new());
+        let asking = all.iter().find(|tool| tool.is_for_asking);
+        let asking = asking.map(|tool| tool.name.to_owned()).unwrap_or_default();
+        let offered = |has: &BuiltInTools| Arc::new(Offered::new(shared, &*tools, has));
+        let (live, orchestration) =
+            (offered(&BuiltInTools::live()), offered(&BuiltInTools::orchestration()));
+        let all = offered(&BuiltInTools::All).inventory.clone();
+        Self { tools, all, asking, live, orchestration, kept: Mutex::default(), gates }
+    }
+
+    /// What policy looks at besides the run and the call.
+    pub(crate) fn target(&self) -> Target<'_> {
+        Target::built_in(&self.all, &self.gates)
+    }
+
+    pub(crate) fn inventory(&self) -> &Arc<Inventory> {
+        &self.all
+    }
+
+    /// What runs have whose set of tools this is; the same for all of them.
+    fn offered(&self, shared: &Shared, has: &BuiltInTools) -> Arc<Offered> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(offered) = kept.get(has).and_then(Weak::upgrade) {
+            return offered;
+        }
+        if kept.len() >= PRUNED_FROM {
+            kept.retain(|_, offered| offered.strong_count() > 0);
+        }
+        let offered = Arc::new(Offered::new(shared, &*self.tools, has));
+        kept.insert(has.clone(), Arc::downgrade(&offered));
+        offered
     }
 }
 
 impl Shared {
     /// The parts of a view: the servers that policy attaches, and the built-in one.
-    pub(crate) fn parts(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
+    pub(crate) fn parts(
+        &self,
+        snapshot: &Snapshot,
+        policy: &RunPolicy,
+        run: Option<&RunView>,
+    ) -> Vec<Part> {
         let mut parts = parts(snapshot, policy);
-        if let Some(Offered { inventory, facts }) = self.offered(snapshot, policy) {
-            parts.push(Part::built_in(inventory.clone(), BUILT_IN, facts.clone()));
+        for (alias, offered) in self.offers(snapshot, policy, run) {
+            let (inventory, facts) = (offered.inventory.clone(), offered.facts.clone());
+            parts.push(Part::built_in(alias, inventory, BUILT_IN, facts));
         }
         parts
     }
 
-    /// What a run of this policy has of the built-in tools at its aggregated endpoint too. Whoever
-    /// sees all that is configured wants that and no more: where anything of it requires a grant,
-    /// what they may ask for that by.
-    pub(crate) fn offered(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Option<&Offered> {
+    /// What a run has of the built-in server, under its own name and under those that the run's
+    /// agent gives it. Without a run, what whoever has that policy and no more.
+    pub(crate) fn offers(
+        &self,
+        snapshot: &Snapshot,
+        policy: &RunPolicy,
+        run: Option<&RunView>,
+    ) -> Vec<(Alias, Arc<Offered>)> {
+        let Some(built_in) = self.built_in.get() else { return Vec::new() };
+        let own = self.own_offer(snapshot, policy, run).filter(|offered| !offered.is_empty());
+        let own = own.map(|offered| (Alias::built_in(), offered));
+        let named = run.into_iter().flat_map(RunView::built_in_names);
+        let named = named.map(|alias| (alias.clone(), built_in.orchestration.clone()));
+        own.into_iter().chain(named).collect()
+    }
+
+    /// What a run has of the built-in server under its own name (D29). Whoever sees what is
+    /// configured wants that and no more: where anything of it requires a grant, the tools to ask
+    /// for that, and to hear the answer.
+    fn own_offer(
+        &self,
+        snapshot: &Snapshot,
+        policy: &RunPolicy,
+        run: Option<&RunView>,
+    ) -> Option<Arc<Offered>> {
         let built_in = self.built_in.get()?;
-        let is_gated = |row: &Arc<ServerRow>| {
-            row.definition.as_ref().is_some_and(|definition| !definition.gates.is_empty())
-        };
-        match policy {
-            RunPolicy::Attached(_) => Some(&built_in.all),
-            RunPolicy::AllAttached => {
-                snapshot.servers.iter().any(is_gated).then_some(&built_in.asking)
-            }
+        if let Some((run, has)) = run.and_then(|run| Some((run, run.built_in_tools()?))) {
+            return Some(run.offered(|| built_in.offered(self, has)).clone());
         }
+        let is_gated = |row: &Arc<ServerRow>| {
+            let is_attached = row.alias.as_ref().is_some_and(|alias| policy.is_attached(alias));
+            is_attached
+                && row.definition.as_ref().is_some_and(|definition| !definition.gates.is_empty())
+        };
+        snapshot.servers.iter().any(is_gated).then(|| built_in.live.clone())
+    }
+
+    /// The same at the caller's endpoint of it.
+    pub(crate) fn offered_at(&self, caller: &Caller, alias: &Alias) -> Option<Arc<Offered>> {
+        let run = &caller.run;
+        match alias.is_built_in() {
+            true => self.own_offer(&self.snapshot(run), &run.policy, Some(run)),
+            false => self.built_in.get().map(|built_in| built_in.orchestration.clone()),
+        }
+    }
+
+    /// What of the built-in server a name at the aggregated endpoint belongs to, with the tool's
+    /// own name.
+    fn addressed<'n>(&self, caller: &Caller, name: &'n str) -> Option<(Arc<Offered>, &'n str)> {
+        let run = &caller.run;
+        let (offered, own) = match name.strip_prefix(PREFIX) {
+            Some(own) => (self.offered_at(caller, &Alias::built_in())?, own),
+            None => {
+                let rest = name.strip_prefix("mcp__")?;
+                let (alias, own) = run.built_in_names().find_map(|alias| {
+                    let own = rest.strip_prefix(alias.as_str())?.strip_prefix("__")?;
+                    Some((alias, own))
+                })?;
+                (self.offered_at(caller, alias)?, own)
+            }
+        };
+        let is_its = !offered.is_empty() && run.built_in_tools().is_some() || offered.has(own);
+        is_its.then_some((offered, own))
     }
 
     /// Whether a call at the aggregated endpoint is one of a built-in tool.
@@ -218,25 +324,21 @@ impl Shared {
         request: &Message,
     ) -> bool {
         let named = request.get("name").filter(|_| handling == Handling::Tool);
-        let Some(name) = named.and_then(Raw::as_str) else { return false };
-        let Some(own) = name.strip_prefix(PREFIX) else { return false };
-        let policy = &caller.run.policy;
-        let offered = self.offered(&self.snapshot(&caller.run), policy);
-        offered.is_some_and(|offered| matches!(policy, RunPolicy::Attached(_)) || offered.has(own))
+        let name = named.and_then(Raw::as_str);
+        name.is_some_and(|name| self.addressed(caller, &name).is_some())
     }
 
-    /// What the tool for asking is called at the caller's endpoint; `None` if it is not there. At
-    /// the endpoints of servers it is that of the built-in one.
+    /// What the tool for asking is called at the caller's endpoint; `None` if the run does not have
+    /// it. At the endpoints of servers it is that of the built-in one.
     pub(crate) fn asking_tool(&self, caller: &Caller) -> Option<String> {
-        let built_in = self.built_in.get()?;
-        let name = &built_in.asking.inventory.tools.first()?.key;
-        match caller.endpoint {
-            Endpoint::Transparent(_) => Some(name.to_string()),
-            Endpoint::Aggregated => {
-                self.offered(&self.snapshot(&caller.run), &caller.run.policy)?;
-                Some(format!("{PREFIX}{name}"))
-            }
-        }
+        let (built_in, run) = (self.built_in.get()?, &caller.run);
+        let name = &built_in.asking;
+        let own = self.own_offer(&self.snapshot(run), &run.policy, Some(run));
+        own.filter(|offered| offered.has(name))?;
+        Some(match caller.endpoint {
+            Endpoint::Transparent(_) => name.clone(),
+            Endpoint::Aggregated => format!("{PREFIX}{name}"),
+        })
     }
 
     /// Answers what is asked of it.
@@ -249,12 +351,13 @@ impl Shared {
         match handling {
             Handling::Ping => Ok(result(&request, &Bytes::from_static(b"{}"))),
             Handling::Discover => {
-                let instructions = self.built_in.get().and_then(BuiltIn::instructions);
+                let offered = self.offered_here(caller);
+                let instructions = offered.as_ref().and_then(|offered| offered.instructions());
                 let body = self.own_discover(&BUILT_IN, &self.options.server_info, instructions);
                 Ok(result(&request, &body))
             }
-            Handling::List(kind) => match self.built_in.get() {
-                Some(built_in) => Self::page(&built_in.view, caller, kind, &request),
+            Handling::List(kind) => match self.offered_here(caller) {
+                Some(offered) => Self::page(&offered.view, caller, kind, &request),
                 None => Self::page(&self.build_view(0, &[]), caller, kind, &request),
             },
             Handling::Listen => self.listen(caller, request).await,
@@ -272,16 +375,34 @@ impl Shared {
         }
     }
 
+    /// What the run has at the endpoint of it that the caller is at.
+    fn offered_here(&self, caller: &Caller) -> Option<Arc<Offered>> {
+        match &caller.endpoint {
+            Endpoint::Transparent(alias) => self.offered_at(caller, alias),
+            Endpoint::Aggregated => None,
+        }
+    }
+
     /// Calls a tool: counted, recorded and decided on as any other (D13).
     async fn built_in_tool(
         self: &Arc<Self>,
         caller: &Caller,
         request: Message,
     ) -> Result<Answering, Refusal> {
-        let name = text(&request, "name")?;
-        let name = match caller.endpoint {
-            Endpoint::Aggregated => name.strip_prefix(PREFIX).unwrap_or(&name),
-            Endpoint::Transparent(_) => &name,
+        let called = text(&request, "name")?;
+        let of = match caller.endpoint {
+            Endpoint::Aggregated => self.addressed(caller, &called),
+            Endpoint::Transparent(_) => {
+                self.offered_here(caller).map(|offered| (offered, &*called))
+            }
+        };
+        let has = of.as_ref().is_some_and(|(offered, own)| offered.has(own));
+        let own = of.as_ref().map_or(&*called, |(_, own)| own);
+        let built_in = self.built_in.get().filter(|_| has);
+        let meant = built_in.and_then(|one| one.tools.meant(own, request.get("arguments")));
+        let (name, meant) = match meant {
+            Some((name, arguments)) => (name, Some(arguments)),
+            None => (own, None),
         };
         let alias = Alias::built_in();
         let item = Item::Tool(name.into());
@@ -293,11 +414,10 @@ impl Shared {
         let record = self.begin_record(caller, Some(alias.clone()), &request, told, open);
         let mut record = record.map_err(unrecorded)?;
         let mut asked = Request::new(alias, request, item);
-        let (name, arguments) = (asked.item.name(), asked.message.get("arguments"));
-        let built_in = self.built_in.get();
-        let shown = built_in.and_then(|built_in| built_in.tools.shown(name, arguments));
-        asked.shown = shown.map(Into::into);
-        let calling = self.built_in_answer(caller, asked, &mut record);
+        let arguments = meant.as_deref().map(Raw::new).or_else(|| asked.message.get("arguments"));
+        let shown = built_in.and_then(|one| one.tools.shown(asked.item.name(), arguments));
+        asked.shown = shown.or(meant).map(Into::into);
+        let calling = self.built_in_answer(caller, built_in, asked, &mut record);
         match unless_given_up(open_call.as_ref(), calling).await {
             Ok(answering) => Ok(answering),
             Err(refusal) => {
@@ -310,13 +430,12 @@ impl Shared {
     async fn built_in_answer(
         self: &Arc<Self>,
         caller: &Caller,
+        built_in: Option<&BuiltIn>,
         request: Request,
         record: &mut CallRecord,
     ) -> Result<Answering, Refusal> {
         let name = request.item.name().to_owned();
-        let unknown = || not_found(Handling::Tool, &name);
-        let built_in = self.built_in.get().filter(|built_in| built_in.all.has(&name));
-        let built_in = built_in.ok_or_else(unknown)?;
+        let built_in = built_in.ok_or_else(|| not_found(Handling::Tool, &name))?;
         let no_limits = TrafficLimits::default;
         record.admitted(self.admit(caller, Some(&request.alias), no_limits, true)?);
         let arguments = request.shown.as_deref().map(Raw::new);

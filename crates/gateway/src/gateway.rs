@@ -28,7 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Answering, Caller, Endpoint, GrantLedger, Places, RunSource, RunTable, RunView, Session,
     Tracer,
-    built_in::{BuiltIn, BuiltInTools},
+    built_in::{BuiltIn, BuiltInServer},
     hub::Hub,
     links::{OwnLink, STOP_DEADLINE, stop_all},
     seal::Sealer,
@@ -221,7 +221,7 @@ impl Gateway {
 
     /// From here on the built-in server has these tools; without it, none. To be set before
     /// anybody calls.
-    pub fn set_built_in_tools(&self, tools: Arc<dyn BuiltInTools>) {
+    pub fn set_built_in_tools(&self, tools: Arc<dyn BuiltInServer>) {
         if self.shared.built_in.set(BuiltIn::new(&self.shared, tools)).is_err() {
             tracing::error!("the built-in server has its tools already");
         }

@@ -14,7 +14,7 @@ use narthex_wire::{
 
 use crate::{
     Answering, Caller, Endpoint, RunView, Session,
-    built_in::{BUILT_IN, BuiltIn},
+    built_in::BUILT_IN,
     gateway::Shared,
     held::may_be_told,
     links::{LinkKind, link_kind},
@@ -93,7 +93,9 @@ impl Shared {
                 self.own_result(&has, text.as_deref(), session.revision, has_tasks)
             }
             Endpoint::Transparent(alias) if run.is_built_in(alias) => {
-                let instructions = self.built_in.get().and_then(BuiltIn::instructions);
+                let caller = Caller::new(run.clone(), endpoint.clone(), Some(session.clone()));
+                let offered = self.offered_at(&caller, alias);
+                let instructions = offered.as_ref().and_then(|offered| offered.instructions());
                 self.own_result(&BUILT_IN, instructions, session.revision, false)
             }
             Endpoint::Transparent(alias) => {

@@ -45,7 +45,9 @@ mod views;
 
 pub use alike::{DoneAlike, NotAllowed};
 pub use answering::{Answer, Answering, RefusedCall, Step};
-pub use built_in::{BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTool, BuiltInTools, Lacking};
+pub use built_in::{
+    BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInServer, BuiltInTool, Lacking,
+};
 pub use caller::{Caller, Endpoint, TraceContext};
 pub use gateway::{Gateway, GatewayOptions};
 pub use grants::{Consumed, Consuming, GrantLedger, LedgerError};

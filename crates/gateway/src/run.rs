@@ -9,13 +9,13 @@ mod usage;
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::SystemTime,
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use narthex_audit::ToolSet;
-use narthex_model::{Alias, RunId, RunToken, Secret, WorkspaceId};
+use narthex_model::{Alias, BuiltInTools, RunId, RunToken, Secret, WorkspaceId};
 use narthex_policy::{Authority, RunPolicy, Unused};
 use narthex_registry::{
     FirstLists, FirstVariants, HeldBack, KeptFurther, MountFault, MountSet, Registry, ServerKey,
@@ -34,6 +34,7 @@ pub(crate) use self::{
     rows::{RunRow, RunRows},
     usage::{Act, Held, Usage},
 };
+use crate::built_in::Offered;
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]
@@ -53,6 +54,11 @@ pub struct RunView {
     held_back: HeldBack,
     /// What it calls the built-in server besides its own name.
     built_in: BTreeSet<Alias>,
+    /// Which tools of the built-in server it has. `None`: as many as whoever sees all that is
+    /// configured.
+    built_in_tools: Option<BuiltInTools>,
+    /// The same, once it is made.
+    offered: OnceLock<Arc<Offered>>,
     /// What counts its calls.
     pub(crate) meters: RunMeters,
     /// Ends what has no end of its own; open calls of modern clients get their answers.
@@ -96,6 +102,8 @@ impl RunView {
             own: OwnServers::new(MountSet::default()),
             held_back: HeldBack::default(),
             built_in: BTreeSet::new(),
+            built_in_tools: None,
+            offered: OnceLock::new(),
             meters: RunMeters::default(),
             ended: CancellationToken::new(),
             tools: ArcSwapOption::empty(),
@@ -146,6 +154,12 @@ impl RunView {
     #[must_use]
     pub fn with_built_in(self, built_in: BTreeSet<Alias>) -> Self {
         Self { built_in, ..self }
+    }
+
+    /// The same with these tools of the built-in server (D29).
+    #[must_use]
+    pub fn with_built_in_tools(self, tools: BuiltInTools) -> Self {
+        Self { built_in_tools: Some(tools), ..self }
     }
 
     /// The same with servers that it should have and that did not start: calls say why.
@@ -264,6 +278,21 @@ impl RunView {
     /// Whether an alias stands for the built-in server.
     pub(crate) fn is_built_in(&self, alias: &Alias) -> bool {
         alias.is_built_in() || self.built_in.contains(alias)
+    }
+
+    /// What it calls the built-in server besides its own name.
+    pub(crate) fn built_in_names(&self) -> impl Iterator<Item = &Alias> {
+        self.built_in.iter()
+    }
+
+    /// Which tools of the built-in server it has, if it was said.
+    pub(crate) fn built_in_tools(&self) -> Option<&BuiltInTools> {
+        self.built_in_tools.as_ref()
+    }
+
+    /// What it has of the built-in server, which `make` makes once.
+    pub(crate) fn offered(&self, make: impl FnOnce() -> Arc<Offered>) -> &Arc<Offered> {
+        self.offered.get_or_init(make)
     }
 
     pub(crate) fn built_in_aliases(&self) -> impl Iterator<Item = Alias> {

@@ -76,7 +76,7 @@ impl Gateway {
         let snapshot = run.rows_once(&shared.registry);
         if !run.is_plain() {
             run.tell_missing(&snapshot);
-            shared.record_tools(run, &shared.kept_tools(&snapshot, &run.policy))?;
+            shared.record_tools(run, &shared.kept_tools(&snapshot, run))?;
             shared.runs.insert(run);
             return Ok(());
         }

@@ -82,7 +82,7 @@ impl Shared {
             return view;
         }
         session.run.tell_missing(snapshot);
-        let mut seen = self.parts(snapshot, &session.run.policy);
+        let mut seen = self.parts(snapshot, &session.run.policy, Some(&session.run));
         let (opened, mut openings) = mpsc::channel(seen.len().max(1));
         for (index, part) in seen.iter().enumerate() {
             let row = snapshot.get(part.alias.as_str());
@@ -121,7 +121,7 @@ impl Shared {
             return seen.view.clone();
         }
         run.tell_missing(snapshot);
-        let view = self.kept_view(snapshot, &run.policy);
+        let view = self.kept_view(snapshot, run);
         run.view.store(Some(Arc::new(LastView { seq: snapshot.seq, view: view.clone() })));
         view
     }
@@ -130,7 +130,7 @@ impl Shared {
         if let Some(view) = self.live_view.load_full().filter(|view| view.seq == snapshot.seq) {
             return view;
         }
-        let parts = self.parts(snapshot, &RunPolicy::AllAttached);
+        let parts = self.parts(snapshot, &RunPolicy::AllAttached, None);
         let view = Arc::new(self.build_view(snapshot.seq, &parts));
         self.live_view.store(Some(view.clone()));
         view

@@ -6,6 +6,7 @@ mod agent_env;
 mod agent_type;
 mod alias;
 mod auth;
+mod built_in_tools;
 mod catalog;
 pub mod command;
 mod confinement;
@@ -53,6 +54,7 @@ pub use auth::{
     ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient, OAuthScopes,
     OAuthTokens, ServerAuth,
 };
+pub use built_in_tools::BuiltInTools;
 pub use catalog::CatalogKind;
 pub use confinement::{
     Confinement, ConfinementProblem, EntryConfinement, FileAccess, NetworkAccess, ProcessLimits,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use narthex_model::{
-    AgentName, AgentType, CapabilityName, ExecutorName, NameError, TrafficLimits,
+    AgentName, AgentType, BuiltInTools, CapabilityName, ExecutorName, NameError, TrafficLimits,
     command::narthex,
     json::{Node, Place},
 };
@@ -60,6 +60,9 @@ pub struct Agent {
     /// What its runs get that call `end_session`.
     #[serde(skip_serializing_if = "EndSession::is_accept")]
     pub end_session: EndSession,
+    /// Which tools of the built-in server its runs have (D29). `None`: the usual ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub builtin: Option<BuiltInTools>,
     /// How much traffic all runs of it together may have (O100); never frozen with one.
     #[serde(skip_serializing_if = "TrafficLimits::is_none")]
     pub limits: TrafficLimits,
@@ -98,7 +101,7 @@ impl EndSession {
 const ENDINGS: [(&str, EndSession); 2] =
     [("accept", EndSession::Accept), ("reject", EndSession::Reject)];
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "name",
     "description",
     "agent_type",
@@ -113,6 +116,7 @@ const KEYS: [&str; 15] = [
     "executor",
     "heartbeat_minutes",
     "end_session",
+    "builtin",
     "limits",
 ];
 
@@ -166,6 +170,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
     let agent_type = word(reader, object, "agent_type", &types());
     let heartbeat_minutes = heartbeat(reader, object, agent_type.unwrap_or_default());
     let end_session = word(reader, object, "end_session", &ENDINGS);
+    let builtin = reader.built_in_tools(object);
     let description = reader.owned(object, "description");
     let active = reader.flag(object, "active").unwrap_or(true);
     Some(Agent {
@@ -182,6 +187,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         executor,
         heartbeat_minutes,
         end_session: end_session.unwrap_or_default(),
+        builtin,
         limits,
     })
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use narthex_model::{
-    LimitProblem, SecretName, TrafficLimits,
+    BuiltInTools, LimitProblem, SecretName, TrafficLimits,
     json::{Node, Place, TextProblem, field, shortened},
 };
 use serde_json::Value;
@@ -278,6 +278,21 @@ impl Reader {
     pub(crate) fn texts(&mut self, object: &Object<'_>, key: &str) -> Vec<String> {
         let nodes = self.list(object, key).unwrap_or_default();
         nodes.iter().filter_map(|(at, node)| self.as_text(node, at).map(str::to_owned)).collect()
+    }
+
+    /// Which tools of the built-in server are meant, if that is said.
+    pub(crate) fn built_in_tools(&mut self, object: &Object<'_>) -> Option<BuiltInTools> {
+        let at = object.at.key("builtin");
+        match BuiltInTools::read(object.get("builtin")?) {
+            Ok(tools) => Some(tools),
+            Err(faults) => {
+                for (index, message, remedy) in faults {
+                    let at = index.map_or_else(|| at.clone(), |index| at.index(index));
+                    self.invalid(&at, message, remedy);
+                }
+                None
+            }
+        }
     }
 
     /// A text that `read` takes for a name.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use narthex_model::{AgentName, RunScope, json::Node};
+use narthex_model::{AgentName, BuiltInTools, RunScope, json::Node};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -41,6 +41,8 @@ pub struct RunRequest {
     pub is_direct: bool,
     /// Whether it is to have Unix sockets as well (D2).
     pub has_sockets: bool,
+    /// Which tools of the built-in server its session has (D29). `None`: those of its agent.
+    pub builtin: Option<BuiltInTools>,
     /// Whether it brings servers of its own instead of an agent's: `servers` and `tools`, which are
     /// read elsewhere.
     pub has_own_servers: bool,
@@ -58,7 +60,7 @@ pub enum RunKind {
 
 /// How long a run may live, in seconds: 30 days.
 const LIFE_MAX: u64 = 30 * 24 * 60 * 60;
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "type",
     "agent_name",
     "session_id",
@@ -72,6 +74,7 @@ const KEYS: [&str; 15] = [
     "expires_in",
     "direct",
     "sockets",
+    "builtin",
     "servers",
     "tools",
 ];
@@ -136,6 +139,12 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
             }
         }
         RunKind::ResumeSession => {
+            if object.get("builtin").is_some() {
+                let message = "a session that goes on has the tools that it began with";
+                let remedy = "remove it, or start a new session";
+                let at = object.at.key("builtin");
+                reader.fault(&at, FaultCode::FieldsExclude, message, remedy);
+            }
             if let Some(own) = own {
                 let message = format!("a session that goes on takes no `{own}`");
                 let remedy = "remove it, or start a new session";
@@ -166,6 +175,7 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
         expires_in: expires_in(reader, object),
         is_direct: reader.flag(object, "direct").unwrap_or(false),
         has_sockets: reader.flag(object, "sockets").unwrap_or(false),
+        builtin: reader.built_in_tools(object),
         has_own_servers: own.is_some(),
         is_prompt_inside,
     })

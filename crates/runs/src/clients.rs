@@ -184,6 +184,7 @@ impl Runs {
             self.check_goes_on(workspace, session).await?;
             let mut again = asked.clone();
             again.remove("params");
+            again.remove("builtin");
             again.insert("type".to_owned(), json!("resume_session"));
             again.insert("session_id".to_owned(), json!(session.to_text()));
             match self.create(workspace, &Value::from(again).to_string(), by()).await {

@@ -216,6 +216,7 @@ impl Runs {
         warnings.extend(omitted.iter().map(ToString::to_string));
         let id = draft.token.run_id();
         let inputs = made.inputs().text();
+        let tools = made.built_in_tools(draft.session.parent.is_some());
         let agent_type = made.agent().map(FrozenAgent::agent_type);
         let executor = made.agent().and_then(FrozenAgent::executor);
         let mounting = Mounting::of(&set).without(&skipped);
@@ -231,7 +232,7 @@ impl Runs {
         let faults = set.faults().to_vec();
         let missing = prepare::missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
-        let run = run.with_built_in(built_in).with_failed(withheld);
+        let run = run.with_built_in(built_in).with_built_in_tools(tools).with_failed(withheld);
         let run = run.frozen_to(first).with_held_back(HeldBack::new(prepared.pinned, held));
         let place = Place {
             run: id,

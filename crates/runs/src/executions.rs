@@ -264,13 +264,14 @@ impl Runs {
         let inherited = draft.parent.as_ref().and_then(|one| one.project_dir.clone());
         let given = draft.request.project_dir.clone().or(inherited);
         let caller_scope = draft.parent.as_ref().and_then(Parent::own_scope);
+        let builtin = draft.request.builtin.clone();
+        let inputs = Inputs { params, caller_scope, builtin, ..Inputs::default() };
         if given.is_some() || agent.executor.is_none() {
-            let (project_dir, has_own_folder) = (given, false);
-            return Ok(Inputs { params, project_dir, has_own_folder, caller_scope, own: None });
+            return Ok(Inputs { project_dir: given, ..inputs });
         }
         let own = self.made_folder(&draft.workspace, draft.session.id).await?;
         let project_dir = Some(own.to_string_lossy().into_owned());
-        Ok(Inputs { params, project_dir, has_own_folder: true, caller_scope, own: None })
+        Ok(Inputs { project_dir, has_own_folder: true, ..inputs })
     }
 
     /// The folder that a session has for itself, which is there from then on.

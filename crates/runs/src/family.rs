@@ -171,6 +171,10 @@ impl Runs {
             let text = "a run is never told the values of its servers; leave it out";
             return Err(denied("direct", text));
         }
+        if request.builtin.is_some() {
+            let text = "the agent of a child says which built-in tools it has; leave it out";
+            return Err(denied("builtin", text));
+        }
         check_member(request)?;
         let Some(agent) = &request.agent_name else {
             return Err(denied("agent_name", "say which agent is to be started"));

@@ -7,11 +7,11 @@ use std::{collections::BTreeMap, fmt};
 
 use narthex_control::AgentParts;
 use narthex_model::{
-    AgentName, AgentType, CapabilityName, EnvName, ExecutorName, OauthOnOrchestrators, RunId,
-    RunScope, Secret, SecretName, ServerId, SessionId,
+    AgentName, AgentType, BuiltInTools, CapabilityName, EnvName, ExecutorName,
+    OauthOnOrchestrators, RunId, RunScope, Secret, SecretName, ServerId, SessionId,
 };
 use narthex_registry::{HeldNames, KeptFurther, KeptLists};
-use narthex_resolve::{Agent, Capability, Catalog, EndSession, Parsed, ServerEntry};
+use narthex_resolve::{Agent, Capability, Catalog, EndSession, Parsed, RunRequest, ServerEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -68,6 +68,19 @@ impl Made {
             Self::Agent(agent) => agent.inputs.clone(),
             Self::Own(text) => Inputs { own: Some(text.clone()), ..Inputs::default() },
         }
+    }
+
+    /// Which tools of the built-in server its runs have: as the request of the session says, or
+    /// else its agent (D29).
+    pub(crate) fn built_in_tools(&self, is_child: bool) -> BuiltInTools {
+        let said = match self {
+            Self::Agent(agent) => agent.inputs.builtin.clone().or_else(|| agent.builtin()),
+            Self::Own(text) => {
+                let request = RunRequest::parse(text.as_bytes()).ok();
+                request.and_then(|parsed| parsed.value.builtin)
+            }
+        };
+        said.unwrap_or_else(|| BuiltInTools::usual(is_child))
     }
 }
 
@@ -128,6 +141,9 @@ pub(crate) struct Inputs {
     /// The scope of the run that began the session by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) caller_scope: Option<Map<String, Value>>,
+    /// Which tools of the built-in server it has, where its request says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) builtin: Option<BuiltInTools>,
     /// The request with servers of its own, of a session that has no agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) own: Option<String>,
@@ -155,6 +171,11 @@ impl FrozenAgent {
     /// The text that its model sees.
     pub(crate) fn system_prompt(&self) -> Option<String> {
         self.agent.get("system_prompt")?.as_str().map(str::to_owned)
+    }
+
+    /// Which tools of the built-in server its runs have, if it says so.
+    fn builtin(&self) -> Option<BuiltInTools> {
+        serde_json::from_value(self.agent.get("builtin")?.clone()).ok()
     }
 
     /// What of the daemon carries its runs out.

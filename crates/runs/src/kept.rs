@@ -212,7 +212,9 @@ impl Runs {
         let LookedAt { first, mut held, .. } = looked;
         held.extend(&frozen.held);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
-        let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
+        let tools = frozen.of.built_in_tools(session.parent.is_some());
+        let run = run.with_built_in(built_in).with_built_in_tools(tools);
+        let run = run.with_failed(failed).frozen_to(first);
         let run = run.with_held_back(HeldBack::new(pinned, held));
         let place = Place {
             run: row.id,

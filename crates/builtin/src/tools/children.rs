@@ -25,7 +25,8 @@ const EVENTS_MAX: i64 = 5_000;
 const OUTPUT_BYTES: usize = 512 * 1024;
 
 pub(super) fn tools() -> Vec<Tool> {
-    vec![spawnable(), spawn(), output(), inject(), cancel(), message(), quiet::tool()]
+    let started = [spawnable(), spawn(), start_agent(), output(), inject(), cancel()];
+    started.into_iter().chain([message(), quiet::tool()]).collect()
 }
 
 /// The argument that names a child.
@@ -76,6 +77,40 @@ fn spawn() -> Tool {
         ),
         ..Tool::new("spawn_session", Effect::Adds, |called| Box::pin(start(called)))
     }
+}
+
+/// What orchestrators call `spawn_session` by.
+pub(super) const START_AGENT: &str = "start_agent";
+
+/// The same in the words of orchestrators; rules, records and limits know `spawn_session` alone.
+fn start_agent() -> Tool {
+    Tool {
+        title: "Start an agent",
+        description: "The same as `spawn_session`.",
+        schema: object(
+            json!({
+                "agent_name": {"type": "string", "minLength": 1, "maxLength": 200},
+                "prompt": {"type": "string", "maxLength": 100_000},
+                "params": {"type": "object"},
+                "model": {"type": "string", "minLength": 1, "maxLength": 200},
+            }),
+            &["agent_name"],
+        ),
+        ..Tool::new(START_AGENT, Effect::Adds, |called| Box::pin(start(called)))
+    }
+}
+
+/// Its arguments as `spawn_session` takes them. What is no object is refused there as it is.
+pub(super) fn start_agent_as(arguments: &[u8]) -> Vec<u8> {
+    let Ok(mut members) = serde_json::from_slice::<Map<String, Value>>(arguments) else {
+        return arguments.to_vec();
+    };
+    if !members.contains_key("child_agent_id")
+        && let Some(name) = members.remove("agent_name")
+    {
+        members.insert("child_agent_id".to_owned(), name);
+    }
+    Value::Object(members).to_string().into_bytes()
 }
 
 #[derive(Deserialize)]
@@ -312,8 +347,8 @@ fn ended(child: &Child) -> Value {
 fn message() -> Tool {
     Tool {
         title: "Tell your caller something",
-        description: "Sends a message to the session that started yours, while that goes on. Only \
-                      orchestrators take any.",
+        description: "Sends a message to the session that started yours. Only orchestrators take \
+                      any.",
         schema: object(
             json!({
                 "summary": {"type": "string", "minLength": 1, "maxLength": 2000},

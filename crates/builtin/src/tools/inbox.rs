@@ -55,17 +55,14 @@ pub(super) fn tools() -> Vec<Tool> {
 fn read_messages() -> Tool {
     Tool {
         title: "Read your messages",
-        description: "Gives the messages for this session that you have not acknowledged, the \
-                      oldest first: answers of people, also what became of a `request_grant`, \
-                      words of the agent that started you and of those that you have started, \
-                      and what there is to know of these (`wake`). \
-                      Acknowledge what you have read with the \
-                      `next_seq` of the answer in your next call, else it is told again. \
-                      `wait_seconds` waits for the first message if there is none.",
+        description: "Gives your messages, the oldest first: answers of people, decisions on what \
+                      you asked for, words of your caller and your children, and news of these \
+                      (`wake`). In your next call acknowledge them with the `next_seq` of the \
+                      answer; else they come again. `wait_seconds` waits for the first message.",
         schema: object(
             json!({
                 "acknowledge": {"type": "integer", "minimum": 1,
-                    "description": "All messages up to this sequence are acknowledged."},
+                    "description": "All messages up to this sequence."},
                 "wait_seconds": {"type": "integer", "minimum": 0, "maximum": WAIT_MAX,
                     "default": 0},
                 "limit": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX,
@@ -242,8 +239,7 @@ fn decided(event: &EventRow) -> String {
 /// The schema of the time from which on nobody is given a message.
 pub(super) fn expires_at_argument() -> Value {
     json!({"type": "string", "maxLength": 50,
-           "description": "From when on it is not given any more to who has not read it, such as \
-                           2027-01-31T12:00:00Z. A time to come."})
+           "description": "Until when it may be read: a time such as 2027-01-31T12:00:00Z."})
 }
 
 /// That time, which must be to come.

@@ -62,23 +62,21 @@ fn request_id(name: &str) -> String {
 fn request_grant() -> Tool {
     Tool {
         title: "Ask for a grant",
-        description: "Asks a human to allow something: a tool scope that a call was refused for \
-                      (`permission_required` names it), or to start runs of an agent (`spawn`). \
-                      Returns at once. The decision comes as a message with the same request_id; \
-                      once it is granted, make the same call again. A refusal is an ordinary \
-                      outcome: go on without it.",
+        description: "Asks a human to allow what was refused with `permission_required`, or to \
+                      start an agent (`spawn`). Returns at once; the decision comes as a message \
+                      with this request_id. If it is granted, make the same call again; else go \
+                      on without it.",
         schema: object(
             json!({
-                "request_id": {"type": "string", "pattern": REQUEST_ID,
-                    "description": "By which you know the decision."},
+                "request_id": {"type": "string", "pattern": REQUEST_ID},
                 "grant_type": {"type": "string", "enum": GrantOf::WORDS},
                 "details": {"type": "object", "description":
-                    "For tool_scope: scope, and to ask for less: server, tool, arguments. For \
-                     spawn: child_agent_id."},
+                    "tool_scope: `scope`; to ask for less also `server`, `tool`, `arguments`. \
+                     spawn: `child_agent_id`."},
                 "scope": {"type": "string", "enum": ["once", "run", "session", "persistent"],
-                    "description": "How often, or for how long. Ask for no more than you need."},
+                    "description": "For how long. Ask for no more than you need."},
                 "justification": {"type": "string", "minLength": 1, "maxLength": 2000,
-                    "description": "Why, for the human who decides."},
+                    "description": "Why, for the human."},
             }),
             &["request_id", "grant_type", "details", "scope", "justification"],
         ),
@@ -185,16 +183,15 @@ async fn asked_for(called: &Called<'_>, asked: RequestOf) -> Result<GrantRequest
 fn request_permission() -> Tool {
     Tool {
         title: "Ask for tool scopes",
-        description: "Asks a human for several tool scopes at once, for the rest of this session. \
-                      Returns at once: end your turn and wait, the decisions come as messages.",
+        description: "Asks a human for several tool scopes at once, for this session. Returns at \
+                      once; the decisions come as messages.",
         schema: object(
             json!({
                 "scopes": {"type": "array", "minItems": 1, "maxItems": 20, "uniqueItems": true,
                     "items": {"type": "string", "maxLength": 200},
                     "description": "Such as linear.write."},
                 "justification": {"type": "string", "minLength": 1, "maxLength": 2000},
-                "requested_tool": {"type": "string", "maxLength": 200,
-                    "description": "What you want to call."},
+                "requested_tool": {"type": "string", "maxLength": 200},
                 "requested_args": {"type": "object"},
             }),
             &["scopes", "justification"],

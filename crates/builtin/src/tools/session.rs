@@ -17,9 +17,8 @@ pub(super) fn tools() -> Vec<Tool> {
 fn end_session() -> Tool {
     Tool {
         title: "End the session",
-        description: "Ends this session for good, with all its runs: call it when the work is \
-                      done, after everything else. What you say here is what people read of it. \
-                      Where people end the session themselves it is refused.",
+        description: "Ends this session for good, with all its runs. Call it last, when the work \
+                      is done; people read the summary.",
         schema: object(
             json!({"summary": {"type": "string", "minLength": 1, "maxLength": 20_000}}),
             &["summary"],

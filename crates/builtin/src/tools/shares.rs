@@ -32,18 +32,16 @@ pub(super) fn tools() -> Vec<Tool> {
 fn share() -> Tool {
     Tool {
         title: "Share files",
-        description: "Shows people a file or a folder of your workspace folder, as a copy of now: \
-                      pages, pictures, tables, documents, code. A folder with an `index.html` is \
-                      a site. To show a newer version, share again with the same `share_id`: \
-                      comments stay. Hidden files, `node_modules` and `__pycache__` are left out. \
-                      What people say of it comes as messages.",
+        description: "Shows people a copy of a file or folder of your workspace folder. A folder \
+                      with an `index.html` is a site. Share again with the same `share_id` to show \
+                      a newer version. Comments come as messages.",
         schema: object(
             json!({
                 "path": {"type": "string", "minLength": 1, "maxLength": 4096,
                     "description": "Relative to your workspace folder; `.` is all of it."},
                 "title": {"type": "string", "minLength": 1, "maxLength": 200},
                 "share_id": {"type": "string", "maxLength": 100,
-                    "description": "Of a share of this session, which gets these files instead."},
+                    "description": "A share of this session, which gets these files."},
             }),
             &["path"],
         ),

@@ -17,12 +17,12 @@ fn emit_status() -> Tool {
     let words = ["starting", "researching", "analyzing", "writing", "reviewing", "waiting", "done"];
     Tool {
         title: "Say how you get on",
-        description: "Tells people who follow this session what you are doing now. Cheap; call it \
-                      whenever you begin something else.",
+        description: "Tells people what you are doing now. Call it whenever you begin something \
+                      else.",
         schema: object(
             json!({
                 "status": {"type": "string", "enum": words},
-                "detail": {"type": "string", "maxLength": 2000, "description": "In a few words."},
+                "detail": {"type": "string", "maxLength": 2000},
             }),
             &["status"],
         ),
@@ -56,14 +56,14 @@ fn emit_artifact() -> Tool {
     let words = ["code", "analysis", "summary", "document", "diff", "other"];
     Tool {
         title: "Show a result",
-        description: "Shows people a piece of your work: a text with a title. Markdown is \
-                      rendered; `code` is shown as it is.",
+        description: "Shows people a piece of your work. Markdown is rendered; `code` is shown as \
+                      it is.",
         schema: object(
             json!({
                 "artifact_type": {"type": "string", "enum": words},
                 "title": {"type": "string", "minLength": 1, "maxLength": 500},
                 "content": {"type": "string", "maxLength": 200_000},
-                "language": {"type": "string", "maxLength": 100, "description": "Of code."},
+                "language": {"type": "string", "maxLength": 100},
                 "metadata": {"type": "object"},
             }),
             &["artifact_type", "title", "content"],
@@ -93,15 +93,13 @@ async fn artifact(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
 fn request_input() -> Tool {
     Tool {
         title: "Ask a person",
-        description: "Asks whoever follows this session a question, and returns at once. The \
-                      answer comes later as a message with the same request_id; go on with what \
-                      does not need it, or end your turn.",
+        description: "Asks people a question. Returns at once; the answer comes as a message with \
+                      this request_id. Go on with other work, or end your turn.",
         schema: object(
             json!({
                 "question": {"type": "string", "minLength": 1, "maxLength": 10_000},
                 "request_id": {"type": "string", "pattern": REQUEST_ID,
-                    "description": "By which you know the answer; the same one twice is one \
-                                    question."},
+                    "description": "The same one twice is one question."},
                 "options": {"type": "array", "maxItems": 50,
                     "items": {"type": "string", "maxLength": 1000}},
             }),
@@ -138,8 +136,7 @@ async fn input(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
 fn emit_error() -> Tool {
     Tool {
         title: "Tell of a failure",
-        description: "Tells people who follow this session that something failed, and whether you \
-                      can go on.",
+        description: "Tells people that something failed, and whether you can go on.",
         schema: object(
             json!({
                 "message": {"type": "string", "minLength": 1, "maxLength": 10_000},

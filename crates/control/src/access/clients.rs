@@ -6,8 +6,8 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_fields::Fields;
 use narthex_login::BearerHash;
 use narthex_model::{
-    AgentName, ClientOrigin, McpClientId, PrincipalId, PrincipalKind, PrincipalName, RunId,
-    SessionId, Timestamp, WorkspaceId,
+    AgentName, BuiltInTools, ClientOrigin, McpClientId, PrincipalId, PrincipalKind, PrincipalName,
+    RunId, SessionId, Timestamp, WorkspaceId,
     json::{Node, Place, shortened},
 };
 use narthex_store::{McpClientRow, NewPrincipal, Store};
@@ -18,7 +18,8 @@ use crate::{By, Control, ControlError};
 
 /// How many clients of a workspace may come in.
 const LIVE_MAX: usize = 1000;
-const FIELDS: [&str; 6] = ["client", "agent_name", "params", "scope", "origins", "expires_at"];
+const FIELDS: [&str; 7] =
+    ["client", "agent_name", "params", "scope", "builtin", "origins", "expires_at"];
 
 /// A client that is to be registered, as it was asked for.
 pub struct ClientRequest {
@@ -30,7 +31,7 @@ pub struct ClientRequest {
     pub origins: BTreeSet<ClientOrigin>,
     /// When it may come in no more.
     pub expires_at: Option<SystemTime>,
-    /// `agent_name`, `params` and `scope`, as a request of a run has them.
+    /// `agent_name`, `params`, `scope` and `builtin`, as a request of a run has them.
     pub run: Map<String, Value>,
 }
 
@@ -81,6 +82,18 @@ impl ClientRequest {
                 Some(other) => {
                     let message = format!("it is {} and no object", other.found());
                     fields.fault(name, message, "write an object");
+                }
+            }
+        }
+        if let Some(node) = fields.take("builtin") {
+            match BuiltInTools::read(&node) {
+                Ok(_) => drop(run.insert("builtin".to_owned(), node.to_value())),
+                Err(faults) => {
+                    for (index, message, remedy) in faults {
+                        let place = Place::root("builtin");
+                        let place = index.map_or(place.clone(), |index| place.index(index));
+                        fields.fault(&place.to_string(), message, &remedy);
+                    }
                 }
             }
         }

@@ -13,7 +13,7 @@ use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Inventory;
 use narthex_view::{View, seen_rows};
 
-use crate::{built_in::Offered, gateway::Shared};
+use crate::{RunView, built_in::Offered, gateway::Shared};
 
 /// From how many entries on those are looked for that nobody needs any more.
 const PRUNED_FROM: usize = 64;
@@ -62,7 +62,11 @@ impl Hash for Source {
     }
 }
 
-fn sources(snapshot: &Snapshot, policy: &RunPolicy, built_in: Option<&Offered>) -> Vec<Source> {
+fn sources(
+    snapshot: &Snapshot,
+    policy: &RunPolicy,
+    built_in: &[(Alias, Arc<Offered>)],
+) -> Vec<Source> {
     let source = |(alias, row, _): (Alias, &Arc<narthex_registry::ServerRow>, _)| Source {
         alias,
         connection: row.connection,
@@ -71,13 +75,13 @@ fn sources(snapshot: &Snapshot, policy: &RunPolicy, built_in: Option<&Offered>) 
         definition: row.definition.as_ref().map(Arc::downgrade),
         tells_models: row.facts.as_ref().is_some_and(|facts| facts.instructions().is_some()),
     };
-    let built_in = built_in.map(|built_in| Source {
-        alias: Alias::built_in(),
+    let built_in = built_in.iter().map(|(alias, offered)| Source {
+        alias: alias.clone(),
         connection: None,
         inventory_version: 0,
-        inventory: Arc::downgrade(&built_in.inventory),
+        inventory: Arc::downgrade(&offered.inventory),
         definition: None,
-        tells_models: true,
+        tells_models: offered.tells_models(),
     });
     seen_rows(snapshot, policy).map(source).chain(built_in).collect()
 }
@@ -119,22 +123,26 @@ impl Shared {
         self.kept_views.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a policy shows of a snapshot: everybody who sees the same has the same view.
-    pub(crate) fn kept_view(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<View> {
-        let sources = sources(snapshot, policy, self.offered(snapshot, policy));
+    /// What a run sees of a snapshot: everybody who sees the same has the same view.
+    pub(crate) fn kept_view(&self, snapshot: &Snapshot, run: &RunView) -> Arc<View> {
+        let policy = &run.policy;
+        let offers = self.offers(snapshot, policy, Some(run));
+        let sources = sources(snapshot, policy, &offers);
         if let (Some(view), _) = self.kept().find(&sources) {
             return view;
         }
         // Without the lock, as it may take long.
-        let view = Arc::new(self.build_view(snapshot.seq, &self.parts(snapshot, policy)));
+        let view =
+            Arc::new(self.build_view(snapshot.seq, &self.parts(snapshot, policy, Some(run))));
         self.kept().keep(sources, view)
     }
 
-    /// The tools that a policy shows of a snapshot. Nothing is built if a run has the same.
-    pub(crate) fn kept_tools(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<ToolSet> {
-        let sources = sources(snapshot, policy, self.offered(snapshot, policy));
+    /// The tools that a run sees of a snapshot. Nothing is built if a run has the same.
+    pub(crate) fn kept_tools(&self, snapshot: &Snapshot, run: &RunView) -> Arc<ToolSet> {
+        let offers = self.offers(snapshot, &run.policy, Some(run));
+        let sources = sources(snapshot, &run.policy, &offers);
         let (_, tools) = self.kept().find(&sources);
-        tools.unwrap_or_else(|| self.tools_of(&self.kept_view(snapshot, policy)))
+        tools.unwrap_or_else(|| self.tools_of(&self.kept_view(snapshot, run)))
     }
 
     /// The tools of a view, for the record.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use narthex_audit::{Audit, AuditSettings};
 use narthex_gateway::{
-    BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTool, BuiltInTools, Caller, Endpoint,
+    BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInServer, BuiltInTool, Caller, Endpoint,
     GatewayOptions, Lacking, RunToken, RunView,
 };
 use narthex_model::{
-    AgentName, CallError, CallErrorKind, Gates, Grant, GrantDuration, GrantId, GrantOf,
-    GrantSubject, ToolScope, ToolScopeGrant, ToolScopes,
+    AgentName, BuiltInTools, CallError, CallErrorKind, Gates, Grant, GrantDuration, GrantId,
+    GrantOf, GrantSubject, ToolScope, ToolScopeGrant, ToolScopes,
 };
 use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
 use narthex_registry::config::Entry;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::world::{SOON, World, alias, http_server, transparent};
 
-/// `ask`, which fails by its own words, and `guarded`, which requires a scope.
+/// `request_grant`, which fails by its own words, and `emit_status`, which requires a scope.
 #[derive(Debug)]
 struct Tools;
 
@@ -33,7 +33,7 @@ fn gates(tool: &str) -> Gates {
     Gates::new(tools, &[].into(), [].into())
 }
 
-impl BuiltInTools for Tools {
+impl BuiltInServer for Tools {
     fn definitions(&self) -> Vec<BuiltInTool<'_>> {
         let tool = |name, scopes| BuiltInTool {
             name,
@@ -41,9 +41,9 @@ impl BuiltInTools for Tools {
                 .to_string()
                 .into(),
             scopes,
-            is_for_asking: name == "ask",
+            is_for_asking: name == "request_grant",
         };
-        vec![tool("ask", ToolScopes::new()), tool("guarded", scopes("own.use"))]
+        vec![tool("request_grant", ToolScopes::new()), tool("emit_status", scopes("own.use"))]
     }
 
     fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value> {
@@ -56,8 +56,12 @@ impl BuiltInTools for Tools {
         None
     }
 
-    fn instructions(&self) -> &str {
-        "Ask."
+    fn instructions(&self, _has: &BuiltInTools) -> String {
+        "Ask.".to_owned()
+    }
+
+    fn meant(&self, _name: &str, _arguments: Option<Raw<'_>>) -> Option<(&'static str, Vec<u8>)> {
+        None
     }
 
     fn check(&self, _name: &str, arguments: Option<Raw<'_>>) -> Result<(), CallError> {
@@ -70,7 +74,7 @@ impl BuiltInTools for Tools {
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a> {
         Box::pin(async move {
             match call.name {
-                "guarded" => Ok(BuiltInResult {
+                "emit_status" => Ok(BuiltInResult {
                     text: "done".to_owned(),
                     structured: json!({}),
                     to_page: None,
@@ -106,7 +110,10 @@ fn run(
     let agent = agent.map(|name| AgentName::new(name).unwrap());
     let actors = Actors { agent, run: Some(token.run_id()), ..Actors::default() };
     let authority = Authority::new(actors, grants.clone(), WorkspaceRules::none());
-    let run = Arc::new(RunView::new(&token, policy).with_authority(authority));
+    let is_live = policy == RunPolicy::AllAttached;
+    let run = RunView::new(&token, policy).with_authority(authority);
+    let run = if is_live { run } else { run.with_built_in_tools(BuiltInTools::All) };
+    let run = Arc::new(run);
     world.gateway.begin_run(&run).unwrap();
     run
 }
@@ -132,21 +139,21 @@ async fn own_names(world: &World, caller: &Caller) -> Vec<String> {
 /// it is gated, and nothing else; other runs have all of the built-in tools.
 #[tokio::test]
 async fn x_m55_who_may_lack_a_grant_is_offered_what_asks_for_it() {
-    for (is_gated, offered) in [(true, vec!["ask"]), (false, vec![])] {
+    for (is_gated, offered) in [(true, vec!["request_grant"]), (false, vec![])] {
         let world = world(is_gated, Audit::disabled()).await;
         let grants = Arc::default();
         let whole = run(&world, RunPolicy::AllAttached, Some("writer"), &grants);
         let caller = Caller::new(whole, Endpoint::Aggregated, None);
         assert_eq!(own_names(&world, &caller).await, offered);
-        let guarded = error(&called(&world, &caller, "mcp__narthex__guarded").await);
+        let guarded = error(&called(&world, &caller, "mcp__narthex__emit_status").await);
         assert_eq!(guarded["kind"], "tool_not_found", "{guarded}");
-        let asked = error(&called(&world, &caller, "mcp__narthex__ask").await);
+        let asked = error(&called(&world, &caller, "mcp__narthex__request_grant").await);
         let kind = if is_gated { "permission_required" } else { "tool_not_found" };
         assert_eq!(asked["kind"], kind, "{asked}");
         let named = RunPolicy::Attached([alias("all")].into());
         let named = run(&world, named, Some("writer"), &grants);
         let caller = Caller::new(named, Endpoint::Aggregated, None);
-        assert_eq!(own_names(&world, &caller).await, ["ask", "guarded"]);
+        assert_eq!(own_names(&world, &caller).await, ["request_grant", "emit_status"]);
     }
 }
 
@@ -158,8 +165,8 @@ async fn x_m55_a_refusal_says_how_to_ask() {
     let grants = Arc::default();
     let asking = run(&world, RunPolicy::AllAttached, Some("writer"), &grants);
     for (endpoint, echo, tool) in [
-        (transparent("all"), "echo", "ask"),
-        (Endpoint::Aggregated, "mcp__all__echo", "mcp__narthex__ask"),
+        (transparent("all"), "echo", "request_grant"),
+        (Endpoint::Aggregated, "mcp__all__echo", "mcp__narthex__request_grant"),
     ] {
         let caller = Caller::new(asking.clone(), endpoint, None);
         let result = called(&world, &caller, echo).await;
@@ -188,15 +195,17 @@ async fn x_m6_built_in_tools_require_what_they_say() {
     let grants = Arc::<Grants>::default();
     let policy = RunPolicy::Attached([alias("all")].into());
     let run = run(&world, policy, Some("writer"), &grants);
-    for (number, endpoint, tool) in
-        [(1, transparent("narthex"), "guarded"), (2, Endpoint::Aggregated, "mcp__narthex__guarded")]
-    {
+    for (number, endpoint, tool) in [
+        (1, transparent("narthex"), "emit_status"),
+        (2, Endpoint::Aggregated, "mcp__narthex__emit_status"),
+    ] {
         let caller = Caller::new(run.clone(), endpoint, None);
         let refused = error(&called(&world, &caller, tool).await);
         assert_eq!(refused["details"]["scopes"], json!(["own.use"]), "{refused}");
         let (scope, id) = (ToolScope::new("own.use").unwrap(), GrantId::new([number; 8]));
         let server = Some(alias("narthex"));
-        let of = ToolScopeGrant { scope, server, tool: Some("guarded".into()), arguments: None };
+        let of =
+            ToolScopeGrant { scope, server, tool: Some("emit_status".into()), arguments: None };
         grants.add(Grant {
             id,
             subject: GrantSubject::Agent(AgentName::new("writer").unwrap()),
@@ -218,7 +227,7 @@ async fn x_e75_wrong_arguments_of_built_in_tools_use_no_grant_up() {
     let run = run(&world, policy, Some("writer"), &Arc::default());
     let caller = Caller::new(run, transparent("narthex"), None);
     let call = async |arguments: Value| {
-        let params = json!({"name": "guarded", "arguments": arguments});
+        let params = json!({"name": "emit_status", "arguments": arguments});
         error(&world.ask(&caller, "tools/call", params).await["result"])["kind"].clone()
     };
     assert_eq!(call(json!({"wrong": 1})).await, "invalid_arguments");
@@ -232,10 +241,11 @@ async fn s32_what_a_built_in_tool_says_itself_is_no_check() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), &AuditSettings::default()).unwrap();
     let world = world(true, audit.clone()).await;
-    let run = run(&world, RunPolicy::AllAttached, Some("writer"), &Arc::default());
+    let policy = RunPolicy::Attached([alias("all")].into());
+    let run = run(&world, policy, Some("writer"), &Arc::default());
     for (endpoint, tool, check) in [
-        (transparent("narthex"), "ask", None),
-        (transparent("narthex"), "guarded", Some("grants")),
+        (transparent("narthex"), "request_grant", None),
+        (transparent("narthex"), "emit_status", Some("grants")),
         (transparent("narthex"), "absent", Some("exposed")),
         (transparent("all"), "echo", Some("grants")),
         (transparent("all"), "absent", Some("exposed")),

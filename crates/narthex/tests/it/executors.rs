@@ -95,6 +95,8 @@ impl World {
     }
 
     fn apply(&self, agent: &Value) -> Done {
+        let mut agent = agent.clone();
+        agent["builtin"] = json!("all");
         self.place.write("agent.json", &agent.to_string());
         self.place.run(["agents", "apply", "-f", "agent.json"])
     }

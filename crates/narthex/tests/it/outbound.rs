@@ -63,8 +63,14 @@ fn x_e71_what_is_posted_to_the_log_is_in_it() {
         });
         daemon.event("ready");
         place.run(["channels", "set", "notes", "--provider", "log"]).succeeded();
+        place.write("poster.json", r#"{"name": "poster", "builtin": ["post_message"]}"#);
+        place.run(["agents", "apply", "-f", "poster.json"]).succeeded();
+        let run = data(place.run(["runs", "create", "--agent", "poster", "--json"]));
+        place.write("token", run["token"].as_str().unwrap());
+        let token = place.path("token");
+        let words = ["call", "--token-file", token.to_str().unwrap(), "narthex", "post_message"];
         let said = ["channel=notes", "text=the lamp is lit"];
-        place.run([&["call", "narthex", "post_message"][..], &said].concat()).succeeded();
+        place.run([&words[..], &said].concat()).succeeded();
         let log = fs_err::read_to_string(place.path("log")).unwrap();
         assert_eq!(log.contains("the lamp is lit"), is_heard, "{level:?}: {log}");
     }

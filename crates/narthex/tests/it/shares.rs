@@ -18,7 +18,7 @@ async fn x_e94_what_an_agent_shares_is_at_the_command_line() {
     let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
     let url = daemon.event("listening")["url"].as_str().unwrap().to_owned();
     daemon.event("ready");
-    place.write("reader.json", r#"{"name": "reader"}"#);
+    place.write("reader.json", r#"{"name": "reader", "builtin": "core"}"#);
     place.run(["agents", "apply", "-f", "reader.json"]).succeeded();
     fs_err::create_dir_all(place.path("work/data")).unwrap();
     place.write("work/report.md", "# Report");

@@ -58,15 +58,15 @@ impl Part {
         self.era = era;
     }
 
-    /// That of the built-in server, with these capabilities.
+    /// That of the built-in server under this alias, with these capabilities.
     #[must_use]
     pub fn built_in(
+        alias: Alias,
         inventory: Arc<Inventory>,
         capabilities: ServerCapabilities,
         facts: Bytes,
     ) -> Self {
-        let (alias, era) = (Alias::built_in(), Era::Modern);
-        Self { alias, inventory, definition: None, capabilities, era, facts }
+        Self { alias, inventory, definition: None, capabilities, era: Era::Modern, facts }
     }
 
     pub(super) fn exposed(&self) -> &Exposed {

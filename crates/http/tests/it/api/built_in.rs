@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use narthex_events::{EventRow, Wanted};
 use narthex_gateway::RunView;
-use narthex_model::{PrincipalId, SessionId, WorkspaceId};
+use narthex_model::{BuiltInTools, PrincipalId, SessionId, WorkspaceId};
 use narthex_policy::{Actors, Authority, RunPolicy};
 use narthex_store::Store;
 use serde_json::{Value, json};
@@ -32,8 +32,15 @@ pub(crate) async fn agent_with_a_gated_tool(api: &Api) {
                          "tool_scopes": { "echo": "demo.write" } });
     let here = "/api/workspaces/default";
     api.send("PUT", &format!("{here}/mcp-servers/demo"), server.to_string()).await.succeeded();
-    let agent = json!({ "mcpServers": { "demo": { "ref": "demo" } } });
-    api.send("PUT", &format!("{here}/agents/writer"), agent.to_string()).await.succeeded();
+    let agent = with_tools(json!({ "mcpServers": { "demo": { "ref": "demo" } } }));
+    api.send("PUT", &format!("{here}/agents/writer"), agent).await.succeeded();
+}
+
+/// An agent whose runs have all built-in tools, unless it says otherwise.
+pub(crate) fn with_tools(mut agent: Value) -> String {
+    let members = agent.as_object_mut().unwrap();
+    members.entry("builtin").or_insert_with(|| json!("all"));
+    agent.to_string()
 }
 
 /// A run of an agent.
@@ -55,7 +62,8 @@ impl<'a> Run<'a> {
         Self { api, token: text("token"), session: text("session_id") }
     }
 
-    /// The run of the process itself, as the program begins it: in no session yet.
+    /// The run of the process itself, as the program begins it, but for all built-in tools: in no
+    /// session yet.
     pub(crate) fn own(api: &'a Api) -> Self {
         let (here, session) = (WorkspaceId::default(), SessionId::new([7; 6]));
         let actors = Actors {
@@ -67,6 +75,7 @@ impl<'a> Run<'a> {
         let (grants, rules) = (api.control.grants_of(&here), api.control.rules_of(&here));
         let run = RunView::new(&api.local, RunPolicy::AllAttached);
         let run = run.with_authority(Authority::new(actors, grants, rules));
+        let run = run.with_built_in_tools(BuiltInTools::All);
         api.world.gateway.begin_run(&Arc::new(run)).unwrap();
         Self { api, token: api.local.expose().to_owned(), session: session.to_text() }
     }
@@ -142,6 +151,90 @@ async fn x_m2_the_core_tools_are_in_every_run() {
     let params = json!({ "name": "mcp__narthex__emit_status", "arguments": {"status": "done"} });
     let answer = run.ask("/mcp", "tools/call", params).await.json();
     assert_eq!(answer["result"]["structuredContent"], json!({"ok": true, "recorded": true}));
+}
+
+/// D29: a run has few tools unless its agent, or else its request, says otherwise; what it does not
+/// have is as absent as what there is not.
+#[tokio::test]
+async fn d29_builtin_says_which_tools_a_run_has() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let here = "/api/workspaces/default";
+    let usual = ["request_input", "read_messages", "request_grant", "end_session"];
+    let share = ["share"];
+    for (of_agent, of_run, names) in [
+        (Value::Null, Value::Null, &usual[..]),
+        (json!("none"), Value::Null, &[]),
+        (json!("none"), json!(["share"]), &share[..]),
+        (json!(["share"]), Value::Null, &share[..]),
+        (json!("all"), json!("ask"), &usual[..3]),
+    ] {
+        let agent = json!({ "builtin": of_agent, "mcpServers": { "demo": { "ref": "demo" } } });
+        api.send("PUT", &format!("{here}/agents/few"), agent.to_string()).await.succeeded();
+        let asked = json!({ "agent_name": "few", "builtin": of_run }).to_string();
+        let made = api.send("POST", RUNS, asked).await.succeeded();
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        let run = Run { api: &api, token: text("token"), session: text("session_id") };
+        let mut own = run.names("/mcp/narthex").await;
+        own.sort();
+        let mut expected = names.to_vec();
+        expected.sort_unstable();
+        assert_eq!(own, expected);
+        let mut all = run.names("/mcp").await;
+        all.retain(|name| name.starts_with("mcp__narthex__"));
+        all.sort();
+        let expected: Vec<_> = own.iter().map(|name| format!("mcp__narthex__{name}")).collect();
+        assert_eq!(all, expected);
+        let absent = run.refused("emit_status", json!({ "status": "done" })).await;
+        assert_eq!(absent["kind"], "tool_not_found", "{absent}");
+        let params = json!({ "name": "mcp__narthex__emit_status", "arguments": {} });
+        let absent = run.ask("/mcp", "tools/call", params).await.json();
+        assert_eq!(absent["result"]["isError"], true, "{absent}");
+        let told = run.ask("/mcp", "server/discover", json!({})).await.text().to_owned();
+        assert!(!told.contains("emit_status"), "{told}");
+    }
+    for wrong in [json!("cor"), json!(["emit_statu"]), json!(1)] {
+        let asked = json!({ "agent_name": "writer", "builtin": wrong }).to_string();
+        let refused = api.send("POST", RUNS, asked).await;
+        assert!(refused.status.is_client_error() && refused.text().contains("builtin"));
+    }
+}
+
+/// D29: the built-in server under another alias has the tools of orchestrators, also at the
+/// aggregated endpoint, and `start_agent` starts one as `spawn_session` does.
+#[tokio::test]
+async fn d29_another_alias_has_the_tools_of_orchestrators() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let here = "/api/workspaces/default";
+    let server = json!({ "url": "${runner.orchestrator_mcp_url}" }).to_string();
+    api.send("PUT", &format!("{here}/mcp-servers/crew"), server).await.succeeded();
+    let agent =
+        json!({ "spawnable_agents": ["writer"], "mcpServers": { "crew": { "ref": "crew" } } });
+    api.send("PUT", &format!("{here}/agents/lead"), agent.to_string()).await.succeeded();
+    let run = Run::of(&api, "lead").await;
+    let (own, all) = (run.names("/mcp/crew").await, run.names("/mcp").await);
+    assert!(own.contains(&"start_agent".to_owned()) && !own.contains(&"end_session".to_owned()));
+    for name in &own {
+        assert!(all.contains(&format!("mcp__crew__{name}")), "{name}: {all:?}");
+    }
+    assert!(!all.contains(&"mcp__narthex__spawn_session".to_owned()), "{all:?}");
+    for (path, name, member) in [
+        ("/mcp", "mcp__crew__start_agent", "agent_name"),
+        ("/mcp/crew", "start_agent", "agent_name"),
+        ("/mcp", "mcp__crew__spawn_session", "child_agent_id"),
+    ] {
+        let params = json!({ "name": name, "arguments": { member: "writer" } });
+        let answer = run.ask(path, "tools/call", params).await.json();
+        assert_eq!(
+            answer["result"]["structuredContent"]["session"]["agent_id"], "writer",
+            "{answer}"
+        );
+    }
+    let kept = api.get("/api/workspaces/default/audit?kind=session.mcp.tool_called").await;
+    assert_eq!(kept["items"].as_array().unwrap().len(), 3, "{kept}");
+    let text = kept.to_string();
+    assert!(text.contains("spawn_session") && !text.contains("start_agent"), "{text}");
 }
 
 /// X-E100, D16: an unknown tool and arguments that do not fit are results; all that is wrong with
@@ -368,7 +461,7 @@ async fn d14_a_grant_follows_the_server_and_not_its_alias() {
     let staging = granted("staging").await;
     // The author has `staging` lead to another server.
     let agent = json!({ "mcpServers": { "staging": { "ref": "demo" } } });
-    api.send("PUT", &format!("{here}/agents/writer"), agent.to_string()).await.succeeded();
+    api.send("PUT", &format!("{here}/agents/writer"), with_tools(agent)).await.succeeded();
     let run = Run::begin(&api).await;
     let params = json!({ "name": "mcp__staging__echo", "arguments": { "message": "x" } });
     let echo = async || {
@@ -507,7 +600,7 @@ async fn x_m58_an_agent_with_every_trick_gets_no_grant() {
     let here = "/api/workspaces/default";
     let agent = json!({ "agent_type": "orchestrator", "spawnable_agents": ["writer"],
                         "mcpServers": { "demo": { "ref": "demo" } } });
-    api.send("PUT", &format!("{here}/agents/lead"), agent.to_string()).await.succeeded();
+    api.send("PUT", &format!("{here}/agents/lead"), with_tools(agent)).await.succeeded();
     let lead = Run::of(&api, "lead").await;
     let wanted = json!({ "request_id": "a", "grant_type": "tool_scope", "scope": "persistent",
         "details": { "scope": "demo.write" }, "justification": "please" });

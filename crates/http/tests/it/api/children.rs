@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{built_in::Run, world::Api};
+use super::{
+    built_in::{Run, with_tools},
+    world::Api,
+};
 
 const HERE: &str = "/api/workspaces/default";
 
@@ -27,7 +30,7 @@ async fn daemon(place: &TempDir) -> (Api, Store) {
         ("lead", json!({ "agent_type": "orchestrator", "spawnable_agents": ["reader"] })),
     ] {
         let path = format!("{HERE}/agents/{name}");
-        api.send("PUT", &path, agent.to_string()).await.succeeded();
+        api.send("PUT", &path, with_tools(agent)).await.succeeded();
     }
     (api, store)
 }
@@ -269,7 +272,7 @@ fn in_minutes(minutes: u64) -> SystemTime {
 async fn x_e89_an_orchestrator_hears_of_silent_children() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
-    let worker = json!({ "spawnable_agents": ["reader"] }).to_string();
+    let worker = with_tools(json!({ "spawnable_agents": ["reader"] }));
     api.send("PUT", &format!("{HERE}/agents/worker"), worker).await.succeeded();
     let (lead, worker) = (Run::of(&api, "lead").await, Run::of(&api, "worker").await);
     let child = start(&lead, "reader").await;

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    built_in::Run,
+    built_in::{Run, with_tools},
     kin::{HERE, start, text},
     lives::Failing,
     world::Api,
@@ -58,7 +58,7 @@ impl Before {
                         "spawnable_agents": ["reader", "hand"] }),
             ),
         ] {
-            api.send("PUT", &format!("{HERE}/agents/{name}"), agent.to_string()).await.succeeded();
+            api.send("PUT", &format!("{HERE}/agents/{name}"), with_tools(agent)).await.succeeded();
         }
         let chief = chief(&api).await;
         let begun = start(&chief, agent).await;

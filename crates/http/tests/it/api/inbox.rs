@@ -8,7 +8,10 @@ use narthex_store::{EventsOf, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{built_in::Run, world::Api};
+use super::{
+    built_in::{Run, with_tools},
+    world::Api,
+};
 use crate::world::{Answer, initialize, tool_call, whole};
 
 const HERE: &str = "/api/workspaces/default";
@@ -23,7 +26,7 @@ async fn daemon(place: &TempDir) -> (Api, Store) {
         ("lead", json!({ "agent_type": "orchestrator", "spawnable_agents": ["reader"] })),
     ] {
         let path = format!("{HERE}/agents/{name}");
-        api.send("PUT", &path, agent.to_string()).await.succeeded();
+        api.send("PUT", &path, with_tools(agent)).await.succeeded();
     }
     (api, store)
 }

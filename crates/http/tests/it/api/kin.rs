@@ -10,7 +10,10 @@ use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{built_in::Run, world::Api};
+use super::{
+    built_in::{Run, with_tools},
+    world::Api,
+};
 
 pub(super) const HERE: &str = "/api/workspaces/default";
 
@@ -33,7 +36,7 @@ pub(super) async fn daemon(place: &TempDir) -> (Api, Store) {
         ("lead", json!({ "spawnable_agents": ["reader", "boss"] })),
     ] {
         let path = format!("{HERE}/agents/{name}");
-        api.send("PUT", &path, agent.to_string()).await.succeeded();
+        api.send("PUT", &path, with_tools(agent)).await.succeeded();
     }
     (api, store)
 }
@@ -169,7 +172,7 @@ async fn x_e87_a_grant_for_a_short_name_is_for_its_model() {
     let models = json!([{ "id": "opus-5", "short_names": ["opus"] }, { "id": "small" }]);
     let change = json!({ "models": models }).to_string();
     api.send("PATCH", HERE, change).await.succeeded();
-    api.send("PUT", &format!("{HERE}/agents/loner"), "{}").await.succeeded();
+    api.send("PUT", &format!("{HERE}/agents/loner"), with_tools(json!({}))).await.succeeded();
     let lead = lead(&api).await;
     let ask = |model: &str| json!({ "child_agent_id": "loner", "model": model });
     let grant = async |models: Value| {
@@ -338,7 +341,7 @@ async fn x_e88_an_orchestrator_has_a_heartbeat() {
     let docs = json!({ "ref": "docs", "config": { "context": "${scope.tenant}" } });
     let mut document = json!({ "agent_type": "orchestrator", "heartbeat_minutes": 5,
         "spawnable_agents": ["reader"], "mcpServers": { "docs": docs } });
-    api.send("PUT", &path, document.to_string()).await.succeeded();
+    api.send("PUT", &path, with_tools(document.clone())).await.succeeded();
     for wrong in [json!(0), json!(1441), json!("5")] {
         document["heartbeat_minutes"] = wrong;
         let refused = api.send("PUT", &path, document.to_string()).await;

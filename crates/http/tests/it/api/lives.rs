@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    built_in::Run,
+    built_in::{Run, with_tools},
     kin::{HERE, claimed, daemon, end, lead, start, text},
     tenants::Tenants,
     world::{Api, shell},
@@ -405,7 +405,7 @@ async fn a_claim_of_which_nothing_comes_is_given_back() {
 async fn runs_of_an_executor_that_is_gone_fail() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
-    let hand = json!({ "executor": "crew" }).to_string();
+    let hand = with_tools(json!({ "executor": "crew" }));
     api.send("PUT", &format!("{HERE}/agents/hand"), hand).await.succeeded();
     let asked = json!({ "agent_name": "hand" }).to_string();
     let made = api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded();
@@ -492,7 +492,7 @@ async fn r_e36_a_run_beside_another_reuses_its_mounts() {
     }
     let docs = json!({ "ref": "docs", "config": { "context": "${scope.tenant}" } });
     let servers = json!({ "docs": docs, "own": { "ref": "own" }, "pool": { "ref": "pool" } });
-    let agent = json!({ "mcpServers": servers }).to_string();
+    let agent = with_tools(json!({ "mcpServers": servers }));
     api.send("PUT", &format!("{HERE}/agents/worker"), agent).await.succeeded();
     let asked = json!({ "agent_name": "worker", "scope": { "tenant": "t1" } });
     let first = api.send("POST", &format!("{HERE}/runs"), asked.to_string()).await.succeeded();

@@ -248,7 +248,7 @@ impl Asked {
 /// A run of the agent of another one, which waits to be claimed.
 async fn child(api: &Api, of: &Value) -> Value {
     let agent = of["agent_name"].as_str().unwrap();
-    let caller = serde_json::json!({ "spawnable_agents": [agent] }).to_string();
+    let caller = serde_json::json!({ "spawnable_agents": [agent], "builtin": "all" }).to_string();
     api.send("PUT", "/api/workspaces/default/agents/caller", caller).await.succeeded();
     let caller = super::built_in::Run::of(api, "caller").await;
     let asked = serde_json::json!({ "child_agent_id": agent });

@@ -21,7 +21,10 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use super::{built_in::Run, world::Api};
+use super::{
+    built_in::{Run, with_tools},
+    world::Api,
+};
 use crate::{
     browser::Site,
     decision::{decide, page_of},
@@ -154,7 +157,7 @@ async fn receive(stream: TcpStream) -> (BufReader<TcpStream>, Letter) {
 async fn daemon(place: &TempDir) -> Api {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_secrets(store, &place.path().join("master.key")).await;
-    let agent = json!({ "name": "writer" }).to_string();
+    let agent = with_tools(json!({ "name": "writer" }));
     api.send("POST", &format!("{HERE}/agents"), agent).await.succeeded();
     api
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    built_in::Run,
+    built_in::{Run, with_tools},
     world::{Api, SHARES_QUOTA},
 };
 
@@ -61,7 +61,7 @@ impl Place {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
         let api = Api::with_secrets(store, &dir.path().join("master.key")).await;
-        let agent = json!({ "name": "writer" }).to_string();
+        let agent = with_tools(json!({ "name": "writer" }));
         api.send("POST", "/api/workspaces/default/agents", agent).await.succeeded();
         Self { api, folder: tempfile::tempdir().unwrap(), _dir: dir }
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    built_in::Run,
+    built_in::{Run, with_tools},
     kin::{HERE, claimed, daemon, end, held, in_minutes, lead, run_id, start, text, wakes},
     lives::has_stored_child,
     world::Api,
@@ -259,7 +259,7 @@ async fn d10_an_edit_of_an_agent_changes_no_session_of_it() {
         let read = boss.called("read_messages", json!({})).await.to_string();
         assert!(read.contains(summary), "{read}");
     };
-    api.send("PUT", &agent, json!({ "spawnable_agents": ["reader"] }).to_string())
+    api.send("PUT", &agent, with_tools(json!({ "spawnable_agents": ["reader"] })))
         .await
         .succeeded();
     told("as a worker now").await;

@@ -7,7 +7,10 @@ use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{built_in::Run, world::Api};
+use super::{
+    built_in::{Run, with_tools},
+    world::Api,
+};
 
 const HERE: &str = "/api/workspaces/default";
 
@@ -87,6 +90,15 @@ const TABLE: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "start_agent",
+        &[
+            ("agent_name*", "string"),
+            ("prompt", "string"),
+            ("params", "object"),
+            ("model", "string"),
+        ],
+    ),
+    (
         "read_child_output",
         &[("child_session_id*", "string"), ("after_seq", "integer"), ("limit", "integer")],
     ),
@@ -142,7 +154,9 @@ async fn daemon(place: &TempDir, agents: &[(&str, Value)]) -> Api {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_secrets(store, &place.path().join("master.key")).await;
     for (name, agent) in agents {
-        api.send("PUT", &format!("{HERE}/agents/{name}"), agent.to_string()).await.succeeded();
+        api.send("PUT", &format!("{HERE}/agents/{name}"), with_tools(agent.clone()))
+            .await
+            .succeeded();
     }
     api
 }
@@ -316,7 +330,7 @@ async fn x_e113_a_stale_secret_is_an_event_of_the_session() {
     let server = json!({ "name": "Docs", "command": "docs-server", "manifest": { "env": {
         "API_KEY": { "kind": "secret", "label": "API key", "required": true } } } });
     api.send("PUT", &format!("{HERE}/mcp-servers/docs"), server.to_string()).await.succeeded();
-    api.send("PUT", &format!("{HERE}/agents/reader"), "{}").await.succeeded();
+    api.send("PUT", &format!("{HERE}/agents/reader"), with_tools(json!({}))).await.succeeded();
     let attached = json!({ "name": "docs", "env": { "API_KEY": "${DOCS_KEY}" } }).to_string();
     let path = format!("{HERE}/agents/reader/mcp-attachments");
     let attached = api.send("PUT", &path, attached).await;

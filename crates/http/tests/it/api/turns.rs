@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    built_in::{Run, agent_with_a_gated_tool},
+    built_in::{Run, agent_with_a_gated_tool, with_tools},
     grants::{gated, run},
     world::{Api, SOON},
 };
@@ -207,7 +207,7 @@ async fn x_e81_children_have_the_turn_of_their_parent() {
     ada_and_bob(&api).await;
     agent_with_a_gated_tool(&api).await;
     let lead = json!({ "agent_type": "orchestrator", "spawnable_agents": ["writer"] });
-    api.send("PUT", &format!("{HERE}/agents/lead"), lead.to_string()).await.succeeded();
+    api.send("PUT", &format!("{HERE}/agents/lead"), with_tools(lead)).await.succeeded();
     let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "demo.write" },
                         "scope": "persistent", "user_subject_id": "bob" });
     api.send("POST", &format!("{HERE}/grants"), grant.to_string()).await.succeeded();
@@ -247,7 +247,7 @@ async fn x_e81_a_spawn_grant_applies_to_the_turn_of_its_user() {
     let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
     ada_and_bob(&api).await;
     for agent in ["lead", "reader"] {
-        api.send("PUT", &format!("{HERE}/agents/{agent}"), "{}").await.succeeded();
+        api.send("PUT", &format!("{HERE}/agents/{agent}"), with_tools(json!({}))).await.succeeded();
     }
     let grant = json!({ "grant_type": "spawn", "details": { "child_agent_id": "reader" },
                         "scope": "persistent", "user_subject_id": "bob" });
@@ -377,7 +377,7 @@ async fn x_e81_an_unproved_human_has_no_turn() {
     let api = Api::with_proofs(store.clone(), options(), Some(&keys), Some(true)).await;
     ada_and_bob(&api).await;
     let chat = proved_service(&api, &store).await;
-    api.send("PUT", &format!("{HERE}/agents/writer"), "{}").await.succeeded();
+    api.send("PUT", &format!("{HERE}/agents/writer"), with_tools(json!({}))).await.succeeded();
     let asked = json!({ "agent_name": "writer", "user": "ada" });
     let made = sent(&api, &chat, &format!("{HERE}/runs"), asked).await.succeeded();
     let (id, session) = (made["run_id"].as_str().unwrap(), made["session_id"].as_str().unwrap());

@@ -17,15 +17,17 @@ const LISTS: [(&str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates"),
 ];
 
-/// It has tools, and nothing else.
-fn has_own(result: &Value, member: &str) {
+/// It has tools, with this one among them, and nothing else.
+fn has_own(result: &Value, member: &str, tool: Option<&str>) {
     let listed = result[member].as_array().unwrap_or_else(|| panic!("{result}"));
-    let has_status = listed.iter().any(|tool| tool["name"] == "emit_status");
-    assert_eq!((has_status, listed.is_empty()), (member == "tools", member != "tools"), "{result}");
+    let tool = tool.filter(|_| member == "tools");
+    let has = listed.iter().any(|one| Some(one["name"].as_str().unwrap()) == tool);
+    assert_eq!((has, listed.is_empty()), (tool.is_some(), tool.is_none()), "{result}");
 }
 
-/// Checks that the built-in server answers here, by the rules of both eras, and has its tools.
-pub(super) async fn is_there(world: &World, alias: &str, token: &str) {
+/// Checks that the built-in server answers here, by the rules of both eras, and has this tool, or
+/// none.
+pub(super) async fn is_there(world: &World, alias: &str, token: &str, tool: Option<&str>) {
     let path = format!("/mcp/{alias}");
     let mut client = world.client_as(&path, token);
     let found = client.modern(&modern(1, "server/discover", json!({}))).await.json();
@@ -35,7 +37,7 @@ pub(super) async fn is_there(world: &World, alias: &str, token: &str) {
     assert_eq!(found["result"]["capabilities"], has, "{found}");
     for (number, (method, member)) in (2..).zip(LISTS) {
         let reply = client.modern(&modern(number, method, json!({}))).await;
-        has_own(&reply.json()["result"], member);
+        has_own(&reply.json()["result"], member, tool);
     }
     let reply = client.modern(&modern(9, "tools/call", call("spawn", json!({})))).await;
     assert_eq!(reply.kind(), "tool_not_found", "{reply:?}");
@@ -52,7 +54,7 @@ pub(super) async fn is_there(world: &World, alias: &str, token: &str) {
     assert_eq!(reply.json()["result"], json!({}), "{reply:?}");
     for (number, (method, member)) in (2..).zip(LISTS) {
         let reply = client.post(&[], legacy(number, method, json!({})).to_string()).await;
-        has_own(&reply.json()["result"], member);
+        has_own(&reply.json()["result"], member, tool);
     }
     let reply = client.post(&[], legacy(9, "tools/call", call("x", json!({}))).to_string()).await;
     assert_eq!(reply.kind(), "tool_not_found", "{reply:?}");
@@ -74,7 +76,7 @@ async fn x_m1_every_run_has_the_built_in_server() {
     let own = operator.begin(&json!({ "servers": { "mine": super::plain() } })).await;
     for begun in [&of_agent, &own] {
         let token = begun["token"].as_str().unwrap();
-        is_there(&world, "narthex", token).await;
+        is_there(&world, "narthex", token, Some("end_session")).await;
         let mut all = world.client_as("/mcp", token);
         let listed = all.modern(&modern(1, "tools/list", json!({}))).await.json().to_string();
         assert!(listed.contains("mcp__narthex__request_grant"), "{listed}");
@@ -82,10 +84,10 @@ async fn x_m1_every_run_has_the_built_in_server() {
     let mut plain = world.client("/mcp");
     let listed = plain.modern(&modern(1, "tools/list", json!({}))).await.json().to_string();
     assert!(!listed.contains("mcp__narthex"), "{listed}");
-    is_there(&world, "narthex", &world.token).await;
+    is_there(&world, "narthex", &world.token, None).await;
     let mut socket = world.socket("narthex").await;
     let answer = socket.ask(&modern(1, "tools/list", json!({}))).await;
-    has_own(&answer["result"], "tools");
+    has_own(&answer["result"], "tools", None);
     // A stream of changes is open, though nothing changes.
     let listen = json!({ "notifications": { "toolsListChanged": true } });
     socket.send(&modern(2, "subscriptions/listen", listen).to_string()).await;

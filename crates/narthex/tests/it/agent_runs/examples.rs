@@ -223,8 +223,8 @@ async fn o28_example_3_an_orchestrator_is_built_in_and_a_child_inherits() {
             over.tells(&world, begun, "docs", &[("context_id", Some("project-123"))]).await;
             assert_eq!(begun["endpoints"]["servers"].as_object().unwrap().len(), 3, "{begun}");
             let token = begun["token"].as_str().unwrap();
-            for alias in ["orchestrator", "narthex"] {
-                super::built_in::is_there(&world, alias, token).await;
+            for (alias, tool) in [("orchestrator", "start_agent"), ("narthex", "end_session")] {
+                super::built_in::is_there(&world, alias, token, Some(tool)).await;
             }
         }
 

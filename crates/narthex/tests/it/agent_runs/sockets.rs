@@ -96,7 +96,7 @@ async fn x_m45_a_run_has_sockets_if_it_asks_for_them() {
     assert_eq!(library.ask(&said).await["result"]["content"][0]["text"], "x");
     let mut built_in = connect(&path(&servers["narthex"])).await;
     let listed = built_in.ask(&modern(1, "tools/list", json!({}))).await;
-    assert!(listed["result"]["tools"].to_string().contains("emit_status"), "{listed}");
+    assert!(listed["result"]["tools"].to_string().contains("end_session"), "{listed}");
 
     // Each run has its own, and no folder is the one of another.
     let beside = operator.begin(&with_sockets()).await;
