@@ -59,7 +59,8 @@ async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
     let limits = context.settings.limits;
     let (mut input, mut output) = (Input::begin(limits), Output::new());
     let mut session = Session::new(limits);
-    let mut link = Link::new(dialer.dial().await?, limits);
+    let end = dialer.end();
+    let mut link = Link::new(dialer.dial(end).await?, limits);
     loop {
         match pass(&mut link, &mut input, &mut output, &mut session).await? {
             End::Done => return Ok(()),
@@ -92,27 +93,44 @@ async fn redial(
     session: &mut Session,
     output: &mut Output,
 ) -> Result<Link, Failure> {
-    let mut link = Link::new(dialer.dial().await?, session.limits());
-    let Some(hello) = session.hello() else { return Ok(link) };
-    let again = async {
-        link.write(&hello).await?;
-        let refused = || {
-            let text = "the daemon does not open the client's session again; start the client anew";
-            Failure::new(ErrorKind::Conflict, text)
-        };
-        while let Some(line) = link.next().await? {
-            if let Some(is_same) = session.is_opened_by(&line) {
-                return if is_same { Ok(()) } else { Err(refused()) };
+    let end = dialer.end();
+    loop {
+        let mut link = Link::new(dialer.dial(end).await?, session.limits());
+        let Some(hello) = session.hello() else { return Ok(link) };
+        if dialer.within(reopens(&mut link, session, &hello)).await? {
+            output.write(session.news()).await?;
+            return Ok(link);
+        }
+        // A daemon that is about to end still takes connections.
+        if !dialer.pauses(end).await {
+            return Err(closed());
+        }
+    }
+}
+
+/// Opens the client's session again; false if the daemon has gone before it is open.
+async fn reopens(link: &mut Link, session: &mut Session, hello: &[u8]) -> Result<bool, Failure> {
+    if link.write(hello).await.is_err() {
+        return Ok(false);
+    }
+    loop {
+        let Some(line) = link.next().await? else { return Ok(false) };
+        match session.is_opened_by(&line) {
+            None => {}
+            Some(true) => break,
+            Some(false) => {
+                let text =
+                    "the daemon does not open the client's session again; start the client anew";
+                return Err(Failure::new(ErrorKind::Conflict, text));
             }
         }
-        Err(closed())
-    };
-    dialer.within(again).await?;
-    for line in session.state() {
-        link.write(&line).await?;
     }
-    output.write(session.news()).await?;
-    Ok(link)
+    for line in session.state() {
+        if link.write(&line).await.is_err() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Passes messages until one side has ended.

@@ -44,12 +44,25 @@ impl<'a> Dialer<'a> {
         Self { args, context, has_dialed: false }
     }
 
+    /// Until when a daemon is waited for from now on.
+    pub(super) fn end(&self) -> Instant {
+        Instant::now() + self.args.wait
+    }
+
+    /// Waits a moment before the next try; false, at once, if the time is over.
+    pub(super) async fn pauses(&self, end: Instant) -> bool {
+        let is_early = Instant::now() < end;
+        if is_early {
+            sleep(PAUSE).await;
+        }
+        is_early
+    }
+
     /// Connects, as soon as there is a daemon to connect to.
     ///
     /// # Errors
-    /// When there is none within the time that is waited, or none can be used.
-    pub(super) async fn dial(&mut self) -> Result<UnixStream, Failure> {
-        let end = Instant::now() + self.args.wait;
+    /// When there is none before `end`, or none can be used.
+    pub(super) async fn dial(&mut self, end: Instant) -> Result<UnixStream, Failure> {
         let (mut started, mut is_told): (Option<Child>, bool) = (None, false);
         loop {
             let failure = match self.once().await {
@@ -82,7 +95,7 @@ impl<'a> Dialer<'a> {
                 ));
                 is_told = true;
             }
-            sleep(PAUSE).await;
+            self.pauses(end).await;
         }
     }
 
