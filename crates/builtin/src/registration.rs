@@ -145,21 +145,16 @@ impl Tool {
 
     /// What it does, as far as that is not what MCP takes of a tool that says nothing.
     fn annotations(&self) -> Value {
-        let mut hints = Map::new();
-        let mut says = |name: &str, value: bool| _ = hints.insert(name.to_owned(), value.into());
-        if self.effect == Effect::Reads {
-            says("readOnlyHint", true);
-        }
-        if self.effect != Effect::Destroys {
-            says("destructiveHint", false);
-        }
-        if self.effect != Effect::Adds {
-            says("idempotentHint", true);
-        }
-        if !self.is_open_world {
-            says("openWorldHint", false);
-        }
-        hints.into()
+        let hints = [
+            ("readOnlyHint", true, self.effect == Effect::Reads),
+            ("destructiveHint", false, self.effect != Effect::Destroys),
+            ("idempotentHint", true, self.effect != Effect::Adds),
+            ("openWorldHint", false, !self.is_open_world),
+        ];
+        let told = hints.into_iter().filter(|(_, _, is_told)| *is_told);
+        told.map(|(name, value, _)| (name.to_owned(), Value::Bool(value)))
+            .collect::<Map<_, _>>()
+            .into()
     }
 
     /// What it requires.
@@ -263,7 +258,8 @@ mod tests {
             hints["openWorldHint"] = false.into();
             hints
         };
-        let read = json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true });
+        let read =
+            json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true });
         assert_eq!(hints(Effect::Reads), closed(read));
         assert_eq!(hints(Effect::Adds), closed(json!({ "destructiveHint": false })));
         let settled = json!({ "destructiveHint": false, "idempotentHint": true });

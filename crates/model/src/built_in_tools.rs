@@ -112,7 +112,7 @@ impl BuiltInTools {
     /// Reads a word or a list of names.
     ///
     /// # Errors
-    /// Each thing that is wrong: its index in the list, if it is a list, what it is, and what to do.
+    /// Each thing that is wrong: its index if it is in a list, what it is, and what to do.
     pub fn read(node: &Node) -> Result<Self, Vec<(Option<usize>, String, String)>> {
         let write = || "write `none`, `ask`, `core`, `all` or a list of tools".to_owned();
         match node {

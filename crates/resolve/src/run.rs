@@ -139,13 +139,8 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
             }
         }
         RunKind::ResumeSession => {
-            if object.get("builtin").is_some() {
-                let message = "a session that goes on has the tools that it began with";
-                let remedy = "remove it, or start a new session";
-                let at = object.at.key("builtin");
-                reader.fault(&at, FaultCode::FieldsExclude, message, remedy);
-            }
-            if let Some(own) = own {
+            let builtin = object.get("builtin").map(|_| "builtin");
+            for own in own.into_iter().chain(builtin) {
                 let message = format!("a session that goes on takes no `{own}`");
                 let remedy = "remove it, or start a new session";
                 reader.fault(&object.at.key(own), FaultCode::FieldsExclude, message, remedy);

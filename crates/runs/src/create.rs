@@ -246,18 +246,7 @@ impl Runs {
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let executor = executor.as_ref();
         let told = Told { direct: direct.as_ref(), env: &agent_env, omitted: &omitted, executor };
-        let beginning = async {
-            let sockets = self.open_sockets(&run, draft.request.has_sockets)?;
-            let row = self.keep_noted(&draft, &session, &sealed, told).await?;
-            Ok((row, sockets))
-        };
-        let (row, sockets) = match beginning.await {
-            Ok(begun) => begun,
-            Err(error) => {
-                self.let_go(id).await;
-                return Err(error);
-            }
-        };
+        let (row, sockets) = self.open_and_keep(&run, &draft, (&session, &sealed), told).await?;
         self.shared.stored.note(id);
         self.shared.expiries.add(instant(row.expires_at), id);
         self.settle(&draft, (&row, &run), mounting).await;
@@ -278,6 +267,28 @@ impl Runs {
             agent_env,
             former_pids: draft.former.map(|former| former.pids).unwrap_or_default(),
         })
+    }
+
+    /// Opens the sockets of a run that has begun and keeps its row. If either fails, the run ends.
+    async fn open_and_keep(
+        &self,
+        run: &Arc<RunView>,
+        draft: &Draft,
+        (session, sealed): (&SessionRow, &str),
+        told: Told<'_>,
+    ) -> Result<(RunRow, Option<OpenSockets>), RunError> {
+        let opening = async {
+            let sockets = self.open_sockets(run, draft.request.has_sockets)?;
+            let row = self.keep_noted(draft, session, sealed, told).await?;
+            Ok((row, sockets))
+        };
+        match opening.await {
+            Ok(opened) => Ok(opened),
+            Err(error) => {
+                self.let_go(draft.token.run_id()).await;
+                Err(error)
+            }
+        }
     }
 
     /// What is to be done with a run that is kept.

@@ -33,7 +33,11 @@ impl DirectServers {
         server: &ResolvedServer,
         opening: Opening<'_>,
     ) -> Result<(), OpenError> {
-        self.0.insert(server.alias.to_string(), server.payload(opening)?);
+        let mut payload = server.payload(opening)?;
+        if server.is_built_in() {
+            at_own_endpoint(&mut payload, &server.alias);
+        }
+        self.0.insert(server.alias.to_string(), payload);
         Ok(())
     }
 
@@ -42,6 +46,15 @@ impl DirectServers {
         let mut aliases: Vec<_> = self.0.keys().map(String::as_str).collect();
         aliases.sort_unstable();
         aliases
+    }
+}
+
+/// Puts the alias in the place of the built-in server's own name: at that endpoint it has the tools
+/// that start agents.
+fn at_own_endpoint(payload: &mut Value, alias: &Alias) {
+    let url = payload["url"].as_str().and_then(|url| url.rsplit_once('/'));
+    if let Some(url) = url.map(|(endpoints, _name)| format!("{endpoints}/{alias}")) {
+        payload["url"] = url.into();
     }
 }
 

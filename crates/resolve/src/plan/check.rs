@@ -194,7 +194,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Refuses a literal that its carrier cannot take, such as another letter than ASCII in a header.
+    /// Refuses a literal that its carrier cannot take: a header takes ASCII alone.
     fn carried(&mut self, key: &str, value: &ConfigValue, carrier: &Carrier, at: &Place) {
         let schema = self.entry.config_schema.as_ref().and_then(|schema| schema.get(key));
         let value_type = schema.map(|schema| schema.value_type);

@@ -218,7 +218,7 @@ impl Api {
             env: Arc::new(|_name| None),
             start_timeout: SOON,
             local: local.run_id(),
-            built_in_url: None,
+            built_in_url: Some("http://narthex.test/mcp/narthex".to_owned()),
             folders: dir.path().join("folders"),
             sockets: None,
             shares: Some(ShareOptions::open(&dir.path().join("shares"), SHARES_QUOTA).unwrap()),

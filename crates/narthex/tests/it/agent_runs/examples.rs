@@ -211,7 +211,7 @@ async fn o28_example_3_an_orchestrator_is_built_in_and_a_child_inherits() {
             "params": { "research_topic": "Authentication patterns" },
             "scope": { "context_id": "project-123", "workflow_id": "wf-789" } });
         let parent = operator.begin(&request).await;
-        let url = format!("http://{}/mcp/narthex", world.address);
+        let url = format!("http://{}/mcp/orchestrator", world.address);
         let config = json!({ "run_id": parent["run_id"] });
         let resolved = &parent["resolved_mcp_servers"];
         let expected = json!({ "type": "http", "url": url, "config": config });
