@@ -312,7 +312,8 @@ impl Setup<'_> {
     /// A way out for the events of one link.
     pub(crate) fn outlet(&self) -> Outlet {
         let (events, redactor) = (self.context.events.clone(), self.redactor.clone());
-        Outlet::new(events, redactor, self.context.health.clone())
+        let (server, health) = (self.definition.alias.clone(), self.context.health.clone());
+        Outlet::new(server, events, redactor, health)
     }
 
     pub(crate) fn phase(&self, phase: Phase) {

@@ -1,7 +1,11 @@
 //! The way out for what a server says by itself, and the end of a link: once, and never lost.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
+use narthex_model::Alias;
 use narthex_wire::{Message, Redactor};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +15,10 @@ use crate::{Health, LinkError, LinkEvent};
 /// Where one link's events go.
 #[derive(Debug)]
 pub(crate) struct Outlet {
+    server: Alias,
     events: mpsc::Sender<LinkEvent>,
+    /// The messages that were dropped since the queue had room.
+    dropped: AtomicU64,
     redactor: Option<Arc<Redactor>>,
     closed: CancellationToken,
     state: Mutex<State>,
@@ -30,13 +37,14 @@ struct State {
 
 impl Outlet {
     pub(crate) fn new(
+        server: Alias,
         events: mpsc::Sender<LinkEvent>,
         redactor: Option<Arc<Redactor>>,
         health: Arc<Health>,
     ) -> Self {
         let state = State { place: events.clone().try_reserve_owned().ok(), ..State::default() };
         let (closed, state) = (CancellationToken::new(), Mutex::new(state));
-        Self { events, redactor, closed, state, health }
+        Self { server, events, dropped: AtomicU64::new(0), redactor, closed, state, health }
     }
 
     /// What is known of the server's health.
@@ -121,10 +129,21 @@ impl Outlet {
         })
     }
 
+    /// A burst that the queue has no room for is logged twice: as it begins, and with its number.
     fn offer(&self, event: LinkEvent) -> bool {
         let sent = self.events.try_send(event);
-        if sent.is_err() {
-            tracing::warn!("dropped a message of the server: too many are waiting");
+        match &sent {
+            Err(_) if self.dropped.fetch_add(1, Ordering::Relaxed) == 0 => {
+                tracing::warn!(
+                    server.name = %self.server,
+                    "dropping messages of the server: too many wait to be read"
+                );
+            }
+            Ok(()) if self.dropped.load(Ordering::Relaxed) > 0 => {
+                let dropped = self.dropped.swap(0, Ordering::Relaxed);
+                tracing::warn!(server.name = %self.server, "dropped {dropped} messages");
+            }
+            Ok(()) | Err(_) => {}
         }
         sent.is_ok()
     }
