@@ -18,7 +18,7 @@ use crate::{
     hub::Listening,
     open::{Failed, Open},
     refusal::Refusal,
-    rounds::{Rounds, asks_nothing},
+    rounds::{Rounds, wants_more},
     run::Act,
     session::ASK_TIMEOUT,
 };
@@ -270,9 +270,14 @@ impl ForwardedCall {
     /// The next step, or what the call is made from once more.
     async fn next(&mut self) -> Result<Option<Step>, Box<Unseen>> {
         loop {
+            if let Some(said) = self.rounds.as_mut().and_then(|rounds| rounds.said()) {
+                return Ok(Some(Step::Message(said)));
+            }
             let frame = match self.frame().await {
-                Ok(frame) => frame,
+                Ok(Some(frame)) => frame,
+                Ok(None) => continue,
                 Err(refusal) => {
+                    let Some(refusal) = self.after_withdrawal(refusal) else { continue };
                     let refusal = self.unseen(refusal)?;
                     return Ok(self.finish.refused(refusal));
                 }
@@ -295,6 +300,14 @@ impl ForwardedCall {
         }
     }
 
+    /// Gives the refusal back unless the caller hears first that questions are taken back.
+    fn after_withdrawal(&mut self, refusal: Refusal) -> Option<Refusal> {
+        match &mut self.rounds {
+            Some(rounds) => rounds.withdraw(refusal),
+            None => Some(refusal),
+        }
+    }
+
     /// Gives the refusal back if it ends the call: it was made twice, or its server has seen a part
     /// of it.
     fn unseen(&mut self, refusal: Refusal) -> Result<Refusal, Box<Unseen>> {
@@ -312,33 +325,41 @@ impl ForwardedCall {
         }
     }
 
-    /// The next frame, unless the caller gives up or the call takes too long.
-    async fn frame(&mut self) -> Result<Frame, Refusal> {
+    /// The next frame, unless the caller gives up or the call takes too long. `None` if a further
+    /// round has something for the caller.
+    async fn frame(&mut self) -> Result<Option<Frame>, Refusal> {
         let Self { forwarded, finish, limit, stop, rounds, .. } = self;
+        if let Some(end) = rounds.as_mut().and_then(|rounds| rounds.end()) {
+            return Err(end);
+        }
         let cancelled = finish.cancelled();
         let mut ends = cancelled.iter().chain(stop.iter().flatten());
         if !ends.any(CancellationToken::is_cancelled)
+            && !rounds.as_ref().is_some_and(|rounds| rounds.is_between())
             && let Some(next) = forwarded.buffered()
         {
             match (next, rounds.as_mut()) {
-                (Ok(Frame::Answer(answer)), Some(rounds)) if asks_nothing(&answer) => {
-                    rounds.begin(&answer, finish.record.booked()?)?;
+                (Ok(Frame::Answer(answer)), Some(rounds)) if wants_more(&answer) => {
+                    rounds.go_on(&answer, finish)?;
                 }
-                (next, _) => return next.map_err(Refusal::from),
+                (next, _) => return next.map(Some).map_err(Refusal::from),
             }
         }
         loop {
+            if rounds.as_ref().is_some_and(|rounds| rounds.has_said()) {
+                return Ok(None);
+            }
             let next = async {
                 match (limit.as_ref(), rounds.as_mut()) {
                     (Some(limit), Some(rounds)) => {
-                        let next = Box::pin(next_of_round(forwarded, rounds));
+                        let next = Box::pin(rounds.next(forwarded));
                         timeout_at(limit.deadline, next).await
                     }
                     (Some(limit), None) => {
                         let next = timeout_at(limit.deadline, forwarded.next()).await;
-                        next.map(|frame| frame.map_err(Refusal::from))
+                        next.map(|frame| frame.map(Some).map_err(Refusal::from))
                     }
-                    (None, _) => Ok(forwarded.next().await.map_err(Refusal::from)),
+                    (None, _) => Ok(forwarded.next().await.map(Some).map_err(Refusal::from)),
                 }
             };
             let got = match (&cancelled, &*stop) {
@@ -357,23 +378,16 @@ impl ForwardedCall {
             };
             match got {
                 Ok(frame) => match (frame, rounds.as_mut()) {
-                    (Ok(Frame::Answer(answer)), Some(rounds)) if asks_nothing(&answer) => {
-                        rounds.begin(&answer, finish.record.booked()?)?;
+                    (Ok(Some(Frame::Answer(answer))), Some(rounds)) if wants_more(&answer) => {
+                        rounds.go_on(&answer, finish)?;
+                    }
+                    (Ok(None), Some(rounds)) => {
+                        limit.iter_mut().for_each(CallLimit::answered);
+                        rounds.give_answers(&mut finish.record)?;
                     }
                     (frame, _) => return frame,
                 },
-                Err(_late) if finish.waits_for_client() => {
-                    let elapsed = finish.elapsed();
-                    if elapsed >= ASK_TIMEOUT {
-                        return Err(late(elapsed));
-                    }
-                    limit.iter_mut().for_each(CallLimit::stand_still);
-                }
-                Err(_late) => {
-                    let waited = limit.as_ref().map(|limit| limit.each).unwrap_or_default();
-                    finish.link().note_silence(waited);
-                    return Err(late(waited));
-                }
+                Err(_late) => still_asking(finish, limit, rounds.as_deref())?,
             }
         }
     }
@@ -401,12 +415,29 @@ impl ForwardedCall {
     }
 }
 
-/// The next frame of a call, of the round that was begun last. Safe to drop and call again.
-async fn next_of_round(forwarded: &mut Forwarded, rounds: &mut Rounds) -> Result<Frame, Refusal> {
-    if let Some(begun) = rounds.begun().await {
-        *forwarded = begun?;
+/// Lets the time of a call stand still while a person is asked.
+///
+/// # Errors
+/// When nobody is asked, or has been for as long as a question may take: the call is late.
+fn still_asking(
+    finish: &Finish,
+    limit: &mut Option<CallLimit>,
+    rounds: Option<&Rounds>,
+) -> Result<(), Refusal> {
+    let elapsed = finish.elapsed();
+    if finish.waits_for_client() && elapsed < ASK_TIMEOUT {
+        limit.iter_mut().for_each(CallLimit::stand_still);
+        return Ok(());
     }
-    Ok(forwarded.next().await?)
+    if let Some(unanswered) = rounds.and_then(Rounds::unanswered) {
+        return Err(unanswered);
+    }
+    if finish.waits_for_client() {
+        return Err(late(elapsed));
+    }
+    let waited = limit.as_ref().map(|limit| limit.each).unwrap_or_default();
+    finish.link().note_silence(waited);
+    Err(late(waited))
 }
 
 fn late(after: Duration) -> Refusal {

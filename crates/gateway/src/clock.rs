@@ -54,6 +54,11 @@ impl CallLimit {
     pub(crate) fn stand_still(&mut self) {
         self.deadline = Instant::now() + self.each.min(STEP);
     }
+
+    /// The person has answered: their time does not count.
+    pub(crate) fn answered(&mut self) {
+        self.deadline = self.deadline.max(Instant::now() + self.each.min(STEP));
+    }
 }
 
 /// How long a call may last at most after the person who was asked has answered.

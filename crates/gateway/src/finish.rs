@@ -217,6 +217,7 @@ impl Finish {
     /// What the caller hears when there is no answer of the server.
     pub(crate) fn refused(&mut self, refusal: Refusal) -> Option<Step> {
         let outcome = outcome_of_refusal(&refusal);
+        self.record.checked(&refusal);
         match refusal {
             Refusal::Cancelled if self.has_session_ended() => {
                 Some(self.step(outcome, Refusal::session_over()))
@@ -270,8 +271,11 @@ impl Finish {
         let is_interim =
             message.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""input_required""#);
         if is_interim && self.is_cross_era() {
-            let text = "the server asks for input as revision 2026-07-28 does, which does not \
-                        reach a client of an older one; use a client of 2026-07-28";
+            let text = format!(
+                "the server asks for input in its answer to `{}`, with neither questions nor a \
+                 state that could be brought to a client of an older revision",
+                self.method
+            );
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         }
         let Some(seal) = self.state.as_ref().filter(|_| is_interim) else { return Ok(()) };

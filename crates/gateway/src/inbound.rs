@@ -18,6 +18,7 @@ use crate::{
     links::{Chosen, LinkKind},
     pipeline::{own_alias, result},
     refusal::Refusal,
+    session::Asker,
 };
 
 impl Shared {
@@ -221,10 +222,19 @@ impl Shared {
             tracing::debug!(session.id = %session.id, "dropped an answer to no question");
             return;
         };
-        let mut rewrite = Rewrite { id: Some(ask.id.to_vec().into()), ..Rewrite::default() };
-        session.task_owner(ask.link.alias()).restore(response, &mut rewrite);
-        if let Err(error) = ask.link.respond(rewrite.apply(response)).await {
-            tracing::debug!(server.name = ask.link.name(), %error, "an answer was not taken");
+        let (link, id) = match ask.asker {
+            Asker::Server { link, id } => (link, id),
+            Asker::Call { answers, place } => {
+                if answers.try_send((place, response.clone())).is_err() {
+                    tracing::debug!(session.id = %session.id, "dropped an answer to an ended call");
+                }
+                return;
+            }
+        };
+        let mut rewrite = Rewrite { id: Some(id.to_vec().into()), ..Rewrite::default() };
+        session.task_owner(link.alias()).restore(response, &mut rewrite);
+        if let Err(error) = link.respond(rewrite.apply(response)).await {
+            tracing::debug!(server.name = link.name(), %error, "an answer was not taken");
         }
     }
 }

@@ -92,7 +92,7 @@ impl ToPage {
 
     /// For a legacy client: a request, whose answer nobody waits for.
     pub(crate) fn question(&self, session: &Session) -> Payload {
-        let (id, params) = (session.new_ask(), self.params(Some(&self.id)));
+        let (id, params) = (session.next_ask().to_string(), self.params(Some(&self.id)));
         let params = params.to_string();
         rpc::request(Raw::new(id.as_bytes()), method::ELICITATION_CREATE, Some(params.as_bytes()))
     }

@@ -4,9 +4,18 @@ use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::{Paid, Payment, Request, bound_arguments};
 use narthex_upstream::ClientIdentity;
-use narthex_wire::{Era, LogLevel, Revision, Rewrite, json::encode_string, meta_key, translate};
+use narthex_wire::{
+    Era, Revision, Rewrite,
+    json::encode_string,
+    translate::{self, ClientStamp},
+};
 
-use crate::{Caller, RunId, gateway::Shared, refusal::Refusal};
+use crate::{
+    Caller, RunId, Session,
+    gateway::Shared,
+    refusal::Refusal,
+    rounds::{INPUT_RESPONSES, REQUEST_STATE, has_rounds},
+};
 
 impl Shared {
     /// Rewrites what the server's era needs, before the request is checked and sealed. What earlier
@@ -20,11 +29,10 @@ impl Shared {
     ) -> Result<(), Refusal> {
         match (caller.era(), up.era()) {
             (Era::Legacy, Era::Modern) => {
-                let stamp = match &caller.session {
-                    Some(session) => stamp_of(&session.client, session.log_level()),
-                    None => stamp_of(&self.own_identity(), None),
-                };
-                merge(&mut request.rewrite, stamp);
+                if let Some(session) = &caller.session {
+                    merge(&mut request.rewrite, stamp_of(session));
+                }
+                without_claims(request);
             }
             (Era::Modern, Era::Legacy) => {
                 merge(&mut request.rewrite, translate::request_to_legacy());
@@ -84,20 +92,28 @@ pub(crate) fn state_binding(run: RunId, alias: &Alias, method: &str, item: &str)
     [&run, alias.as_str(), method, item].map(str::as_bytes).join(&0)
 }
 
-/// What a legacy client's requests carry to a modern server. Until questions are bridged between
-/// the eras, none of its capabilities is declared: a server must not ask what cannot be answered.
-/// `level` is the one that its session has set.
-fn stamp_of(client: &ClientIdentity, level: Option<LogLevel>) -> Rewrite<'static> {
-    let mut rewrite = Rewrite::default();
-    let version = encode_string(Revision::LATEST.as_str());
-    rewrite.meta.set(meta_key::PROTOCOL_VERSION, version);
-    rewrite.meta.set(meta_key::CLIENT_CAPABILITIES, &b"{}"[..]);
-    rewrite.meta.set(meta_key::CLIENT_INFO, client.info.to_vec());
-    match level {
-        Some(level) => rewrite.meta.set(meta_key::LOG_LEVEL, encode_string(level.as_str())),
-        None => rewrite.meta.remove(meta_key::LOG_LEVEL),
+/// What a legacy client's requests carry to a modern server: who it is, what it can be asked for,
+/// and the level of log messages that its session has set.
+fn stamp_of(session: &Session) -> Rewrite<'static> {
+    let level = session.log_level();
+    translate::request_to_modern(ClientStamp {
+        info: Some(session.client.info.to_vec().into()),
+        capabilities: session.declared.to_vec().into(),
+        log_level: level.map(|level| encode_string(level.as_str()).into()),
+    })
+}
+
+/// Takes out what only a further round may bring: a legacy client knows of none.
+fn without_claims(request: &mut Request) {
+    if !has_rounds(request.message.method()) {
+        return;
     }
-    rewrite
+    for member in [REQUEST_STATE, INPUT_RESPONSES] {
+        let is_brought = request.rewrite.body.get(member).is_some();
+        if !is_brought && request.message.get(member).is_some() {
+            request.rewrite.body.remove(member);
+        }
+    }
 }
 
 fn merge(into: &mut Rewrite<'static>, from: Rewrite<'static>) {

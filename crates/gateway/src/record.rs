@@ -105,16 +105,28 @@ impl CallRecord {
 
     /// Notes the end of a call that the gateway answers itself, and which check refused it.
     pub(crate) fn refused(&mut self, refusal: &Refusal) {
+        self.checked(refusal);
+        if let (Some(keeping), Some(slot)) = (&self.keeping, &mut self.slot) {
+            keeping.refused(refusal, &self.method, slot);
+        }
+        self.finish(outcome_of_refusal(refusal));
+    }
+
+    /// Notes which check refused the call, if one did.
+    pub(crate) fn checked(&mut self, refusal: &Refusal) {
         if let (Some(slot), Some(check)) = (&mut self.slot, refusal.check()) {
             slot.update(|record| {
                 record.refused_by = Some(check);
                 record.rule = refusal.rule().cloned();
             });
         }
-        if let (Some(keeping), Some(slot)) = (&self.keeping, &mut self.slot) {
-            keeping.refused(refusal, &self.method, slot);
+    }
+
+    /// Notes that the call is made again, as a further round.
+    pub(crate) fn made_again(&mut self) {
+        if let Some(slot) = &mut self.slot {
+            slot.update(|record| record.rounds += 1);
         }
-        self.finish(outcome_of_refusal(refusal));
     }
 
     /// Notes the end. Further ends of the same call are ignored.
@@ -181,6 +193,7 @@ impl Shared {
             granted_via: Box::default(),
             refused_by: None,
             rule: None,
+            rounds: 0,
         })?;
         if let Some(keeping) = &keeping {
             keeping.asked(message, &mut slot);

@@ -1,25 +1,35 @@
-//! Further rounds of a call whose server has given a state and asks nothing (2026-07-28).
+//! Further rounds of a call whose server answers with a state or with questions (2026-07-28).
 //!
 //! A client of the older revisions does not know of rounds, so they are made here, on the same link
 //! and within the time of the call. Each is decided on anew.
 
-use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+mod questions;
+
+use std::{collections::VecDeque, fmt, pin::Pin, sync::Arc, time::Duration};
 
 use narthex_model::{CallErrorKind, GrantId};
 use narthex_policy::{Payment, Request, Verdict};
 use narthex_registry::ServerRow;
-use narthex_upstream::{Booked, Forwarded, Hop, Link};
-use narthex_wire::{Era, Message, MessageKind, Raw, method};
+use narthex_upstream::{Booked, Forwarded, Frame, Hop, Link};
+use narthex_wire::{Era, Message, Payload, method};
 use tokio::time::sleep;
 
-use crate::{Caller, gateway::Shared, grants::Target, refusal::Refusal, route::Routed};
+use self::questions::{Asking, Given, Wanted, state_of, wanted};
+use crate::{
+    Caller, finish::Finish, gateway::Shared, grants::Target, record::CallRecord, refusal::Refusal,
+    route::Routed,
+};
 
 /// How many further rounds one call may have.
 const ROUNDS_MAX: u32 = 10;
-/// The pause before the second further round; it doubles with each. The first is made at once.
+/// The pause before the second further round; it doubles with each. The first is made at once, and
+/// so is one that brings answers.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// What a further round brings.
+pub(crate) const REQUEST_STATE: &str = "requestState";
+pub(crate) const INPUT_RESPONSES: &str = "inputResponses";
 
 /// A further round on its way to its first frame.
 type Sending = Pin<Box<dyn Future<Output = (Payment, Result<Forwarded, Refusal>)> + Send>>;
@@ -36,7 +46,13 @@ pub(crate) struct Rounds {
     /// What earlier rounds have of grants for a single call.
     payment: Payment,
     made: u32,
+    /// The questions that the caller has to answer before the next round.
+    asking: Option<Asking>,
     sending: Option<Sending>,
+    /// What the caller is to get before anything else.
+    said: VecDeque<Payload>,
+    /// Why the call ends, once the caller has got that.
+    end: Option<Refusal>,
 }
 
 impl fmt::Debug for Rounds {
@@ -55,12 +71,9 @@ impl Shared {
         link: &Arc<Link>,
         hop: &Hop,
     ) -> Option<Box<Rounds>> {
-        let has_rounds = matches!(
-            routed.request.message.method(),
-            method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ
-        );
         let is_modern = link.facts().revision.is_modern();
-        if caller.era() == Era::Modern || !is_modern || !has_rounds {
+        let is_bridged = caller.era() == Era::Legacy && is_modern;
+        if !is_bridged || !has_rounds(routed.request.message.method()) {
             return None;
         }
         Some(Box::new(Rounds {
@@ -72,7 +85,10 @@ impl Shared {
             hop: hop.clone(),
             payment: Payment::default(),
             made: 0,
+            asking: None,
             sending: None,
+            said: VecDeque::new(),
+            end: None,
         }))
     }
 
@@ -110,12 +126,12 @@ impl Rounds {
         (self.made == 0).then(|| std::mem::take(&mut self.payment))
     }
 
-    /// Begins a further round with the state in an answer, as a part of the same call in the
-    /// record.
+    /// Goes on after an answer that does not end the call: makes a further round as a part of the
+    /// same call in the record, or asks the caller first.
     ///
     /// # Errors
-    /// When the call has had as many as it may have.
-    pub(crate) fn begin(&mut self, answer: &Message, booked: Booked) -> Result<(), Refusal> {
+    /// When the call has had as many rounds as it may have, or its caller cannot be asked.
+    pub(crate) fn go_on(&mut self, answer: &Message, finish: &mut Finish) -> Result<(), Refusal> {
         if self.made == ROUNDS_MAX {
             let text = format!("the server wanted more than {ROUNDS_MAX} further rounds");
             return Err(Refusal::call(CallErrorKind::ServerError, text));
@@ -125,10 +141,48 @@ impl Rounds {
             made => PAUSE.saturating_mul(1 << (made - 1)).min(PAUSE_MAX),
         };
         self.made += 1;
+        if wanted(answer) == Some(Wanted::Again) {
+            let state = state_of(answer).map(<[u8]>::to_vec);
+            self.send(pause, Given { state, answers: None }, &mut finish.record)?;
+            return Ok(());
+        }
+        let Some(call) = &finish.open_call else {
+            let text = "the client has no session in which it could be asked";
+            return Err(Refusal::call(CallErrorKind::ServerError, text));
+        };
+        let limits = &self.shared.options.limits;
+        let (asking, said) = Asking::begin(call, &self.row.name, answer, limits)?;
+        (self.asking, self.said) = (Some(asking), said);
+        Ok(())
+    }
+
+    /// Makes the round that brings the caller's answers, if they are all there.
+    ///
+    /// # Errors
+    /// When the record of the call has ended.
+    pub(crate) fn give_answers(&mut self, record: &mut CallRecord) -> Result<(), Refusal> {
+        match self.asking.take() {
+            Some(asking) => self.send(Duration::ZERO, asking.given(), record),
+            None => Ok(()),
+        }
+    }
+
+    fn send(
+        &mut self,
+        pause: Duration,
+        given: Given,
+        record: &mut CallRecord,
+    ) -> Result<(), Refusal> {
+        let booked = record.booked()?;
+        record.made_again();
         let (shared, caller, row) = (self.shared.clone(), self.caller.clone(), self.row.clone());
         let (link, hop, mut request) = (self.link.clone(), self.hop.clone(), self.request.clone());
-        let state = answer.get("requestState").map(Raw::as_bytes).unwrap_or_default();
-        request.rewrite.body.set("requestState", state.to_vec());
+        let Given { state, answers } = given;
+        for (member, value) in [(REQUEST_STATE, state), (INPUT_RESPONSES, answers)] {
+            if let Some(value) = value {
+                request.rewrite.body.set(member, value);
+            }
+        }
         let mut payment = std::mem::take(&mut self.payment);
         self.sending = Some(Box::pin(async move {
             sleep(pause).await;
@@ -140,47 +194,73 @@ impl Rounds {
         Ok(())
     }
 
-    /// Waits for a round that was begun; `None` if there is none. Safe to drop and call again.
-    pub(crate) async fn begun(&mut self) -> Option<Result<Forwarded, Refusal>> {
-        let (payment, sent) = self.sending.as_mut()?.await;
-        self.payment = payment;
-        self.sending = None;
-        Some(sent)
-    }
-}
-
-/// Whether an answer gives a state and asks nothing: the same call is to be made again with it.
-pub(crate) fn asks_nothing(answer: &Message) -> bool {
-    let is_interim = answer.kind() == MessageKind::Result
-        && answer.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""input_required""#);
-    let asks = |all: Raw<'_>| all.is_object() && !all.entries().is_empty();
-    is_interim
-        && answer.get("requestState").is_some_and(|state| state.as_str().is_some())
-        && !answer.get("inputRequests").is_some_and(asks)
-}
-
-#[cfg(test)]
-mod tests {
-    use narthex_wire::Limits;
-
-    use super::*;
-
-    #[test]
-    fn only_a_state_without_questions_asks_nothing() {
-        let asks_nothing = |body: &str| {
-            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{body}}}"#);
-            asks_nothing(&Message::parse(text.into(), &Limits::default()).unwrap())
-        };
-        let kind = r#""resultType":"input_required""#;
-        for more in ["", r#","inputRequests":{}"#, r#","inputRequests":null"#] {
-            assert!(asks_nothing(&format!(r#"{{{kind},"requestState":"s"{more}}}"#)), "{more}");
+    /// The next frame of a call, of the round that was begun last; `None` once the caller has
+    /// answered everything. Safe to drop and call again.
+    pub(crate) async fn next(
+        &mut self,
+        forwarded: &mut Forwarded,
+    ) -> Result<Option<Frame>, Refusal> {
+        if let Some(asking) = &mut self.asking {
+            tokio::select! {
+                biased;
+                answered = asking.answered() => answered?,
+                // No answer can be brought to it.
+                error = self.link.ended() => return Err(error.into()),
+            }
+            return Ok(None);
         }
-        assert!(!asks_nothing(&format!(
-            r#"{{{kind},"requestState":"s","inputRequests":{{"a":1}}}}"#
-        )));
-        assert!(!asks_nothing(&format!("{{{kind}}}")));
-        assert!(!asks_nothing(&format!(r#"{{{kind},"requestState":7}}"#)));
-        assert!(!asks_nothing(r#"{"resultType":"complete","requestState":"s"}"#));
-        assert!(!asks_nothing(r#"{"requestState":"s","content":[]}"#));
+        if let Some(sending) = &mut self.sending {
+            let (payment, sent) = sending.await;
+            (self.payment, self.sending) = (payment, None);
+            *forwarded = sent?;
+        }
+        Ok(Some(forwarded.next().await?))
     }
+
+    /// Whether the server's last word was read, and no round has been begun since.
+    pub(crate) fn is_between(&self) -> bool {
+        self.asking.is_some() || self.sending.is_some()
+    }
+
+    /// Why the call takes too long, if it waits for its caller.
+    pub(crate) fn unanswered(&self) -> Option<Refusal> {
+        self.asking.as_ref().map(Asking::late)
+    }
+
+    /// Whether the caller is to get something first.
+    pub(crate) fn has_said(&self) -> bool {
+        !self.said.is_empty()
+    }
+
+    /// What the caller is to get first.
+    pub(crate) fn said(&mut self) -> Option<Payload> {
+        self.said.pop_front()
+    }
+
+    /// Why the call has ended, after what the caller was to get first.
+    pub(crate) fn end(&mut self) -> Option<Refusal> {
+        self.end.take()
+    }
+
+    /// Takes questions back, as the call ends with a refusal. Gives that back if the caller needs
+    /// to hear nothing before it.
+    pub(crate) fn withdraw(&mut self, refusal: Refusal) -> Option<Refusal> {
+        let Some(asking) = self.asking.take() else { return Some(refusal) };
+        self.said = asking.withdraw();
+        if self.said.is_empty() {
+            return Some(refusal);
+        }
+        self.end = Some(refusal);
+        None
+    }
+}
+
+/// Whether calls of a method may have further rounds.
+pub(crate) fn has_rounds(method: &str) -> bool {
+    matches!(method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
+}
+
+/// Whether an answer does not end its call: it is to be made again.
+pub(crate) fn wants_more(answer: &Message) -> bool {
+    wanted(answer).is_some()
 }

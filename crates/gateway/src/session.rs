@@ -19,7 +19,7 @@ use narthex_registry::HeldNames;
 use narthex_tasks::TaskRoutes;
 use narthex_upstream::{ClientIdentity, Link};
 use narthex_view::View;
-use narthex_wire::{LogLevel, Payload, Raw, Revision};
+use narthex_wire::{LogLevel, Payload, Raw, Revision, translate::capabilities_to_modern};
 use tokio::{
     sync::{Notify, OnceCell, mpsc},
     time::Instant,
@@ -27,6 +27,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::asks::Ask;
+pub(crate) use self::asks::{ASKS_MAX, Asker};
 use crate::{
     Endpoint, Place, RunView,
     hub::{FollowKey, Following},
@@ -58,6 +59,8 @@ pub struct Session {
     /// The negotiated revision.
     pub revision: Revision,
     pub(crate) client: ClientIdentity,
+    /// What a modern server may ask this client for, as JSON.
+    pub(crate) declared: Bytes,
     pub(crate) tasks: Arc<TaskRoutes>,
     pub(crate) pages: Pages,
     pub(crate) outbox: mpsc::Sender<Payload>,
@@ -142,6 +145,8 @@ impl Session {
             run,
             endpoint,
             revision: client.revision,
+            declared: capabilities_to_modern(Raw::new(&client.capabilities), client.revision)
+                .into(),
             client,
             tasks,
             pages: Pages::default(),
@@ -204,7 +209,7 @@ impl Session {
     /// Whether a question of a server may still be answered.
     pub(crate) fn is_asked_by(&self, server: &Alias) -> bool {
         let state = self.state();
-        state.asks.values().any(|ask| !ask.is_over && ask.link.alias() == server)
+        state.asks.values().any(|ask| !ask.is_over && ask.is_of(server))
     }
 
     /// Keeps its place among the sessions.

@@ -186,6 +186,12 @@ impl Link {
         self.outlet().closed()
     }
 
+    /// Waits until the link has ended, and gives why.
+    pub async fn ended(&self) -> LinkError {
+        self.closed().cancelled().await;
+        self.outlet().end()
+    }
+
     /// Whether the link has ended because the server forgot the session: a new one works at once.
     #[must_use]
     pub fn is_session_over(&self) -> bool {

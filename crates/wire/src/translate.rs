@@ -12,26 +12,24 @@ use crate::{
 /// What only modern results say beside their content, and how long they may be kept.
 const RESULT_TYPE: &str = "resultType";
 const CACHE_HINTS: [&str; 2] = ["ttlMs", "cacheScope"];
-/// The extension under which a modern server may answer with a task instead of a result.
-const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// What a legacy client said once in its session and a modern server wants on each request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ClientStamp<'a> {
     /// `clientInfo` as JSON.
-    pub info: Option<&'a [u8]>,
+    pub info: Option<Cow<'a, [u8]>>,
     /// Capabilities as JSON, from [`capabilities_to_modern`].
-    pub capabilities: &'a [u8],
+    pub capabilities: Cow<'a, [u8]>,
     /// The level of `logging/setLevel` as JSON; `None` asks for no log messages.
-    pub log_level: Option<&'a [u8]>,
+    pub log_level: Option<Cow<'a, [u8]>>,
 }
 
 /// Changes a legacy request for a modern server: stamps what the session knows.
 ///
 /// The stamps replace what the request itself claims in their place.
 #[must_use]
-pub fn request_to_modern<'a>(stamp: &ClientStamp<'a>) -> Rewrite<'a> {
-    let ClientStamp { info, capabilities, log_level } = *stamp;
+pub fn request_to_modern(stamp: ClientStamp<'_>) -> Rewrite<'_> {
+    let ClientStamp { info, capabilities, log_level } = stamp;
     let mut rewrite = Rewrite::default();
     let version = encode_string(Revision::LATEST.as_str());
     rewrite.meta.set(meta_key::PROTOCOL_VERSION, version);
@@ -41,6 +39,21 @@ pub fn request_to_modern<'a>(stamp: &ClientStamp<'a>) -> Rewrite<'a> {
             Some(value) => rewrite.meta.set(key, value),
             None => rewrite.meta.remove(key),
         }
+    }
+    rewrite
+}
+
+/// Changes a question from a modern server's answer for a legacy client of `revision`: takes away
+/// what only modern requests carry, and the mode of an elicitation from clients that know one only.
+#[must_use]
+pub fn question_to_legacy<'a>(question: &Message, revision: Revision) -> Rewrite<'a> {
+    let mut rewrite = Rewrite::default();
+    if question.meta().is_some() {
+        meta_key::MODERN_REQUEST.into_iter().for_each(|key| rewrite.meta.remove(key));
+    }
+    let is_elicitation = question.method() == method::ELICITATION_CREATE;
+    if is_elicitation && revision < Revision::V2025_11_25 {
+        rewrite.body.remove("mode");
     }
     rewrite
 }
@@ -156,7 +169,8 @@ fn missing_message(required: Option<Raw<'_>>) -> String {
     let entries = required.map(Raw::entries).unwrap_or_default();
     let names: Vec<_> = entries.iter().take(8).map(|(name, _)| &**name).collect();
     format!(
-        "the server needs an ability of its client that does not cross the eras: {}",
+        "the server requires capabilities that this client has not declared, or that do not cross \
+         the eras: {}",
         if names.is_empty() { "it does not say which".to_owned() } else { names.join(", ") }
     )
 }
@@ -224,16 +238,17 @@ pub fn is_cacheable(method: &str) -> bool {
 
 /// The capabilities of a legacy client as a modern server may rely on them.
 ///
-/// Left out are notices about roots, legacy tasks, and for clients before 2025-11-25 elicitation by
-/// URL. The tasks extension is left out, too: a legacy client could not follow a task.
+/// These are sampling, elicitation and roots, as far as the client has declared them. Left out are
+/// notices about roots, and for clients before 2025-11-25 elicitation by URL. Tasks and other
+/// extensions are left out, too: a legacy client could not follow a task.
 #[must_use]
 pub fn capabilities_to_modern(capabilities: Raw<'_>, revision: Revision) -> Vec<u8> {
     edited(capabilities, |key, value| match key {
-        "tasks" => None,
+        _ if !value.is_object() => None,
         "roots" => Some(without(value, "listChanged").into()),
         "elicitation" if revision < Revision::V2025_11_25 => Some(without(value, "url").into()),
-        "extensions" => Some(without(value, TASKS_EXTENSION).into()),
-        _ => Some(value.as_bytes().into()),
+        "sampling" | "elicitation" => Some(value.as_bytes().into()),
+        _ => None,
     })
 }
 

@@ -39,6 +39,8 @@ pub struct AuditRecord {
     pub refused_by: Option<&'static str>,
     /// The rule of the workspace that refused it, if one did.
     pub rule: Option<Arc<str>>,
+    /// How often the call was made again for an answer that did not end it (2026-07-28).
+    pub rounds: u32,
 }
 
 /// How a call ended.
@@ -141,6 +143,9 @@ impl Entry {
         }
         if let Outcome::RpcError(code) = outcome {
             event = event.with("code", *code);
+        }
+        if record.rounds > 0 {
+            event = event.with("rounds", record.rounds);
         }
         if let Some(check) = record.refused_by {
             event = event.with("refused_by", check);

@@ -32,6 +32,7 @@ fn call(tool: &str) -> AuditRecord {
         granted_via: Box::default(),
         refused_by: None,
         rule: None,
+        rounds: 0,
     }
 }
 

@@ -3,27 +3,42 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
+use narthex_model::Alias;
 use narthex_upstream::Link;
 use narthex_wire::{Message, Payload, Raw, Rewrite};
-use tokio::time::Instant;
+use tokio::{sync::mpsc, time::Instant};
 
-use super::{ASK_TIMEOUT, OpenCall, Session};
+use super::{ASK_TIMEOUT, OpenCall, Session, State};
 
 /// How many questions of servers may wait for one client.
-const ASKS_MAX: usize = 64;
+pub(crate) const ASKS_MAX: usize = 64;
 
 /// A question of a server that waits for the client's answer.
 #[derive(Debug)]
 pub(crate) struct Ask {
-    pub(crate) link: Arc<Link>,
-    /// The server's own id, as JSON.
-    pub(crate) id: Bytes,
+    pub(crate) asker: Asker,
     /// The open calls that it may belong to.
     pub(super) calls: Vec<u64>,
     /// All calls that it may belong to have ended: an answer may still come, but it keeps no place
     /// from other questions.
     pub(super) is_over: bool,
     pub(super) since: Instant,
+}
+
+/// Who waits for the answer to a question.
+#[derive(Debug)]
+pub(crate) enum Asker {
+    /// A server, under its own id, as JSON.
+    Server { link: Arc<Link>, id: Bytes },
+    /// A call whose server asked in an answer, by the place of the question in it.
+    Call { answers: mpsc::Sender<(usize, Message)>, place: usize },
+}
+
+impl Ask {
+    /// Whether a server waits for the answer.
+    pub(super) fn is_of(&self, server: &Alias) -> bool {
+        matches!(&self.asker, Asker::Server { link, .. } if link.alias() == server)
+    }
 }
 
 impl Session {
@@ -37,13 +52,10 @@ impl Session {
         call: Option<&OpenCall>,
     ) -> Option<Payload> {
         let id = Bytes::copy_from_slice(question.id()?.as_bytes());
-        let ours = self.next_ask.fetch_add(1, Ordering::Relaxed);
+        let ours = self.next_ask();
         let mut state = self.state();
-        state.asks.retain(|_, ask| ask.since.elapsed() < ASK_TIMEOUT);
-        if state.asks.len() >= ASKS_MAX {
-            let over = state.asks.iter().filter(|(_, ask)| ask.is_over).map(|(ours, _)| *ours);
-            let oldest = over.min()?;
-            state.asks.remove(&oldest);
+        if !state.has_room_for(1) {
+            return None;
         }
         let calls = match call {
             Some(call) => vec![call.number],
@@ -56,7 +68,8 @@ impl Session {
             }
         };
         let since = Instant::now();
-        state.asks.insert(ours, Ask { link: link.clone(), id, calls, is_over: false, since });
+        let asker = Asker::Server { link: link.clone(), id };
+        state.asks.insert(ours, Ask { asker, calls, is_over: false, since });
         drop(state);
         let mut rewrite =
             Rewrite { id: Some(ours.to_string().into_bytes().into()), ..Rewrite::default() };
@@ -64,9 +77,37 @@ impl Session {
         Some(rewrite.apply(question))
     }
 
-    /// An id for a question of our own, whose answer nobody waits for; as JSON.
-    pub(crate) fn new_ask(&self) -> String {
-        self.next_ask.fetch_add(1, Ordering::Relaxed).to_string()
+    /// Takes questions that a call asks for its server, under ids of [`Session::next_ask`]. Each
+    /// answer goes to `answers`, which has room for all. `false`, and none is taken, if too many
+    /// are waiting.
+    pub(crate) fn ask_for(
+        &self,
+        call: &OpenCall,
+        ids: &[u64],
+        answers: &mpsc::Sender<(usize, Message)>,
+    ) -> bool {
+        let since = Instant::now();
+        let mut state = self.state();
+        if !state.has_room_for(ids.len()) {
+            return false;
+        }
+        for (place, ours) in ids.iter().enumerate() {
+            let asker = Asker::Call { answers: answers.clone(), place };
+            let calls = vec![call.number];
+            state.asks.insert(*ours, Ask { asker, calls, is_over: false, since });
+        }
+        true
+    }
+
+    /// Takes questions back; gives the ids of those that were open.
+    pub(crate) fn take_back(&self, ids: impl Iterator<Item = u64>) -> Vec<u64> {
+        let mut state = self.state();
+        ids.filter(|ours| state.asks.remove(ours).is_some()).collect()
+    }
+
+    /// An id for a question to the client.
+    pub(crate) fn next_ask(&self) -> u64 {
+        self.next_ask.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The question that a response answers; each is answered once.
@@ -82,12 +123,31 @@ impl Session {
     pub(crate) fn ask_cancelled(&self, link: &Arc<Link>, notice: &Message) -> Option<Payload> {
         let id = notice.get("requestId")?;
         let mut state = self.state();
-        let is_it = |ask: &Ask| Arc::ptr_eq(&ask.link, link) && ask.id == id.as_bytes();
+        let is_it = |ask: &Ask| match &ask.asker {
+            Asker::Server { link: own, id: asked } => {
+                Arc::ptr_eq(own, link) && *asked == id.as_bytes()
+            }
+            Asker::Call { .. } => false,
+        };
         let ours = state.asks.iter().find_map(|(ours, ask)| is_it(ask).then_some(*ours))?;
         state.asks.remove(&ours);
         drop(state);
         let mut rewrite = Rewrite::default();
         rewrite.body.set("requestId", ours.to_string().into_bytes());
         Some(rewrite.apply(notice))
+    }
+}
+
+impl State {
+    /// Whether so many questions may be asked. Those of calls that have ended give way, the oldest
+    /// first.
+    fn has_room_for(&mut self, count: usize) -> bool {
+        self.asks.retain(|_, ask| ask.since.elapsed() < ASK_TIMEOUT);
+        while self.asks.len() + count > ASKS_MAX {
+            let over = self.asks.iter().filter(|(_, ask)| ask.is_over).map(|(ours, _)| *ours);
+            let Some(oldest) = over.min() else { return false };
+            self.asks.remove(&oldest);
+        }
+        true
     }
 }

@@ -13,6 +13,8 @@ mod calls;
 #[cfg(test)]
 mod contents;
 #[cfg(test)]
+mod crossing;
+#[cfg(test)]
 mod delivery;
 #[cfg(test)]
 mod ending;

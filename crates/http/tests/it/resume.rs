@@ -185,3 +185,87 @@ async fn open_streams_end_when_the_door_closes() {
     world.options.closing.cancel();
     assert!(stream.next().await.is_none());
 }
+
+/// Opens a session of a client that can be asked everything.
+async fn session_to_ask(world: &World, path: &str) -> String {
+    let params = json!({"protocolVersion": "2025-11-25",
+        "clientInfo": {"name": "t", "version": "1"},
+        "capabilities": {"elicitation": {}, "sampling": {}, "roots": {}}});
+    let request = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    let answer = world.post(path, request.to_string()).send().await;
+    answer.headers["mcp-session-id"].to_str().unwrap().to_owned()
+}
+
+/// The messages of a stream, as many as these.
+async fn messages(stream: &mut Stream, count: usize) -> Vec<serde_json::Value> {
+    let mut found = Vec::new();
+    while found.len() < count {
+        let event = stream.next().await.expect("the stream ends");
+        if !event.data.is_empty() {
+            found.push(message(&event));
+        }
+    }
+    found
+}
+
+fn reply(question: &serde_json::Value) -> serde_json::Value {
+    let result = match question["method"].as_str().unwrap() {
+        "roots/list" => json!({"roots": []}),
+        "elicitation/create" => json!({"action": "accept", "content": {"name": "ada"}}),
+        _ => json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "hi"}}),
+    };
+    json!({"jsonrpc": "2.0", "id": question["id"], "result": result})
+}
+
+/// E174, S19: what a server of 2026-07-28 asks is in the stream of the call that waits, all at
+/// once, at both endpoints; only its own session answers it, and a connection that breaks
+/// meanwhile changes nothing.
+#[tokio::test]
+async fn e174_servers_of_the_other_era_ask_in_the_stream_of_the_call() {
+    let world = World::with(Eras::Modern, |_options| {}).await;
+    for (path, prefix) in [("/mcp", "mcp__fixture__"), (PATH, "")] {
+        let session = session_to_ask(&world, path).await;
+        let other = session_to_ask(&world, path).await;
+        let name = format!("{prefix}test_input_required_result_multiple_inputs");
+        let call = tool_call(4, &name, json!({}));
+        let mut stream = Stream::of(world.legacy(path, &session, &call).open().await);
+        let primed = stream.next().await.unwrap();
+        let asked = messages(&mut stream, 3).await;
+        drop(stream);
+        for question in &asked {
+            let said = world.legacy(path, &other, &reply(question)).send().await;
+            assert_eq!(said.status, StatusCode::ACCEPTED);
+        }
+        for question in &asked {
+            let said = world.legacy(path, &session, &reply(question)).send().await;
+            assert_eq!(said.status, StatusCode::ACCEPTED);
+        }
+        let again = world
+            .request(Method::GET, path)
+            .header("accept", "text/event-stream")
+            .header("mcp-session-id", &session)
+            .header("last-event-id", id(&primed));
+        let mut again = Stream::of(again.open().await);
+        let all = messages(&mut again, 4).await;
+        assert_eq!(all[..3], asked);
+        let text = all[3]["result"]["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("ada"), "{all:?}");
+    }
+}
+
+/// E178: a call that its client takes back takes its questions back, in its stream.
+#[tokio::test]
+async fn e178_a_cancelled_call_takes_its_questions_back() {
+    let world = World::with(Eras::Modern, |_options| {}).await;
+    let session = session_to_ask(&world, PATH).await;
+    let call = tool_call(4, "test_input_required_result_elicitation", json!({}));
+    let mut stream = Stream::of(world.legacy(PATH, &session, &call).open().await);
+    let asked = messages(&mut stream, 1).await;
+    let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": 4}});
+    world.legacy(PATH, &session, &cancelled).send().await;
+    let taken_back = messages(&mut stream, 1).await.remove(0);
+    assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
+    assert_eq!(taken_back["params"]["requestId"], asked[0]["id"], "{taken_back}");
+    assert!(stream.next().await.is_none(), "a call that was taken back is answered");
+}

@@ -180,6 +180,7 @@ pub(crate) fn booking() -> (AuditSlot, Admission) {
         granted_via: Box::default(),
         refused_by: None,
         rule: None,
+        rounds: 0,
     };
     let slot = Audit::disabled().reserve(record).unwrap();
     (slot, Meters::default().admit([None, None, None], true).unwrap())

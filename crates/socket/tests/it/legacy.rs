@@ -102,6 +102,47 @@ async fn servers_ask_and_notify() {
     assert!(both.iter().any(|message| message["id"] == 2), "{both:?}");
 }
 
+/// E174, E178: questions of a server of 2026-07-28 reach a client with a handshake on its
+/// connection, at both sockets, all at once; a call that is cancelled takes its questions back.
+#[tokio::test]
+async fn e174_servers_of_the_other_era_ask() {
+    let world = World::new(Eras::Modern, SocketOptions::default()).await;
+    for (socket, prefix) in [("mcp.sock", "mcp__fix__"), ("fix.sock", "")] {
+        let mut client = world.connect(socket).await;
+        let can = json!({"elicitation": {}, "sampling": {}, "roots": {}});
+        client.initialize("2025-11-25", can).await;
+        let name = format!("{prefix}test_input_required_result_multiple_inputs");
+        client.send(&tool(1, &name, json!({}))).await;
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            asked.push(client.receive().await);
+        }
+        for question in &asked {
+            let result = match question["method"].as_str().unwrap() {
+                "roots/list" => json!({"roots": []}),
+                "elicitation/create" => json!({"action": "accept", "content": {"name": "ada"}}),
+                _ => json!({"role": "assistant", "model": "m",
+                    "content": {"type": "text", "text": "hi"}}),
+            };
+            client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result})).await;
+        }
+        let answer = client.receive().await;
+        assert!(text_of(&answer).starts_with("ada"), "{answer}");
+
+        client.send(&tool(2, &name, json!({}))).await;
+        let mut open = std::collections::HashSet::new();
+        for _ in 0..3 {
+            open.insert(client.receive().await["id"].as_u64());
+        }
+        client.send(&cancelled(2)).await;
+        for _ in 0..3 {
+            let taken_back = client.receive().await;
+            assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
+            assert!(open.remove(&taken_back["params"]["requestId"].as_u64()), "{taken_back}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn batches_are_split_where_they_exist() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;

@@ -34,9 +34,9 @@ fn raw(text: &str) -> Raw<'_> {
 #[test]
 fn legacy_requests_are_stamped() {
     let stamp = ClientStamp {
-        info: Some(br#"{"name":"c","version":"1"}"#),
-        capabilities: b"{}",
-        log_level: Some(br#""info""#),
+        info: Some(br#"{"name":"c","version":"1"}"#.into()),
+        capabilities: b"{}".into(),
+        log_level: Some(br#""info""#.into()),
     };
     let stamps = concat!(
         r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
@@ -44,7 +44,7 @@ fn legacy_requests_are_stamped() {
         r#""io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"#,
         r#""io.modelcontextprotocol/logLevel":"info""#
     );
-    let rewrite = request_to_modern(&stamp);
+    let rewrite = request_to_modern(stamp);
     let table = [
         (r#"{"name":"t"}"#, format!(r#"{{"name":"t","_meta":{{{stamps}}}}}"#)),
         (
@@ -61,12 +61,12 @@ fn legacy_requests_are_stamped() {
 
 #[test]
 fn stamps_replace_what_a_request_claims() {
-    let stamp = ClientStamp { info: None, capabilities: b"{}", log_level: None };
+    let stamp = ClientStamp { info: None, capabilities: b"{}".into(), log_level: None };
     let claims = call(
         r#"{"name":"t","_meta":{"io.modelcontextprotocol/clientCapabilities":{"sampling":{}},
             "io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"debug"}}"#,
     );
-    let changed = applied(&request_to_modern(&stamp), &claims);
+    let changed = applied(&request_to_modern(stamp), &claims);
     let meta = raw(&changed).get("_meta").unwrap();
     assert_eq!(meta.get(meta_key::CLIENT_CAPABILITIES).unwrap().as_bytes(), b"{}");
     assert!(meta.get(meta_key::CLIENT_INFO).is_none() && meta.get(meta_key::LOG_LEVEL).is_none());
@@ -219,22 +219,18 @@ fn a_missing_ability_is_named_to_legacy_clients() {
     let needs = r#""data":{"requiredCapabilities":{"elicitation":{},"sampling":{}}}"#;
     let message = error(&format!(r#"{{"code":-32021,"message":"m",{needs}}}"#));
     let changed = applied(&error_to_legacy("tools/call", &message), &message);
-    assert!(changed.contains("does not cross the eras: elicitation, sampling"), "{changed}");
+    assert!(changed.contains("do not cross the eras: elicitation, sampling"), "{changed}");
 }
 
+/// E175: of what a legacy client declares, a modern server may rely on what can be asked across the
+/// eras, with the parts that the client's revision knows.
 #[test]
-fn capabilities_lose_their_legacy_parts() {
+fn e175_capabilities_are_what_can_be_asked_across_the_eras() {
     let all = r#"{"roots":{"listChanged":true},"sampling":{"tools":{}},
         "elicitation":{"form":{},"url":{}},"tasks":{"list":{}},"experimental":{"a":1.0},
         "extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/ui":{}}}"#;
     let with = |elicitation: &str| {
-        format!(
-            concat!(
-                r#"{{"roots":{{}},"sampling":{{"tools":{{}}}},"elicitation":{},"#,
-                r#""experimental":{{"a":1.0}},"extensions":{{"io.modelcontextprotocol/ui":{{}}}}}}"#
-            ),
-            elicitation
-        )
+        format!(r#"{{"roots":{{}},"sampling":{{"tools":{{}}}},"elicitation":{elicitation}}}"#)
     };
     for (revision, elicitation) in [
         (Revision::V2025_06_18, r#"{"form":{}}"#),
@@ -243,7 +239,33 @@ fn capabilities_lose_their_legacy_parts() {
         let changed = capabilities_to_modern(raw(all), revision);
         assert_eq!(String::from_utf8(changed).unwrap(), with(elicitation));
     }
-    assert_eq!(capabilities_to_modern(raw("{}"), Revision::V2024_11_05), b"{}");
+    for nothing in ["{}", r#"{"sampling":null,"roots":true}"#] {
+        assert_eq!(capabilities_to_modern(raw(nothing), Revision::V2024_11_05), b"{}");
+    }
+}
+
+/// E176: a question loses what only modern requests carry, and its mode where the client knows one
+/// mode only; the rest stays byte for byte.
+#[test]
+fn e176_questions_lose_what_a_revision_does_not_know() {
+    let meta = r#""_meta":{"io.modelcontextprotocol/logLevel":"info","a": 1.0}"#;
+    let params = format!(r#"{{"mode":"form","message": "m",{meta}}}"#);
+    let question = |method: &str| {
+        parse(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#))
+    };
+    for (method, revision, has_mode) in [
+        ("elicitation/create", Revision::V2025_11_25, true),
+        ("elicitation/create", Revision::V2025_06_18, false),
+        ("sampling/createMessage", Revision::V2025_06_18, true),
+    ] {
+        let question = question(method);
+        let changed = applied(&question_to_legacy(&question, revision), &question);
+        assert_eq!(raw(&changed).get("mode").is_some(), has_mode, "{changed}");
+        assert_eq!(raw(&changed).get("_meta").unwrap().as_bytes(), br#"{"a": 1.0}"#);
+    }
+    let bare = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#;
+    let rewrite = question_to_legacy(&parse(bare), Revision::V2025_06_18);
+    assert_eq!(rewrite.apply(&parse(bare)).into_bytes(), bare);
 }
 
 #[test]
