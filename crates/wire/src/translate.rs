@@ -43,19 +43,50 @@ pub fn request_to_modern(stamp: ClientStamp<'_>) -> Rewrite<'_> {
     rewrite
 }
 
-/// Changes a question from a modern server's answer for a legacy client of `revision`: takes away
-/// what only modern requests carry, and the mode of an elicitation from clients that know one only.
+/// Changes a question from a modern server's answer for a legacy client of `revision`.
+///
+/// What only modern requests carry is taken away. For clients before 2025-11-25 an elicitation has
+/// no mode, and a message for a model has one block of content: further ones become messages.
 #[must_use]
 pub fn question_to_legacy<'a>(question: &Message, revision: Revision) -> Rewrite<'a> {
     let mut rewrite = Rewrite::default();
     if question.meta().is_some() {
         meta_key::MODERN_REQUEST.into_iter().for_each(|key| rewrite.meta.remove(key));
     }
-    let is_elicitation = question.method() == method::ELICITATION_CREATE;
-    if is_elicitation && revision < Revision::V2025_11_25 {
-        rewrite.body.remove("mode");
+    if revision >= Revision::V2025_11_25 {
+        return rewrite;
+    }
+    match question.method() {
+        method::ELICITATION_CREATE => rewrite.body.remove("mode"),
+        method::SAMPLING_CREATE_MESSAGE => {
+            let messages = question.get("messages").and_then(single_blocks);
+            messages.into_iter().for_each(|all| rewrite.body.set("messages", all));
+        }
+        _ => {}
     }
     rewrite
+}
+
+/// Messages of a sampling with one block of content each; `None` if they are so already.
+fn single_blocks(messages: Raw<'_>) -> Option<Vec<u8>> {
+    let messages = messages.items();
+    let is_list = |content: Raw<'_>| content.as_bytes().first() == Some(&b'[');
+    if !messages.iter().any(|message| message.get("content").is_some_and(is_list)) {
+        return None;
+    }
+    let mut all: Vec<Cow<'_, [u8]>> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match message.get("content").filter(|content| is_list(*content)) {
+            None => all.push(message.as_bytes().into()),
+            Some(blocks) => all.extend(blocks.items().into_iter().map(|block| {
+                let single = edited(message, |key, value| {
+                    Some(if key == "content" { block } else { value }.as_bytes().into())
+                });
+                Cow::Owned(single)
+            })),
+        }
+    }
+    Some([&b"["[..], &all.join(&b","[..]), b"]"].concat())
 }
 
 /// Changes a modern request for a legacy server: takes away what only modern servers read.

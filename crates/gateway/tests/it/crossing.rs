@@ -226,7 +226,7 @@ async fn e174_a_modern_server_asks_a_legacy_client() {
     }
 }
 
-/// E174: prompts ask, too.
+/// E174: prompts ask, too, also by the gateway's tool for them.
 #[tokio::test]
 async fn e174_a_prompt_asks_a_legacy_client() {
     let world = World::with(&[("one", Eras::Modern)]).await;
@@ -239,6 +239,14 @@ async fn e174_a_prompt_asks_a_legacy_client() {
         assert_eq!(asked.len(), 1, "{asked:?}");
         assert!(answer["result"]["messages"].is_array(), "{answer}");
     }
+    let client = Client::at(&world, Endpoint::Aggregated, "2025-11-25", all()).await;
+    let own = json!({"name": "mcp__one__get_prompt",
+        "arguments": {"name": "test_input_required_result_prompt"}});
+    let call = world.gateway.call(&client.caller, legacy(2, "tools/call", own)).await;
+    let (asked, answer) = client.finish(call).await;
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert!(answer["result"]["content"].is_array(), "{answer}");
+    assert_ne!(answer["result"]["isError"], true, "{answer}");
     world.gateway.drain().await;
 }
 

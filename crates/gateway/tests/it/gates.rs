@@ -7,8 +7,8 @@ use std::{
 };
 
 use narthex_gateway::{
-    Caller, Consumed, Consuming, Endpoint, GatewayOptions, GrantLedger, LedgerError, RunToken,
-    RunView, Step,
+    Answering, Caller, Consumed, Consuming, Endpoint, GatewayOptions, GrantLedger, LedgerError,
+    RunToken, RunView, Step,
 };
 use narthex_model::{
     AgentName, Gates, Grant, GrantDuration, GrantId, GrantOf, GrantSubject, PrincipalId, ToolScope,
@@ -20,7 +20,7 @@ use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::world::{SOON, World, http_server, transparent};
+use super::world::{SOON, World, http_server, legacy, parse, transparent};
 
 const ERAS: [Eras; 2] = [Eras::Legacy, Eras::Modern];
 
@@ -297,6 +297,50 @@ async fn s26_a_round_of_a_call_is_paid_for_once() {
     }
 }
 
+/// S26, E174: the rounds that are made for a legacy client, while it answers what a modern server
+/// asks, are one call for a grant for a single call, and each is decided on anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn s26_rounds_of_a_legacy_client_are_paid_for_once_and_decided_on_each() {
+    let tool = "test_input_required_result_multi_round";
+    let gates = Gates::new(named(&[(tool, "x.call")]), &BTreeMap::new(), BTreeMap::new());
+    let gated = Gated::gated(Eras::Modern, gates, Ledger::default()).await;
+    let endpoint = transparent("all");
+    let session = gated.world.session(&endpoint, json!({"elicitation": {}})).await;
+    let caller = Caller::new(gated.world.run.clone(), endpoint, Some(session.clone()));
+    let call = async || {
+        let call = legacy(7, "tools/call", json!({"name": tool, "arguments": {}}));
+        gated.world.gateway.call(&caller, call).await
+    };
+    // Answers each question after something else is done; gives the answer to the call.
+    let answer = async |mut call: Answering, first: &dyn Fn()| loop {
+        match call.next().await.unwrap() {
+            Step::Message(question) => {
+                first();
+                let question: Value = serde_json::from_slice(&question.into_bytes()).unwrap();
+                let content = json!({"name": "ada", "color": "red"});
+                let result = json!({"action": "accept", "content": content});
+                let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+                gated.world.gateway.respond(&session, parse(&response)).await;
+            }
+            Step::Break { .. } => {}
+            Step::Answer(answer) => {
+                return serde_json::from_slice::<Value>(&answer.payload.into_bytes()).unwrap();
+            }
+        }
+    };
+    gated.grants.add(grant(1, "x.call", GrantDuration::Once));
+    let done = answer(call().await, &|| {}).await;
+    assert_eq!(done["result"]["content"][0]["text"], "ada likes red", "{done}");
+    assert_eq!((gated.ledger.used.lock().unwrap().len(), gated.calls()), (1, 3));
+    assert_eq!(kind(&answer(call().await, &|| {}).await), "permission_required");
+
+    gated.grants.add(grant(2, "x.call", GrantDuration::Persistent));
+    let revoke = || assert!(gated.grants.remove(GrantId::new([2; 8])));
+    let refused = answer(call().await, &revoke).await;
+    assert_eq!(kind(&refused), "permission_required", "{refused}");
+    assert_eq!(gated.calls(), 4, "a round was made without a grant");
+}
+
 /// X-E75, D25: what certainly no server has seen has used up no grant for a single call: the next
 /// call has it, and no other one.
 #[tokio::test(flavor = "multi_thread")]
@@ -441,12 +485,12 @@ async fn x_e81_a_stream_ends_with_the_turn() {
     assert!(!first.contains(WATCHED), "{first}");
 }
 
-async fn at_its_end(answering: &mut narthex_gateway::Answering) {
+async fn at_its_end(answering: &mut Answering) {
     while answering.next().await.is_some() {}
 }
 
 /// The next thing that a stream says.
-async fn step(answering: &mut narthex_gateway::Answering) -> String {
+async fn step(answering: &mut Answering) -> String {
     let step = tokio::time::timeout(SOON, answering.next()).await.expect("nothing comes");
     match step.expect("the stream has ended") {
         Step::Message(message) => String::from_utf8(message.into_bytes().to_vec()).unwrap(),

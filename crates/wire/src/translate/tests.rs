@@ -263,6 +263,21 @@ fn e176_questions_lose_what_a_revision_does_not_know() {
         assert_eq!(raw(&changed).get("mode").is_some(), has_mode, "{changed}");
         assert_eq!(raw(&changed).get("_meta").unwrap().as_bytes(), br#"{"a": 1.0}"#);
     }
+    let messages = r#"{"messages":[{"role":"user","content":[{"a":1},{"b":2}]},
+        {"role":"user","content":{"c": 3}}]}"#;
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{messages}}}"#
+    );
+    let sampling = parse(&text);
+    let applied = |revision| applied(&question_to_legacy(&sampling, revision), &sampling);
+    assert_eq!(applied(Revision::V2025_11_25), messages);
+    assert_eq!(
+        applied(Revision::V2025_06_18),
+        concat!(
+            r#"{"messages":[{"role":"user","content":{"a":1}},{"role":"user","content":{"b":2}},"#,
+            r#"{"role":"user","content":{"c": 3}}]}"#
+        )
+    );
     let bare = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#;
     let rewrite = question_to_legacy(&parse(bare), Revision::V2025_06_18);
     assert_eq!(rewrite.apply(&parse(bare)).into_bytes(), bare);
