@@ -56,9 +56,9 @@ mod tests {
         secrets.iter().map(Secret::expose).collect()
     }
 
-    /// C17: a user and a password in a URL are what `curl` sends, and both spellings are secret.
+    /// E168: a user and a password in a URL are what `curl` sends, and both spellings are secret.
     #[test]
-    fn c17_credentials_in_a_url_are_basic_and_secret() {
+    fn e168_credentials_in_a_url_are_basic_and_secret() {
         let basic = |url: &str| basic_credentials(url).map(|value| value.expose().to_owned());
         let url = "http://user:p%40ss@host/mcp";
         assert_eq!(basic(url).as_deref(), Some("Basic dXNlcjpwQHNz"));

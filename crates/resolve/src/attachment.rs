@@ -85,7 +85,7 @@ impl Attachment {
     }
 }
 
-/// Reads `mcpServers`, or its other spelling (C14).
+/// Reads `mcpServers`, or its other spelling.
 pub(crate) fn read(reader: &mut Reader, object: &Object<'_>, holder: Holder) -> Attachments {
     reader.excluding(object, "mcpServers", "mcp_servers");
     let mut found = Attachments::new();

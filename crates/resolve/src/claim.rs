@@ -14,7 +14,7 @@ pub struct ClaimRequest {
     pub claim: Option<String>,
     /// For how long nobody else may claim it, from now on.
     pub lasts: Duration,
-    /// Whether its caller wants the resolved servers with all values, to start them itself (C19).
+    /// Whether its caller wants the resolved servers with all values, to start them itself.
     pub is_direct: bool,
 }
 

@@ -42,7 +42,7 @@ pub enum FaultCode {
     CapabilityMissing,
     /// One alias with two servers (O46).
     AliasConflict,
-    /// Two capabilities with different values for one key, and no word of the agent (C8).
+    /// Two capabilities with different values for one key, and no word of the agent.
     ValueConflict,
     /// A key that the server does not declare (X-E21).
     KeyUndeclared,

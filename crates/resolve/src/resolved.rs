@@ -282,7 +282,7 @@ pub(crate) fn is_from_env(tree: &Tree) -> bool {
     whole.is_some_and(|placeholder| placeholder.source == Source::Env)
 }
 
-/// A value as the text that travels (O65, C11): of type `json` a string is quoted, so that no text
+/// A value as the text that travels (O65): of type `json` a string is quoted, so that no text
 /// becomes something else.
 pub(crate) fn carried(value_type: Option<ValueType>, filled: &Tree, value: &Value) -> String {
     match value {

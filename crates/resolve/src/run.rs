@@ -37,7 +37,7 @@ pub struct RunRequest {
     pub user: Option<String>,
     /// After how many seconds it ends by itself.
     pub expires_in: Option<u64>,
-    /// Whether its caller wants the resolved servers with all values, to start them itself (C19).
+    /// Whether its caller wants the resolved servers with all values, to start them itself.
     pub is_direct: bool,
     /// Whether it is to have Unix sockets as well (D2).
     pub has_sockets: bool,
@@ -85,7 +85,7 @@ const KINDS: [(&str, RunKind); 2] =
     [("start_session", RunKind::StartSession), ("resume_session", RunKind::ResumeSession)];
 
 impl RunRequest {
-    /// Reads a request. The prompt may stand at the top or inside the parameters (C14).
+    /// Reads a request. The prompt may stand at the top or inside the parameters.
     ///
     /// # Errors
     /// All faults at once, each with its place in the text.

@@ -72,7 +72,7 @@ pub struct KeySchema {
 pub enum ValueType {
     /// Text.
     String,
-    /// Any JSON, which travels as JSON text (C11).
+    /// Any JSON, which travels as JSON text.
     Json,
     /// `true` or `false`.
     Boolean,

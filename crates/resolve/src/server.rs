@@ -74,7 +74,7 @@ pub struct ServerEntry {
     /// What is expected of the scope of runs that use it (O94).
     #[serde(skip_serializing_if = "ScopeSchema::is_empty")]
     pub scope_schema: ScopeSchema,
-    /// Whether config keys are headers' names as they are, whatever they look like (C9).
+    /// Whether config keys are headers' names as they are, whatever they look like.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verbatim_headers: bool,
     /// Whose manifest has made it, and may overwrite it. `None`: a person has.
@@ -366,7 +366,7 @@ impl ServerEntry {
         self.check_carriers(reader, object, &inside);
     }
 
-    /// Each key travels, and no two as the same header or variable (D8, O87, C22).
+    /// Each key travels, and no two as the same header or variable (D8, O87).
     fn check_carriers(
         &self,
         reader: &mut Reader,

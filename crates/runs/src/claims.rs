@@ -105,7 +105,7 @@ pub struct Brief {
     pub params: Map<String, Value>,
     /// The text of the agent that its model sees.
     pub system_prompt: Option<String>,
-    /// The servers with all values, if that was asked for (C19).
+    /// The servers with all values, if that was asked for.
     pub direct: Option<DirectServers>,
 }
 

@@ -50,7 +50,7 @@ pub struct Created {
     pub omitted: Vec<OmittedKey>,
     /// The shared servers that the run asks for and that there are none of.
     pub missing: Vec<Alias>,
-    /// The servers with all values, if that was asked for (C19).
+    /// The servers with all values, if that was asked for.
     pub direct: Option<DirectServers>,
     /// Its Unix sockets, if that was asked for (D2).
     pub sockets: Option<OpenSockets>,

@@ -1,4 +1,4 @@
-//! Direct mode: a run's servers with all values, for a runner that starts them itself (C19, O24).
+//! Direct mode: a run's servers with all values, for a runner that starts them itself (O24).
 
 use std::fmt;
 

@@ -116,9 +116,9 @@ mod tests {
         count
     }
 
-    /// C8: of many notices one reading comes, and an endless server is read ever more seldom.
+    /// E74: of many notices one reading comes, and an endless server is read ever more seldom.
     #[tokio::test(start_paused = true)]
-    async fn c8_notices_join_and_pauses_grow() {
+    async fn e74_notices_join_and_pauses_grow() {
         let mut changes = ListChanges::default();
         for _ in 0..300 {
             changes.heard(notice(method::TOOLS_LIST_CHANGED));
@@ -136,9 +136,9 @@ mod tests {
         assert!((59..=61).contains(&readings(&mut changes, hour).await));
     }
 
-    /// C8: a server that was quiet for a while is followed at once again.
+    /// E74: a server that was quiet for a while is followed at once again.
     #[tokio::test(start_paused = true)]
-    async fn c8_a_quiet_server_is_an_ordinary_one_again() {
+    async fn e74_a_quiet_server_is_an_ordinary_one_again() {
         let mut changes = ListChanges::default();
         changes.heard(notice(method::TOOLS_LIST_CHANGED));
         readings(&mut changes, Duration::from_secs(100)).await;

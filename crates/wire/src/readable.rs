@@ -257,9 +257,9 @@ mod tests {
         readable(kind, &Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    /// C27: members that say nothing are left out, and all else stays as it was written.
+    /// E81: members that say nothing are left out, and all else stays as it was written.
     #[test]
-    fn c27_odd_definitions_are_repaired_where_that_changes_nothing() {
+    fn e81_odd_definitions_are_repaired_where_that_changes_nothing() {
         use DefinitionKind::{Prompt, Resource, Template, Tool};
         for (kind, odd, fine) in [
             (Tool, r#"{"name":"a","description":null,"x":1.10}"#, r#"{"name":"a","x":1.10}"#),
@@ -313,9 +313,9 @@ mod tests {
         }
     }
 
-    /// C27: what has a meaning that cannot be known is not guessed.
+    /// E81: what has a meaning that cannot be known is not guessed.
     #[test]
-    fn c27_a_definition_that_cannot_be_repaired_is_named() {
+    fn e81_a_definition_that_cannot_be_repaired_is_named() {
         for (text, named) in [
             (r#"{"name":"a","inputSchema":{"properties":["x"]}}"#, "inputSchema.properties"),
             (r#"{"name":"a","inputSchema":{"properties":"x"}}"#, "inputSchema.properties"),

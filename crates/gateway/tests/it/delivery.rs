@@ -120,9 +120,9 @@ async fn call(world: &World, caller: &narthex_gateway::Caller) -> Value {
     world.ask(caller, "tools/call", json!({"name": "go", "arguments": {}})).await
 }
 
-/// C13: an ended session costs no call, however the server tells of its end.
+/// R-E45: an ended session costs no call, however the server tells of its end.
 #[tokio::test]
-async fn c13_each_way_to_end_a_session_gets_one_new_session_and_the_call_once() {
+async fn r_e45_each_way_to_end_a_session_gets_one_new_session_and_the_call_once() {
     for (way, status, kind, body) in WAYS {
         let server = Forgetful::start(move |seen| {
             text(status, kind, body.replace("ID", &seen.body["id"].to_string()))
@@ -143,9 +143,9 @@ async fn c13_each_way_to_end_a_session_gets_one_new_session_and_the_call_once() 
     }
 }
 
-/// C13: the same words from a tool, in a session that lives, are the tool's answer.
+/// R-E45: the same words from a tool, in a session that lives, are the tool's answer.
 #[tokio::test]
-async fn c13_words_of_a_tool_about_sessions_are_its_answer() {
+async fn r_e45_words_of_a_tool_about_sessions_are_its_answer() {
     for (way, status, kind, body) in WAYS.into_iter().filter(|way| !matches!(way.1, 404 | 410)) {
         let peer = Peer::session(move |seen| {
             let answer = || text(status, kind, body.replace("ID", &seen.body["id"].to_string()));
@@ -168,10 +168,10 @@ async fn c13_words_of_a_tool_about_sessions_are_its_answer() {
     }
 }
 
-/// C13: a refusal that names no reason may come from a call that was acted on. It is not sent
+/// R-E45: a refusal that names no reason may come from a call that was acted on. It is not sent
 /// again, and the next call has a new session.
 #[tokio::test]
-async fn c13_a_refusal_without_a_reason_costs_one_call_and_no_second_delivery() {
+async fn r_e45_a_refusal_without_a_reason_costs_one_call_and_no_second_delivery() {
     for status in [400, 500] {
         let server = Forgetful::start(move |_| text(status, "text/plain", "KeyError")).await;
         let world = server.world().await;
@@ -192,9 +192,9 @@ async fn c13_a_refusal_without_a_reason_costs_one_call_and_no_second_delivery() 
     }
 }
 
-/// A6: whatever a call was answered, a redirect too, it was delivered.
+/// D37: whatever a call was answered, a redirect too, it was delivered.
 #[tokio::test]
-async fn a6_a_call_that_was_answered_is_not_sent_again() {
+async fn d37_a_call_that_was_answered_is_not_sent_again() {
     let elsewhere = Peer::start(|_| text(200, "text/plain", "caught")).await;
     let target = elsewhere.url.clone();
     let redirect = move |status: u16, to: &str| {

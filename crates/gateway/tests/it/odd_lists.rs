@@ -28,10 +28,10 @@ fn named<'l>(list: &'l Value, name: &str) -> Option<&'l Value> {
     list["result"]["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name)
 }
 
-/// C27: an odd definition is repaired in merged lists, where that changes nothing, or left out; at
+/// E81: an odd definition is repaired in merged lists, where that changes nothing, or left out; at
 /// the server's own endpoint it is as it was written.
 #[tokio::test]
-async fn c27_one_odd_definition_harms_no_other() {
+async fn e81_one_odd_definition_harms_no_other() {
     let odd = json!({"name": "odd", "description": null, "annotations": null, "inputSchema":
         {"type": "object", "required": null, "properties": {"any": true}}});
     let hopeless = json!({"name": "hopeless", "inputSchema": {"properties": "x"}});
@@ -62,12 +62,12 @@ async fn c27_one_odd_definition_harms_no_other() {
         [WarningKind::ListedTwice, WarningKind::DefinitionRepaired, WarningKind::DefinitionLeftOut];
     assert_eq!(warnings(&world), wanted);
     let snapshot = world.gateway.registry().snapshot();
-    assert_eq!(snapshot.get("odd").unwrap().changed, 0, "C12: no definition has changed");
+    assert_eq!(snapshot.get("odd").unwrap().changed, 0, "no definition has changed");
 }
 
-/// C9: a server whose resources cannot be listed keeps its tools, and its row says so.
+/// E73: a server whose resources cannot be listed keeps its tools, and its row says so.
 #[tokio::test]
-async fn c9_tools_stay_where_another_list_fails() {
+async fn e73_tools_stay_where_another_list_fails() {
     let peer = Peer::legacy(|seen| match seen.rpc() {
         "initialize" => Some(result(
             seen,

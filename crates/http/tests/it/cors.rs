@@ -19,9 +19,9 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).map(|value| value.to_str().unwrap())
 }
 
-/// C20: a browser asks before each request, without a token, and hears all that it needs.
+/// I-M32: a browser asks before each request, without a token, and hears all that it needs.
 #[tokio::test]
-async fn c20_a_preflight_of_an_allowed_origin_is_answered() {
+async fn i_m32_a_preflight_of_an_allowed_origin_is_answered() {
     let world = world().await;
     for path in ["/mcp", "/mcp/fixture", "/api/servers", "/nowhere"] {
         let preflight = world
@@ -53,9 +53,9 @@ async fn c20_a_preflight_of_an_allowed_origin_is_answered() {
     }
 }
 
-/// C20: a page reads every answer, refusals too, and the session's id.
+/// I-M32: a page reads every answer, refusals too, and the session's id.
 #[tokio::test]
-async fn c20_a_page_of_an_allowed_origin_uses_a_session() {
+async fn i_m32_a_page_of_an_allowed_origin_uses_a_session() {
     let world = world().await;
     let opened = world.post("/mcp", initialize("2025-11-25")).header("origin", ORIGIN);
     let opened = opened.send().await;
@@ -75,9 +75,9 @@ async fn c20_a_page_of_an_allowed_origin_uses_a_session() {
     assert_eq!(header(&plain.headers, "access-control-allow-origin"), None);
 }
 
-/// C20: the pages of the sign-in stay with their own origin.
+/// I-M32: the pages of the sign-in stay with their own origin.
 #[tokio::test]
-async fn c20_the_sign_in_answers_no_page_of_another_origin() {
+async fn i_m32_the_sign_in_answers_no_page_of_another_origin() {
     let world = world().await;
     let mut count = 0;
     for route in narthex_http::ROUTES {

@@ -210,7 +210,7 @@ fn scopes(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> OAuthScopes {
 }
 
 impl Reader<'_> {
-    /// A string that should come from the environment (C1).
+    /// A string that should come from the environment.
     fn secret(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<String> {
         let text = self.filled(fields, at, key)?;
         if !text.is_from_env {

@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Recommends a variable where a secret seems to stand in the file itself (C1, E16).
+    /// Recommends a variable where a secret seems to stand in the file itself (E16).
     pub(super) fn advise_if_secret(&mut self, place: &Place, name: &str, value: &Expanded) {
         if !value.is_from_env && secrets::looks_secret(name, &value.value) {
             self.warn(place, secrets::ADVICE);

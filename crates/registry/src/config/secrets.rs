@@ -1,4 +1,4 @@
-//! Guesses whether a text in a file is a secret that should not stand there (C1, E16, E138).
+//! Guesses whether a text in a file is a secret that should not stand there (E16, E138).
 
 /// What to do about a secret in a file.
 pub(super) const ADVICE: &str =
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c1_what_looks_like_a_secret() {
+    fn e16_what_looks_like_a_secret() {
         for (name, value) in [
             ("API_KEY", "abcdefgh12"),
             ("Authorization", "Bearer x1y2"),

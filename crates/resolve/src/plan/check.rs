@@ -69,7 +69,7 @@ pub(super) fn check(server: &mut PlannedServer<'_>, agent: &Agent, surroundings:
     server.faults.append(&mut checker.faults);
 }
 
-/// C13, X-M38: what is required has to be there.
+/// X-M38: what is required has to be there.
 fn required(checker: &mut Checker<'_>, server: &PlannedServer<'_>, key: &str, schema: &KeySchema) {
     if !schema.required {
         return;

@@ -109,9 +109,9 @@ fn o61_refusals_have_both_forms() {
     assert_eq!(body["errors"][0]["remedy"], "did you mean `docs`?");
 }
 
-/// C14: parameters under either name, the prompt at the top or inside.
+/// Parameters under either name, the prompt at the top or inside.
 #[test]
-fn c14_both_forms_of_a_run_request_are_accepted() {
+fn both_forms_of_a_run_request_are_accepted() {
     let reader = AgentName::new("reader").unwrap();
     for value in [data!("run.json"), data!("run-inside.json")] {
         let Parsed { value: request, .. } = RunRequest::parse(&text(&value)).unwrap();

@@ -40,9 +40,9 @@ fn o8_null_removes() {
     assert!(!world.carried("a").contains_key("x-a"));
 }
 
-/// C13: a required key that is removed, or that nobody sets, refuses.
+/// D6: a required key that is removed, or that nobody sets, refuses.
 #[test]
-fn c13_required_keys_cannot_be_removed() {
+fn d6_required_keys_cannot_be_removed() {
     let schema = json!({ "a": { "required": true }, "b": { "required": true } });
     let world = World::one(schema, json!({ "a": "x" }), json!({ "a": null }));
     assert_eq!(world.plan_codes(), [FaultCode::MissingRequiredMcpConfig; 2]);
@@ -52,9 +52,9 @@ fn c13_required_keys_cannot_be_removed() {
     assert_eq!(faults[1].path, "servers.s.config_schema.b");
 }
 
-/// C8: two capabilities with different values is an error naming both, unless the agent settles it.
+/// D6: two capabilities with different values is an error naming both, unless the agent settles it.
 #[test]
-fn c8_capabilities_that_disagree() {
+fn d6_capabilities_that_disagree() {
     let base = World::one(plain(&["k"]), json!({}), json!({}));
     let one = |value: Value| json!({ "a": { "ref": "s", "config": { "k": value } } });
     let disagreeing = base.clone().including("one", one(json!(1))).including("two", one(json!(2)));
@@ -78,7 +78,7 @@ fn c8_capabilities_that_disagree() {
     }
 }
 
-/// O46, C8: one alias is one server.
+/// O46: one alias is one server.
 #[test]
 fn o46_one_alias_with_two_servers_names_both() {
     let servers = ["s", "t"].map(|id| json!({ "id": id, "url": "https://s.test/mcp" }));
@@ -138,7 +138,7 @@ fn o41_users_of_a_server_are_found() {
     assert!(users("t").is_empty());
 }
 
-/// D17, C17: a run goes on without an optional server, and says why.
+/// D17: a run goes on without an optional server, and says why.
 #[test]
 fn d17_an_optional_server_is_left_out() {
     let schema = json!({ "k": { "required": true } });

@@ -131,7 +131,7 @@ fn o63_the_escape() {
     }
 }
 
-/// O56, C20, D7: unknown sources, keys and the other dialect are refused when they are saved, each
+/// O56, D7: unknown sources, keys and the other dialect are refused when they are saved, each
 /// with what to write instead.
 #[test]
 fn o56_unknown_placeholders_are_refused() {

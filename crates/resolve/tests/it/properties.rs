@@ -87,7 +87,7 @@ fn escaped(value: &Value) -> Value {
 }
 
 proptest! {
-    /// D6, O7, O8, C8: whatever the levels say, the highest that speaks counts, and null removes.
+    /// D6, O7, O8: whatever the levels say, the highest that speaks counts, and null removes.
     #[test]
     fn d6_the_highest_level_that_speaks_counts(
         defaults in level(), one in level(), two in level(), own in level(),

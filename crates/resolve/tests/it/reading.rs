@@ -213,7 +213,7 @@ fn an_alias_of_the_address_is_not_contradicted() {
     refused(read(json!({})));
 }
 
-/// O85, C14: a session that goes on takes a prompt and no parameters.
+/// O85: a session that goes on takes a prompt and no parameters.
 #[test]
 fn o85_run_requests() {
     let read = |value: Value| RunRequest::parse(&text(&value)).map(|parsed| parsed.value);

@@ -17,7 +17,7 @@ fn stdio(entry: Value, config: Value) -> World {
     World::new(&[entry]).using(json!({ "a": { "ref": "s", "config": config } }))
 }
 
-/// D8, C9, O25, O86: the header of a key.
+/// D8, O25, O86: the header of a key.
 #[test]
 fn d8_keys_become_headers() {
     let schema = json!({ "context_id": {}, "LINEAR_ID": {}, "X-Team": {},
@@ -45,7 +45,7 @@ fn d8_keys_become_variables() {
     assert!(refused(ServerEntry::parse(&text(&bad), None)).contains(&FaultCode::CarrierInvalid));
 }
 
-/// O87, C22: no two things set one header or variable.
+/// O87: no two things set one header or variable.
 #[test]
 fn o87_nothing_is_set_twice() {
     for entry in [
@@ -68,7 +68,7 @@ fn o87_nothing_is_set_twice() {
     assert_eq!(removed.carried("a")["X-A-B"], "2");
 }
 
-/// O88, C22: headers that belong to others, and to the authentication.
+/// O88: headers that belong to others, and to the authentication.
 #[test]
 fn o88_reserved_headers_are_refused() {
     for name in [
@@ -272,9 +272,9 @@ fn x_m40_regex_is_another_word_for_pattern() {
     }
 }
 
-/// C11, O65: JSON travels as JSON text, and a text never becomes something else.
+/// O65: JSON travels as JSON text, and a text never becomes something else.
 #[test]
-fn c11_json_travels_as_json() {
+fn o65_json_travels_as_json() {
     let world = http(json!({ "k": { "type": "json" } }), json!({ "k": "${scope.v}" }));
     for (value, expected) in [
         (json!({ "a": [1, true] }), "{\"a\":[1,true]}"),

@@ -166,10 +166,10 @@ mod tests {
         Ok(out)
     }
 
-    /// C10: each coding that is read, in chunks of each size; what is cut short or unknown is
+    /// E170: each coding that is read, in chunks of each size; what is cut short or unknown is
     /// named.
     #[test]
-    fn c10_coded_answers_are_decoded_or_named() {
+    fn e170_coded_answers_are_decoded_or_named() {
         let text = "{\"a\":\"narthex\"}".repeat(5000).into_bytes();
         let best = Compression::best();
         let gzip = encoded(GzEncoder::new(Vec::new(), best), &text, GzEncoder::finish);

@@ -222,9 +222,9 @@ fn is_loopback(host: &Host<String>) -> bool {
 mod tests {
     use super::*;
 
-    /// C5: what `NO_PROXY` may say, as `curl` and the libraries of other languages read it.
+    /// E169: what `NO_PROXY` may say, as `curl` and the libraries of other languages read it.
     #[test]
-    fn c5_hosts_that_are_reached_without_a_proxy() {
+    fn e169_hosts_that_are_reached_without_a_proxy() {
         let direct = ".corp.example, intra *.dev.example other.example:8443,10.1.0.0/16,::1/64 \
                       192.0.2.7";
         let proxies = Proxies::new(Some("proxy:3128"), Some("http://proxy:1"), direct).unwrap();
@@ -262,9 +262,9 @@ mod tests {
         assert!(all.of(&far).is_none());
     }
 
-    /// C5: a proxy that is none is refused without a word of it, and a password is never shown.
+    /// E169: a proxy that is none is refused without a word of it, and a password is never shown.
     #[test]
-    fn c5_addresses_of_proxies() {
+    fn e169_addresses_of_proxies() {
         for text in ["socks5://hush:1080", "http://", "::"] {
             let fault = Proxies::new(Some(text), None, "").unwrap_err().to_string();
             assert!(!fault.contains("hush"), "{fault}");

@@ -151,9 +151,9 @@ impl Refused {
 mod tests {
     use super::*;
 
-    /// C13: the words that servers of the SDKs and their examples use, and none of other refusals.
+    /// R-E45: the words that servers of the SDKs and examples use, and none of other refusals.
     #[test]
-    fn c13_the_words_of_servers_about_a_lost_session_are_known() {
+    fn r_e45_the_words_of_servers_about_a_lost_session_are_known() {
         for words in [
             "Bad Request: No valid session ID provided",
             "Session not found",

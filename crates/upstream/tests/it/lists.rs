@@ -147,9 +147,9 @@ fn counts(inventory: &Inventory) -> [usize; 4] {
     [tools.len(), prompts.len(), resources.len(), templates.len()]
 }
 
-/// C9: each list fails in each way by itself, with a warning; the others are there.
+/// E73: each list fails in each way by itself, with a warning; the others are there.
 #[tokio::test]
-async fn c9_one_list_that_fails_takes_only_itself_away() {
+async fn e73_one_list_that_fails_takes_only_itself_away() {
     let lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
     for (index, list) in lists.into_iter().enumerate() {
         for way in ["-32603", "500", "no JSON", "silence"] {
@@ -179,9 +179,9 @@ async fn c9_one_list_that_fails_takes_only_itself_away() {
     }
 }
 
-/// C9: a list that fails later keeps what it had; a server none of whose lists works is no server.
+/// E73: a list that fails later keeps what it had; a server none of whose lists works is no server.
 #[tokio::test]
-async fn c9_a_list_that_fails_later_keeps_what_it_had() {
+async fn e73_a_list_that_fails_later_keeps_what_it_had() {
     let peer = with_a_failing("tools/list", |seen| error(200, seen, -32603)).await;
     let link = World::new().link(&http(&peer.url)).await;
     let known = narthex_upstream::InventoryEntry::new("k", "{}".into());
@@ -195,9 +195,9 @@ async fn c9_a_list_that_fails_later_keeps_what_it_had() {
     assert!(error.to_string().contains("error -1"), "{error}");
 }
 
-/// C12: a name that is listed twice is there once, as it was first, and is no changed definition.
+/// E73: a name that is listed twice is there once, as it was first, and is no changed definition.
 #[tokio::test]
-async fn c12_a_name_that_is_listed_twice_is_there_once() {
+async fn e73_a_name_that_is_listed_twice_is_there_once() {
     let peer = listing(|_| {
         json!({"tools": [
             {"name": "a", "x": 1}, {"name": "b"}, {"name": "a", "x": 2}, {"name": "b"},

@@ -8,9 +8,9 @@ use super::{
     world::{World, call, call_to_end, finish, http, in_time},
 };
 
-/// C13: servers without a stream of their own say 404 or 410 to its GET. The session lives.
+/// R-E45: servers without a stream of their own say 404 or 410 to its GET. The session lives.
 #[tokio::test]
-async fn c13_a_server_without_a_stream_keeps_its_session() {
+async fn r_e45_a_server_without_a_stream_keeps_its_session() {
     for status in [400, 404, 405, 410] {
         let peer = Peer::session(move |seen| match (seen.method.as_str(), seen.rpc()) {
             ("GET", _) => Some(text(status, "text/plain", "Cannot GET /mcp: no session here")),
@@ -24,9 +24,9 @@ async fn c13_a_server_without_a_stream_keeps_its_session() {
     }
 }
 
-/// C13: a refused `notifications/initialized` costs no server.
+/// R-E45: a refused `notifications/initialized` costs no server.
 #[tokio::test]
-async fn c13_a_refused_notification_is_no_failed_handshake() {
+async fn r_e45_a_refused_notification_is_no_failed_handshake() {
     for status in [400, 405, 500] {
         let peer = Peer::session(move |seen| {
             let is_it = seen.rpc() == "notifications/initialized";
@@ -38,9 +38,9 @@ async fn c13_a_refused_notification_is_no_failed_handshake() {
     }
 }
 
-/// A6: a call whose stream had begun does not count as refused when its session ends.
+/// D37: a call whose stream had begun does not count as refused when its session ends.
 #[tokio::test]
-async fn a6_a_call_that_was_taken_is_not_unsent_when_the_session_ends() {
+async fn d37_a_call_that_was_taken_is_not_unsent_when_the_session_ends() {
     let peer = Peer::session(|seen| match (seen.method.as_str(), seen.rpc()) {
         ("POST", "tools/call") => {
             let progress = json!({"jsonrpc": "2.0", "method": "notifications/x"});
@@ -60,9 +60,9 @@ async fn a6_a_call_that_was_taken_is_not_unsent_when_the_session_ends() {
     assert!(link.is_session_over());
 }
 
-/// C13: the frame that was looked at for words about the session is not lost, nor is its order.
+/// R-E45: the frame that was looked at for words about the session is not lost, nor is its order.
 #[tokio::test]
-async fn c13_the_first_frame_of_a_stream_is_given_once() {
+async fn r_e45_the_first_frame_of_a_stream_is_given_once() {
     let peer = Peer::session(|seen| {
         let notice = |n: u64| {
             let params = json!({"n": n});
@@ -83,9 +83,9 @@ async fn c13_the_first_frame_of_a_stream_is_given_once() {
     assert_eq!(answer["result"], json!({"content": []}));
 }
 
-/// A6: of the calls over HTTP+SSE only the one whose POST is refused is unsent.
+/// D37: of the calls over HTTP+SSE only the one whose POST is refused is unsent.
 #[tokio::test]
-async fn a6_a_forgotten_session_over_sse_leaves_calls_that_were_taken() {
+async fn d37_a_forgotten_session_over_sse_leaves_calls_that_were_taken() {
     let (sender, stream) = super::peer::events();
     let stream = std::sync::Arc::new(std::sync::Mutex::new(Some(stream)));
     let told = sender.clone();

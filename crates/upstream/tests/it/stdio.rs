@@ -203,10 +203,10 @@ async fn e75_a_hung_server_behind_a_package_runner_is_given_up_soon() {
     world.drain().await;
 }
 
-/// C21: a server that frames as language servers do gets that cause named, in its handshake and in
+/// E170: a server that frames as language servers do gets that cause named, in its handshake and in
 /// a call.
 #[tokio::test]
-async fn c21_a_server_that_frames_by_content_length_gets_its_cause_named() {
+async fn e170_a_server_that_frames_by_content_length_gets_its_cause_named() {
     let framed = r#"printf 'Content-Length: 2\r\n\r\n{}';;"#;
     let world = World::impatient();
     let at_once = shell(&format!("*server/discover*|*initialize*) {framed}"));
@@ -219,9 +219,9 @@ async fn c21_a_server_that_frames_by_content_length_gets_its_cause_named() {
     world.drain().await;
 }
 
-/// C10: an id that a server gives back as a text is still the one of its request.
+/// E170: an id that a server gives back as a text is still the one of its request.
 #[tokio::test]
-async fn c10_an_id_may_come_back_as_a_text() {
+async fn e170_an_id_may_come_back_as_a_text() {
     let reply = r#"{"jsonrpc":"2.0","id":"%s","result":{"is":"there"}}"#;
     let cases = format!(r#"{} *tools/call*) printf '{reply}\n' "$id";;"#, initializes_at_once());
     let world = World::new();

@@ -89,9 +89,9 @@ fn integer(text: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// C10: envelopes with one meaning are taken, and nothing that could be read in two ways.
+    /// E170: envelopes with one meaning are taken, and nothing that could be read in two ways.
     #[test]
-    fn c10_nearly_proper_envelopes_of_servers_are_taken() {
+    fn e170_nearly_proper_envelopes_of_servers_are_taken() {
         let parsed = |text: &str| {
             let bytes = Bytes::copy_from_slice(text.as_bytes());
             Message::parse_lenient(bytes, &Limits::default())

@@ -1,4 +1,4 @@
-//! Direct mode: who may be told the resolved servers, and that nobody else is (C19).
+//! Direct mode: who may be told the resolved servers, and that nobody else is.
 
 use fs_err as fs;
 use hyper::StatusCode;
@@ -36,7 +36,7 @@ fn direct() -> Value {
     request
 }
 
-/// C19, O24, O86: whoever creates the run and says so is told its servers with all values, once; no
+/// O24, O86: whoever creates the run and says so is told its servers with all values, once; no
 /// later answer, no record and no file has them.
 #[tokio::test(flavor = "multi_thread")]
 async fn o24_direct_mode_tells_the_resolved_servers_once() {
@@ -95,7 +95,7 @@ async fn o24_direct_mode_tells_the_resolved_servers_once() {
     }
 }
 
-/// C19, O20, O81: a runner may ask for it, in its workspace. Others may not, nor does a run for its
+/// O20, O81: a runner may ask for it, in its workspace. Others may not, nor does a run for its
 /// child; what is refused begins nothing and is told to nobody.
 #[tokio::test(flavor = "multi_thread")]
 async fn o81_direct_mode_is_for_runners_alone() {

@@ -93,9 +93,9 @@ fn two_dollars_and_a_brace_are_a_literal_brace() {
     }
 }
 
-/// C20: the other place's dialect is not expanded, and the message says what to write.
+/// D7: the other place's dialect is not expanded, and the message says what to write.
 #[test]
-fn c20_unknown_placeholders_name_the_remedy() {
+fn d7_unknown_placeholders_name_the_remedy() {
     for (text, remedy) in [
         ("${HOME}", "write `${env:HOME}`"),
         ("${env.HOME}", "write `${env:HOME}`"),

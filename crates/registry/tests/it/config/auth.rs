@@ -34,9 +34,9 @@ fn e22_an_api_key_has_a_header_and_a_prefix() {
     assert_eq!(full.key.unwrap().expose(), "v");
 }
 
-/// C1: a key in the file works, with a warning that does not show it.
+/// E16: a key in the file works, with a warning that does not show it.
 #[test]
-fn c1_a_literal_key_is_warned_of() {
+fn e16_a_literal_key_is_warned_of() {
     let (_, warnings) = entry(&with(r#"{ "mode": "apiKey", "key": "s3" }"#));
     assert_warned(&warnings, &["servers.x.auth.key", "${env:NAME}"]);
     let (_, warnings) = entry(&with(r#"{ "mode": "apiKey", "key": "${env:KEY}" }"#));

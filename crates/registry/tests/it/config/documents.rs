@@ -106,9 +106,9 @@ fn c24_both_documents_in_one_file_are_refused() {
     assert_file_refused(r#"{ "servers": {}, "mcpServers": {} }"#, &["both", "keep one"]);
 }
 
-/// C24: people write comments, and a comma behind the last element.
+/// E9: people write comments, and a comma behind the last element.
 #[test]
-fn c24_comments_and_last_commas_are_read() {
+fn e9_comments_and_last_commas_are_read() {
     let text = r#"{ // mine
         "servers": { /* one */
             "a": { "transport": "stdio", "command": "x", "args": ["//", ], },

@@ -221,9 +221,9 @@ fn d10_a_misspelt_restriction_starts_nothing() {
     }
 }
 
-/// C1, E16, E138: a secret in the file is advised against and never shown.
+/// E16, E138: a secret in the file is advised against and never shown.
 #[test]
-fn c1_secrets_in_the_file_are_warned_of_and_never_printed() {
+fn e16_secrets_in_the_file_are_warned_of_and_never_printed() {
     let (read, warnings) = entry(
         r#"{ "transport": "stdio", "command": "true", "args": ["ghp_0123456789"],
              "env": { "API_TOKEN": "s3cret-s3cret", "OTHER_TOKEN": "${env:KEY}" } }"#,

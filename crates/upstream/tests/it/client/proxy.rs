@@ -55,9 +55,9 @@ async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-/// C5: a request without TLS is put to the proxy, with the whole address and its credential.
+/// E169: a request without TLS is put to the proxy, with the whole address and its credential.
 #[tokio::test]
-async fn c5_a_server_without_tls_is_asked_through_the_proxy() {
+async fn e169_a_server_without_tls_is_asked_through_the_proxy() {
     let mut proxy = Proxy::start("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await;
     let client = proxy.client("http://mcp.corp.invalid/mcp", Reach::Anywhere);
     let response = in_time(client.send(post("/mcp?a=b"))).await.unwrap();
@@ -68,9 +68,9 @@ async fn c5_a_server_without_tls_is_asked_through_the_proxy() {
     assert!(head.contains("\r\nproxy-authorization: basic bwu6ahvzaa==\r\n"), "{head}");
 }
 
-/// C5: one with TLS gets a tunnel, whose refusal is named without the password.
+/// E169: one with TLS gets a tunnel, whose refusal is named without the password.
 #[tokio::test]
-async fn c5_a_server_with_tls_is_reached_by_a_tunnel() {
+async fn e169_a_server_with_tls_is_reached_by_a_tunnel() {
     for (answer, why) in [
         ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "it wants a credential (407)"),
         ("HTTP/1.1 403 Forbidden\r\n\r\n", "it refuses a connection to far.invalid:8443 (403)"),
@@ -88,7 +88,7 @@ async fn c5_a_server_with_tls_is_reached_by_a_tunnel() {
     }
 }
 
-/// C5, X-E37: what must be public is looked at here, and the proxy is told the address that was
+/// X-E37: what must be public is looked at here, and the proxy is told the address that was
 /// looked at: its own names lead to no other.
 #[tokio::test]
 async fn x_e37_no_proxy_leads_to_an_address_that_is_not_public() {
