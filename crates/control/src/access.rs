@@ -187,7 +187,7 @@ impl Control {
     ) -> Result<Option<SignedIn>, AccessError> {
         let access = &self.shared.access;
         let table = access.table.load();
-        let found = table.sessions.get(hash).and_then(|session| session.signed_in(limits));
+        let found = table.sessions.get(hash).and_then(|session| session.signed_in(hash, limits));
         if found.is_none() || access.is_fresh() { Ok(found) } else { Err(AccessError::Stale) }
     }
 

@@ -175,6 +175,7 @@ pub const ROUTES: &[Route] = &[
     own("/signin/passkeys/new", "POST", SESSION, SignInTarget::PasskeyNew),
     own("/signin/passkeys", "POST", SESSION, SignInTarget::PasskeyAdd),
     own("/signin/passkeys/{id}/remove", "POST", SESSION, SignInTarget::PasskeyRemove),
+    own("/signin/links", "POST", SESSION, SignInTarget::LinkMake),
     own("/signin/oidc/{provider}", READ, "none: it leads to the provider", SignInTarget::OidcBegin),
     own("/signin/oidc/{provider}/callback", READ, STATE, SignInTarget::OidcCallback),
     own("/signout", "POST", SESSION, SignInTarget::SignOut),

@@ -44,6 +44,7 @@ pub(crate) enum SignInTarget {
     Style,
     Link,
     LinkUse,
+    LinkMake,
     PasskeyBegin,
     PasskeyFinish,
     PasskeyNew,
@@ -71,6 +72,7 @@ impl SignInTarget {
             | Self::PasskeyNew
             | Self::PasskeyAdd
             | Self::PasskeyRemove
+            | Self::LinkMake
             | Self::OidcBegin
             | Self::SignOut
             | Self::Decision
@@ -128,6 +130,7 @@ impl Visitor<'_> {
             SignInTarget::Page => self.page().await,
             SignInTarget::Link => self.look_at_link().await,
             SignInTarget::LinkUse => self.use_link(body).await,
+            SignInTarget::LinkMake => self.make_link(body).await,
             SignInTarget::PasskeyBegin => self.begin_sign_in(),
             SignInTarget::PasskeyFinish => self.finish_sign_in(body).await,
             SignInTarget::PasskeyNew => self.begin_passkey().await,
@@ -183,6 +186,11 @@ impl Visitor<'_> {
             passkeys,
             csrf,
             has_passkeys: self.control.has_passkeys(),
+            adds_passkeys: self.control.adds_passkeys(&signed_in).await?,
+            links_add_passkeys: {
+                let is_proved = signed_in.method.is_authenticated();
+                self.control.links_add_passkeys(is_proved).await?
+            },
             has_providers: !self.control.sign_in_providers().is_empty(),
             needs_proof: self.control.needs_proof(),
         }))
@@ -207,6 +215,24 @@ impl Visitor<'_> {
         let mut response = redirect(&self.onward())?;
         self.open_session(&mut response, &new).await?;
         Ok(response)
+    }
+
+    /// Makes a link for another human, as `POST /api/principals/NAME/sign-in-links` does, and shows
+    /// it once.
+    async fn make_link<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let form = self.form(body).await?;
+        let (_, signed_in) = self.checked_session(form.get("csrf"))?;
+        let SignedIn { account, method, .. } = signed_in;
+        if !account.is_operator {
+            let text = "only an operator makes sign-in links; ask one";
+            return Err(Problem::new(ErrorKind::Denied, text));
+        }
+        let (name, is_proved) = (form.get("name").unwrap_or_default(), method.is_authenticated());
+        let made = self.control.sign_in_link_create(name, &account.actor(), is_proved).await?;
+        Ok(page::made_link(&made))
     }
 
     async fn begin_oidc(&self) -> Answered {

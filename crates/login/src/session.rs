@@ -13,6 +13,9 @@ pub enum LoginMethod {
     Oidc,
     /// By a link that whoever has the admin token can make.
     Link,
+    /// By a link that a human who had proved to be one has made. It adds one passkey, after which
+    /// the session is one by [`Link`](Self::Link).
+    Invitation,
 }
 
 impl LoginMethod {
@@ -23,22 +26,31 @@ impl LoginMethod {
             Self::Passkey => "passkey",
             Self::Oidc => "oidc",
             Self::Link => "link",
+            Self::Invitation => "invitation",
         }
     }
 
     /// The one of this name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Passkey, Self::Oidc, Self::Link].into_iter().find(|one| one.as_str() == text)
+        let mut all = [Self::Passkey, Self::Oidc, Self::Link, Self::Invitation].into_iter();
+        all.find(|one| one.as_str() == text)
+    }
+
+    /// That of a link which was made by somebody who `is_proved` to be human or not.
+    #[must_use]
+    pub fn of_link(is_proved: bool) -> Self {
+        if is_proved { Self::Invitation } else { Self::Link }
     }
 
     /// Whether it proves a human (D15). A link does not: it is made with the admin token, which
-    /// lies in a file that an agent of the same user could read.
+    /// lies in a file that an agent of the same user could read. An invitation does not either: it
+    /// was read by whoever it was sent through.
     #[must_use]
     pub fn is_authenticated(self) -> bool {
         match self {
             Self::Passkey | Self::Oidc => true,
-            Self::Link => false,
+            Self::Link | Self::Invitation => false,
         }
     }
 }
@@ -144,6 +156,6 @@ mod tests {
             method.is_authenticated()
         };
         assert!(proved(LoginMethod::Passkey) && proved(LoginMethod::Oidc));
-        assert!(!proved(LoginMethod::Link));
+        assert!(!proved(LoginMethod::Link) && !proved(LoginMethod::Invitation));
     }
 }

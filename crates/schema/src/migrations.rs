@@ -49,6 +49,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (40, "arguments of requests", include_str!("../migrations/0040_arguments_of_requests.sql")),
     (41, "names of definitions", include_str!("../migrations/0041_names_of_definitions.sql")),
     (44, "cuts", include_str!("../migrations/0044_cuts.sql")),
+    (46, "invitations", include_str!("../migrations/0046_invitations.sql")),
 ];
 
 /// The version that this program writes.

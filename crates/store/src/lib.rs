@@ -40,7 +40,7 @@ pub use objects::grants::{GrantChanges, GrantRow, GrantRows};
 pub use objects::heartbeats::BeatingSession;
 pub use objects::inboxes::{DueMessage, GivenAt, InboxCount, Inboxes, NewUnread};
 pub use objects::kept_answers::{KeptAnswer, KeptAnswers, NewRequest};
-pub use objects::logins::{LoginSessionRow, Logins, NewSignInLink};
+pub use objects::logins::{FoundLink, LoginSessionRow, Logins, NewSignInLink};
 pub use objects::mcp_clients::{McpClientRow, McpClients};
 pub use objects::outbound::{
     ChannelRow, Channels, DeliveryRow, NewWebhook, Told, WebhookRow, Webhooks,

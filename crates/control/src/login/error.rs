@@ -37,18 +37,27 @@ pub enum LoginError {
     /// Somebody has the passkey.
     #[error("this passkey is registered already")]
     PasskeyTaken,
-    /// A link proves no human, and there is somebody who has proved to be one.
+    /// A link of whoever holds the admin token proves no human, and humans can prove to be one.
     #[error(
-        "passkeys prove humans here (`grants.require_proof`), so that a link adds the first alone: \
-         sign in with a passkey or at a provider to add another"
+        "this sign-in adds no passkey, since its link proves no human. Sign in with a passkey or \
+         at a provider. If you have neither, ask an operator who does: the links that they make at \
+         {sign_in} add one passkey each"
     )]
-    NotTheFirst,
-    /// What proves humans is not for whoever may be none to remove.
+    AddsNoPasskey {
+        /// The address of the sign-in page.
+        sign_in: String,
+    },
+    /// A program with the admin token must not remove what proves humans.
     #[error(
-        "passkeys prove humans here (`grants.require_proof`), so that only who has signed in with \
-         one, or at a provider, removes one; sign in so, or turn the setting off for it"
+        "only a human who has signed in with a passkey or at a provider removes a passkey: sign in \
+         at {sign_in}. If each passkey is lost, start the daemon with \
+         `NARTHEX_GRANTS_REQUIRE_PROOF=false {}`, and try again",
+        narthex("up", &[])
     )]
-    NotProved,
+    NotProved {
+        /// The address of the sign-in page.
+        sign_in: String,
+    },
     /// The passkey was used at the same time, which an honest one is not.
     #[error("this passkey was used twice at once; try again")]
     PasskeyRaced,
@@ -106,7 +115,9 @@ impl LoginError {
             | Self::Unreachable(_)
             | Self::Status(_)
             | Self::Randomness(_) => ErrorKind::Unavailable,
-            Self::Disabled | Self::NotTheFirst | Self::NotProved => ErrorKind::Denied,
+            Self::Disabled | Self::AddsNoPasskey { .. } | Self::NotProved { .. } => {
+                ErrorKind::Denied
+            }
             Self::Ended(end) => end.kind(),
         }
     }

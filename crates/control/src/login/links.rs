@@ -1,4 +1,7 @@
 //! One-time sign-in links: made by operators, for humans.
+//!
+//! A link of an operator who has proved to be human is an invitation: it lets its human add one
+//! passkey, also where other links add none.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -19,10 +22,13 @@ pub struct CreatedLink {
     pub account: Arc<Account>,
     /// Until when.
     pub expires_at: SystemTime,
+    /// Whether its human can add a passkey with it, as far as is known now.
+    pub adds_passkey: bool,
 }
 
 impl Control {
-    /// Makes a link that signs somebody in once.
+    /// Makes a link that signs a human in once. It is an invitation if whoever makes it `is_proved`
+    /// to be human.
     ///
     /// # Errors
     /// When there is no such human, or it is disabled; when there is no store, or it fails.
@@ -30,21 +36,24 @@ impl Control {
         &self,
         who: &str,
         by: &By,
+        is_proved: bool,
     ) -> Result<CreatedLink, ControlError> {
         let origin = self.login()?.origin.clone();
         let (who, by) = (who.to_owned(), by.clone());
+        let adds_passkey = self.links_add_passkeys(is_proved).await?;
         self.change_access(async move |this, store| {
             let account = this.may_sign_in(&this.principal(&who)?.id)?;
             let link = SignInLink::generate(SystemTime::now()).map_err(LoginError::Randomness)?;
             let SignInLink { token, expires_at } = link;
             let event = of_principal(kind::LINK_CREATED, &account.id, by.clone());
-            let noted = this.note(event).await?;
+            let noted = this.note(event.with("is_invitation", is_proved)).await?;
             let (hash, principal, by) = (token.hash(), &account.id, &*by.id);
-            let row = NewSignInLink { hash: hash.as_str(), principal, by, expires_at };
+            let (hash, is_invitation) = (hash.as_str(), is_proved);
+            let row = NewSignInLink { hash, principal, by, expires_at, is_invitation };
             store.logins().make_link(row).await.map_err(ControlError::Store)?;
             noted.done().await;
             let url = Secret::new(origin.at(&format!("/signin/link/{}", token.expose())));
-            Ok(CreatedLink { url, account, expires_at })
+            Ok(CreatedLink { url, account, expires_at, adds_passkey })
         })
         .await
     }
@@ -54,10 +63,7 @@ impl Control {
     /// # Errors
     /// When it opens nothing, or the store fails.
     pub async fn sign_in_link_look(&self, token: &str) -> Result<Arc<Account>, ControlError> {
-        self.login()?;
-        let found = self.access_store()?.logins().find_link(TokenHash::of(token).as_str()).await;
-        let found = found.map_err(ControlError::Store)?.ok_or(LoginError::DeadLink)?;
-        self.may_sign_in(&found)
+        self.find_link(token).await.map(|(account, _)| account)
     }
 
     /// Signs in by a link, which is used up.
@@ -65,8 +71,8 @@ impl Control {
     /// # Errors
     /// When it opens nothing any more, or the store fails.
     pub async fn sign_in_link_use(&self, token: &str) -> Result<NewSession, ControlError> {
-        let account = self.sign_in_link_look(token).await?;
-        let (new, row) = self.new_session(account.id.clone(), LoginMethod::Link)?;
+        let (account, method) = self.find_link(token).await?;
+        let (new, row) = self.new_session(account.id.clone(), method)?;
         let (hash, expires_at) = (TokenHash::of(token), new.expires_at);
         self.change_access(async move |this, store| {
             let noted = this.note(this.signs_in(&row)?).await?;
@@ -79,5 +85,14 @@ impl Control {
         })
         .await?;
         Ok(new)
+    }
+
+    /// Whom a link would sign in, and how.
+    async fn find_link(&self, token: &str) -> Result<(Arc<Account>, LoginMethod), ControlError> {
+        self.login()?;
+        let found = self.access_store()?.logins().find_link(TokenHash::of(token).as_str()).await;
+        let found = found.map_err(ControlError::Store)?.ok_or(LoginError::DeadLink)?;
+        let account = self.may_sign_in(&found.principal)?;
+        Ok((account, LoginMethod::of_link(found.is_invitation)))
     }
 }

@@ -23,17 +23,29 @@ pub struct Ceremony {
     pub options: Value,
 }
 
+/// What lets somebody add a passkey, by how they have signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Adding {
+    /// They have proved to be human, or no proof is needed: any passkey.
+    Any,
+    /// No human can prove to be one yet: the first passkey of all.
+    First,
+    /// A human who has proved to be one has made their link: one passkey.
+    Invited,
+}
+
 impl Control {
     /// Begins to make a passkey for somebody who is signed in.
     ///
     /// # Errors
-    /// When there are no passkeys here, too many ceremonies wait, or the store fails.
+    /// When there are no passkeys here, this sign-in adds none, too many ceremonies wait, or the
+    /// store fails.
     pub async fn passkey_registration_begin(
         &self,
         signed_in: &SignedIn,
     ) -> Result<Ceremony, ControlError> {
         let (login, passkeys) = self.with_passkeys()?;
-        self.must_be_first(signed_in).await?;
+        self.may_add_passkey(signed_in.method).await?;
         let account = &signed_in.account;
         let mut known = Vec::new();
         for row in self.passkeys(&account.id).await? {
@@ -50,7 +62,7 @@ impl Control {
     ///
     /// # Errors
     /// When the ceremony is not this person's or over, the answer does not fit, the passkey is
-    /// somebody's already, or the store fails.
+    /// somebody's already, this sign-in adds none any more, or the store fails.
     pub async fn passkey_registration_finish(
         &self,
         signed_in: &SignedIn,
@@ -77,24 +89,25 @@ impl Control {
         let (by, signed_in) = (account.actor(), signed_in.clone());
         // In turn, so that of many at once only one is the first.
         self.change_access(async move |this: Self, _store| {
-            let is_first = this.must_be_first(&signed_in).await?;
+            let adding = this.may_add_passkey(signed_in.method).await?;
             let proofs = this.access_store()?.proofs();
             if proofs.find_passkey(&row.id).await.map_err(ControlError::Store)?.is_some() {
                 return Err(LoginError::PasskeyTaken.into());
             }
             let event = of_principal(kind::PASSKEY_ADDED, &row.principal, by);
             let noted = this.note(event.with("passkey", row.id.as_str())).await?;
-            let added = match is_first {
+            let added = match adding {
+                Adding::Any => proofs.add_passkey(&row).await.map(|()| true),
                 // Another daemon may have added one since.
-                true => proofs.add_first_passkey(&row).await,
-                false => proofs.add_passkey(&row).await.map(|()| true),
+                Adding::First => proofs.add_first_passkey(&row).await,
+                Adding::Invited => proofs.add_invited_passkey(&row, &signed_in.session).await,
             };
             let added = added.map_err(|error| match error.kind() {
                 ErrorKind::Conflict => LoginError::PasskeyTaken.into(),
                 _ => ControlError::Store(error),
             })?;
             if !added {
-                return Err(LoginError::NotTheFirst.into());
+                return Err(this.adds_no_passkey().into());
             }
             this.passkeys_changed().await?;
             noted.done().await;
@@ -121,15 +134,47 @@ impl Control {
         self.shared.grants.passkeys_changed(store).await.map_err(ControlError::Store)
     }
 
-    /// Where passkeys prove humans, who comes by a link adds the first alone: whoever holds the
-    /// operator's token can make links, and need be no human.
-    async fn must_be_first(&self, signed_in: &SignedIn) -> Result<bool, ControlError> {
-        let is_off = self.shared.grants.proof().is_off();
-        let is_asked = !is_off && !signed_in.method.is_authenticated();
-        match is_asked && self.has_proofs().await? {
-            true => Err(LoginError::NotTheFirst.into()),
-            false => Ok(is_asked),
+    /// Whether somebody who has signed in can add a passkey.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn adds_passkeys(&self, signed_in: &SignedIn) -> Result<bool, ControlError> {
+        Ok(self.passkey_adding(signed_in.method).await?.is_some())
+    }
+
+    /// Whether a link lets its human add a passkey, if somebody makes it who `is_proved` to be
+    /// human or not.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn links_add_passkeys(&self, is_proved: bool) -> Result<bool, ControlError> {
+        Ok(self.passkey_adding(LoginMethod::of_link(is_proved)).await?.is_some())
+    }
+
+    /// What lets somebody who has signed in so add a passkey; `None` if nothing does. Once a human
+    /// can prove to be one, a link alone adds none: a program with the admin token can make links.
+    async fn passkey_adding(&self, method: LoginMethod) -> Result<Option<Adding>, ControlError> {
+        if self.shared.grants.proof().is_off() || method.is_authenticated() {
+            return Ok(Some(Adding::Any));
         }
+        if method == LoginMethod::Invitation {
+            return Ok(Some(Adding::Invited));
+        }
+        Ok((!self.has_proofs().await?).then_some(Adding::First))
+    }
+
+    async fn may_add_passkey(&self, method: LoginMethod) -> Result<Adding, ControlError> {
+        let adding = self.passkey_adding(method).await?;
+        adding.ok_or_else(|| self.adds_no_passkey().into())
+    }
+
+    fn adds_no_passkey(&self) -> LoginError {
+        LoginError::AddsNoPasskey { sign_in: self.sign_in_address() }
+    }
+
+    /// The address of the sign-in page, as errors name it.
+    fn sign_in_address(&self) -> String {
+        self.sign_in_origin().map(|origin| origin.at("/signin")).unwrap_or_default()
     }
 
     /// Begins a sign-in by passkey, of anybody.
@@ -194,7 +239,8 @@ impl Control {
         is_proved: bool,
     ) -> Result<(), ControlError> {
         if self.needs_proof() && !is_proved {
-            return Err(LoginError::NotProved.into());
+            let sign_in = self.sign_in_address();
+            return Err(LoginError::NotProved { sign_in }.into());
         }
         let (principal, id, by) = (principal.clone(), id.to_owned(), by.clone());
         let remove = async move |this: Self| {

@@ -19,6 +19,8 @@ use crate::{AccessError, Account, Control, ControlError, access::of_principal};
 /// Somebody who has signed in.
 #[derive(Debug, Clone)]
 pub struct SignedIn {
+    /// The hash of the session's token.
+    pub session: String,
     /// Who.
     pub account: Arc<Account>,
     /// How.
@@ -67,8 +69,8 @@ impl KnownSession {
         })
     }
 
-    /// Whoever has it, if it holds now; this counts as a use.
-    pub(crate) fn signed_in(&self, limits: &SessionLimits) -> Option<SignedIn> {
+    /// Whoever has the session, which has this hash, if it holds now; this counts as a use.
+    pub(crate) fn signed_in(&self, hash: &str, limits: &SessionLimits) -> Option<SignedIn> {
         let now = SystemTime::now();
         let session = LoginSession {
             method: self.method,
@@ -80,7 +82,7 @@ impl KnownSession {
         }
         self.seen_ms.fetch_max(since_ms(now), Ordering::Relaxed);
         let (account, method) = (self.account.clone(), self.method);
-        Some(SignedIn { account, method, since: self.created_at })
+        Some(SignedIn { session: hash.to_owned(), account, method, since: self.created_at })
     }
 
     /// Whose it is.

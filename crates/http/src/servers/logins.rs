@@ -33,13 +33,16 @@ impl Asked<'_> {
 
     pub(super) async fn create_link(&self) -> Answered {
         self.query(&[])?;
-        let made = self.control()?.sign_in_link_create(&self.segment(0), &self.by()).await?;
-        let CreatedLink { url, account, expires_at } = made;
+        let is_proved = self.principal.is_authenticated_human();
+        let (who, by) = (self.segment(0), self.by());
+        let made = self.control()?.sign_in_link_create(&who, &by, is_proved).await?;
+        let CreatedLink { url, account, expires_at, adds_passkey } = made;
         let shown = json!({
             "url": url.expose(),
             "principal": account.id.as_str(),
             "name": account.name.as_str(),
             "expires_at": Timestamp::new(expires_at).to_string(),
+            "adds_passkey": adds_passkey,
         });
         Ok(document(StatusCode::CREATED, &shown))
     }

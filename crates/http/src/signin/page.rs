@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use narthex_control::{PasskeyRow, SignedIn};
+use narthex_control::{CreatedLink, PasskeyRow, SignedIn};
+use narthex_model::{Timestamp, command::narthex};
 
 use super::status;
 use crate::{problem::Problem, respond::Response};
@@ -26,6 +27,10 @@ pub(super) struct Shown<'a> {
     pub(super) csrf: String,
     /// Whether passkeys work at this address.
     pub(super) has_passkeys: bool,
+    /// Whether whoever has signed in can add one.
+    pub(super) adds_passkeys: bool,
+    /// Whether links that they make let others add one.
+    pub(super) links_add_passkeys: bool,
     pub(super) has_providers: bool,
     /// Whether approvals of who has proved nothing are refused.
     pub(super) needs_proof: bool,
@@ -78,57 +83,14 @@ pub(super) fn link(name: &str) -> Response {
 
 /// Who is signed in, and with what they can.
 pub(super) fn account(shown: &Shown<'_>) -> Response {
-    let Shown { signed_in, passkeys, csrf, has_passkeys, has_providers, needs_proof } = shown;
-    let (name, csrf) = (escaped(signed_in.account.name.as_str()), escaped(csrf));
+    let (name, csrf) = (escaped(shown.signed_in.account.name.as_str()), escaped(&shown.csrf));
     let mut main = format!("<h1>Signed in as {name}</h1>\n");
-    if !signed_in.method.is_authenticated() {
-        let ways = match (has_passkeys, has_providers) {
-            (true, true) => "with a passkey or at a provider",
-            (true, false) => "with a passkey",
-            (false, true) => "at a provider",
-            (false, false) => "at an address with a name, with a passkey,",
-        };
-        let so = match needs_proof {
-            true => format!("To approve anything, sign in {ways}."),
-            false => format!(
-                "What you approve counts, and is marked as advisory; sign in {ways} to approve \
-                 with proof."
-            ),
-        };
-        put(
-            &mut main,
-            format_args!(
-                "<p class=\"note\">You came in by a link, which programs of the operator can \
-                 make, so it proves no human. {so}</p>\n"
-            ),
-        );
+    if !shown.signed_in.method.is_authenticated() {
+        unproved(&mut main, shown);
     }
-    main.push_str("<h2>Passkeys</h2>\n<ul>\n");
-    for passkey in passkeys {
-        let (id, label) = (escaped(&passkey.id), escaped(&passkey.label));
-        let action = format!("/signin/passkeys/{id}/remove");
-        put(
-            &mut main,
-            format_args!(
-                "<li><span>{label}</span><form method=\"post\" action=\"{action}\">\
-                 <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\
-                 <button>Remove</button></form></li>\n"
-            ),
-        );
-    }
-    if passkeys.is_empty() {
-        main.push_str("<li>None yet.</li>\n");
-    }
-    main.push_str("</ul>\n");
-    if *has_passkeys {
-        main.push_str(
-            "<form id=\"add\" hidden><label>Name of the new passkey \
-             <input name=\"label\" maxlength=\"60\" placeholder=\"such as: my phone\"></label>\
-             <button>Add a passkey</button></form>\n\
-             <noscript><p>Passkeys need JavaScript.</p></noscript>\n",
-        );
-    } else {
-        main.push_str("<p class=\"note\">Passkeys need a name instead of an address.</p>\n");
+    passkeys(&mut main, shown, &csrf);
+    if shown.signed_in.account.is_operator {
+        invite(&mut main, shown, &csrf);
     }
     put(
         &mut main,
@@ -138,6 +100,110 @@ pub(super) fn account(shown: &Shown<'_>) -> Response {
         ),
     );
     html(StatusCode::OK, "Signed in", &format!(" data-csrf=\"{csrf}\""), &main)
+}
+
+/// What a sign-in by a link proves, and what its human does next.
+fn unproved(main: &mut String, shown: &Shown<'_>) {
+    let ways = match (shown.has_passkeys, shown.has_providers) {
+        (true, true) => "with a passkey or at a provider",
+        (true, false) => "with a passkey",
+        (false, true) => "at a provider",
+        (false, false) => "at an address with a name, with a passkey,",
+    };
+    let so = match (shown.needs_proof, shown.adds_passkeys) {
+        (true, true) => "To approve anything, add a passkey, sign out, and sign in with it.".into(),
+        (true, false) => format!("To approve anything, sign in {ways}."),
+        (false, _) => format!(
+            "What you approve counts, and is marked as advisory; sign in {ways} to approve with \
+             proof."
+        ),
+    };
+    put(
+        main,
+        format_args!(
+            "<p class=\"note\">You came in by a link. A link proves no human, since a program may \
+             have read it. {so}</p>\n"
+        ),
+    );
+}
+
+/// Passkeys, and the form that adds one.
+fn passkeys(main: &mut String, shown: &Shown<'_>, csrf: &str) {
+    main.push_str("<h2>Passkeys</h2>\n<ul>\n");
+    for passkey in &shown.passkeys {
+        let (id, label) = (escaped(&passkey.id), escaped(&passkey.label));
+        let action = format!("/signin/passkeys/{id}/remove");
+        put(
+            main,
+            format_args!(
+                "<li><span>{label}</span><form method=\"post\" action=\"{action}\">\
+                 <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\
+                 <button>Remove</button></form></li>\n"
+            ),
+        );
+    }
+    if shown.passkeys.is_empty() {
+        main.push_str("<li>None yet.</li>\n");
+    }
+    main.push_str("</ul>\n");
+    main.push_str(match (shown.has_passkeys, shown.adds_passkeys) {
+        (true, true) => {
+            "<form id=\"add\" hidden><label>Name of the new passkey \
+             <input name=\"label\" maxlength=\"60\" placeholder=\"such as: my phone\"></label>\
+             <button>Add a passkey</button></form>\n\
+             <noscript><p>Passkeys need JavaScript.</p></noscript>\n"
+        }
+        (true, false) => {
+            "<p class=\"note\">Your link adds no passkey. Ask an operator who signs in with a \
+             passkey or at a provider: the links that they make on this page add one.</p>\n"
+        }
+        (false, _) => "<p class=\"note\">Passkeys need a name instead of an address.</p>\n",
+    });
+}
+
+/// The form by which an operator lets another human in.
+fn invite(main: &mut String, shown: &Shown<'_>, csrf: &str) {
+    let adds = match (shown.has_passkeys, shown.links_add_passkeys) {
+        (true, true) => " and lets them add a passkey",
+        (true, false) => ", and adds no passkey",
+        (false, _) => "",
+    };
+    let create = narthex("users create NAME", &[]);
+    let create = escaped(&create.to_string());
+    put(
+        main,
+        format_args!(
+            "<h2>Let another human in</h2>\n<form method=\"post\" action=\"/signin/links\">\
+             <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\
+             <label>Name of their account <input name=\"name\" maxlength=\"128\" required></label>\
+             <button>Make a link</button></form>\n\
+             <p class=\"hint\">The link signs them in once, within 15 minutes{adds}. Make their \
+             account with <code>{create}</code>.</p>\n"
+        ),
+    );
+}
+
+/// A link that was just made, which is shown this once.
+pub(super) fn made_link(made: &CreatedLink) -> Response {
+    let CreatedLink { url, account, expires_at, adds_passkey } = made;
+    let (name, url) = (escaped(account.name.as_str()), escaped(url.expose()));
+    let until = Timestamp::new(*expires_at);
+    let adds = match adds_passkey {
+        true => format!("{name} can add a passkey with it."),
+        false => format!(
+            "{name} can add no passkey with it. To make one that adds a passkey, sign in with a \
+             passkey or at a provider."
+        ),
+    };
+    let main = format!(
+        "<h1>A link for {name}</h1>\n\
+         <input readonly aria-label=\"Link\" value=\"{url}\">\n\
+         <p>It works once, until {until}. {adds}</p>\n\
+         <p class=\"note\">Send it to {name} alone: whoever opens it is signed in as {name}. This \
+         page shows it only now.</p>\n\
+         <a class=\"button\" href=\"/signin\">To the sign-in page</a>\n"
+    );
+    html(StatusCode::OK, "A link", "", &main)
 }
 
 /// What went wrong.

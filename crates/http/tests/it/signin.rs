@@ -124,13 +124,15 @@ async fn a_link_that_is_too_old_opens_nothing() {
     let site = Site::new().await;
     let ada = PrincipalId::new(&site.ada).unwrap();
     let (hash, past) = (TokenHash::of("old"), SystemTime::now() - Duration::from_secs(1));
-    let link =
-        NewSignInLink { hash: hash.as_str(), principal: &ada, by: "admin", expires_at: past };
-    site.store.logins().make_link(link).await.unwrap();
-    let mut browser = Browser::new(&site);
-    assert_eq!(browser.form("/signin/link/old", "").await.status, StatusCode::FORBIDDEN);
-    let page = browser.request(Method::GET, "/signin/link/old").send().await;
-    assert_eq!(page.status, StatusCode::FORBIDDEN);
+    for is_invitation in [false, true] {
+        let (hash, principal, by) = (hash.as_str(), &ada, "admin");
+        let link = NewSignInLink { hash, principal, by, expires_at: past, is_invitation };
+        site.store.logins().make_link(link).await.unwrap();
+        let mut browser = Browser::new(&site);
+        assert_eq!(browser.form("/signin/link/old", "").await.status, StatusCode::FORBIDDEN);
+        let page = browser.request(Method::GET, "/signin/link/old").send().await;
+        assert_eq!(page.status, StatusCode::FORBIDDEN);
+    }
 }
 
 /// D15: a link is made with the admin token and proves no human; a passkey does.
@@ -307,7 +309,7 @@ async fn speaks_by_a_proved_token_alone(site: &Site, human: &mut Browser<'_>) {
     assert_eq!(acts_for().await, json!(site.ada));
 }
 
-async fn as_service(api: &Api, token: &str, path: &str, body: &Value) -> Answer {
+pub(crate) async fn as_service(api: &Api, token: &str, path: &str, body: &Value) -> Answer {
     let request = api.world.request(Method::POST, path);
     let request = request.header("authorization", &format!("Bearer {token}"));
     let request = request.header("content-type", "application/json");

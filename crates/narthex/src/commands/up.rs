@@ -113,11 +113,20 @@ fn tell_unknown(policy: &RunPolicy, snapshot: &Snapshot) {
     }
 }
 
-/// Says that what humans grant is advisory, as long as nobody can prove to be one (D15).
+/// Says that grants are advisory, as long as no human can prove to be one or no proof is needed
+/// (D15).
 async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
     let Some(control) = control else { return };
     match control.has_proofs().await {
-        Ok(true) => return,
+        Ok(true) => {
+            if settings.granting.require_proof == Some(false) {
+                output::notice(
+                    "grants are advisory: `grants.require_proof` is off, so a program with the \
+                     admin token can grant, add passkeys and remove them",
+                );
+            }
+            return;
+        }
         Ok(false) => {}
         // It is only told: nothing depends on it.
         Err(error) => {

@@ -103,6 +103,16 @@ impl Users {
         if !self.context.format.is_quiet() {
             let until = harmless(text(&made, "expires_at"));
             output::notice(&format!("this signs {name} in once, until {until}"));
+            if made["adds_passkey"] == false {
+                let url = text(&made, "url");
+                let page = url.split_once("/link/").map_or(url, |(page, _)| page);
+                output::notice(&format!(
+                    "{name} can add no passkey with it, since a link made here proves no human; an \
+                     operator who has signed in with a passkey or at a provider makes one that \
+                     adds a passkey, at {}",
+                    harmless(page)
+                ));
+            }
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -11,6 +11,8 @@ const ON: &[&str] = &["Location", "SetCookie"];
 const BODY: &[u16] = &[400, 401, 408, 409, 413, 415, 429, 500, 503];
 /// A decision may be one that the request does not allow.
 const DECIDED: &[u16] = &[400, 401, 408, 409, 413, 415, 422, 429, 500, 503];
+/// There may be no human of the name.
+const LINK: &[u16] = &[400, 401, 404, 408, 409, 413, 415, 422, 429, 500, 503];
 const PAGE: &[u16] = &[400, 401, 409, 429, 500, 503, 504];
 
 /// Whoever has signed in may still not be one of those who see it.
@@ -63,6 +65,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
     .takes_as("CsrfForm", FORM)
     .answers(303, Content::None, ELSEWHERE)
     .refuses(BODY),
+    post("/signin/links", "sign_in_link_make", "Makes a link for another human, and shows it")
+        .takes_as("LinkForm", FORM)
+        .answers(200, HTML, &[])
+        .refuses(LINK),
     get("/signin/oidc/{provider}", "sign_in_oidc_begin", "Leads to a provider")
         .answers(303, Content::None, ON)
         .refuses(PAGE),

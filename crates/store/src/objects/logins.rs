@@ -41,12 +41,13 @@ const FORGET_SESSIONS: Statement = Statement {
 };
 const MAKE_LINK: Statement = Statement {
     name: "sign_in_links.make",
-    sql: "INSERT INTO sign_in_links (hash, principal, created_at, created_by, expires_at) \
-          VALUES ($1, $2, $3, $4, $5)",
+    sql: "INSERT INTO sign_in_links \
+          (hash, principal, created_at, created_by, expires_at, is_invitation) \
+          VALUES ($1, $2, $3, $4, $5, $6)",
 };
 const FIND_LINK: Statement = Statement {
     name: "sign_in_links.find",
-    sql: "SELECT principal FROM sign_in_links WHERE hash = $1 AND expires_at > $2",
+    sql: "SELECT principal, is_invitation FROM sign_in_links WHERE hash = $1 AND expires_at > $2",
 };
 const USE_LINK: Statement = Statement {
     name: "sign_in_links.use",
@@ -83,6 +84,17 @@ pub struct NewSignInLink<'a> {
     pub principal: &'a PrincipalId,
     pub by: &'a str,
     pub expires_at: SystemTime,
+    /// Whether a human who had proved to be one makes it.
+    pub is_invitation: bool,
+}
+
+/// A link that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundLink {
+    /// Whom it signs in.
+    pub principal: PrincipalId,
+    /// Whether a human who had proved to be one has made it.
+    pub is_invitation: bool,
 }
 
 /// Access to sessions and links.
@@ -158,26 +170,27 @@ impl<'a> Logins<'a> {
     /// # Errors
     /// `OwnerMissing` if there is no such principal, or when a statement fails.
     pub async fn make_link(&self, link: NewSignInLink<'_>) -> Result<(), StatementError> {
-        let NewSignInLink { hash, principal, by, expires_at } = link;
+        let NewSignInLink { hash, principal, by, expires_at, is_invitation } = link;
         let values = vec![
             Value::Text(hash),
             Value::Text(principal.as_str()),
             Value::Integer(now_ms()),
             Value::Text(by),
             Value::Integer(ms(expires_at)),
+            Value::Integer(is_invitation.into()),
         ];
         let forget = Step::new(FORGET_LINKS, vec![Value::Integer(now_ms())]);
         self.database.write_steps(&[forget, Step::new(MAKE_LINK, values)]).await.map(drop)
     }
 
-    /// Whom a link would sign in; it stays.
+    /// The link of a hash, if it can still be used; it stays.
     ///
     /// # Errors
     /// When the statement fails.
-    pub async fn find_link(&self, hash: &str) -> Result<Option<PrincipalId>, StatementError> {
+    pub async fn find_link(&self, hash: &str) -> Result<Option<FoundLink>, StatementError> {
         let values = [Value::Text(hash), Value::Integer(now_ms())];
         let rows = self.database.read(FIND_LINK, &values).await?;
-        rows.first().map(|row| id(row, "principal")).transpose()
+        rows.first().map(link).transpose()
     }
 
     /// Uses a link up and begins the session that it stands for. `false`, and there is no session,
@@ -213,6 +226,13 @@ fn begin(session: &LoginSessionRow, expires_at: SystemTime) -> [Step<'_>; 3] {
         Step::new(BEGIN, values),
         Step::new(CHANGED, Vec::new()),
     ]
+}
+
+fn link(row: &Row) -> Result<FoundLink, StatementError> {
+    Ok(FoundLink {
+        principal: id(row, "principal")?,
+        is_invitation: row.integer("is_invitation")? != 0,
+    })
 }
 
 fn session(row: &Row) -> Result<LoginSessionRow, StatementError> {

@@ -25,6 +25,12 @@ const ADD_FIRST: Statement = Statement {
     sql: "INSERT INTO passkeys (id, principal, label, document, enrolled_by, created_at) \
           SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT 1 FROM passkeys)",
 };
+/// The method of a session that an invitation began is `invitation` until it has added its passkey,
+/// and then `link`.
+const ACCEPT: Statement = Statement {
+    name: "login_sessions.accept",
+    sql: "UPDATE login_sessions SET method = 'link' WHERE hash = $1 AND method = 'invitation'",
+};
 const ANY: Statement = Statement { name: "passkeys.any", sql: "SELECT id FROM passkeys LIMIT 1" };
 const FIND: Statement = Statement {
     name: "passkeys.find",
@@ -87,7 +93,7 @@ impl<'a> Proofs<'a> {
     /// `Exists` if anybody has it already, `OwnerMissing` if there is no such principal, or when
     /// the statement fails.
     pub async fn add_passkey(&self, passkey: &PasskeyRow) -> Result<(), StatementError> {
-        self.add(ADD, passkey).await.map(drop)
+        self.database.write_steps(&[add(ADD, passkey)]).await.map(drop)
     }
 
     /// The same for one that is to be the first of all. `false`, and nothing happens, if anybody
@@ -96,24 +102,25 @@ impl<'a> Proofs<'a> {
     /// # Errors
     /// As [`add_passkey`](Self::add_passkey).
     pub async fn add_first_passkey(&self, passkey: &PasskeyRow) -> Result<bool, StatementError> {
-        self.add(ADD_FIRST, passkey).await
+        self.database.write_steps(&[add(ADD_FIRST, passkey)]).await
     }
 
-    async fn add(
+    /// The same for one that an invitation adds, in the session of this hash. `false`, and nothing
+    /// happens, if the invitation has added one already, or the session is over.
+    ///
+    /// # Errors
+    /// As [`add_passkey`](Self::add_passkey).
+    pub async fn add_invited_passkey(
         &self,
-        statement: Statement,
         passkey: &PasskeyRow,
+        session: &str,
     ) -> Result<bool, StatementError> {
-        let PasskeyRow { id, principal, label, document, enrolled_by, .. } = passkey;
-        let values = vec![
-            Value::Text(id),
-            Value::Text(principal.as_str()),
-            Value::Text(label),
-            Value::Text(document),
-            Value::Text(enrolled_by),
-            Value::Integer(now_ms()),
+        let steps = [
+            Step::must_change(ACCEPT, vec![Value::Text(session)]),
+            add(ADD, passkey),
+            Step::new(CHANGED, Vec::new()),
         ];
-        self.database.write_steps(&[Step::must_change(statement, values)]).await
+        self.database.write_steps(&steps).await
     }
 
     /// The passkey of an id.
@@ -216,6 +223,19 @@ impl<'a> Proofs<'a> {
         steps.push(Step::new(CHANGED, Vec::new()));
         self.database.write_steps(&steps).await.map(drop)
     }
+}
+
+fn add(statement: Statement, passkey: &PasskeyRow) -> Step<'_> {
+    let PasskeyRow { id, principal, label, document, enrolled_by, .. } = passkey;
+    let values = vec![
+        Value::Text(id),
+        Value::Text(principal.as_str()),
+        Value::Text(label),
+        Value::Text(document),
+        Value::Text(enrolled_by),
+        Value::Integer(now_ms()),
+    ];
+    Step::must_change(statement, values)
 }
 
 fn passkey(row: &Row) -> Result<PasskeyRow, StatementError> {

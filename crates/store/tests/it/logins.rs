@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use narthex_model::{ErrorKind, PrincipalId, PrincipalKind, PrincipalName, Role, Roles};
-use narthex_store::{LoginSessionRow, NewPrincipal, NewSignInLink, PasskeyRow, Store};
+use narthex_store::{FoundLink, LoginSessionRow, NewPrincipal, NewSignInLink, PasskeyRow, Store};
 use tokio::task::JoinSet;
 
 use crate::support::{Place, id};
@@ -49,7 +49,8 @@ fn session(hash: &str, who: &str) -> LoginSessionRow {
 
 async fn make_link(store: &Store, hash: &str, who: &str, expires_at: SystemTime) {
     let who = principal(who);
-    let link = NewSignInLink { hash, principal: &who, by: "admin", expires_at };
+    let link =
+        NewSignInLink { hash, principal: &who, by: "admin", expires_at, is_invitation: false };
     store.logins().make_link(link).await.unwrap();
 }
 
@@ -74,7 +75,8 @@ async fn a_link_is_used_once_and_begins_a_session() {
         let logins = store.logins();
         // Looking uses nothing up.
         for _ in 0..2 {
-            assert_eq!(logins.find_link("l1").await.unwrap(), Some(principal(ADA)));
+            let found = FoundLink { principal: principal(ADA), is_invitation: false };
+            assert_eq!(logins.find_link("l1").await.unwrap(), Some(found));
         }
         assert!(logins.use_link("l1", &session("s1", ADA), soon()).await.unwrap());
         assert_eq!(logins.find_link("l1").await.unwrap(), None);
@@ -190,6 +192,37 @@ async fn d15_of_several_first_passkeys_one_is() {
         assert_eq!(added.into_iter().filter(|is_first| *is_first).count(), 1);
         store.proofs().add_passkey(&passkey("p9", ADA)).await.unwrap();
         assert!(!store.proofs().add_first_passkey(&passkey("p10", ADA)).await.unwrap());
+    }
+}
+
+/// D15: of several passkeys that one invitation is to add one is, and none in a session that began
+/// in another way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d15_an_invitation_adds_one_passkey() {
+    for place in Place::both() {
+        let store = store(&place).await;
+        let logins = store.logins();
+        let invited = LoginSessionRow { method: "invitation".to_owned(), ..session("s1", ADA) };
+        logins.begin(&invited, soon()).await.unwrap();
+        logins.begin(&session("s2", ADA), soon()).await.unwrap();
+        let changes = store.principals().changes().await.unwrap();
+        let mut adding = JoinSet::new();
+        for number in 0..6 {
+            let store = store.clone();
+            adding.spawn(async move {
+                let one = passkey(&format!("p{number}"), ADA);
+                store.proofs().add_invited_passkey(&one, "s1").await.unwrap()
+            });
+        }
+        let added = adding.join_all().await;
+        assert_eq!(added.into_iter().filter(|is_added| *is_added).count(), 1);
+        assert_eq!(store.principals().changes().await.unwrap(), changes + 1);
+        for hash in ["s1", "s2", "s3"] {
+            let one = passkey("p9", ADA);
+            assert!(!store.proofs().add_invited_passkey(&one, hash).await.unwrap(), "{hash}");
+        }
+        assert_eq!(store.proofs().passkeys(&principal(ADA)).await.unwrap().len(), 1);
+        assert!(logins.sessions().await.unwrap().contains(&session("s1", ADA)));
     }
 }
 

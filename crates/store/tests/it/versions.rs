@@ -133,10 +133,7 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!(names, known[..count]);
         check_clients(&store, version).await;
         check_tokens(&store, version).await;
-        let passkey = store.proofs().find_passkey("cred").await.unwrap();
-        assert_eq!(passkey.map(|one| one.label), (version >= 10).then(|| "phone".to_owned()));
-        let sessions = store.logins().sessions().await.unwrap();
-        assert_eq!(sessions.len(), usize::from(version >= 10));
+        check_logins(&store, version).await;
         check_traffic(&store, version).await;
         let answer = store.kept_answers().find("0a1b").await.unwrap();
         let sealed = answer.map(|one| (one.is_done, one.sealed));
@@ -178,6 +175,18 @@ async fn check_tokens(store: &Store, version: u32) {
     let tokens = store.service_tokens().all().await.unwrap();
     let proved: Vec<_> = tokens.iter().map(|one| one.is_proved).collect();
     assert_eq!(proved, vec![false; usize::from(version >= 7)]);
+}
+
+async fn check_logins(store: &Store, version: u32) {
+    let passkey = store.proofs().find_passkey("cred").await.unwrap();
+    assert_eq!(passkey.map(|one| one.label), (version >= 10).then(|| "phone".to_owned()));
+    let sessions = store.logins().sessions().await.unwrap();
+    assert_eq!(sessions.len(), usize::from(version >= 10));
+    for (hash, since, is_invitation) in [("h2", 10, false), ("h3", 46, true)] {
+        let link = store.logins().find_link(hash).await.unwrap();
+        let known = link.map(|link| link.is_invitation);
+        assert_eq!(known, (version >= since).then_some(is_invitation));
+    }
 }
 
 /// The client that a store of a version had.
