@@ -61,10 +61,14 @@ pub enum McpCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex mcp logs files\n  \
-    narthex mcp logs files --follow")]
+    narthex mcp logs files --follow\n  \
+    narthex mcp logs git --workspace team")]
 pub struct LogsArgs {
     /// The server; its mount's name, such as 7-files, will do
     pub name: String,
+    /// A server of a run of this workspace, also one whose last start failed
+    #[arg(long, value_name = "WORKSPACE")]
+    pub workspace: Option<String>,
     /// Go on with what it writes from now on, until Ctrl-C
     #[arg(long)]
     pub follow: bool,

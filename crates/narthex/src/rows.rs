@@ -1,6 +1,9 @@
 //! The registry's rows as people and programs see them.
 
-use narthex_model::{CallError, CallErrorKind, RowWarning, ServerState, command::narthex};
+use narthex_model::{
+    CallError, CallErrorKind, RowWarning, ServerState,
+    command::{CommandLine, narthex},
+};
 use narthex_registry::{ServerRow, Snapshot};
 use serde::{Deserialize, Serialize};
 
@@ -107,10 +110,27 @@ impl Row {
 
 /// The command that shows what the program of a server wrote, if that may say why it failed.
 pub(crate) fn logs_of(name: &str, transport: &str, kind: &str) -> Option<String> {
+    told_in_logs(transport, kind).then(|| shown_by(&narthex("mcp logs {}", &[&name])))
+}
+
+/// The same for the mount of a run of a workspace.
+pub(crate) fn logs_of_mount(
+    mount: &str,
+    workspace: &str,
+    transport: &str,
+    kind: &str,
+) -> Option<String> {
+    let logs = || narthex("mcp logs {}", &[&mount]).option("--workspace", workspace);
+    told_in_logs(transport, kind).then(|| shown_by(&logs()))
+}
+
+fn told_in_logs(transport: &str, kind: &str) -> bool {
     let kinds = [CallErrorKind::TransportError, CallErrorKind::Timeout];
-    let is_told = transport == "stdio" && kinds.iter().any(|one| one.as_str() == kind);
-    let logs = || narthex("mcp logs {}", &[&name]);
-    is_told.then(|| format!("; `{}` shows what it wrote", logs()))
+    transport == "stdio" && kinds.iter().any(|one| one.as_str() == kind)
+}
+
+fn shown_by(logs: &CommandLine) -> String {
+    format!("; `{logs}` shows what it wrote")
 }
 
 #[cfg(test)]

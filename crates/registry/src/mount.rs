@@ -6,7 +6,9 @@
 
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
-use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState};
+use narthex_model::{
+    Alias, CallError, CallErrorKind, ServerDefinition, ServerState, command::narthex,
+};
 use narthex_upstream::{CutReason, Ended};
 
 use crate::{
@@ -94,6 +96,8 @@ pub struct MountFault {
     pub alias: Alias,
     /// What happened.
     pub error: CallError,
+    /// The last lines that it wrote to stderr.
+    pub lines: Vec<String>,
 }
 
 /// A strict set that could not be mounted. Nothing of it is left.
@@ -107,7 +111,7 @@ impl fmt::Display for MountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("nothing was mounted")?;
         let mut before = ": ";
-        for MountFault { alias, error } in &self.faults {
+        for MountFault { alias, error, .. } in &self.faults {
             write!(f, "{before}server `{alias}`: {error}")?;
             before = "; ";
         }
@@ -206,13 +210,13 @@ impl Registry {
                 let text = "another server of the set has this alias";
                 CallError::new(CallErrorKind::TransportError, text.to_owned())
             } else if is_off {
-                let text = "it is switched off; switch it on first";
-                CallError::new(CallErrorKind::ServerDisabled, text.to_owned())
+                CallError::new(CallErrorKind::ServerDisabled, off(&mountable))
             } else {
                 wanted.push(mountable);
                 continue;
             };
-            faults.push(MountFault { alias: definition.alias.clone(), error });
+            let (alias, lines) = (definition.alias.clone(), Vec::new());
+            faults.push(MountFault { alias, error, lines });
             is_refused |= options.is_strict && (is_twice || !is_optional);
         }
         if is_refused {
@@ -234,6 +238,19 @@ impl Registry {
     }
 }
 
+/// What is said of a server that is switched off, and where it is switched on.
+fn off(mountable: &Mountable) -> String {
+    match mountable.identity.server {
+        Some(_) => "it is switched off in the catalog; an admin of the workspace stores it with \
+                    `disabled` false"
+            .to_owned(),
+        None => {
+            let enable = narthex("mcp enable {}", &[&mountable.definition.alias]);
+            format!("it is switched off; `{enable}` switches it on")
+        }
+    }
+}
+
 fn fault(mount: &Mount, found: &Found) -> Option<MountFault> {
     if matches!(found.state, ServerState::Ready | ServerState::Authenticating) {
         return None;
@@ -241,7 +258,7 @@ fn fault(mount: &Mount, found: &Found) -> Option<MountFault> {
     let text = || "it was stopped before it was ready".to_owned();
     let error = found.error.clone();
     let error = error.unwrap_or_else(|| CallError::new(CallErrorKind::TransportError, text()));
-    Some(MountFault { alias: mount.alias().clone(), error })
+    Some(MountFault { alias: mount.alias().clone(), error, lines: found.log.tail() })
 }
 
 impl MountSet {

@@ -28,6 +28,7 @@ pub(crate) fn withheld(
         MountFault {
             alias: server.alias.clone(),
             error: CallError::new(CallErrorKind::PermissionRequired, text),
+            lines: Vec::new(),
         }
     })
 }

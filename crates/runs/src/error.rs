@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use narthex_audit::AuditFull;
 use narthex_gateway::NotAllowed;
 use narthex_model::{
-    AgentName, Alias, ErrorKind, ExecutorName, OverBudget, RunId, SessionId, command::narthex,
+    AgentName, Alias, ErrorKind, ExecutorName, OverBudget, RunId, SessionId, WorkspaceId,
+    command::narthex,
 };
 use narthex_registry::{LookError, MountFault};
 use narthex_resolve::{Fault, FaultCode, Faults};
@@ -129,8 +130,16 @@ pub enum RunError {
     #[error("no run was begun: {0}")]
     OverBudget(OverBudget),
     /// Servers did not start.
-    #[error("no run was begun, and nothing of it is left: {}", told(&RunFault::of_all(.0)))]
-    Mount(Vec<MountFault>),
+    #[error(
+        "no run was begun, and nothing of it is left: {}",
+        told(&RunFault::of_all(.workspace, .faults))
+    )]
+    Mount {
+        /// Of the run.
+        workspace: WorkspaceId,
+        /// Every server that failed.
+        faults: Vec<MountFault>,
+    },
     /// There are as many as there may be.
     #[error("there are {0} runs already, which is the most; end some first")]
     TooMany(usize),
@@ -202,12 +211,12 @@ impl RunFault {
         Self { server, kind: ErrorKind::Invalid.as_str(), message, details: None }
     }
 
-    pub(crate) fn of_all(faults: &[MountFault]) -> Vec<Self> {
-        let fault = |MountFault { alias, error }: &MountFault| Self {
-            server: alias.as_str().to_owned(),
-            kind: error.kind.as_str(),
-            message: error.message.clone(),
-            details: error.details.clone(),
+    pub(crate) fn of_all(workspace: &WorkspaceId, faults: &[MountFault]) -> Vec<Self> {
+        let fault = |fault: &MountFault| Self {
+            server: fault.alias.as_str().to_owned(),
+            kind: fault.error.kind.as_str(),
+            message: with_logs(workspace, fault),
+            details: fault.error.details.clone(),
         };
         faults.iter().map(fault).collect()
     }
@@ -246,7 +255,9 @@ impl RunError {
                     false => ErrorKind::Invalid,
                 }
             }
-            Self::Mount(_) | Self::Randomness(_) | Self::Folder { .. } => ErrorKind::Unavailable,
+            Self::Mount { .. } | Self::Randomness(_) | Self::Folder { .. } => {
+                ErrorKind::Unavailable
+            }
             Self::NoExecutor(_) | Self::TwoServers(_) | Self::NotPinned(_) => ErrorKind::Conflict,
             Self::NotYet(_) => ErrorKind::Unavailable,
             Self::TooMany(_) => ErrorKind::Exhausted,
@@ -300,7 +311,9 @@ impl RunError {
                 };
                 return Some((code, what));
             }
-            Self::Mount(_) | Self::Entries(_) => ("child_not_started", "its servers do not start"),
+            Self::Mount { .. } | Self::Entries(_) => {
+                ("child_not_started", "its servers do not start")
+            }
             Self::NoExecutor(_) => (self.code(), "nothing here carries it out"),
             Self::OverBudget(_) => ("over_budget", "it would start more than a run may"),
             Self::TooManyToday(_) => {
@@ -344,7 +357,7 @@ impl RunError {
             Self::OverBudget(_) => {
                 Some(json!({ "error": self.to_string(), "code": "over_budget" }))
             }
-            Self::Mount(faults) => {
+            Self::Mount { faults, .. } => {
                 let first = faults.first();
                 let (server, kind) =
                     (first.map(|one| &one.alias), first.map(|one| one.error.kind.as_str()));
@@ -360,7 +373,7 @@ impl RunError {
     pub fn faults(&self) -> Vec<RunFault> {
         match self {
             Self::Entries(faults) => faults.clone(),
-            Self::Mount(faults) => RunFault::of_all(faults),
+            Self::Mount { workspace, faults } => RunFault::of_all(workspace, faults),
             _ => Vec::new(),
         }
     }
@@ -372,6 +385,18 @@ fn first_of(faults: &Faults) -> String {
     match told.count() {
         0 => first,
         more => format!("{first} (and {more} more)"),
+    }
+}
+
+/// Why a server did not start, with the command that shows what it wrote, if it wrote anything.
+fn with_logs(workspace: &WorkspaceId, fault: &MountFault) -> String {
+    let MountFault { alias, error, lines } = fault;
+    match lines.is_empty() {
+        true => error.message.clone(),
+        false => {
+            let logs = narthex("mcp logs {}", &[alias]).option("--workspace", workspace);
+            format!("{}; `{logs}` shows what it wrote", error.message)
+        }
     }
 }
 

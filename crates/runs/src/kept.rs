@@ -253,7 +253,7 @@ impl Runs {
             for fault in &prepared.skipped {
                 tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
             }
-            let set = self.mount(take(&mut prepared.servers), false).await?;
+            let set = self.mount(&row.workspace, take(&mut prepared.servers), false).await?;
             // What was cut off before it was mounted here was not cut off here.
             if self.control().cuts() == cuts {
                 let failed = take(&mut prepared.failed).into_iter().map(Failed::into_mount_fault);

@@ -16,6 +16,7 @@ mod driver;
 mod error;
 mod executions;
 mod expiry;
+mod failed_starts;
 mod family;
 mod folders;
 mod frozen;
@@ -48,7 +49,7 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, CatalogError, Control, ControlError, KeyedLock};
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{McpClientId, RunEnd, RunId, SessionId, WorkspaceId};
-use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
+use narthex_registry::{MountError, MountOptions, MountSet, Mountable, config::Variables};
 use narthex_store::{NewRest, Store};
 use narthex_vault::Vault;
 use tokio::{
@@ -88,6 +89,7 @@ use self::{
     claims::{Claims, StoredRuns},
     definitions::{Decided, ReadLists},
     expiry::Expiries,
+    failed_starts::FailedStarts,
     kept::Kept,
     mounting::MountedRuns,
     resuming::Resting,
@@ -155,6 +157,8 @@ struct Shared {
     stored: StoredRuns,
     /// Held by whoever has a run begin for a client.
     clients: KeyedLock<McpClientId>,
+    /// Lines of servers that did not start.
+    failed_starts: FailedStarts,
     /// Held by whoever copies what is shared.
     copying: Copying,
     /// Set once the session of the process's own run is there.
@@ -186,6 +190,7 @@ impl Runs {
             claimed: Claims::default(),
             stored: StoredRuns::default(),
             clients: KeyedLock::default(),
+            failed_starts: FailedStarts::default(),
             copying: Copying::default(),
             own_session: OnceCell::new(),
             mounted: MountedRuns::default(),
@@ -324,10 +329,27 @@ impl Runs {
         Ok(ending.await?)
     }
 
-    async fn mount(&self, servers: Vec<Mountable>, is_strict: bool) -> Result<MountSet, RunError> {
+    /// Starts the servers of a run of a workspace.
+    async fn mount(
+        &self,
+        workspace: &WorkspaceId,
+        servers: Vec<Mountable>,
+        is_strict: bool,
+    ) -> Result<MountSet, RunError> {
         let options = MountOptions { timeout: self.shared.options.start_timeout, is_strict };
         let mounted = self.shared.gateway.registry().mount(servers, &options).await;
-        mounted.map_err(|error| RunError::Mount(error.faults))
+        let failed_starts = &self.shared.failed_starts;
+        match mounted {
+            Ok(set) => {
+                failed_starts.started(workspace, &set);
+                failed_starts.failed(workspace, set.faults());
+                Ok(set)
+            }
+            Err(MountError { faults }) => {
+                failed_starts.failed(workspace, &faults);
+                Err(RunError::Mount { workspace: workspace.clone(), faults })
+            }
+        }
     }
 
     fn control(&self) -> &Control {

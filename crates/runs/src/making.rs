@@ -41,7 +41,7 @@ impl Runs {
         let Ready { mut prepared, meters, made, agent_env } = self.ready(draft).await?;
         // A session that goes on does without a server that does not start (R-D5).
         let is_strict = !draft.is_tolerant();
-        let set = self.mount(take(&mut prepared.servers), is_strict).await?;
+        let set = self.mount(&draft.workspace, take(&mut prepared.servers), is_strict).await?;
         Ok(Making { set, prepared, meters, made, agent_env })
     }
 

@@ -96,7 +96,7 @@ impl Mounting {
 }
 
 fn of_fault(fault: &MountFault) -> (String, Value) {
-    let MountFault { alias, error } = fault;
+    let MountFault { alias, error, .. } = fault;
     (alias.to_string(), json!({ "kind": error.kind.as_str(), "reason": error.message }))
 }
 

@@ -71,7 +71,8 @@ impl Failed {
                 CallErrorKind::TransportError
             }
         };
-        MountFault { alias: self.alias, error: CallError::new(kind, self.error.to_string()) }
+        let error = CallError::new(kind, self.error.to_string());
+        MountFault { alias: self.alias, error, lines: Vec::new() }
     }
 }
 

@@ -58,8 +58,8 @@ fn faults(error: &RunError) -> Option<Vec<Value>> {
     let faults: Vec<_> = match error {
         RunError::Refused(faults) => faults.iter().take(FAULTS_MAX).map(of_fault).collect(),
         RunError::Entries(faults) => faults.iter().take(FAULTS_MAX).map(of_entry).collect(),
-        RunError::Mount(faults) => {
-            RunFault::of_all(faults).iter().take(FAULTS_MAX).map(of_entry).collect()
+        RunError::Mount { workspace, faults } => {
+            RunFault::of_all(workspace, faults).iter().take(FAULTS_MAX).map(of_entry).collect()
         }
         RunError::NoExecutor(_) => vec![json!({ "code": error.code() })],
         RunError::OverBudget(_) => vec![json!({ "code": "over_budget" })],

@@ -1,8 +1,7 @@
 //! What can be watched: servers as they change, and a test while it runs.
 
-use narthex_control::Control;
 use narthex_gateway::{Gateway, RunView};
-use narthex_model::Pid;
+use narthex_model::{Alias, ErrorKind, Pid, WorkspaceId, command::narthex, json::shortened};
 use narthex_mount::MountName;
 use narthex_registry::{LogPart, Snapshot};
 use narthex_runs::{RunFilter, SeenRun};
@@ -13,9 +12,13 @@ use crate::{
     auth::Principal,
     feed::{Events, FeedStream},
     post::prefers_stream,
+    problem::Problem,
     respond::{Response, event_stream},
     rows,
 };
+
+/// How many runs are looked at together.
+const RUNS: u32 = 100;
 
 impl Asked<'_> {
     /// Every state of the rows that the caller may see, the present one first, until the end of the
@@ -48,13 +51,17 @@ impl Asked<'_> {
     }
 
     /// The last lines; whoever prefers a stream gets the further ones, too. The name of a mount is
-    /// that of a server of a run (R-C2).
+    /// that of a server of a run (R-C2), and so is each name if a `workspace` is said.
     pub(super) async fn logs(&self) -> Answered {
-        self.query(&[])?;
+        let query = self.query(&["workspace"])?;
         let (name, control) = (self.name()?, self.control()?);
+        let workspace = query.text("workspace");
+        if !workspace.is_empty() {
+            return self.logs_in(&name, workspace).await;
+        }
         let name = match MountName::parse(&name) {
             Some(mount) if mount.pid == Pid::OWN => mount.alias.to_string(),
-            Some(mount) => return self.logs_of_run(&mount, control).await,
+            Some(mount) => return self.logs_of_run(&mount, control.home()).await,
             None => name,
         };
         if !prefers_stream(&self.parts.headers) {
@@ -68,12 +75,55 @@ impl Asked<'_> {
         }))
     }
 
+    /// The lines of a server of a workspace: of the mount of this name, or of the last start of a
+    /// server of this name for a run, also if it failed.
+    async fn logs_in(&self, name: &str, workspace: &str) -> Answered {
+        let runs = self.known_runs()?;
+        let unknown_here = || {
+            let list = narthex("runs list", &[]).in_workspace(workspace);
+            let text = format!(
+                "no run of the workspace `{}` has a server `{}`; `{list}` lists its runs",
+                shortened(workspace),
+                shortened(name),
+            );
+            Problem::new(ErrorKind::NotFound, text)
+        };
+        let workspace = WorkspaceId::new(workspace).map_err(|_unfit| unknown_here())?;
+        if let Some(mount) = MountName::parse(name) {
+            return self.logs_of_run(&mount, &workspace).await;
+        }
+        if let Some(lines) = runs.failed_start(&workspace, name) {
+            let shown = json!({ "name": name, "lines": lines, "is_failed_start": true });
+            return Ok(match prefers_stream(&self.parts.headers) {
+                false => ok(&shown),
+                true => self.stream(async move |events: Events| {
+                    put_lines(&events, LogPart { missed: 0, lines, next: 0 }).await;
+                }),
+            });
+        }
+        let living = RunFilter { status: Some(None), ..RunFilter::default() };
+        let (mut newest, mut after) = (None, Some(0));
+        while let Some(from) = after {
+            let page = runs.list(&workspace, living, from, RUNS).await?;
+            for run in page.items {
+                let view = run.view.as_ref();
+                let snapshot = view.map(|view| self.door.gateway.snapshot(view));
+                if snapshot.is_some_and(|rows| rows.get(name).is_some()) {
+                    newest = run.row.map(|row| row.pid).or(newest);
+                }
+            }
+            after = page.next;
+        }
+        let (pid, alias) = newest.zip(Alias::new(name).ok()).ok_or_else(unknown_here)?;
+        self.logs_of_run(&MountName { pid, alias }, &workspace).await
+    }
+
     /// The lines of a server of a run that goes on, until it ends.
-    async fn logs_of_run(&self, mount: &MountName, control: &Control) -> Answered {
+    async fn logs_of_run(&self, mount: &MountName, workspace: &WorkspaceId) -> Answered {
         let living = RunFilter { status: Some(None), ..RunFilter::default() };
         let name = mount.to_string();
         let before = mount.pid.get().saturating_sub(1);
-        let page = self.known_runs()?.list(control.home(), living, before, 1).await?;
+        let page = self.known_runs()?.list(workspace, living, before, 1).await?;
         let is_it = |run: &SeenRun| run.row.as_ref().is_some_and(|row| row.pid == mount.pid);
         let run = page.items.into_iter().find(is_it).and_then(|run| run.view);
         let run = run.ok_or_else(|| unknown(&name))?;

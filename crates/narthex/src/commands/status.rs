@@ -11,7 +11,7 @@ use crate::{
     cli::Context,
     daemon_client::{DaemonClient, workspace_path},
     output::{self, harmless},
-    rows::Row,
+    rows::{Row, logs_of_mount},
     table,
 };
 
@@ -99,9 +99,17 @@ fn servers_of(run: &Value) -> Vec<Vec<String>> {
     let servers = run["servers"].as_array().into_iter().flatten();
     let row = |server: &Value| {
         let pid = run["pid"].as_u64().unwrap_or_default();
-        let error = server["error"]["message"].as_str().map(|text| format!(": {}", harmless(text)));
+        let mount = format!("{pid}-{}", table::text(server, "alias"));
+        let member =
+            |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        let (workspace, transport) = (member(run, "workspace"), member(server, "transport"));
+        let error = server["error"]["message"].as_str().map(|text| {
+            let kind = member(&server["error"], "kind");
+            let logs = logs_of_mount(&mount, &workspace, &transport, &kind);
+            harmless(&format!(": {text}{}", logs.unwrap_or_default()))
+        });
         vec![
-            format!("{pid}-{}", table::text(server, "alias")),
+            mount,
             table::text(run, "workspace"),
             table::text(server, "transport"),
             format!("{}{}", table::text(server, "state"), error.unwrap_or_default()),

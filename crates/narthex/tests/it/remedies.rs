@@ -11,7 +11,7 @@ use narthex_model::command::commands_in;
 use narthex_testkit::planted;
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Done, PROGRAM, Place};
+use crate::support::{Daemon, Done, PROGRAM, Place, fixture};
 
 const FOLDER: &str = "my data";
 const UP: [&str; 7] = ["up", "--data", FOLDER, "--config", "mcp.json", "--listen", "127.0.0.1:0"];
@@ -186,4 +186,50 @@ fn d36_each_command_of_a_refusal_works_when_it_is_pasted() {
         }
     }
     assert!(count >= 10, "only {count} commands were printed");
+}
+
+/// D36: a run whose server does not start says why, and the command that it names shows what the
+/// server wrote, in each workspace.
+#[test]
+fn d36_a_failed_start_names_the_command_for_its_log() {
+    let world = World::new();
+    let script = "echo opening the repository >&2; echo fatal: no repository >&2; exit 4";
+    let server = json!({ "id": "git", "transport": "stdio", "command": "sh",
+        "args": ["-c", script] });
+    let agent = json!({ "name": "reader", "mcpServers": { "git": { "ref": "git" } } });
+    for workspace in ["team", "default"] {
+        world.feed(&format!("servers apply --file - --workspace {workspace}"), &server).succeeded();
+        world.feed(&format!("agents apply --file - --workspace {workspace}"), &agent).succeeded();
+        let refused = world.run(&format!("runs create --agent reader --workspace {workspace}"));
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("exit code 4; it wrote: fatal: no repository"));
+        let line = world.found(&refused, "mcp logs git");
+        assert!(line.contains(&format!("--workspace {workspace}")), "{line}");
+        let logs = world.paste(&line, "").succeeded();
+        let lines = "[stderr] opening the repository\n[stderr] fatal: no repository\n";
+        assert_eq!(logs.stdout, lines);
+        assert!(logs.stderr.contains("last start, which failed"), "{logs:?}");
+    }
+    let unknown = world.run("mcp logs docs --workspace team");
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    world.paste(&world.found(&unknown, "runs list"), "").succeeded();
+}
+
+/// D36, R-C2: the log of a server of a run is found in the workspace of the run, by the name of its
+/// mount or its own.
+#[test]
+fn d36_logs_of_runs_are_found_in_their_workspace() {
+    let world = World::new();
+    let script = "echo here I am >&2; exec \"$0\" --stdio";
+    let server = json!({ "id": "fix", "transport": "stdio", "command": "sh",
+        "args": ["-c", script, fixture()] });
+    let agent = json!({ "name": "reader", "mcpServers": { "fix": { "ref": "fix" } } });
+    world.feed("servers apply --file - --workspace team", &server).succeeded();
+    world.feed("agents apply --file - --workspace team", &agent).succeeded();
+    world.run("runs create --agent reader --workspace team").succeeded();
+    for name in ["1-fix", "fix"] {
+        let logs = world.run(&format!("mcp logs {name} --workspace team"));
+        assert_eq!(logs.succeeded().stdout, "[stderr] here I am\n", "{name}");
+    }
+    assert_eq!(world.run("mcp logs 1-fix --workspace default").code, Some(1));
 }

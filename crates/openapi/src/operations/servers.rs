@@ -40,6 +40,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .answers(200, Content::JsonOrEvents("Probe", "ProbeEvent"), &[])
         .refuses(&[400]),
     get("/api/servers/{name}/logs", "server_logs", "Tells the last lines that a server wrote")
+        .asks(&["log_workspace"])
         .answers(200, Content::JsonOrEvents("Logs", "LogEvent"), &[]),
     post("/api/reload", "file_reload", "Reads the configuration files anew").gives("Reloaded"),
     get("/api/files", "file_list", "Lists the configuration files").asks(PAGES).gives("FilePage"),

@@ -10,7 +10,7 @@ use super::{is_not_found, list, text, with_names};
 use crate::{
     Failure,
     cli::Context,
-    daemon_client::{DaemonClient, server_path},
+    daemon_client::{DaemonClient, segment, server_path},
     output::{self, harmless},
 };
 
@@ -22,20 +22,24 @@ pub(super) async fn run(args: &LogsArgs, context: &Context) -> Result<ExitCode, 
         return Ok(ExitCode::SUCCESS);
     };
     match args.follow {
-        true => follow(&args.name, &client, context).await?,
-        false => last(&args.name, &client, context).await?,
+        true => follow(args, &client, context).await?,
+        false => last(args, &client, context).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Asks for the log of a server of the daemon's own, of the mount of this name, or else of the
-/// newest run that has a server of this name (R-C2).
+/// newest run that has a server of this name (R-C2). A workspace that is said asks its runs alone.
 async fn found<T>(
-    name: &str,
+    args: &LogsArgs,
     client: &DaemonClient,
     context: &Context,
     ask: impl AsyncFn(String) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    let LogsArgs { name, workspace, .. } = args;
+    if let Some(workspace) = workspace {
+        return ask(server_path(name, &format!("/logs?workspace={}", segment(workspace)))).await;
+    }
     let failure = match ask(server_path(name, "/logs")).await {
         Err(failure) if is_not_found(&failure) => failure,
         asked => return asked,
@@ -59,12 +63,16 @@ async fn found<T>(
     Err(with_names(failure, client).await)
 }
 
-async fn last(name: &str, client: &DaemonClient, context: &Context) -> Result<(), Failure> {
-    let logs = found(name, client, context, async |path| client.api_get(path).await).await?;
+async fn last(args: &LogsArgs, client: &DaemonClient, context: &Context) -> Result<(), Failure> {
+    let logs = found(args, client, context, async |path| client.api_get(path).await).await?;
     let lines = logs["lines"].as_array().map(Vec::as_slice).unwrap_or_default();
     let lines: Vec<_> = lines.iter().filter_map(Value::as_str).collect();
     let name = text(&logs, "name");
     let none = format!("{} has written nothing to stderr.", harmless(name));
+    if logs["is_failed_start"] == true && !context.format.is_quiet() {
+        let text = format!("these are the lines of {name} from its last start, which failed");
+        output::notice(&harmless(&text));
+    }
     show(name, &lines, &none, context)
 }
 
@@ -86,9 +94,9 @@ fn show_line(line: &str, context: &Context) -> Result<(), Failure> {
     }
 }
 
-async fn follow(name: &str, client: &DaemonClient, context: &Context) -> Result<(), Failure> {
+async fn follow(args: &LogsArgs, client: &DaemonClient, context: &Context) -> Result<(), Failure> {
     let asked = async |path| client.api_events(Method::GET, path).await;
-    let mut events = found(name, client, context, asked).await?;
+    let mut events = found(args, client, context, asked).await?;
     while let Some(event) = events.next().await? {
         match (event["line"].as_str(), context.format.is_json()) {
             (Some(_), true) => output::json(&event)?,
