@@ -29,7 +29,8 @@ const SEND: Duration = Duration::from_secs(5);
 const TRACES: &str = "/v1/traces";
 
 /// The library that watches files tells of each that was written: of a log beside them without end.
-const UNHEARD: &str = "notify=off";
+/// The one that mounts folders warns of each request of a program that our files do not know.
+const UNHEARD: &str = "notify=off,fuser=error";
 /// What agents post to channels that are the log itself.
 const HEARD: &str = "narthex::channel=info";
 

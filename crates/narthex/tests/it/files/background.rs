@@ -88,8 +88,14 @@ fn a_mount_in_the_background_has_a_log() {
     let words = ["mount", "mcp", "--detach", "--log", "said.log"];
     let told = of_run(&place, &token, &words).succeeded().stdout;
     assert!(told.contains("`kill ") && told.contains("said.log"), "{told}");
+    // Editors set access lists of files; that there are none here is told to them alone.
+    let script = "import os, glob; os.setxattr(glob.glob('mcp/*')[0], 'user.x', b'1')";
+    let mut editor = Command::new("python3");
+    let done = editor.args(["-c", script]).current_dir(place.path("")).output().unwrap();
+    assert!(String::from_utf8_lossy(&done.stderr).contains("OSError"), "{done:?}");
     place.run(["runs", "end", &run]).succeeded();
     until_unmounted(&folder);
+    assert!(!fs::read_to_string(place.path("said.log")).unwrap().contains("setxattr"));
     let mut tail = Command::new("tail");
     tail.args(["-n", "+1", "-f", "said.log"]).current_dir(place.path(""));
     let mut tail = tail.stdout(Stdio::piped()).spawn().unwrap();
