@@ -47,12 +47,15 @@ const SET_MODELS: Statement = Statement {
     name: "workspaces.set_models",
     sql: "UPDATE workspaces SET models = $2 WHERE id = $1",
 };
+/// The key of the workspace's own documents, which is under a name of the vault, is not counted: no
+/// person has set it or can clear it.
 const CONTENTS: Statement = Statement {
     name: "workspaces.contents",
     sql: "SELECT (SELECT count(*) FROM mcp_servers WHERE workspace = $1) AS servers, \
           (SELECT count(*) FROM capabilities WHERE workspace = $1) AS capabilities, \
           (SELECT count(*) FROM agents WHERE workspace = $1) AS agents, \
-          (SELECT count(*) FROM secret_versions WHERE workspace = $1) AS secret_values, \
+          (SELECT count(*) FROM secret_versions WHERE workspace = $1 \
+          AND name <> '_NARTHEX_DOCUMENTS') AS secret_values, \
           (SELECT count(*) FROM principals WHERE workspace = $1 AND EXISTS \
           (SELECT 1 FROM memberships WHERE memberships.principal = principals.id)) AS services, \
           (SELECT count(*) FROM runs WHERE workspace = $1 AND ended_at = 0) AS runs",
@@ -63,7 +66,8 @@ const DELETE_EMPTY: Statement = Statement {
           AND NOT EXISTS (SELECT 1 FROM mcp_servers WHERE workspace = $1) \
           AND NOT EXISTS (SELECT 1 FROM capabilities WHERE workspace = $1) \
           AND NOT EXISTS (SELECT 1 FROM agents WHERE workspace = $1) \
-          AND NOT EXISTS (SELECT 1 FROM secret_versions WHERE workspace = $1) \
+          AND NOT EXISTS (SELECT 1 FROM secret_versions WHERE workspace = $1 \
+          AND name <> '_NARTHEX_DOCUMENTS') \
           AND NOT EXISTS (SELECT 1 FROM principals WHERE workspace = $1 AND EXISTS \
           (SELECT 1 FROM memberships WHERE memberships.principal = principals.id)) \
           AND NOT EXISTS (SELECT 1 FROM runs WHERE workspace = $1 AND ended_at = 0)",
