@@ -213,8 +213,10 @@ impl DataDir {
             Ok(_) if !pid.is_empty() => format!("the process {pid}"),
             Ok(_) | Err(_) => "another process".to_owned(),
         };
+        let (status, stop) = (narthex("status", &[]), narthex("daemon stop", &[]));
         let text = format!(
-            "{holder} is the daemon of {}; use it, stop it, or choose another folder with --data",
+            "{holder} is the daemon of {}; `{status}` shows it, and `{stop}` stops it; or choose \
+             another folder with --data",
             self.path.display()
         );
         Failure::new(ErrorKind::Conflict, text)

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use narthex_model::{CatalogKind, ErrorKind, WorkspaceId, command::narthex};
+use narthex_model::{
+    CatalogKind, ErrorKind, WorkspaceId,
+    command::{CommandLine, narthex},
+};
 use narthex_resolve::{Fault, FaultCode, Faults, Warning};
 use serde::{Serialize, Serializer};
 
@@ -16,10 +19,16 @@ pub enum CatalogError {
     #[error("this process keeps no catalog; start the daemon with `{}`", narthex("up", &[]))]
     NoStore,
     /// There is no such workspace.
-    #[error("there is no workspace `{0}`")]
+    #[error(
+        "there is no workspace `{0}`; `{command}` lists yours",
+        command = narthex("workspaces list", &[])
+    )]
     NoWorkspace(WorkspaceId),
     /// There is no such object.
-    #[error("there is no {kind} `{id}`")]
+    #[error(
+        "there is no {kind} `{id}`; `{command}` lists those that there are",
+        command = list_of(*.kind)
+    )]
     Unknown {
         /// Of what kind.
         kind: CatalogKind,
@@ -54,7 +63,7 @@ pub enum CatalogError {
         id: String,
     },
     /// Others refer to it (O41).
-    #[error("the {kind} `{id}` is in use: {}", told(.users))]
+    #[error("the {kind} `{id}` is in use by {}", told_users(.users))]
     InUse {
         /// Of what kind.
         kind: CatalogKind,
@@ -237,6 +246,26 @@ impl fmt::Display for FieldError {
         }
         write!(f, "{}; {}", self.message, self.remedy)
     }
+}
+
+/// The command that lists the objects of a kind.
+fn list_of(kind: CatalogKind) -> CommandLine {
+    match kind {
+        CatalogKind::Server => narthex("servers list", &[]),
+        CatalogKind::Capability => narthex("capabilities list", &[]),
+        CatalogKind::Agent => narthex("agents list", &[]),
+    }
+}
+
+/// The places that refer to an object, and what to do about them, once.
+fn told_users(users: &[FieldError]) -> String {
+    let mut told: Vec<_> =
+        users.iter().take(TOLD_MAX).map(|user| format!("`{}`", user.field)).collect();
+    if users.len() > TOLD_MAX {
+        told.push(format!("{} more", users.len() - TOLD_MAX));
+    }
+    let remedy = users.first().map(|user| user.remedy.as_str()).unwrap_or_default();
+    format!("{}; {remedy}", told.join(", "))
 }
 
 fn told(errors: &[FieldError]) -> String {

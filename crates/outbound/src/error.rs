@@ -1,16 +1,22 @@
 //! Why nothing is changed, or nothing posted.
 
 use narthex_control::{CatalogError, ControlError, FieldError};
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
     /// The workspace has no such channel.
-    #[error("there is no channel `{0}`")]
+    #[error(
+        "there is no channel `{0}`; `{command}` lists them",
+        command = narthex("channels list", &[])
+    )]
     NoChannel(String),
     /// The workspace has no such webhook.
-    #[error("there is no webhook `{0}`")]
+    #[error(
+        "there is no webhook `{0}`; `{command}` lists them",
+        command = narthex("webhooks list", &[])
+    )]
     NoWebhook(String),
     /// The control plane does not do it.
     #[error(transparent)]

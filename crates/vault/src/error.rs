@@ -23,7 +23,10 @@ pub enum VaultError {
     #[error("the name `{0}` is kept for narthex itself; choose another")]
     Reserved(SecretName),
     /// There is no such workspace.
-    #[error("there is no workspace `{0}`")]
+    #[error(
+        "there is no workspace `{0}`; `{command}` lists yours",
+        command = narthex("workspaces list", &[])
+    )]
     UnknownWorkspace(WorkspaceId),
     /// The name has no value.
     #[error(
@@ -31,6 +34,12 @@ pub enum VaultError {
         command = narthex("secrets set {}", &[.0])
     )]
     NotSet(SecretName),
+    /// The name has no value that could be cleared.
+    #[error(
+        "secret `{0}` is not set, so there is nothing to clear; `{command}` lists those that are",
+        command = narthex("secrets list", &[])
+    )]
+    NothingToClear(SecretName),
     /// The name has values, but not this one any more.
     #[error("version {version} of secret `{name}` is not kept any more; start a new run")]
     VersionGone {
@@ -129,9 +138,10 @@ impl VaultError {
             Self::EmptyValue | Self::LongValue { .. } | Self::ZeroByte | Self::Reserved(_) => {
                 ErrorKind::Invalid
             }
-            Self::UnknownWorkspace(_) | Self::NotSet(_) | Self::VersionGone { .. } => {
-                ErrorKind::NotFound
-            }
+            Self::UnknownWorkspace(_)
+            | Self::NotSet(_)
+            | Self::NothingToClear(_)
+            | Self::VersionGone { .. } => ErrorKind::NotFound,
             Self::NoNewKey { .. }
             | Self::RotationRuns
             | Self::Stuck { .. }

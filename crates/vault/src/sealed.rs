@@ -158,7 +158,7 @@ impl Backend for SealedBackend {
         Box::pin(async move {
             match self.rows.clear(workspace, name, by).await? {
                 true => Ok(()),
-                false => Err(VaultError::NotSet(name.clone())),
+                false => Err(VaultError::NothingToClear(name.clone())),
             }
         })
     }

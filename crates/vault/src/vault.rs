@@ -82,7 +82,7 @@ impl Vault {
     /// Takes all values of a name away, those that are pinned too (D10).
     ///
     /// # Errors
-    /// `NotSet`, `Reserved`, or when the backend fails.
+    /// `NothingToClear`, `Reserved`, or when the backend fails.
     pub async fn clear(
         &self,
         workspace: &WorkspaceId,

@@ -12,7 +12,10 @@ pub enum AccessError {
     )]
     UnknownPrincipal(String),
     /// No such token in the workspace.
-    #[error("there is no token `{0}` that opens anything")]
+    #[error(
+        "there is no token `{0}` that opens anything; `{command}` lists those that do",
+        command = narthex("tokens list", &[])
+    )]
     UnknownToken(String),
     /// Somebody has the name.
     #[error("there is `{0}` already; choose another name")]
@@ -70,7 +73,10 @@ pub enum AccessError {
     #[error("there are {0} tokens that open something in this workspace already; revoke some")]
     TooManyTokens(usize),
     /// There is no such binding.
-    #[error("there is no binding `{0}`")]
+    #[error(
+        "there is no binding `{0}`; `{command}` lists those that there are",
+        command = narthex("env-bindings list", &[])
+    )]
     UnknownBinding(String),
     /// There is one.
     #[error("there is the binding `{0}` already; replace or remove it")]

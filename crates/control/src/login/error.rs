@@ -1,7 +1,7 @@
 //! Why somebody does not get in.
 
 use narthex_login::{PasskeyError, PendingFull, SessionEnd, oidc::OidcError};
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{ErrorKind, PrincipalName, command::narthex};
 use narthex_upstream::client::ClientError;
 
 /// Nobody was signed in, and nothing was changed.
@@ -82,6 +82,12 @@ pub enum LoginError {
     /// The provider answers with an error.
     #[error("the sign-in provider answered with status {0}")]
     Status(u16),
+    /// A link would be for a human who is disabled, which an operator is told.
+    #[error(
+        "`{0}` is disabled, so no link lets them in; `{command}` ends that",
+        command = narthex("users disable {} --undo", &[.0])
+    )]
+    NoLink(PrincipalName),
     /// Whoever it is may do nothing here any more.
     #[error("this account is disabled; ask an operator")]
     Disabled,
@@ -115,9 +121,10 @@ impl LoginError {
             | Self::Unreachable(_)
             | Self::Status(_)
             | Self::Randomness(_) => ErrorKind::Unavailable,
-            Self::Disabled | Self::AddsNoPasskey { .. } | Self::NotProved { .. } => {
-                ErrorKind::Denied
-            }
+            Self::Disabled
+            | Self::NoLink(_)
+            | Self::AddsNoPasskey { .. }
+            | Self::NotProved { .. } => ErrorKind::Denied,
             Self::Ended(end) => end.kind(),
         }
     }

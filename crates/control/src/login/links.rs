@@ -42,7 +42,11 @@ impl Control {
         let (who, by) = (who.to_owned(), by.clone());
         let adds_passkey = self.links_add_passkeys(is_proved).await?;
         self.change_access(async move |this, store| {
-            let account = this.may_sign_in(&this.principal(&who)?.id)?;
+            let account = this.principal(&who)?;
+            if account.disabled_at.is_some() {
+                return Err(LoginError::NoLink(account.name.clone()).into());
+            }
+            let account = this.may_sign_in(&account.id)?;
             let link = SignInLink::generate(SystemTime::now()).map_err(LoginError::Randomness)?;
             let SignInLink { token, expires_at } = link;
             let event = of_principal(kind::LINK_CREATED, &account.id, by.clone());

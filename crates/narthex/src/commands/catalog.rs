@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use http::Method;
 use narthex_cli::{CatalogCommand, DeleteArgs, GetArgs, WorkspaceArgs};
-use narthex_model::CatalogKind;
+use narthex_model::{CatalogKind, command::narthex};
 use serde_json::{Value, json};
 
 use super::{
@@ -40,7 +40,12 @@ async fn list(
     let client = DaemonClient::operator(&context.settings)?;
     let items =
         waiting("asking the daemon", context, client.api_all(&objects_path(kind, place))).await?;
-    let none = format!("There are none yet; store a {kind} with `apply --file FILE`.");
+    let (what, apply) = match kind {
+        CatalogKind::Server => ("servers", narthex("servers apply --file FILE", &[])),
+        CatalogKind::Capability => ("capabilities", narthex("capabilities apply --file FILE", &[])),
+        CatalogKind::Agent => ("agents", narthex("agents apply --file FILE", &[])),
+    };
+    let none = format!("There are no {what} in the catalog yet; `{apply}` stores one.");
     let header: &[_] = match kind {
         CatalogKind::Agent => &["id", "about", "revision", "updated", "by", "injected env"],
         CatalogKind::Server | CatalogKind::Capability => {

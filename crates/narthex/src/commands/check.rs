@@ -134,6 +134,8 @@ fn show(checks: &[Check], context: &Context) -> Result<ExitCode, Failure> {
     for line in checks.iter().flat_map(Check::lines) {
         output::line(&line)?;
     }
-    output::line(&format!("{infos} info, {warnings} warnings, {errors} errors"))?;
+    let of = |count, what| output::counted(count as u64, what);
+    let (warnings, errors) = (of(warnings, "warning"), of(errors, "error"));
+    output::line(&format!("{infos} info, {warnings}, {errors}"))?;
     Ok(code)
 }

@@ -7,7 +7,7 @@ use http::Method;
 use narthex_cli::{CheckPolicyArgs, PolicyCommand, WorkspaceArgs};
 use narthex_control::{POLICY_SCHEMA, RuleSet};
 use narthex_documents::text_of;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Map, Value, json};
 
 use super::waiting::waiting;
@@ -51,6 +51,11 @@ async fn show(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Fail
         return Ok(ExitCode::SUCCESS);
     }
     let text = rules["rules"].as_str().unwrap_or_default();
+    if text.trim().is_empty() && !context.format.is_quiet() {
+        let set = narthex("policy set --file FILE", &[]);
+        output::line(&format!("There are no rules yet; `{set}` sets them."))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let lines: Vec<_> = text.trim_end().split('\n').map(harmless).collect();
     output::line(&lines.join("\n"))?;
     Ok(ExitCode::SUCCESS)

@@ -7,7 +7,10 @@ mod end;
 use std::process::ExitCode;
 
 use narthex_cli::{RunCommand, WorkspaceArgs};
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{
+    ErrorKind,
+    command::{commands_in, narthex},
+};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
@@ -129,7 +132,7 @@ async fn show(path: &str, context: &Context) -> Result<(), Failure> {
     output::line(&format!(
         "The run {} was created at {} and is {}.\n\n  own servers     {}\n  \
          shared servers  {}\n  injected env    {}\n  sessions        {}\n  \
-         tools           {}, {}\n",
+         tools           {}{}\n",
         text(&run, "run_id"),
         text(&run, "created_at"),
         text(&run, "status"),
@@ -138,7 +141,7 @@ async fn show(path: &str, context: &Context) -> Result<(), Failure> {
         words(&run["agent_env_names"], |name| name.as_str().unwrap_or_default()),
         run["mcp_sessions"].as_u64().unwrap_or_default(),
         run["tool_set"]["count"].as_u64().unwrap_or_default(),
-        text(&run["tool_set"], "digest"),
+        run["tool_set"]["digest"].as_str().map(|text| format!(", {text}")).unwrap_or_default(),
     ))?;
     let cell = |tool: &Value, member: &str| text(tool, member).to_owned();
     let row = |tool: &Value| ["name", "server", "digest"].map(|member| cell(tool, member)).to_vec();
@@ -147,7 +150,8 @@ async fn show(path: &str, context: &Context) -> Result<(), Failure> {
 }
 
 fn with_remedy(failure: Failure) -> Failure {
-    match failure.kind.as_str() == ErrorKind::NotFound.as_str() {
+    let has_remedy = !commands_in(&failure.message).is_empty();
+    match failure.kind.as_str() == ErrorKind::NotFound.as_str() && !has_remedy {
         true => {
             let message =
                 format!("{}; `{}` shows them", failure.message, narthex("runs list", &[]));

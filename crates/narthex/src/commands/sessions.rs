@@ -8,7 +8,10 @@ use std::process::ExitCode;
 
 use http::Method;
 use narthex_cli::{SessionsCommand, WorkspaceArgs};
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{
+    ErrorKind,
+    command::{commands_in, narthex},
+};
 use serde_json::{Value, json};
 
 use super::{runs::words, waiting::waiting};
@@ -105,7 +108,8 @@ fn env(session: &Value) -> String {
 }
 
 fn with_remedy(failure: Failure) -> Failure {
-    match failure.kind == FailureKind::Operation(ErrorKind::NotFound) {
+    let has_remedy = !commands_in(&failure.message).is_empty();
+    match failure.kind == FailureKind::Operation(ErrorKind::NotFound) && !has_remedy {
         true => {
             let message =
                 format!("{}; `{}` shows them", failure.message, narthex("sessions list", &[]));

@@ -16,7 +16,7 @@ fn data(done: Done) -> Value {
 fn o2_objects_are_applied_listed_shown_and_deleted() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
-    assert!(place.run(["servers", "list"]).succeeded().stdout.contains("none yet"));
+    assert!(place.run(["servers", "list"]).succeeded().stdout.contains("There are no servers"));
     let server = json!({ "id": "docs", "name": "Papers", "url": "https://docs.test/mcp" });
     place.write("docs.json", &server.to_string());
     let stored = place.run(["servers", "apply", "--file", "docs.json"]).succeeded();

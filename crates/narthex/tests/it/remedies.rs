@@ -233,3 +233,61 @@ fn d36_logs_of_runs_are_found_in_their_workspace() {
     }
     assert_eq!(world.run("mcp logs 1-fix --workspace default").code, Some(1));
 }
+
+/// D36: what is not there is told with the command that lists what is, in its workspace.
+#[test]
+fn d36_what_is_not_there_names_the_command_that_lists_what_is() {
+    let world = World::new();
+    for words in [
+        "agents get nope",
+        "capabilities get nope",
+        "servers get nope",
+        "servers definitions nope",
+        "tokens revoke tok_0011223344556677",
+        "clients revoke prn_0011223344556677",
+        "channels remove nope",
+        "webhooks remove nope",
+        "secrets clear NOPE",
+        "grants show gra_0a1b2c3d4e5f6071",
+        "sessions show ses_0a1b2c3d4e5f",
+        "runs show run_0a1b2c3d4e5f",
+    ] {
+        let refused = world.run(&format!("{words} --workspace team"));
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let line = world.found(&refused, " list");
+        assert!(line.contains("--workspace team"), "{words}: {line}");
+        world.paste(&line, "").succeeded();
+    }
+    for words in ["agents get nope", "tokens revoke tok_0011223344556677", "secrets clear NOPE"] {
+        let refused = world.run(&format!("{words} --workspace nope"));
+        let lines = world.printed(&refused);
+        assert!(lines.len() == 1 && lines[0].contains("workspaces list"), "{refused:?}");
+    }
+    world.run("users create ada").succeeded();
+    world.run("users disable ada").succeeded();
+    let refused = world.run("users link ada");
+    world.paste(&world.found(&refused, "--undo"), "").succeeded();
+    let taken = world.place.run(UP);
+    world.paste(&world.found(&taken, "status"), "").succeeded();
+    let refused = world.run("agents list --workspace nope");
+    world.paste(&world.found(&refused, "workspaces list"), "").succeeded();
+    for words in ["agents list", "capabilities list", "servers list", "policy show"] {
+        let none = world.run(&format!("{words} --workspace team")).succeeded();
+        assert!(none.stdout.starts_with("There are no "), "{none:?}");
+        assert!(world.printed(&none)[0].contains("--workspace team"), "{none:?}");
+    }
+}
+
+/// A workspace of which everything was taken that people put there is empty, also after a run, for
+/// whose documents narthex keeps a key there.
+#[test]
+fn a_workspace_is_empty_after_its_last_run() {
+    let world = World::new();
+    let agent = json!({ "name": "reader" });
+    world.feed("agents apply --file - --workspace team", &agent).succeeded();
+    let run = world.run("runs create --agent reader --workspace team --quiet").succeeded();
+    let run = run.stdout.split(' ').next().unwrap().to_owned();
+    world.run(&format!("runs end {run} --workspace team")).succeeded();
+    world.run("agents delete reader --workspace team").succeeded();
+    world.run("workspaces delete team").succeeded();
+}

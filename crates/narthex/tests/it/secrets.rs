@@ -78,7 +78,7 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!(lines[1][..4], ["LINEAR_API_KEY", "yes", "2", "2"]);
     assert_eq!((lines[1][5], lines[1][6].len()), ("admin", 16));
     place.run(["secrets", "clear", "OTHER"]).succeeded();
-    place.run(["secrets", "clear", "OTHER"]).failed(1, &["not_found", "narthex secrets set OTHER"]);
+    place.run(["secrets", "clear", "OTHER"]).failed(1, &["not_found", "nothing to clear"]);
     assert_eq!(place.run(["secrets", "list", "--quiet"]).succeeded().stdout, "LINEAR_API_KEY\n");
     let listed = data(place.run(["secrets", "list", "--json"]));
     assert_eq!(listed["items"][1]["is_set"], false);

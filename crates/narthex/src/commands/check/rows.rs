@@ -25,7 +25,10 @@ async fn look(settings: &Settings) -> Result<Vec<Check>, Failure> {
 
 fn check(row: &Row) -> Check {
     let (name, state) = (&row.alias, row.status.as_str());
-    let text = format!("`{name}` is {state}");
+    let text = match row.status {
+        ServerState::Error => format!("`{name}` has failed"),
+        _ => format!("`{name}` is {state}"),
+    };
     match (row.status, &row.error) {
         (ServerState::Error, error) => {
             let hint = match row.transport.as_deref() {
