@@ -30,7 +30,7 @@ pub enum RunCommand {
     /// Show a run with the tools that it sees
     #[command(after_help = "Example:\n  narthex runs show ID --json | jq .data.tool_set")]
     Show {
-        /// The run
+        /// The run: its id, or its number, as in the column PID
         id: String,
         #[command(flatten)]
         place: WorkspaceArgs,
@@ -105,7 +105,7 @@ pub struct ClaimArgs {
     Of many, only those that go on now: without --yes it says how many these are, and ends none.")]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub struct EndArgs {
-    /// The run
+    /// The run: its id, or its number, as in the column PID
     #[arg(group = "which")]
     pub id: Option<String>,
     /// All runs of the workspace but the daemon's own

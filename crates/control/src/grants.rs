@@ -57,7 +57,7 @@ pub enum GrantError {
     )]
     UnknownRequest(String),
     /// Somebody has decided before, or nobody did in time.
-    #[error("the request `{0}` waits for nobody any more: it is {1}")]
+    #[error("the request `{0}` is decided already: it is {1}")]
     Decided(String, &'static str),
     /// What it was to be for went away meanwhile.
     #[error("the agent, run or session of the grant has just ended; nothing was granted")]

@@ -89,7 +89,7 @@ pub enum RunError {
     #[error("the session has {0} reports, which is the most; report less often")]
     TooManyReports(u64),
     /// The run waits for nobody who claims it.
-    #[error("the run `{0}` waits for nobody: {1}")]
+    #[error("the run `{0}` does not wait to be claimed: {1}")]
     NotPending(RunId, &'static str),
     /// The run that should be its parent does not live here.
     #[error("`parent_run_id`: there is no such run here that lives")]

@@ -29,7 +29,7 @@ pub(crate) async fn run(command: RunCommand, context: Context) -> Result<ExitCod
             let asked = Wanted { status: status.as_deref(), session: session.as_deref() };
             list(&asked, &place, &context).await?;
         }
-        RunCommand::Show { id, place } => show(&run_path(&place.workspace, &id), &context).await?,
+        RunCommand::Show { id, place } => show(&place, &id, &context).await?,
         RunCommand::Claim(args) => claim::run(&args, &context).await?,
         RunCommand::End(args) => end::run(&args, &context).await?,
     }
@@ -119,8 +119,23 @@ pub(super) fn words<'v>(list: &'v Value, word: impl Fn(&'v Value) -> &'v str) ->
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
 
-async fn show(path: &str, context: &Context) -> Result<(), Failure> {
+/// The id of a run that is named by its id or its number, in its workspace.
+async fn id_of(
+    client: &DaemonClient,
+    place: &WorkspaceArgs,
+    named: &str,
+    context: &Context,
+) -> Result<String, Failure> {
+    let Ok(number) = named.parse::<u64>() else { return Ok(named.to_owned()) };
+    let runs = Wanted { status: None, session: None }.of(client, place, context).await?;
+    let found = runs.iter().find(|run| run["pid"] == number);
+    // What no run has is asked for as it is, and refused as an id is.
+    Ok(found.map_or(named, |run| text(run, "run_id")).to_owned())
+}
+
+async fn show(place: &WorkspaceArgs, named: &str, context: &Context) -> Result<(), Failure> {
     let client = DaemonClient::operator(&context.settings)?;
+    let path = run_path(&place.workspace, &id_of(&client, place, named, context).await?);
     let run = client.api_get(path).await.map_err(with_remedy)?;
     if context.format.is_json() {
         return output::done(&run);

@@ -278,6 +278,24 @@ fn d36_what_is_not_there_names_the_command_that_lists_what_is() {
     }
 }
 
+/// A run is shown and ended by the number that tables have.
+#[test]
+fn a_run_is_named_by_its_number() {
+    let world = World::new();
+    let agent = json!({ "name": "reader" });
+    world.feed("agents apply --file - --workspace team", &agent).succeeded();
+    let begun = world.run("runs create --agent reader --workspace team --quiet").succeeded();
+    let id = begun.stdout.split(' ').next().unwrap();
+    let shown = world.run("runs show 1 --workspace team").succeeded();
+    assert!(shown.stdout.contains(id), "{shown:?}");
+    let ended = world.run("runs end 1 --workspace team").succeeded();
+    assert!(ended.stdout.contains(id), "{ended:?}");
+    let shown = world.run("runs show 1 --workspace team").succeeded();
+    assert!(shown.stdout.contains("  tools           0\n"), "{shown:?}");
+    let unknown = world.run("runs end 7 --workspace team");
+    world.paste(&world.found(&unknown, "runs list"), "").succeeded();
+}
+
 /// A workspace of which everything was taken that people put there is empty, also after a run, for
 /// whose documents narthex keeps a key there.
 #[test]

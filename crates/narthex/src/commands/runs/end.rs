@@ -5,7 +5,7 @@ use narthex_cli::EndArgs;
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
-use super::{Wanted, run_path, text, with_remedy};
+use super::{Wanted, id_of, run_path, text, with_remedy};
 use crate::{
     Failure, FailureKind,
     cli::Context,
@@ -31,6 +31,7 @@ async fn one(
     args: &EndArgs,
     context: &Context,
 ) -> Result<(), Failure> {
+    let id = &id_of(client, &args.place, id, context).await?;
     let asked = client.api(ending(id, args));
     waiting("ending the run", context, asked).await.map_err(with_remedy)?;
     if context.format.is_json() {
