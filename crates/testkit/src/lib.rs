@@ -1,7 +1,7 @@
 //! Test support shared by the crates: the fixture MCP server, a server that misbehaves as it is
 //! told, the header-adding forwarder, the load generator, an authenticator in software, a check
-//! of answers against an OpenAPI document, the search for secrets in what was said, the number
-//! of rounds that long tests run, and texts of many shapes for readers.
+//! of answers against an OpenAPI document, the search for secrets in what was said, messages of
+//! both eras, the number of rounds that long tests run, and texts of many shapes for readers.
 //!
 //! Nothing here depends on another narthex crate, so that what is checked with it is checked by an
 //! independent reading of the protocol.
@@ -12,6 +12,7 @@ pub mod contract;
 pub mod fixture;
 pub mod forwarder;
 pub mod load;
+pub mod messages;
 pub mod peer;
 pub mod planted;
 pub mod postgres;

@@ -14,7 +14,10 @@ use narthex_registry::{
     FirstLists, HeldBack, HeldNames, MountOptions, Mountable, PinnedServer, Sharing, config::Entry,
 };
 use narthex_rules::RuleSet;
-use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_testkit::{
+    fixture::{Eras, Options, Running},
+    messages::{Era, message},
+};
 use narthex_upstream::Listed;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -149,18 +152,8 @@ async fn run(world: &World, own: Vec<ServerDefinition>) -> Arc<RunView> {
     run
 }
 
-fn message(caller: &Caller, id: Option<u64>, method: &str, mut params: Value) -> Value {
-    if caller.session.is_none() {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-    }
-    let mut message = json!({"jsonrpc": "2.0", "method": method, "params": params});
-    if let Some(id) = id {
-        message["id"] = id.into();
-    }
-    message
+fn era(caller: &Caller) -> Era {
+    if caller.session.is_some() { Era::Legacy } else { Era::Modern }
 }
 
 fn call() -> Value {
@@ -179,12 +172,13 @@ impl Gated {
     }
 
     async fn request(&self, caller: &Caller, method: &str, params: Value) -> Value {
-        let request = parse(&message(caller, Some(7), method, params));
+        let request = parse(&message(era(caller), Some(7), method, params));
         finish(self.world.gateway.call(caller, request).await).await
     }
 
     async fn notify(&self, caller: &Caller, method: &str, params: Value) {
-        self.world.gateway.notify(caller, parse(&message(caller, None, method, params))).await;
+        let notice = parse(&message(era(caller), None, method, params));
+        self.world.gateway.notify(caller, notice).await;
     }
 }
 

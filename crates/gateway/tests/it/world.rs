@@ -11,7 +11,10 @@ use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Declared, Registry, RegistryOptions, config::Entry};
 use narthex_supervisor::BaseEnvironment;
-use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_testkit::{
+    fixture::{Eras, Options, Running},
+    messages::{Era, message},
+};
 use narthex_upstream::ClientIdentity;
 use narthex_wire::{Limits, Message, Revision};
 use serde_json::{Value, json};
@@ -38,13 +41,8 @@ pub(crate) fn parse(value: &Value) -> Message {
 }
 
 /// A modern request with what every one must carry.
-pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Message {
-    let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
-    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-    if meta.get("io.modelcontextprotocol/clientCapabilities").is_none() {
-        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    }
-    parse(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+pub(crate) fn modern(id: u64, method: &str, params: Value) -> Message {
+    parse(&message(Era::Modern, Some(id), method, params))
 }
 
 /// A request in the caller's era.
@@ -53,7 +51,7 @@ pub(crate) fn request(caller: &Caller, method: &str, params: Value) -> Message {
 }
 
 pub(crate) fn legacy(id: u64, method: &str, params: Value) -> Message {
-    parse(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    parse(&message(Era::Legacy, Some(id), method, params))
 }
 
 impl World {

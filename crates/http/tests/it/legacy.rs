@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use narthex_policy::RunPolicy;
-use narthex_testkit::fixture::Eras;
+use narthex_testkit::{
+    fixture::Eras,
+    messages::{self, Era},
+};
+use narthex_wire::SseEvent;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -115,27 +119,37 @@ async fn a_slash_behind_an_endpoint_changes_nothing() {
     }
 }
 
+/// The events of the response to a body whose one call, of id 7, sleeps until its client cancels
+/// it. Returns once the server has heard of that.
+async fn events_of_cancelled(quiet: Duration, revision: &str, body: &Value) -> Vec<SseEvent> {
+    let world = World::with(Eras::Legacy, |options| options.quiet = quiet).await;
+    let session = world.session("/mcp/fixture", revision).await;
+    let counts = || world.fixture.as_ref().unwrap().fixture.counts();
+    let call = world.legacy("/mcp/fixture", &session, body).events();
+    let cancel = async {
+        until(|| counts().calls == 1).await;
+        let params = json!({ "requestId": 7 });
+        let cancelled = messages::message(Era::Legacy, None, "notifications/cancelled", params);
+        world.legacy("/mcp/fixture", &session, &cancelled).send().await
+    };
+    let both = Box::pin(async { tokio::join!(call, cancel) });
+    let (events, accepted) = timeout(SOON, both).await.expect("the response does not end");
+    assert_eq!(accepted.status, StatusCode::ACCEPTED);
+    until(|| counts().cancelled == 1).await;
+    events
+}
+
+fn sleep() -> Value {
+    tool_call(7, "sleep", json!({"ms": 600_000}))
+}
+
 /// The response to a call that is taken back ends, without an answer, whether it has become a
 /// stream by then or not.
 #[tokio::test]
 async fn the_response_to_a_cancelled_call_ends() {
     for quiet in [Duration::from_secs(600), Duration::ZERO] {
-        let world = World::with(Eras::Legacy, |options| options.quiet = quiet).await;
-        let session = world.session("/mcp/fixture", "2025-11-25").await;
-        let counts = || world.fixture.as_ref().unwrap().fixture.counts();
-        let sleep = tool_call(7, "sleep", json!({"ms": 600_000}));
-        let call = world.legacy("/mcp/fixture", &session, &sleep).events();
-        let cancel = async {
-            until(|| counts().calls == 1).await;
-            let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                "params": {"requestId": 7}});
-            world.legacy("/mcp/fixture", &session, &cancelled).send().await
-        };
-        let both = Box::pin(async { tokio::join!(call, cancel) });
-        let (events, accepted) = timeout(SOON, both).await.expect("the response does not end");
-        assert_eq!(accepted.status, StatusCode::ACCEPTED);
+        let events = events_of_cancelled(quiet, "2025-11-25", &sleep()).await;
         assert!(events.iter().all(|event| event.data.is_empty()), "{events:?}");
-        until(|| counts().cancelled == 1).await;
     }
 }
 
@@ -143,19 +157,7 @@ async fn the_response_to_a_cancelled_call_ends() {
 #[tokio::test]
 async fn the_response_to_a_cancelled_batch_ends() {
     let quiet = Duration::from_secs(600);
-    let world = World::with(Eras::Legacy, |options| options.quiet = quiet).await;
-    let session = world.session("/mcp/fixture", "2025-03-26").await;
-    let counts = || world.fixture.as_ref().unwrap().fixture.counts();
-    let sleep = json!([tool_call(7, "sleep", json!({"ms": 600_000}))]);
-    let call = world.legacy("/mcp/fixture", &session, &sleep).events();
-    let cancel = async {
-        until(|| counts().calls == 1).await;
-        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-            "params": {"requestId": 7}});
-        world.legacy("/mcp/fixture", &session, &cancelled).send().await
-    };
-    let both = Box::pin(async { tokio::join!(call, cancel) });
-    let (events, _) = timeout(SOON, both).await.expect("the response does not end");
+    let events = events_of_cancelled(quiet, "2025-03-26", &json!([sleep()])).await;
     assert!(events.is_empty(), "{events:?}");
 }
 

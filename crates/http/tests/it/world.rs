@@ -19,6 +19,7 @@ use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::{
     contract::{Contract, Seen},
     fixture::{Eras, Options, Running},
+    messages::{self, Era},
     planted,
 };
 use narthex_upstream::ClientIdentity;
@@ -43,7 +44,7 @@ pub(crate) struct World {
 }
 
 /// A server with the alias `fixture`.
-fn fixture_at(url: &str) -> Entry {
+pub(crate) fn fixture_at(url: &str) -> Entry {
     let target = Target::Http(HttpTarget {
         url: url.to_owned(),
         is_sse: false,
@@ -186,11 +187,8 @@ fn add_run(gateway: &Gateway, policy: RunPolicy) -> String {
     token.expose().to_owned()
 }
 
-pub(crate) fn stamped(method: &str, mut params: Value) -> Value {
-    let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
-    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+pub(crate) fn stamped(method: &str, params: Value) -> Value {
+    messages::message(Era::Modern, Some(1), method, params)
 }
 
 pub(crate) fn initialize(revision: &str) -> String {

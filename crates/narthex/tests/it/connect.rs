@@ -7,15 +7,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Done, Place};
-
-fn modern(id: u32, method: &str, mut params: Value) -> Value {
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
-}
+use crate::{
+    support::{Done, Place},
+    world::modern,
+};
 
 fn legacy(tool: &str) -> [Value; 3] {
     [

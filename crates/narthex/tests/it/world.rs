@@ -30,6 +30,7 @@ use narthex_store::Store;
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::{
     contract::{Contract, Seen},
+    messages::{Era, message},
     planted,
 };
 use narthex_traffic::Meters;
@@ -252,15 +253,12 @@ pub(crate) fn initialize(capabilities: Value) -> Value {
 }
 
 /// A request with what every modern one must have.
-pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Value {
-    let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
-    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    legacy(id, method, params)
+pub(crate) fn modern(id: u64, method: &str, params: Value) -> Value {
+    message(Era::Modern, Some(id), method, params)
 }
 
 pub(crate) fn legacy(id: u64, method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    message(Era::Legacy, Some(id), method, params)
 }
 
 pub(crate) fn call(name: &str, arguments: Value) -> Value {

@@ -10,7 +10,10 @@ use narthex_policy::RunPolicy;
 use narthex_registry::{Declared, Registry, RegistryOptions, Snapshot, config::Entry};
 use narthex_socket::{SocketDoor, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
-use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_testkit::{
+    fixture::{Eras, Options, Running},
+    messages::stamp,
+};
 use narthex_upstream::ClientIdentity;
 use narthex_wire::{Limits, Revision};
 use serde_json::{Value, json};
@@ -170,10 +173,7 @@ pub(crate) fn tool(id: u64, name: &str, arguments: Value) -> Value {
 
 /// The same request with what every modern one must carry.
 pub(crate) fn modern(mut request: Value) -> Value {
-    request["params"]["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
+    stamp(&mut request["params"]);
     request
 }
 

@@ -15,6 +15,7 @@ use narthex_model::{
 };
 use narthex_policy::{Attempt, Authority, Item, Permitted, Request, RunPolicy, ServerRules};
 use narthex_supervisor::BaseEnvironment;
+use narthex_testkit::messages::stamp;
 use narthex_traffic::{Admission, Meters};
 use narthex_upstream::{
     Booked, ClientIdentity, ConnectContext, ConnectError, Deadlines, Dialect, Forwarded, Frame,
@@ -219,9 +220,7 @@ pub(crate) fn permit(link: &Link, method: &str, mut params: Value) -> Permitted<
         item = Item::Tool(name.into());
     }
     if link.facts().revision.is_modern() {
-        let meta = &mut params["_meta"];
-        meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        stamp(&mut params);
     }
     let message =
         parse(&json!({"jsonrpc": "2.0", "id": "theirs", "method": method, "params": params}));

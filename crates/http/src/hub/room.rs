@@ -1,0 +1,227 @@
+//! Room for the events that all streams keep: so many bytes, of which a run and a workspace may
+//! have a part.
+//!
+//! An event is counted by atomics alone. Only what makes a part too full takes locks: then the
+//! oldest events of the run go that has most, of whichever of its streams they are. What a reader
+//! that is there has not read yet stays, and its call waits instead.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use narthex_gateway::Parts;
+use narthex_model::{RunId, WorkspaceId};
+
+use super::{Channel, channel::Oldest, lock};
+
+/// So many streams that are gone may be listed, beside as many as are not.
+const LISTED_MIN: usize = 64;
+
+/// The room of all runs.
+#[derive(Debug)]
+pub(crate) struct Room {
+    parts: Parts,
+    used: AtomicUsize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    runs: HashMap<RunId, Weak<RunRoom>>,
+    workspaces: HashMap<WorkspaceId, Weak<AtomicUsize>>,
+}
+
+/// The part of one run.
+#[derive(Debug)]
+pub(crate) struct RunRoom {
+    all: Arc<Room>,
+    run: RunId,
+    workspace: WorkspaceId,
+    used: AtomicUsize,
+    used_in_workspace: Arc<AtomicUsize>,
+    /// Counts the events of all its streams.
+    events: AtomicU64,
+    /// How many streams it has.
+    open: AtomicUsize,
+    /// The streams that keep something, by their oldest event as it was when they came here.
+    streams: Mutex<BinaryHeap<Reverse<Listed>>>,
+}
+
+/// A stream, and the count of its oldest event.
+#[derive(Debug)]
+struct Listed {
+    oldest: u64,
+    channel: Weak<Channel>,
+}
+
+impl PartialEq for Listed {
+    fn eq(&self, other: &Self) -> bool {
+        self.oldest == other.oldest
+    }
+}
+
+impl Eq for Listed {}
+
+impl PartialOrd for Listed {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Listed {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.oldest.cmp(&other.oldest)
+    }
+}
+
+impl Room {
+    /// So many bytes in all.
+    pub(crate) fn new(total: usize) -> Arc<Self> {
+        let (used, table) = (AtomicUsize::new(0), Mutex::default());
+        Arc::new(Self { parts: Parts::of(total), used, table })
+    }
+
+    /// The part of a run.
+    pub(crate) fn of(self: &Arc<Self>, run: RunId, workspace: &WorkspaceId) -> Arc<RunRoom> {
+        let mut table = lock(&self.table);
+        if let Some(known) = table.runs.get(&run).and_then(Weak::upgrade) {
+            return known;
+        }
+        let known = table.workspaces.get(workspace).and_then(Weak::upgrade);
+        let used_in_workspace = known.unwrap_or_default();
+        table.workspaces.insert(workspace.clone(), Arc::downgrade(&used_in_workspace));
+        let made = Arc::new(RunRoom {
+            all: self.clone(),
+            run,
+            workspace: workspace.clone(),
+            used: AtomicUsize::new(0),
+            used_in_workspace,
+            events: AtomicU64::new(0),
+            open: AtomicUsize::new(0),
+            streams: Mutex::default(),
+        });
+        table.runs.insert(run, Arc::downgrade(&made));
+        made
+    }
+
+    /// The run that keeps most, of a workspace or of all.
+    fn largest(&self, of: Option<&WorkspaceId>) -> Option<Arc<RunRoom>> {
+        let runs: Vec<_> = lock(&self.table).runs.values().filter_map(Weak::upgrade).collect();
+        let runs = runs.into_iter().filter(|run| of.is_none_or(|of| run.workspace == *of));
+        runs.max_by_key(|run| run.used.load(Ordering::Relaxed))
+    }
+}
+
+impl RunRoom {
+    /// The count of the next event.
+    pub(crate) fn next_event(&self) -> u64 {
+        self.events.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn add(&self, bytes: usize) {
+        for used in self.counts() {
+            used.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        for used in self.counts() {
+            used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn counts(&self) -> [&AtomicUsize; 3] {
+        [&self.used, &*self.used_in_workspace, &self.all.used]
+    }
+
+    /// Notes that the run has one more stream.
+    pub(crate) fn opened(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a stream of the run is gone.
+    pub(crate) fn closed(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Puts a stream where its oldest events can be found.
+    pub(crate) fn list(&self, channel: &Arc<Channel>, oldest: u64) {
+        let mut streams = lock(&self.streams);
+        // Those that are gone are taken out once there are as many as of the others.
+        if streams.len() > LISTED_MIN + 2 * self.open.load(Ordering::Relaxed) {
+            streams.retain(|Reverse(listed)| listed.channel.strong_count() > 0);
+        }
+        streams.push(Reverse(Listed { oldest, channel: Arc::downgrade(channel) }));
+    }
+
+    /// Whether there is room for so many bytes more in each part.
+    pub(crate) fn has_room(&self, more: usize) -> bool {
+        let Parts { run, workspace, total } = self.all.parts;
+        let most = [run, workspace, total];
+        self.counts().into_iter().zip(most).all(|(used, most)| has_room(used, most, more))
+    }
+
+    /// Drops the oldest events until there is room for so many bytes more. Tells whether there is.
+    pub(crate) fn make_room(&self, more: usize) -> bool {
+        let Parts { run, workspace, total } = self.all.parts;
+        let run_is_full = || !has_room(&self.used, run, more);
+        let workspace_is_full = || !has_room(&self.used_in_workspace, workspace, more);
+        let all_is_full = || !has_room(&self.all.used, total, more);
+        if run_is_full() {
+            self.drop_oldest(&run_is_full);
+        }
+        if workspace_is_full()
+            && let Some(largest) = self.all.largest(Some(&self.workspace))
+        {
+            largest.drop_oldest(&workspace_is_full);
+        }
+        if all_is_full()
+            && let Some(largest) = self.all.largest(None)
+        {
+            largest.drop_oldest(&all_is_full);
+        }
+        self.has_room(more)
+    }
+
+    /// Drops the oldest events of this run while that is wanted.
+    fn drop_oldest(&self, is_wanted: &impl Fn() -> bool) {
+        let mut streams = lock(&self.streams);
+        let mut unread = Vec::new();
+        while is_wanted()
+            && let Some(Reverse(mut listed)) = streams.pop()
+        {
+            let Some(channel) = listed.channel.upgrade() else { continue };
+            match channel.drop_oldest(listed.oldest) {
+                Oldest::None => {}
+                Oldest::Now(oldest) => {
+                    listed.oldest = oldest;
+                    streams.push(Reverse(listed));
+                }
+                Oldest::Unread => unread.push(Reverse(listed)),
+            }
+        }
+        streams.extend(unread);
+    }
+}
+
+fn has_room(used: &AtomicUsize, most: usize, more: usize) -> bool {
+    used.load(Ordering::Relaxed).saturating_add(more) <= most
+}
+
+impl Drop for RunRoom {
+    fn drop(&mut self) {
+        let mut table = lock(&self.all.table);
+        // Another may have been made for the run since.
+        if table.runs.get(&self.run).is_some_and(|known| known.strong_count() == 0) {
+            table.runs.remove(&self.run);
+        }
+        if Arc::strong_count(&self.used_in_workspace) == 1 {
+            table.workspaces.remove(&self.workspace);
+        }
+    }
+}
