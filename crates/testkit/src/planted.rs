@@ -3,7 +3,7 @@
 //!
 //! Kept by the thread, which each test has for itself: one test's secret may be another's text.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use serde_json::Value;
 
@@ -16,11 +16,20 @@ use crate::{
 const SHORTEST: usize = 8;
 /// How many characters of a value are searched for.
 const LONGEST: usize = 200;
-/// What an answer has to tell the values of secrets, once, to who creates a run.
-const TELLING: [&str; 2] = ["agent_env", "resolved_mcp_servers"];
+/// The members that tell values of secrets, once, to who creates a run.
+const TOLD_TO_CREATORS: &[&str] = &["agent_env", "resolved_mcp_servers"];
+/// The member that tells values of secrets to who claims a run in direct mode.
+const TOLD_TO_CLAIMERS: &[&str] = &["resolved_mcp_servers"];
 
 thread_local! {
     static PLANTED: RefCell<Vec<Canary>> = const { RefCell::new(Vec::new()) };
+    static NEXT_CLAIM_TELLS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets one answer tell values: the next one to a claim of a run, in `resolved_mcp_servers` alone.
+/// For a test that asks for direct mode; the answer after it is searched as any other.
+pub fn lets_next_claim_tell() {
+    NEXT_CLAIM_TELLS.set(true);
 }
 
 /// Remembers the value of a secret that is about to be set.
@@ -58,11 +67,11 @@ pub fn sent(method: &http::Method, path: &str, body: &[u8]) {
 pub fn answered(seen: Seen<'_>) {
     let what = format!("{} {}", seen.method, seen.path);
     let body = seen.body.unwrap_or_default();
-    let creates = seen.method == http::Method::POST && seen.path.ends_with("/runs");
-    match serde_json::from_slice::<Value>(body).ok().filter(|_| creates) {
+    let telling = telling(seen);
+    match serde_json::from_slice::<Value>(body).ok().filter(|_| !telling.is_empty()) {
         Some(mut begun) => {
             if let Some(members) = begun.as_object_mut() {
-                members.retain(|name, _| !TELLING.contains(&name.as_str()));
+                members.retain(|name, _| !telling.contains(&name.as_str()));
             }
             said(&what, begun.to_string().as_bytes());
         }
@@ -71,6 +80,16 @@ pub fn answered(seen: Seen<'_>) {
     for (name, value) in seen.headers {
         said(&format!("the header {name} of {what}"), value.as_bytes());
     }
+}
+
+/// The members of an answer that may tell values.
+fn telling(seen: Seen<'_>) -> &'static [&'static str] {
+    let has_segment = |last: &str| seen.method == http::Method::POST && seen.path.ends_with(last);
+    // The head of an answer may be checked before its body is there.
+    if has_segment("/claim") && seen.body.is_some() && NEXT_CLAIM_TELLS.take() {
+        return TOLD_TO_CLAIMERS;
+    }
+    if has_segment("/runs") { TOLD_TO_CREATORS } else { &[] }
 }
 
 /// Checks that a text which somebody was told has no value that was remembered.
@@ -105,7 +124,7 @@ mod tests {
         catch_unwind(|| answered(Seen { method, path, status, headers: &headers, body })).is_ok()
     }
 
-    /// S27: a value that was set is found in bodies and headers, but for the two members that tell.
+    /// S27: a value that was set is found in bodies and headers, but for the members that tell it.
     #[test]
     fn s27_a_secret_that_was_set_is_found() {
         let secret = "quite\"secret";
@@ -117,11 +136,21 @@ mod tests {
         assert!(get("", &quoted), "this sets nothing");
         sent(&Method::PUT, "/api/workspaces/default/secrets/A", body.as_bytes());
         assert!(!get("", &quoted) && !get("quite%22secret", "") && get("quite", "secret"));
-        for member in TELLING {
+        for member in TOLD_TO_CREATORS {
             let told = format!("{{\"{member}\": {{\"A\": {quoted}}}}}");
             let runs = "/api/workspaces/default/runs";
             assert!(answers(&Method::POST, runs, "", &told) && !get("", &told), "{told}");
         }
+        let claim = "/api/workspaces/default/runs/run_0/claim";
+        let claimed = |member: &str| {
+            let told = format!("{{\"{member}\": {{\"A\": {quoted}}}}}");
+            answers(&Method::POST, claim, "", &told)
+        };
+        assert!(!claimed("resolved_mcp_servers"), "nobody has asked for direct mode");
+        lets_next_claim_tell();
+        assert!(claimed("resolved_mcp_servers") && !claimed("resolved_mcp_servers"), "once");
+        lets_next_claim_tell();
+        assert!(!claimed("agent_env"), "another member tells nothing");
         sent(&Method::PUT, "/api/workspaces/default/secrets/B", b"{\"value\": \"short\"}");
         assert!(get("", "short"));
     }

@@ -7,6 +7,7 @@ pub(crate) mod built_in;
 mod catalog;
 mod changes;
 mod children;
+mod claims;
 mod definitions;
 mod ends;
 mod env_bindings;
