@@ -54,6 +54,8 @@ pub struct GatewayOptions {
     pub body_bytes_max: Option<usize>,
     /// How many resources and tasks are followed at one time, and streams of changes are open.
     pub followed_max: usize,
+    /// How many questions of servers may wait for answers of clients at one time.
+    pub questions_max: usize,
     /// After how long without any sign of its client a session ends.
     pub session_idle: Duration,
     /// After how long without any use a run has no view and no task of its own.
@@ -88,6 +90,7 @@ impl Default for GatewayOptions {
             sessions_max: 10_000,
             body_bytes_max: None,
             followed_max: 20_000,
+            questions_max: 10_000,
             session_idle: Duration::from_secs(60 * 60),
             run_idle: Duration::from_secs(60),
             output_tokens: NonZeroU64::new(25_000),
@@ -108,7 +111,8 @@ const BODY_BYTES_MIN: usize = 256 << 20;
 /// The room for long bodies: each run may have two of the longest messages.
 fn body_bytes(options: &GatewayOptions) -> usize {
     let usual = options.limits.message_bytes.saturating_mul(4).max(BODY_BYTES_MIN);
-    options.body_bytes_max.unwrap_or(usual)
+    // Bodies take it in steps of 1 MiB, so half of it must be whole steps.
+    options.body_bytes_max.unwrap_or(usual).next_multiple_of(2 << 20)
 }
 
 /// Links that all legacy sessions of one revision share.
@@ -165,7 +169,7 @@ impl Gateway {
         let sealer = Arc::new(Sealer::new(&options.node_id)?);
         let shared = Arc::new_cyclic(|this| Shared {
             sealer,
-            sessions: SessionTable::new(options.sessions_max),
+            sessions: SessionTable::new(options.sessions_max, options.questions_max),
             bodies: Places::new(body_bytes(&options)),
             followed: Places::new(options.followed_max),
             registry,

@@ -56,7 +56,7 @@ pub use narthex_model::{RunId, RunToken};
 pub use narthex_registry::ConnectionId;
 pub use narthex_view::shown;
 pub use pages::ToPage;
-pub use places::{Full, Place, Places};
+pub use places::{Full, Holder, Parts, Place, Places};
 pub use run::{Changes, RunTable, RunView};
 pub use runs::{FindingRun, RunSource};
 pub use session::{Attended, Session, SessionId};

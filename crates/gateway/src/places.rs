@@ -1,4 +1,5 @@
-//! Places that runs share: so many in all, of which one workspace and one run may have a part.
+//! Places that runs and other principals share: so many in all, of which one workspace and one
+//! holder may have a part.
 
 use std::{
     collections::HashMap,
@@ -6,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use narthex_model::{RunId, WorkspaceId};
+use narthex_model::{PrincipalId, RunId, WorkspaceId};
 
 use crate::RunView;
 
@@ -27,16 +28,27 @@ struct Shared {
 struct Taken {
     all: usize,
     workspaces: HashMap<WorkspaceId, usize>,
-    runs: HashMap<RunId, usize>,
+    holders: HashMap<Holder, usize>,
 }
 
-/// Some places of one run. Dropped, they are free again.
+/// Some places of one holder. Dropped, they are free again.
 #[derive(Debug)]
 pub struct Place {
     of: Arc<Shared>,
-    workspace: WorkspaceId,
-    run: RunId,
+    workspace: Option<WorkspaceId>,
+    holder: Holder,
     amount: usize,
+}
+
+/// Who takes places.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A run.
+    Run(RunId),
+    /// A human or a service.
+    Principal(PrincipalId),
+    /// All who have not signed in yet, together.
+    Visitors,
 }
 
 /// Whose part is used up.
@@ -44,14 +56,36 @@ pub struct Place {
 pub enum Full {
     /// That of the run: so many.
     Run(usize),
+    /// That of another holder: so many.
+    Principal(usize),
     /// That of all runs of its workspace: so many.
     Workspace(usize),
     /// All of them: so many.
     Total(usize),
 }
 
+/// How much one run, one workspace and all together may have of something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts {
+    /// Half, for one run.
+    pub run: usize,
+    /// Three quarters, for the runs of one workspace.
+    pub workspace: usize,
+    /// All there is.
+    pub total: usize,
+}
+
+impl Parts {
+    /// The parts of so much. Of very little one run may have all.
+    #[must_use]
+    pub fn of(total: usize) -> Self {
+        Self { run: part(total, 2, 4), workspace: part(total, 3, 4), total }
+    }
+}
+
 impl Places {
-    /// So many in all. A run may have half of them, and a workspace three quarters.
+    /// So many in all. A run or another holder may have half of them, and a workspace three
+    /// quarters.
     #[must_use]
     pub fn new(total: usize) -> Self {
         Self(Arc::new(Shared { total, taken: Mutex::default() }))
@@ -72,25 +106,42 @@ impl Places {
     /// # Errors
     /// When the run, its workspace or all together have as many as they may.
     pub fn take(&self, run: &RunView, amount: usize) -> Result<Place, Full> {
+        self.take_as(Holder::Run(run.id), Some(&run.workspace), amount)
+    }
+
+    /// The same for any holder; without a workspace only the holder and all together are bounded.
+    ///
+    /// # Errors
+    /// When the holder, its workspace or all together have as many as they may.
+    pub fn take_as(
+        &self,
+        holder: Holder,
+        workspace: Option<&WorkspaceId>,
+        amount: usize,
+    ) -> Result<Place, Full> {
         let mut taken = self.0.taken();
-        let of_run = taken.runs.get(&run.id).copied().unwrap_or_default() + amount;
-        let of_workspace =
-            taken.workspaces.get(&run.workspace).copied().unwrap_or_default() + amount;
-        if of_run > self.of_run() {
-            return Err(Full::Run(self.of_run()));
+        let of_holder = taken.holders.get(&holder).copied().unwrap_or_default() + amount;
+        let known = workspace.and_then(|workspace| taken.workspaces.get(workspace));
+        let of_workspace = known.copied().unwrap_or_default() + amount;
+        if of_holder > self.of_run() {
+            return Err(match holder {
+                Holder::Run(_) => Full::Run(self.of_run()),
+                Holder::Principal(_) | Holder::Visitors => Full::Principal(self.of_run()),
+            });
         }
-        if of_workspace > self.of_workspace() {
+        if workspace.is_some() && of_workspace > self.of_workspace() {
             return Err(Full::Workspace(self.of_workspace()));
         }
         if taken.all + amount > self.0.total {
             return Err(Full::Total(self.0.total));
         }
         taken.all += amount;
-        taken.runs.insert(run.id, of_run);
-        taken.workspaces.insert(run.workspace.clone(), of_workspace);
+        taken.holders.insert(holder.clone(), of_holder);
+        if let Some(workspace) = workspace {
+            taken.workspaces.insert(workspace.clone(), of_workspace);
+        }
         drop(taken);
-        let (workspace, run) = (run.workspace.clone(), run.id);
-        Ok(Place { of: self.0.clone(), workspace, run, amount })
+        Ok(Place { of: self.0.clone(), workspace: workspace.cloned(), holder, amount })
     }
 }
 
@@ -100,6 +151,9 @@ impl Full {
     pub fn told(self, what: &str) -> String {
         match self {
             Self::Run(most) => format!("this run has {most} {what}, as many as one run may have"),
+            Self::Principal(most) => {
+                format!("you have {most} {what}, as many as one principal may have")
+            }
             Self::Workspace(most) => {
                 format!("the runs of this workspace have {most} {what}, as many as they may have")
             }
@@ -118,8 +172,10 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.of.taken();
         taken.all = taken.all.saturating_sub(self.amount);
-        give_back(&mut taken.runs, &self.run, self.amount);
-        give_back(&mut taken.workspaces, &self.workspace, self.amount);
+        give_back(&mut taken.holders, &self.holder, self.amount);
+        if let Some(workspace) = &self.workspace {
+            give_back(&mut taken.workspaces, workspace, self.amount);
+        }
     }
 }
 
@@ -169,7 +225,7 @@ mod tests {
         assert_eq!(places.take(&run("three"), 1).unwrap_err(), Full::Total(100));
         drop((last, more, held));
         assert!(places.take(&flood, 50).is_ok());
-        assert!(places.0.taken().runs.is_empty() && places.0.taken().workspaces.is_empty());
+        assert!(places.0.taken().holders.is_empty() && places.0.taken().workspaces.is_empty());
         assert_eq!(places.take(&flood, 51).unwrap_err(), Full::Run(50));
     }
 

@@ -29,7 +29,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use self::asks::Ask;
 pub(crate) use self::asks::{ASKS_MAX, Asker};
 use crate::{
-    Endpoint, Place, RunView,
+    Endpoint, Place, Places, RunView,
     hub::{FollowKey, Following},
     links::OwnLink,
     pages::Pages,
@@ -95,6 +95,8 @@ struct State {
     held: Option<Held>,
     /// Its place among the sessions, while it is one of them.
     place: Option<Place>,
+    /// Where questions of servers take places, once it is one of the sessions.
+    questions: Option<Places>,
     last_used: Instant,
 }
 
@@ -164,6 +166,7 @@ impl Session {
                 view: None,
                 held: Some(held),
                 place: None,
+                questions: None,
                 last_used: Instant::now(),
             }),
             attended: Arc::default(),
@@ -212,9 +215,11 @@ impl Session {
         state.asks.values().any(|ask| !ask.is_over && ask.is_of(server))
     }
 
-    /// Keeps its place among the sessions.
-    pub(crate) fn has_place(&self, place: Place) {
-        self.state().place = Some(place);
+    /// Keeps its place among the sessions, and where its questions take theirs.
+    pub(crate) fn has_place(&self, place: Place, questions: Places) {
+        let mut state = self.state();
+        state.place = Some(place);
+        state.questions = Some(questions);
     }
 
     pub(crate) fn leave_place(&self) {
@@ -445,6 +450,10 @@ impl Drop for OpenCall {
         for ask in state.asks.values_mut().filter(|ask| ask.calls.contains(&self.number)) {
             ask.calls.retain(|number| *number != self.number);
             ask.is_over = ask.calls.is_empty();
+            if ask.is_over {
+                // It keeps no place from others.
+                ask.place = None;
+            }
         }
         drop(state);
         self.session.call_ended.notify_waiters();

@@ -14,11 +14,14 @@ const SWEEP: Duration = Duration::from_secs(30);
 pub(crate) struct SessionTable {
     sessions: HashMap<SessionId, Arc<Session>>,
     places: Places,
+    /// Places for questions of servers that wait for an answer.
+    questions: Places,
 }
 
 impl SessionTable {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { sessions: HashMap::new(), places: Places::new(most) }
+    pub(crate) fn new(most: usize, questions: usize) -> Self {
+        let (places, questions) = (Places::new(most), Places::new(questions));
+        Self { sessions: HashMap::new(), places, questions }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -35,7 +38,7 @@ impl SessionTable {
 
     /// Adds a session in its place, which is free again once the session is taken out.
     pub(crate) fn insert(&self, place: Place, session: Arc<Session>) {
-        session.has_place(place);
+        session.has_place(place, self.questions.clone());
         self.sessions.pin().insert(session.id.clone(), session);
     }
 

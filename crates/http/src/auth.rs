@@ -6,7 +6,7 @@ use http::{HeaderMap, header, request::Parts};
 use narthex_control::{
     AccessError, Account, Actor, ActorKind, Control, KnownClient, KnownToken, SignedIn,
 };
-use narthex_gateway::{Gateway, RunToken, RunView};
+use narthex_gateway::{Gateway, Holder, RunToken, RunView};
 use narthex_model::{ErrorKind, PrincipalId, Role, WorkspaceId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -143,6 +143,16 @@ impl Principal {
             Self::Known(token) => token.account.actor(),
             Self::Human(signed_in) => signed_in.account.actor(),
             Self::LocalAdmin => Actor::new(ActorKind::LocalAdmin, "admin"),
+        }
+    }
+
+    /// As whom they take places that principals share.
+    pub(crate) fn holder(&self) -> Holder {
+        match self {
+            Self::Run(run) => Holder::Run(run.id),
+            Self::Known(token) => Holder::Principal(token.account.id.clone()),
+            Self::Human(signed_in) => Holder::Principal(signed_in.account.id.clone()),
+            Self::LocalAdmin => Holder::Principal(PrincipalId::local_admin()),
         }
     }
 

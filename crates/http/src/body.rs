@@ -1,14 +1,15 @@
 //! Takes in a body, up to a limit of bytes and time.
 //!
 //! What is longer than the first part takes room that all runs share, of which each may have a
-//! part: until it is whole, and for as long as anything of it is held after that.
+//! part: until it is whole, and for as long as anything of it is held after that. Bodies of the API
+//! take such room from their first byte on, so that the slow ones of one principal are few.
 
 use std::{fmt, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
 use http_body_util::BodyExt;
-use narthex_gateway::{Full, Gateway, Place, RunView};
+use narthex_gateway::{Full, Gateway, Holder, Place, Places, RunView};
 
 /// The most that is set aside before it has arrived.
 const FIRST_CAPACITY: u64 = 64 * 1024;
@@ -16,6 +17,8 @@ const FIRST_CAPACITY: u64 = 64 * 1024;
 const FREE: usize = 64 * 1024;
 /// How many bytes of room are taken at a time.
 const STEP: usize = 1024 * 1024;
+/// The same for bodies of the API, which are shorter.
+const API_STEP: usize = 64 * 1024;
 
 /// Why a body is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +30,45 @@ pub(crate) enum BodyFault {
     NoRoom(Full),
 }
 
-/// The room for long bodies of one run.
-#[derive(Clone, Copy)]
-pub(crate) struct Room<'a> {
-    pub(crate) gateway: &'a Gateway,
-    pub(crate) run: &'a RunView,
+/// The room for bodies of one run or of another principal.
+pub(crate) enum Room<'a> {
+    /// For long bodies of a run.
+    Run(&'a Gateway, &'a RunView),
+    /// For bodies of the API.
+    Api(&'a Places, Holder),
+}
+
+impl Room<'_> {
+    /// How many bytes of a body take none of it.
+    fn free(&self) -> usize {
+        match self {
+            Self::Run(..) => FREE,
+            Self::Api(..) => 0,
+        }
+    }
+
+    fn step(&self) -> usize {
+        match self {
+            Self::Run(..) => STEP,
+            Self::Api(..) => API_STEP,
+        }
+    }
+
+    /// Takes further steps until they cover so many bytes.
+    fn cover(&self, taken: &mut Vec<Place>, bytes: usize) -> Result<(), BodyFault> {
+        while self.free() + taken.len() * self.step() < bytes {
+            taken.push(self.take()?);
+        }
+        Ok(())
+    }
+
+    fn take(&self) -> Result<Place, BodyFault> {
+        let taken = match self {
+            Self::Run(gateway, run) => gateway.bodies().take(run, STEP),
+            Self::Api(places, holder) => places.take_as(holder.clone(), None, API_STEP),
+        };
+        taken.map_err(BodyFault::NoRoom)
+    }
 }
 
 /// A body, and its room.
@@ -46,22 +83,31 @@ impl AsRef<[u8]> for Kept {
     }
 }
 
-/// The whole body, which has no room of its own: for what is short. One that says that it is too
-/// large is not read at all.
-pub(crate) async fn read<B>(body: B, limit: usize, within: Duration) -> Result<Bytes, BodyFault>
-where
-    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-{
-    read_in(body, limit, within, None).await
-}
-
-/// The same in the room of a run.
+/// The whole body, whose room is taken for as long as anything of it is held. One that says that it
+/// is too large is not read at all.
 pub(crate) async fn read_in<B>(
     body: B,
     limit: usize,
     within: Duration,
     room: Option<Room<'_>>,
 ) -> Result<Bytes, BodyFault>
+where
+    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+{
+    let (whole, taken) = read_and_hold(body, limit, within, room).await?;
+    Ok(match taken.is_empty() {
+        true => whole,
+        false => Bytes::from_owner(Kept { whole, _room: taken }),
+    })
+}
+
+/// The whole body, and the room that it takes.
+pub(crate) async fn read_and_hold<B>(
+    body: B,
+    limit: usize,
+    within: Duration,
+    room: Option<Room<'_>>,
+) -> Result<(Bytes, Vec<Place>), BodyFault>
 where
     B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
 {
@@ -72,39 +118,45 @@ where
     whole.unwrap_or(Err(BodyFault::TooSlow))
 }
 
-async fn collect<B>(mut body: B, limit: usize, room: Option<Room<'_>>) -> Result<Bytes, BodyFault>
+async fn collect<B>(
+    mut body: B,
+    limit: usize,
+    room: Option<Room<'_>>,
+) -> Result<(Bytes, Vec<Place>), BodyFault>
 where
     B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
 {
+    let mut taken = Vec::new();
+    let from_the_first = room.as_ref().filter(|room| room.free() == 0);
+    if let Some(room) = from_the_first
+        && !body.is_end_stream()
+    {
+        room.cover(&mut taken, 1)?;
+    }
     let first = data(&mut body).await?.unwrap_or_default();
+    if let Some(room) = from_the_first {
+        room.cover(&mut taken, first.len())?;
+    }
     if first.len() > limit {
         return Err(BodyFault::TooLarge);
     }
     if body.is_end_stream() {
-        return Ok(first);
+        return Ok((first, taken));
     }
     let expected = body.size_hint().lower().min(FIRST_CAPACITY);
     let mut whole = BytesMut::with_capacity(first.len() + usize::try_from(expected).unwrap_or(0));
     whole.extend_from_slice(&first);
     drop(first);
-    let mut taken = Vec::new();
     while let Some(chunk) = data(&mut body).await? {
         if whole.len() + chunk.len() > limit {
             return Err(BodyFault::TooLarge);
         }
-        while let Some(room) = room
-            && FREE + taken.len() * STEP < whole.len() + chunk.len()
-        {
-            let step = room.gateway.bodies().take(room.run, STEP);
-            taken.push(step.map_err(BodyFault::NoRoom)?);
+        if let Some(room) = &room {
+            room.cover(&mut taken, whole.len() + chunk.len())?;
         }
         whole.extend_from_slice(&chunk);
     }
-    let whole = whole.freeze();
-    Ok(match taken.is_empty() {
-        true => whole,
-        false => Bytes::from_owner(Kept { whole, _room: taken }),
-    })
+    Ok((whole.freeze(), taken))
 }
 
 async fn data<B>(body: &mut B) -> Result<Option<Bytes>, BodyFault>

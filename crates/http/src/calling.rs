@@ -71,7 +71,7 @@ where
         invalid(format!("the tool in the path is no UTF-8: {error}; percent-encode its name"))
     })?;
     let (limits, within) = (post.door.gateway.limits(), post.door.options.body_timeout);
-    let room = Room { gateway: &post.door.gateway, run: &post.visit.run };
+    let room = Room::Run(&post.door.gateway, &post.visit.run);
     let bytes = body::read_in(body, limits.message_bytes, within, Some(room)).await;
     let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", limits.message_bytes))?;
     // One value and nothing behind it: what is around it is ours.

@@ -15,7 +15,7 @@ use http_body::Body;
 use hyper::body::Incoming;
 use narthex_audit::{AuditEvent, Refused, kind};
 use narthex_devices::RunMounts;
-use narthex_gateway::{Endpoint, Gateway, RunView};
+use narthex_gateway::{Endpoint, Gateway, Places, RunView};
 use narthex_listener::Respond;
 use narthex_model::{ErrorKind, json::shortened};
 use tokio::{sync::Semaphore, time::Instant};
@@ -30,7 +30,7 @@ use crate::{
     problem::Problem,
     respond::{self, Response, closing, text, unstored},
     routes::{self, Place, Target},
-    servers::Asked,
+    servers::{Asked, Held},
     signin::Visitor,
     status,
     vfs::{self, VfsRequest},
@@ -51,6 +51,8 @@ pub(crate) struct Door {
     pub(crate) hub: Arc<Hub>,
     /// The files of runs.
     pub(crate) mounts: RunMounts,
+    /// Room for bodies of the API, in bytes.
+    pub(crate) api_bodies: Places,
     /// Places for streams of events of workspaces.
     pub(crate) event_streams: Arc<Semaphore>,
     guard: Guard,
@@ -66,6 +68,7 @@ pub struct Router(Arc<Door>);
 pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
     let door = Door {
         guard: Guard::new(options.listen, &options.allowed_hosts, &options.allowed_origins),
+        api_bodies: Places::new(options.api_body_bytes),
         event_streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
         hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
         mounts: vfs::mounts(&gateway, &options),
@@ -227,7 +230,9 @@ impl Door {
                     return wrong_method(&place.allowed());
                 }
                 let (door, segments, parts) = (self, place.segments, &parts);
-                let asked = Asked { door, target: route.target, segments, parts, principal };
+                let held = Held::default();
+                let asked =
+                    Asked { door, target: route.target, segments, parts, principal, held };
                 // Boxed, as all that is rare here, so that calls stay small.
                 return Box::pin(asked.answer(route.access, body)).await;
             }

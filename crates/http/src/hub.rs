@@ -5,6 +5,7 @@
 //! `<node>-<stream>-<number>`. All streams go with their session.
 
 mod channel;
+mod room;
 mod streams;
 
 use std::{
@@ -16,6 +17,7 @@ use narthex_gateway::{Session, SessionId};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use channel::{Channel, Reader};
+pub(crate) use room::{Room, RunRoom};
 pub(crate) use streams::{CallChannel, Streams};
 
 use crate::ReplayLimits;
@@ -24,6 +26,7 @@ use crate::ReplayLimits;
 #[derive(Debug)]
 pub(crate) struct Hub {
     limits: ReplayLimits,
+    room: Arc<Room>,
     node: Arc<str>,
     // Taken when a stream is opened or resumed; calls that are answered at once never come here.
     sessions: Mutex<HashMap<SessionId, Arc<Streams>>>,
@@ -31,7 +34,7 @@ pub(crate) struct Hub {
 
 impl Hub {
     pub(crate) fn new(limits: ReplayLimits, node: Arc<str>) -> Self {
-        Self { limits, node, sessions: Mutex::default() }
+        Self { limits, room: Room::new(limits.total_bytes), node, sessions: Mutex::default() }
     }
 
     /// The streams of a session. Their keeper is spawned with the first.
@@ -44,7 +47,9 @@ impl Hub {
         if let Some(streams) = sessions.get(&session.id) {
             return streams.clone();
         }
-        let streams = Arc::new(Streams::new(self.limits, self.node.clone(), session.clone()));
+        let room = self.room.of(session.run.id, &session.run.workspace);
+        let kept = (self.limits, room);
+        let streams = Arc::new(Streams::new(kept, self.node.clone(), session.clone()));
         sessions.insert(session.id.clone(), streams.clone());
         drop(sessions);
         let (hub, kept) = (self.clone(), streams.clone());

@@ -40,3 +40,4 @@ pub use openapi::openapi;
 pub use options::{HttpOptions, ReplayLimits};
 pub use respond::ResponseBody;
 pub use routes::{ROUTES, Route};
+pub use servers::API_BODY_MAX;

@@ -31,6 +31,9 @@ pub struct HttpOptions {
     pub quiet: Duration,
     /// How often a quiet event stream shows life.
     pub keep_alive: Duration,
+    /// Bytes of bodies of the API that are held at one time, of which one principal may have half.
+    /// A body takes them in steps of 64 KiB, from before its first byte.
+    pub api_body_bytes: usize,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
     /// What is kept of legacy streams.
@@ -53,6 +56,7 @@ impl HttpOptions {
             outbound: None,
             quiet: Duration::from_secs(5),
             keep_alive: Duration::from_secs(15),
+            api_body_bytes: 64 * 1024 * 1024,
             body_timeout: Duration::from_secs(30),
             replay: ReplayLimits::default(),
             closing: CancellationToken::new(),
@@ -71,6 +75,9 @@ pub struct ReplayLimits {
     pub finished_streams: usize,
     /// Bytes of all those streams together; the newest is kept however long it is.
     pub finished_bytes: usize,
+    /// Bytes of the streams of all runs together, of which one run may have half and the runs of
+    /// one workspace three quarters.
+    pub total_bytes: usize,
     /// For how long a stream is kept after its call has ended.
     pub keep: Duration,
 }
@@ -82,6 +89,7 @@ impl Default for ReplayLimits {
             bytes: 1024 * 1024,
             finished_streams: 16,
             finished_bytes: 4 * 1024 * 1024,
+            total_bytes: 256 * 1024 * 1024,
             keep: Duration::from_secs(120),
         }
     }

@@ -57,7 +57,7 @@ where
     }
     let limits = post.door.gateway.limits();
     let within = post.door.options.body_timeout;
-    let room = Room { gateway: &post.door.gateway, run: &post.visit.run };
+    let room = Room::Run(&post.door.gateway, &post.visit.run);
     let bytes = match body::read_in(body, limits.message_bytes, within, Some(room)).await {
         Ok(bytes) => bytes,
         Err(fault) => return post.refused("body", refuse_body(fault)),

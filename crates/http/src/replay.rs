@@ -2,13 +2,14 @@
 //!
 //! Limits count events and bytes. Past a limit the oldest go; the newest stays however long it is,
 //! since it may be the answer. A reader that asks for what is gone starts at the oldest that is
-//! left: a client that lost some progress still wants its answer.
+//! left: a client that lost some progress still wants its answer. Where the run, its workspace or
+//! all keep too much, the room that they share has any event go (`hub::room`).
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use narthex_wire::Payload;
 
-use crate::ReplayLimits;
+use crate::{ReplayLimits, hub::RunRoom};
 
 /// One event of a stream.
 #[derive(Debug, Clone)]
@@ -25,12 +26,14 @@ pub(crate) struct Replay {
     limits: ReplayLimits,
     /// The number of the oldest event that is kept, or of the next one if there is none.
     first: u64,
-    events: VecDeque<Event>,
+    /// Each with its count among all events of the run.
+    events: VecDeque<(u64, Event)>,
     bytes: usize,
+    room: Arc<RunRoom>,
 }
 
 impl Event {
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Message(payload) => payload.len(),
             Self::Break(_) => 0,
@@ -39,8 +42,9 @@ impl Event {
 }
 
 impl Replay {
-    pub(crate) fn new(limits: ReplayLimits) -> Self {
-        Self { limits, first: 1, events: VecDeque::new(), bytes: 0 }
+    pub(crate) fn new(limits: ReplayLimits, room: Arc<RunRoom>) -> Self {
+        room.opened();
+        Self { limits, first: 1, events: VecDeque::new(), bytes: 0, room }
     }
 
     /// The number that the next event gets.
@@ -56,7 +60,7 @@ impl Replay {
     /// Whether this event would push out `unread` or a newer one.
     pub(crate) fn is_full_for(&self, event: &Event, unread: u64) -> bool {
         let (mut count, mut bytes) = (self.events.len() + 1, self.bytes + event.len());
-        for (number, oldest) in (self.first..).zip(&self.events) {
+        for (number, (_, oldest)) in (self.first..).zip(&self.events) {
             if count <= self.limits.events && bytes <= self.limits.bytes {
                 return false;
             }
@@ -71,21 +75,43 @@ impl Replay {
 
     /// Adds an event and drops old ones past the limits.
     pub(crate) fn push(&mut self, event: Event) {
-        self.bytes += event.len();
-        self.events.push_back(event);
+        let bytes = event.len();
+        self.bytes += bytes;
+        self.room.add(bytes);
+        self.events.push_back((self.room.next_event(), event));
         while self.events.len() > 1
             && (self.events.len() > self.limits.events || self.bytes > self.limits.bytes)
         {
-            self.bytes -= self.events.pop_front().map_or(0, |event| event.len());
-            self.first += 1;
+            self.pop();
         }
+    }
+
+    /// Drops the oldest event.
+    pub(crate) fn pop(&mut self) {
+        let Some((_, event)) = self.events.pop_front() else { return };
+        let bytes = event.len();
+        self.bytes -= bytes;
+        self.room.give_back(bytes);
+        self.first += 1;
+    }
+
+    /// The oldest event: its number here, and its count among all events of the run.
+    pub(crate) fn oldest(&self) -> Option<(u64, u64)> {
+        self.events.front().map(|(count, _)| (self.first, *count))
     }
 
     /// The event with this number or, if it is gone, the oldest; with its number.
     pub(crate) fn at(&self, number: u64) -> Option<(u64, &Event)> {
         let number = number.max(self.first);
         let index = usize::try_from(number - self.first).ok()?;
-        Some((number, self.events.get(index)?))
+        Some((number, &self.events.get(index)?.1))
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        self.room.give_back(self.bytes);
+        self.room.closed();
     }
 }
 

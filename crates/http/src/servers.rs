@@ -28,12 +28,16 @@ mod transfer;
 mod watched;
 mod watching;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt, mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use bytes::Bytes;
 use http::{StatusCode, request::Parts};
 use http_body::Body;
 use narthex_control::{By, Control, FileStatus};
+use narthex_gateway::Place;
 use narthex_model::{ErrorKind, WorkspaceId};
 use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::percent_decode_str;
@@ -64,7 +68,35 @@ pub(crate) struct Asked<'a> {
     pub(crate) segments: Segments<'a>,
     pub(crate) parts: &'a Parts,
     pub(crate) principal: Principal,
+    /// The room that its body takes until it is answered.
+    pub(crate) held: Held,
 }
+
+/// Room that is taken until a request of the API is answered.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Mutex<Vec<Place>>);
+
+impl Held {
+    fn is_empty(&self) -> bool {
+        self.places().is_empty()
+    }
+
+    fn add(&self, places: Vec<Place>) {
+        self.places().extend(places);
+    }
+
+    /// All of it, for who answers instead.
+    fn moved(&self) -> Self {
+        Self(Mutex::new(mem::take(&mut self.places())))
+    }
+
+    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The longest body that the API takes, in bytes: what is imported.
+pub const API_BODY_MAX: usize = transfer::IMPORT_MAX;
 
 type Answered = Result<Response, Problem>;
 

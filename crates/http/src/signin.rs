@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
 use http_body::Body;
 use narthex_control::{Control, ControlError, NewSession, SignedIn};
+use narthex_gateway::Holder;
 use narthex_model::ErrorKind;
 use percent_encoding::percent_decode_str;
 use subtle::ConstantTimeEq;
@@ -22,7 +23,7 @@ use subtle::ConstantTimeEq;
 pub(crate) use self::cookie::session_cookie;
 use self::cookie::{Jar, Kept};
 use crate::{
-    body,
+    body::{self, Room},
     door::Door,
     problem::Problem,
     respond::{self, Response},
@@ -326,7 +327,9 @@ impl Visitor<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        let read = body::read(body, BODY_MAX, self.door.options.body_timeout).await;
+        let room = Room::Api(&self.door.api_bodies, Holder::Visitors);
+        let within = self.door.options.body_timeout;
+        let read = body::read_in(body, BODY_MAX, within, Some(room)).await;
         read.map_err(|fault| of_body(fault, "a form", BODY_MAX))
     }
 

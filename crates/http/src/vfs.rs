@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header, request::Parts};
 use http_body::Body;
 use narthex_devices::{Numbered, Numbering, Numbers, RunMounts, Seen};
-use narthex_gateway::{Gateway, RunView};
+use narthex_gateway::{Gateway, Holder, RunView};
 use narthex_model::{ErrorKind, Pid, json::shortened, with_causes};
 use narthex_mount::{
     Code, Entry, Failure, Held, MountName, Node, Operation, PATH_MAX, Place, Process, ROOT, Report,
@@ -125,7 +125,9 @@ impl VfsRequest<'_> {
         let path = self.path()?;
         let failed = |failure| problem(&VfsError::new(Operation::Stat, &*path, failure));
         Place::parse(&path).map_err(failed)?;
-        let bytes = body::read(body, REPORT_MAX, self.door.options.body_timeout).await;
+        let (within, holder) = (self.door.options.body_timeout, Holder::Run(self.run.id));
+        let room = Room::Api(&self.door.api_bodies, holder);
+        let bytes = body::read_in(body, REPORT_MAX, within, Some(room)).await;
         let bytes = bytes.map_err(|fault| of_body(fault, "what has failed", REPORT_MAX))?;
         let report: Option<Report<'_>> = match bytes.starts_with(b"{") {
             true => serde_json::from_slice(&bytes).ok(),
@@ -153,7 +155,7 @@ impl VfsRequest<'_> {
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let (most, within) = (self.door.mounts.write_bytes(), self.door.options.body_timeout);
-        let room = Room { gateway: &self.door.gateway, run: &self.run };
+        let room = Room::Run(&self.door.gateway, &self.run);
         let bytes = body::read_in(body, most, within, Some(room)).await;
         let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", most))?;
         let seen = self.seen(&path).await;

@@ -14,7 +14,7 @@ use fs_err as fs;
 use narthex_control::{GrantOptions, Variables};
 use narthex_executor::Executors;
 use narthex_gateway::{GatewayOptions, Tracer};
-use narthex_http::{HttpOptions, TokenHash};
+use narthex_http::{HttpOptions, ReplayLimits, TokenHash};
 use narthex_listener::{ServeOptions, Workers};
 use narthex_model::{ErrorKind, Secret};
 use narthex_policy::RunPolicy;
@@ -51,6 +51,21 @@ pub struct Flags {
     pub listen: Option<String>,
     /// The servers of the local run, as they are named.
     pub tools: Option<String>,
+}
+
+/// Limits of what all runs and principals hold together. Each of them may have a part.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// The most bytes of long bodies at MCP endpoints; `None` follows from the longest message.
+    pub body_bytes: Option<usize>,
+    /// The most bytes of bodies of the API.
+    pub api_body_bytes: usize,
+    /// The most bytes of events that streams keep for clients that come back.
+    pub replay_bytes: usize,
+    /// The most resources and tasks that are followed, with the streams of changes.
+    pub followed: usize,
+    /// The most questions of servers that wait for answers of clients.
+    pub questions: usize,
 }
 
 /// Everything that can be set, with its value.
@@ -98,6 +113,8 @@ pub struct Settings {
     pub output_tokens: Option<NonZeroU64>,
     /// The most bytes of what the runs of one workspace share.
     pub shares_bytes: u64,
+    /// Limits of what all runs hold together.
+    pub held: Held,
     /// Limits of the connections to servers.
     pub connections: ConnectionOptions,
     /// How long a call may take.
@@ -141,6 +158,9 @@ impl Settings {
             node_id,
             call_timeout: self.call_timeout,
             sessions_max: self.sessions_max,
+            body_bytes_max: self.held.body_bytes,
+            followed_max: self.held.followed,
+            questions_max: self.held.questions,
             name_limit: self.name_length_max,
             output_tokens: self.output_tokens,
             synthetic_tools: self.synthetic_tools,
@@ -154,11 +174,14 @@ impl Settings {
     pub fn http_options(&self, listen: SocketAddr, admin: TokenHash) -> HttpOptions {
         let mut allowed_hosts = self.allowed_hosts.clone();
         allowed_hosts.extend(self.sign_in.host().map(str::to_owned));
+        let usual = HttpOptions::new(listen);
         HttpOptions {
             allowed_hosts,
             allowed_origins: self.allowed_origins.clone(),
             admin_token: Some(admin),
-            ..HttpOptions::new(listen)
+            api_body_bytes: self.held.api_body_bytes,
+            replay: ReplayLimits { total_bytes: self.held.replay_bytes, ..usual.replay },
+            ..usual
         }
     }
 
@@ -313,6 +336,7 @@ fn build(
                 .unwrap_or(usual_gateway.limits.message_bytes),
         },
         shares_bytes: number("limits.shares_bytes").map_or(SHARES_BYTES, |bytes| bytes as u64),
+        held: held(&number),
         sessions_max: number("limits.sessions").unwrap_or(usual_gateway.sessions_max),
         connections_max: number("limits.connections")
             .unwrap_or(ServeOptions::default().max_connections),
@@ -331,8 +355,34 @@ fn build(
     };
     let faults = [policy.err(), variables.err(), keys.err(), proxies.err()].into_iter().flatten();
     layers.faults.extend(faults.chain(sign_in_faults).chain(executor_faults));
-    check(layers, format.as_deref(), name_length);
+    check(layers, &settings, format.as_deref());
     Ok(settings)
+}
+
+fn held(number: &impl Fn(&str) -> Option<usize>) -> Held {
+    let usual = HttpOptions::new(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let gateway = GatewayOptions::default();
+    Held {
+        body_bytes: number("limits.body_bytes"),
+        api_body_bytes: number("limits.api_body_bytes").unwrap_or(usual.api_body_bytes),
+        replay_bytes: number("limits.replay_bytes").unwrap_or(usual.replay.total_bytes),
+        followed: number("limits.followed").unwrap_or(gateway.followed_max),
+        questions: number("limits.questions").unwrap_or(gateway.questions_max),
+    }
+}
+
+/// Limits of which one holder has half, and whose half must have room for the largest single thing.
+fn too_small(settings: &Settings) -> Vec<(&'static str, usize, &'static str)> {
+    let twice = settings.limits.message_bytes.saturating_mul(2);
+    let message = "twice `limits.message_bytes`";
+    let api = 2 * narthex_http::API_BODY_MAX;
+    let Held { body_bytes, api_body_bytes, .. } = settings.held;
+    let given = [
+        ("limits.body_bytes", body_bytes.unwrap_or(twice), twice, message),
+        ("limits.api_body_bytes", api_body_bytes, api, "twice the longest body of the API"),
+    ];
+    let small = given.into_iter().filter(|(_, given, least, _)| given < least);
+    small.map(|(path, _, least, what)| (path, least, what)).collect()
 }
 
 fn log_format(format: Option<&str>) -> LogFormat {
@@ -377,7 +427,7 @@ fn executors(layers: &Layers) -> (Executors, Vec<String>) {
 }
 
 /// What the shape of a value does not tell.
-fn check(layers: &mut Layers, format: Option<&str>, name_length: Option<usize>) {
+fn check(layers: &mut Layers, settings: &Settings, format: Option<&str>) {
     let source =
         |path: &str| layers.get(path).map_or_else(String::new, |given| given.source.clone());
     let mut faults = Vec::new();
@@ -388,10 +438,12 @@ fn check(layers: &mut Layers, format: Option<&str>, name_length: Option<usize>) 
     if confinement.is_some_and(|word| !matches!(word, "none" | "strict")) {
         faults.push(format!("{} must be `none` or `strict`", source("confinement")));
     }
-    if name_length.is_some_and(|length| !(64..=narthex_model::QUALIFIED_NAME_MAX).contains(&length))
-    {
-        let most = narthex_model::QUALIFIED_NAME_MAX;
+    let most = narthex_model::QUALIFIED_NAME_MAX;
+    if !(64..=most).contains(&settings.name_length_max) {
         faults.push(format!("{} must be from 64 to {most}", source("limits.name_length")));
+    }
+    for (path, least, what) in too_small(settings) {
+        faults.push(format!("{} must be at least {least}, {what}", source(path)));
     }
     layers.faults.append(&mut faults);
 }
@@ -469,5 +521,46 @@ mod tests {
         let failure = read().unwrap_err();
         assert_eq!(failure.kind, narthex_failure::FailureKind::Operation(ErrorKind::Denied));
         assert!(failure.message.contains("chmod go-w"), "{failure}");
+    }
+
+    /// S31: the limits of what all hold are settings; one whose half has no room for the largest
+    /// single thing is refused with the least that it may be.
+    #[test]
+    fn s31_limits_of_what_all_hold_are_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let loaded = |given: &[(&str, &str)]| {
+            let flags = Flags { data: Some(folder.path().to_owned()), ..Flags::default() };
+            let value = |name: &str| given.iter().find(|(known, _)| *known == name);
+            load(&flags, &|name| value(name).map(|(_, value)| (*value).to_owned()))
+        };
+        let usual = loaded(&[]).unwrap();
+        assert_eq!(usual.gateway_options(String::new()).followed_max, 20_000);
+        assert_eq!(usual.gateway_options(String::new()).body_bytes_max, None);
+        let set = loaded(&[
+            ("NARTHEX_LIMITS_MESSAGE_BYTES", "1000000"),
+            ("NARTHEX_LIMITS_BODY_BYTES", "2000000"),
+            ("NARTHEX_LIMITS_API_BODY_BYTES", "8388608"),
+            ("NARTHEX_LIMITS_REPLAY_BYTES", "3000000"),
+            ("NARTHEX_LIMITS_FOLLOWED", "40"),
+            ("NARTHEX_LIMITS_QUESTIONS", "30"),
+        ]);
+        let set = set.unwrap();
+        let gateway = set.gateway_options(String::new());
+        assert_eq!((gateway.body_bytes_max, gateway.followed_max), (Some(2_000_000), 40));
+        assert_eq!(gateway.questions_max, 30);
+        let http = set.http_options(SocketAddr::from(([127, 0, 0, 1], 0)), TokenHash::of("x"));
+        assert_eq!((http.api_body_bytes, http.replay.total_bytes), (8_388_608, 3_000_000));
+        for (name, value, wanted) in [
+            ("NARTHEX_LIMITS_BODY_BYTES", "134217727", "at least 134217728, twice `limits.message"),
+            ("NARTHEX_LIMITS_API_BODY_BYTES", "8388607", "at least 8388608"),
+            ("NARTHEX_LIMITS_REPLAY_BYTES", "0", "a whole number above 0"),
+            ("NARTHEX_LIMITS_FOLLOWED", "many", "a whole number above 0"),
+        ] {
+            let failure = loaded(&[(name, value)]).unwrap_err();
+            assert!(
+                failure.message.starts_with(&format!("{name} must be {wanted}")),
+                "{failure:?}"
+            );
+        }
     }
 }

@@ -9,6 +9,7 @@ use narthex_wire::{Message, Payload, Raw, Rewrite};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{ASK_TIMEOUT, OpenCall, Session, State};
+use crate::{Place, RunView};
 
 /// How many questions of servers may wait for one client.
 pub(crate) const ASKS_MAX: usize = 64;
@@ -23,6 +24,8 @@ pub(crate) struct Ask {
     /// from other questions.
     pub(super) is_over: bool,
     pub(super) since: Instant,
+    /// Its place among the questions of its run and of all, until it is over.
+    pub(super) place: Option<Place>,
 }
 
 /// Who waits for the answer to a question.
@@ -44,7 +47,7 @@ impl Ask {
 impl Session {
     /// Takes a server's question: gives it an id of ours, under which the answer will come. Where
     /// nothing says to which `call` it belongs, it may be any that is open at the server. `None` if
-    /// too many are waiting.
+    /// too many are waiting: for this client, or for all of its run, its workspace or the daemon.
     pub(crate) fn ask(
         &self,
         link: &Arc<Link>,
@@ -57,6 +60,7 @@ impl Session {
         if !state.has_room_for(1) {
             return None;
         }
+        let place = state.place_for_question(&self.run)?;
         let calls = match call {
             Some(call) => vec![call.number],
             None => {
@@ -69,7 +73,7 @@ impl Session {
         };
         let since = Instant::now();
         let asker = Asker::Server { link: link.clone(), id };
-        state.asks.insert(ours, Ask { asker, calls, is_over: false, since });
+        state.asks.insert(ours, Ask { asker, calls, is_over: false, since, place });
         drop(state);
         let mut rewrite =
             Rewrite { id: Some(ours.to_string().into_bytes().into()), ..Rewrite::default() };
@@ -79,7 +83,7 @@ impl Session {
 
     /// Takes questions that a call asks for its server, under ids of [`Session::next_ask`]. Each
     /// answer goes to `answers`, which has room for all. `false`, and none is taken, if too many
-    /// are waiting.
+    /// are waiting: for this client, or for all of its run, its workspace or the daemon.
     pub(crate) fn ask_for(
         &self,
         call: &OpenCall,
@@ -91,10 +95,13 @@ impl Session {
         if !state.has_room_for(ids.len()) {
             return false;
         }
-        for (place, ours) in ids.iter().enumerate() {
+        let places = ids.iter().map(|_| state.place_for_question(&self.run));
+        let Some(places) = places.collect::<Option<Vec<_>>>() else { return false };
+        for ((place, ours), slot) in ids.iter().enumerate().zip(places) {
             let asker = Asker::Call { answers: answers.clone(), place };
             let calls = vec![call.number];
-            state.asks.insert(*ours, Ask { asker, calls, is_over: false, since });
+            let ask = Ask { asker, calls, is_over: false, since, place: slot };
+            state.asks.insert(*ours, ask);
         }
         true
     }
@@ -139,6 +146,13 @@ impl Session {
 }
 
 impl State {
+    /// A place for a question among those of its run and of all; `None` if there is none. A session
+    /// that is not one of the sessions yet needs none.
+    fn place_for_question(&self, run: &RunView) -> Option<Option<Place>> {
+        let Some(places) = &self.questions else { return Some(None) };
+        places.take(run, 1).ok().map(Some)
+    }
+
     /// Whether so many questions may be asked. Those of calls that have ended give way, the oldest
     /// first.
     fn has_room_for(&mut self, count: usize) -> bool {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use narthex_gateway::{Answering, Caller, Endpoint, GatewayOptions, Step};
+use narthex_policy::RunPolicy;
 use narthex_registry::config::Entry;
 use narthex_testkit::fixture::{Eras, Options, Running};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use tokio::time::timeout;
 
 use super::{
     scripted::Scripts,
-    world::{SOON, World, http_server, legacy, modern, parse, transparent},
+    world::{SOON, World, finish, http_server, legacy, modern, parse, transparent},
 };
 
 async fn answer_questions(world: &World, caller: &Caller, name: &str, reply: &Value) -> Value {
@@ -93,6 +94,48 @@ async fn question_of(answering: &mut Answering) -> Value {
     }
 }
 
+/// S31: a run whose clients leave questions without an answer has its part of those that wait. Its
+/// other clients are asked no more; a client of another run is, and an answer makes room.
+#[tokio::test]
+async fn s31_a_run_leaves_questions_to_others() {
+    let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;
+    let fixture = fixture.unwrap();
+    let entries = vec![Entry::Server(http_server("one", &fixture.url))];
+    let options = GatewayOptions { questions_max: 8, ..GatewayOptions::default() };
+    let mut world = World::settled(entries, options).await;
+    let asking = |id| {
+        legacy(id, "tools/call", json!({"name": "test_sampling", "arguments": {"prompt": "p"}}))
+    };
+    let client = async |world: &World| {
+        let session = world.session(&transparent("one"), json!({"sampling": {}})).await;
+        Caller::new(world.run.clone(), transparent("one"), Some(session))
+    };
+    let first = client(&world).await;
+    let mut open = Vec::new();
+    for id in 1..=4 {
+        let mut answering = world.gateway.call(&first, asking(id)).await;
+        let question = question_of(&mut answering).await;
+        open.push((answering, question));
+    }
+    let second = client(&world).await;
+    let refused = finish(world.gateway.call(&second, asking(5)).await).await;
+    assert!(refused.to_string().contains("too many requests"), "{refused}");
+    let run = world.run.clone();
+    world.run_as(RunPolicy::AllAttached);
+    let other = client(&world).await;
+    let mut answering = world.gateway.call(&other, asking(1)).await;
+    question_of(&mut answering).await;
+    world.run = run;
+    let (_, question) = &open[0];
+    let reply = json!({"role": "assistant", "model": "m",
+        "content": {"type": "text", "text": "blue"}});
+    let response = json!({"jsonrpc": "2.0", "id": question, "result": reply});
+    world.gateway.respond(first.session.as_ref().unwrap(), parse(&response)).await;
+    let mut answering = world.gateway.call(&second, asking(6)).await;
+    question_of(&mut answering).await;
+    world.gateway.drain().await;
+}
+
 /// D12, E44: a question ends with its call. Other calls do not wait for its answer, and it takes no
 /// place from others.
 #[tokio::test]
@@ -134,7 +177,7 @@ async fn d12_a_question_ends_with_its_call() {
         "content": {"type": "text", "text": "blue"}});
     let response = json!({"jsonrpc": "2.0", "id": id, "result": sampled});
     world.gateway.respond(&session, parse(&response)).await;
-    assert!(super::world::finish(answering).await.to_string().contains("blue"));
+    assert!(finish(answering).await.to_string().contains("blue"));
     world.gateway.drain().await;
 }
 

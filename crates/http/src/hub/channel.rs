@@ -9,7 +9,7 @@ use std::{
 use narthex_wire::Payload;
 use tokio::sync::{Notify, mpsc};
 
-use super::lock;
+use super::{RunRoom, lock};
 use crate::{
     ReplayLimits,
     replay::{Event, Replay},
@@ -21,6 +21,8 @@ use crate::{
 pub(crate) struct Channel {
     /// What its event ids begin with, up to the number.
     prefix: String,
+    /// The room of the run that it belongs to.
+    room: Arc<RunRoom>,
     state: Mutex<State>,
     /// A reader has moved on or gone.
     moved: Notify,
@@ -38,6 +40,19 @@ struct State {
     /// The first event that no reader was given.
     unread: u64,
     has_ended: bool,
+    /// Its run knows that it keeps something.
+    is_listed: bool,
+}
+
+/// What is the oldest event of a stream after one was to be dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Oldest {
+    /// None: it keeps nothing any more.
+    None,
+    /// The one of this count among the events of its run.
+    Now(u64),
+    /// The same as before, since its reader is there and has not read it yet.
+    Unread,
 }
 
 /// One connection's view of a stream.
@@ -57,35 +72,72 @@ pub(crate) struct Reader {
 impl Channel {
     pub(super) fn new(
         prefix: String,
-        limits: ReplayLimits,
+        (limits, room): (ReplayLimits, Arc<RunRoom>),
         source: Option<mpsc::Receiver<Payload>>,
     ) -> Self {
         let state = State {
-            replay: Replay::new(limits),
+            replay: Replay::new(limits, room.clone()),
             source,
             reader: None,
             readers: 0,
             is_read: false,
             unread: 1,
             has_ended: false,
+            is_listed: false,
         };
-        Self { prefix, state: Mutex::new(state), moved: Notify::new() }
+        Self { prefix, room, state: Mutex::new(state), moved: Notify::new() }
     }
 
-    /// Adds an event. Waits while a reader is there that has not read what would be pushed out.
-    pub(crate) async fn push(&self, event: Event) {
+    /// Adds an event. Waits while a reader is there that has not read what would be pushed out, or
+    /// that has not read all while there is no room in the part of its run.
+    pub(crate) async fn push(self: &Arc<Self>, event: Event) {
         loop {
             let moved = self.moved.notified();
-            {
+            let is_full = {
                 let mut state = lock(&self.state);
-                if !state.is_read || !state.replay.is_full_for(&event, state.unread) {
+                let is_full = state.is_read && state.replay.is_full_for(&event, state.unread);
+                let is_behind = state.is_read && state.unread < state.replay.next();
+                if !is_full && (!is_behind || self.room.has_room(event.len())) {
                     state.replay.push(event);
+                    let unlisted = state.unlisted();
                     state.wake();
-                    return;
+                    drop(state);
+                    return self.settle(unlisted);
                 }
+                is_full
+            };
+            if is_full || !self.room.make_room(event.len()) {
+                moved.await;
             }
-            moved.await;
         }
+    }
+
+    /// After an event was added: lists the stream where its run finds its oldest events, if it is
+    /// not there, and has some go if there are too many.
+    fn settle(self: &Arc<Self>, unlisted: Option<u64>) {
+        if let Some(oldest) = unlisted {
+            self.room.list(self, oldest);
+        }
+        if !self.room.has_room(0) {
+            self.room.make_room(0);
+        }
+    }
+
+    /// Drops the oldest event if it is the one of this count. What is not read yet by the reader
+    /// that is there stays.
+    pub(super) fn drop_oldest(&self, count: u64) -> Oldest {
+        let mut state = lock(&self.state);
+        if let Some((number, oldest)) = state.replay.oldest()
+            && oldest == count
+        {
+            if state.is_read && number >= state.unread {
+                return Oldest::Unread;
+            }
+            state.replay.pop();
+        }
+        let oldest = state.replay.oldest();
+        state.is_listed = oldest.is_some();
+        oldest.map_or(Oldest::None, |(_, count)| Oldest::Now(count))
     }
 
     /// Says that no event will follow; gives how many bytes are kept.
@@ -97,11 +149,17 @@ impl Channel {
     }
 
     /// Starts to read after the event with number `last`, or with the first that nobody was given.
-    /// A reader that was there before ends. `None` if there never was such an event.
+    /// A reader that was there before ends. `None` if there never was such an event, or all that
+    /// came after it is gone.
     pub(crate) fn read(self: &Arc<Self>, last: Option<u64>, is_primed: bool) -> Option<Reader> {
         let mut state = lock(&self.state);
         let live_from = state.replay.next();
         if last.is_some_and(|last| last >= live_from) {
+            return None;
+        }
+        // All that would follow is gone, the answer too.
+        let is_gone = state.has_ended && state.replay.oldest().is_none();
+        if is_gone && last.is_some_and(|last| last + 1 < live_from) {
             return None;
         }
         let next = last.map_or(state.unread, |last| last + 1);
@@ -125,6 +183,14 @@ impl State {
         if let Some(waker) = self.reader.take() {
             waker.wake();
         }
+    }
+
+    /// The count of its oldest event, if its run does not know yet that it keeps any. From here on
+    /// that counts as known.
+    fn unlisted(&mut self) -> Option<u64> {
+        let (_, oldest) = self.replay.oldest().filter(|_| !self.is_listed)?;
+        self.is_listed = true;
+        Some(oldest)
     }
 
     /// Takes one event from the source, if nothing else is to be read.
@@ -154,6 +220,7 @@ impl Reader {
             self.send(sending, self.next - 1, None, &Payload::default());
             return Poll::Ready(Some(()));
         }
+        let mut unlisted = None;
         let event = {
             let mut state = lock(&self.channel.state);
             if self.has_ended || state.readers != self.own {
@@ -173,8 +240,10 @@ impl Reader {
                     state.reader = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
+                unlisted = unlisted.or_else(|| state.unlisted());
             }
         };
+        self.channel.settle(unlisted);
         self.channel.moved.notify_one();
         let number = self.next - 1;
         match event {

@@ -12,13 +12,14 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Channel, Reader, lock};
+use super::{Channel, Reader, RunRoom, lock};
 use crate::ReplayLimits;
 
 /// The streams of one session.
 #[derive(Debug)]
 pub(crate) struct Streams {
     limits: ReplayLimits,
+    room: Arc<RunRoom>,
     node: Arc<str>,
     session: Arc<Session>,
     table: Mutex<Table>,
@@ -53,8 +54,12 @@ pub(crate) struct CallChannel {
 }
 
 impl Streams {
-    pub(super) fn new(limits: ReplayLimits, node: Arc<str>, session: Arc<Session>) -> Self {
-        Self { limits, node, session, table: Mutex::default(), ended: Notify::new() }
+    pub(super) fn new(
+        (limits, room): (ReplayLimits, Arc<RunRoom>),
+        node: Arc<str>,
+        session: Arc<Session>,
+    ) -> Self {
+        Self { limits, room, node, session, table: Mutex::default(), ended: Notify::new() }
     }
 
     pub(super) fn session(&self) -> &Session {
@@ -95,7 +100,8 @@ impl Streams {
         key: u64,
         source: Option<tokio::sync::mpsc::Receiver<Payload>>,
     ) -> Arc<Channel> {
-        Arc::new(Channel::new(format!("{}-{key:016x}-", self.node), self.limits, source))
+        let kept = (self.limits, self.room.clone());
+        Arc::new(Channel::new(format!("{}-{key:016x}-", self.node), kept, source))
     }
 
     /// Goes on after the event with this id; `None` if this session has no such event.
@@ -188,13 +194,17 @@ impl Drop for CallChannel {
 mod tests {
     use std::time::Duration;
 
-    use super::*;
+    use narthex_model::{RunId, WorkspaceId};
+
+    use super::{super::Room, *};
 
     fn table(sizes: &[usize], limits: &ReplayLimits) -> Table {
         let mut table = Table::default();
         let until = Instant::now() + limits.keep;
+        let room = Room::new(limits.total_bytes).of(RunId::new([1; 6]), &WorkspaceId::default());
         for (key, &bytes) in (0..).zip(sizes) {
-            table.channels.insert(key, Arc::new(Channel::new(String::new(), *limits, None)));
+            let kept = (*limits, room.clone());
+            table.channels.insert(key, Arc::new(Channel::new(String::new(), kept, None)));
             table.finished.push_back(Finished { key, bytes, until });
             table.finished_bytes += bytes;
         }

@@ -1,9 +1,11 @@
 //! Tests of the replay buffer.
 
+use narthex_model::{RunId, WorkspaceId};
 use narthex_wire::Payload;
 use proptest::prelude::*;
 
 use super::*;
+use crate::hub::Room;
 
 fn message(bytes: usize) -> Event {
     Event::Message(Payload::from(vec![b'x'; bytes]))
@@ -13,9 +15,14 @@ fn limits(events: usize, bytes: usize) -> ReplayLimits {
     ReplayLimits { events, bytes, ..ReplayLimits::default() }
 }
 
+fn replay(limits: ReplayLimits) -> Replay {
+    let room = Room::new(limits.total_bytes);
+    Replay::new(limits, room.of(RunId::new([1; 6]), &WorkspaceId::default()))
+}
+
 #[test]
 fn the_newest_event_stays_however_long_it_is() {
-    let mut replay = Replay::new(limits(4, 10));
+    let mut replay = replay(limits(4, 10));
     replay.push(message(4));
     replay.push(message(100));
     assert_eq!((replay.next(), replay.bytes()), (3, 100));
@@ -25,7 +32,7 @@ fn the_newest_event_stays_however_long_it_is() {
 
 #[test]
 fn it_is_full_only_for_those_who_would_lose_something() {
-    let mut replay = Replay::new(limits(2, 1000));
+    let mut replay = replay(limits(2, 1000));
     assert!(!replay.is_full_for(&message(5000), 1), "nothing is there to lose");
     replay.push(message(1));
     replay.push(message(1));
@@ -39,7 +46,7 @@ proptest! {
     /// S31: whatever comes, what is kept stays within the limits, and numbers never jump.
     #[test]
     fn s31_what_is_kept_is_bounded(sizes in prop::collection::vec(0_usize..50, 1..200)) {
-        let mut replay = Replay::new(limits(8, 100));
+        let mut replay = replay(limits(8, 100));
         for (index, size) in sizes.iter().enumerate() {
             replay.push(message(*size));
             prop_assert_eq!(replay.next(), index as u64 + 2);

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{Answered, Asked, as_read, document, ok, unknown};
 use crate::{
-    body::{self, BodyFault},
+    body::{self, BodyFault, Room},
     post::{is_json, is_of_type},
     problem::Problem,
     respond,
@@ -126,6 +126,20 @@ impl Asked<'_> {
         })
     }
 
+    /// The body, of at most so many bytes. It takes room of its principal until the request is
+    /// answered.
+    pub(super) async fn read<B>(&self, body: B, most: usize) -> Result<Bytes, BodyFault>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let places = &self.door.api_bodies;
+        let room = self.held.is_empty().then(|| Room::Api(places, self.principal.holder()));
+        let within = self.door.options.body_timeout;
+        let (bytes, taken) = body::read_and_hold(body, most, within, room).await?;
+        self.held.add(taken);
+        Ok(bytes)
+    }
+
     /// The body as text, of at most so many bytes.
     pub(super) async fn text<B>(
         &self,
@@ -144,8 +158,7 @@ impl Asked<'_> {
             );
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
-        let within = self.door.options.body_timeout;
-        let bytes = body::read(body, most, within).await;
+        let bytes = self.read(body, most).await;
         let bytes = bytes.map_err(|fault| of_body(fault, "the text", most))?;
         String::from_utf8(bytes.into()).map_err(|error| {
             Problem::new(ErrorKind::Invalid, format!("the body is no UTF-8 text: {error}"))
@@ -174,13 +187,13 @@ pub(crate) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
 
 /// What whoever sends a long body is told that has no room.
 pub(crate) fn no_room(full: Full) -> String {
-    format!("{} in long bodies; try again when some are done", full.told("bytes"))
+    format!("{} in bodies of requests; try again when some are done", full.told("bytes"))
 }
 
 /// Whether the run has too much, or all together.
 pub(crate) fn status_of_full(full: Full) -> StatusCode {
     match full {
-        Full::Run(_) => StatusCode::TOO_MANY_REQUESTS,
+        Full::Run(_) | Full::Principal(_) => StatusCode::TOO_MANY_REQUESTS,
         Full::Workspace(_) | Full::Total(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }

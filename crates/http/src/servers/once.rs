@@ -14,7 +14,6 @@ use serde_json::json;
 
 use super::{Answered, Asked, changes::of_body, transfer::IMPORT_MAX};
 use crate::{
-    body,
     problem::Problem,
     respond::{self, Response},
     routes::{self, Target},
@@ -59,12 +58,11 @@ impl Asked<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         let control = self.control()?.clone();
-        let within = self.door.options.body_timeout;
-        let body = body::read(body, IMPORT_MAX, within).await;
+        let body = self.read(body, IMPORT_MAX).await;
         let body = body.map_err(|fault| of_body(fault, "the body", IMPORT_MAX))?;
         let request = self.keyed(key, &body)?;
         let (door, parts) = (self.door.clone(), self.parts.clone());
-        let (target, principal) = (self.target, self.principal.clone());
+        let (target, principal, held) = (self.target, self.principal.clone(), self.held.moved());
         // From before the key is taken: a client that goes away must not leave it behind.
         let work = async move {
             let claim = match control.keyed_begin(&request).await? {
@@ -73,7 +71,7 @@ impl Asked<'_> {
             };
             let place = routes::find(parts.uri.path());
             let segments = place.map(|place| place.segments).unwrap_or_default();
-            let asked = Asked { door: &door, target, segments, parts: &parts, principal };
+            let asked = Asked { door: &door, target, segments, parts: &parts, principal, held };
             let answered = asked.dispatch(Full::new(body)).await;
             let response = answered.as_ref().ok().filter(|one| one.status().is_success());
             let kept = response.map(kept);

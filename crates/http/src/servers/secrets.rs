@@ -16,7 +16,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{Answered, Asked, document, ok};
-use crate::{body, post::is_json, problem::Problem, respond, servers::changes::of_body};
+use crate::{post::is_json, problem::Problem, respond, servers::changes::of_body};
 
 /// Enough for the longest value with every byte escaped.
 const BODY_MAX: usize = 512 * 1024;
@@ -106,8 +106,7 @@ impl Asked<'_> {
                 Problem::new(ErrorKind::Invalid, "the content type must be application/json");
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
-        let within = self.door.options.body_timeout;
-        let bytes = body::read(body, BODY_MAX, within).await;
+        let bytes = self.read(body, BODY_MAX).await;
         value(&bytes.map_err(|fault| of_body(fault, "a secret", BODY_MAX))?)
     }
 

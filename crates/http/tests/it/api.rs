@@ -3,6 +3,7 @@
 mod access;
 mod attachments;
 mod audit;
+mod bodies;
 pub(crate) mod built_in;
 mod catalog;
 mod changes;

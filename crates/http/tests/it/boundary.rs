@@ -384,7 +384,7 @@ async fn d5_counters_are_for_whoever_sees_every_server() {
 }
 
 /// A body that has sent this much, and never ends.
-struct Unfinished(Vec<bytes::Bytes>);
+pub(crate) struct Unfinished(pub(crate) Vec<bytes::Bytes>);
 
 impl http_body::Body for Unfinished {
     type Data = bytes::Bytes;

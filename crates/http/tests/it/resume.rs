@@ -269,3 +269,36 @@ async fn e178_a_cancelled_call_takes_its_questions_back() {
     assert_eq!(taken_back["params"]["requestId"], asked[0]["id"], "{taken_back}");
     assert!(stream.next().await.is_none(), "a call that was taken back is answered");
 }
+
+/// S31: a run that fills its streams loses its own oldest events, and a resume past them gets the
+/// answer of an event that never was. A client of another run goes on where it was.
+#[tokio::test]
+async fn s31_a_flood_of_streams_leaves_those_of_others() {
+    let mut world = World::with_options(|options| options.replay.total_bytes = 40_000).await;
+    // A call whose answer comes as a stream; gives the id of the event before it.
+    let stream = async |world: &World, session: &str, number: u64| {
+        let call = tool_call(number, "blob", json!({ "bytes": 3000 }));
+        let request = world.legacy(PATH, session, &call);
+        let request = request.header("accept", "text/event-stream, application/json");
+        let events = request.events().await;
+        assert_eq!((events.len(), &message(&events[1])["id"]), (2, &json!(number)));
+        id(&events[0]).to_owned()
+    };
+    let other = world.session(PATH, "2025-11-25").await;
+    let kept = stream(&world, &other, 1).await;
+    let first = world.token.clone();
+    world.token = world.other_run(RunPolicy::AllAttached);
+    let flood = world.session(PATH, "2025-11-25").await;
+    let mut streams = Vec::new();
+    for number in 1..=15 {
+        streams.push(stream(&world, &flood, number).await);
+    }
+    let gone = get(&world, &flood, &streams[0]).send().await;
+    assert_eq!(gone.status, StatusCode::BAD_REQUEST, "{}", gone.text());
+    assert!(gone.text().contains("this session has no such event, or no more"), "{}", gone.text());
+    let newest = get(&world, &flood, streams.last().unwrap()).events().await;
+    assert_eq!(message(newest.last().unwrap())["id"], 15);
+    world.token = first;
+    let rest = get(&world, &other, &kept).events().await;
+    assert_eq!(message(rest.last().unwrap())["id"], 1, "another run has its part");
+}

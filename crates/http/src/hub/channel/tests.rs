@@ -2,14 +2,21 @@
 
 use std::{pin::pin, task::Waker};
 
+use narthex_model::{RunId, WorkspaceId};
 use proptest::prelude::*;
 
-use super::*;
+use super::{super::Room, *};
 
 const PREFIX: &str = "n0-00000000000000aa-";
 
 fn channel(limits: ReplayLimits) -> Arc<Channel> {
-    Arc::new(Channel::new(PREFIX.to_owned(), limits, None))
+    in_room(&Room::new(limits.total_bytes), 1, limits)
+}
+
+/// A stream of this run of the default workspace.
+fn in_room(room: &Arc<Room>, run: u8, limits: ReplayLimits) -> Arc<Channel> {
+    let room = room.of(RunId::new([run; 6]), &WorkspaceId::default());
+    Arc::new(Channel::new(PREFIX.to_owned(), (limits, room), None))
 }
 
 fn message(text: &str) -> Event {
@@ -17,7 +24,7 @@ fn message(text: &str) -> Event {
 }
 
 /// Pushes if that is possible without waiting.
-fn push(channel: &Channel, event: Event) -> bool {
+fn push(channel: &Arc<Channel>, event: Event) -> bool {
     let mut cx = Context::from_waker(Waker::noop());
     pin!(channel.push(event)).poll(&mut cx).is_ready()
 }
@@ -106,6 +113,67 @@ fn a_slow_reader_slows_the_call_and_an_absent_one_does_not() {
     }
     let mut late = channel.read(Some(1), false).unwrap();
     assert_eq!(next(&mut late), text(8, "8"), "starts at the oldest that is left");
+}
+
+/// The texts that a new reader after `last` gets until it has to wait, or the end.
+fn rest(channel: &Arc<Channel>, last: u64) -> Vec<String> {
+    let mut reader = channel.read(Some(last), false).unwrap();
+    let events = std::iter::from_fn(|| next(&mut reader).flatten());
+    let text = |event: String| event.split_once("data: ").unwrap().1.trim_end().to_owned();
+    events.map(text).collect()
+}
+
+/// S31: a run that floods its streams loses its own oldest events, in the order in which they came,
+/// and no event of another run; what is dropped gives its room back.
+#[test]
+fn s31_a_flood_of_events_leaves_room_to_others() {
+    let room = Room::new(100);
+    let limits = ReplayLimits::default();
+    let [first, second] = [1, 1].map(|run| in_room(&room, run, limits));
+    let other = in_room(&room, 2, limits);
+    assert!(push(&other, message("0123456789")));
+    assert!(push(&first, message("1st 456789")) && push(&second, message("2nd 456789")));
+    for index in 0..4 {
+        assert!(push(&first, message(&format!("more 5678{index}"))));
+    }
+    // The part of a run is half: of six times ten bytes the oldest are gone.
+    assert_eq!(rest(&first, 0).len(), 4);
+    assert!(push(&second, message("last 56789")));
+    assert_eq!((rest(&first, 0).len(), rest(&second, 0)), (4, vec!["last 56789".to_owned()]));
+    assert_eq!(rest(&other, 0), ["0123456789"]);
+    // A stream that has ended and keeps nothing has no event to go on after but its last.
+    second.end();
+    for _ in 0..5 {
+        assert!(push(&first, message("new 456789")));
+    }
+    assert!(second.read(Some(0), false).is_none() && second.read(Some(2), false).is_some());
+    assert_eq!(rest(&other, 0), ["0123456789"]);
+    drop((first, second));
+    let late = in_room(&room, 3, limits);
+    for _ in 0..5 {
+        assert!(push(&late, message("0123456789")));
+    }
+    assert_eq!(rest(&late, 0).len(), 5);
+}
+
+/// S31: a reader that is there loses nothing: its call waits until it has read.
+#[test]
+fn s31_a_slow_reader_waits_for_room_and_loses_nothing() {
+    let room = Room::new(100);
+    let limits = ReplayLimits::default();
+    let [slow, flood] = [1, 1].map(|run| in_room(&room, run, limits));
+    let mut reader = slow.read(None, false).unwrap();
+    for index in 1..=5 {
+        assert!(push(&slow, message(&format!("01234567 {index}"))));
+    }
+    assert!(!push(&slow, message("too much 6")));
+    // What nobody reads goes at once.
+    assert!(push(&flood, message("nobody 789")) && rest(&flood, 0).is_empty());
+    assert_eq!(next(&mut reader), text(1, "01234567 1"));
+    assert!(push(&slow, message("01234567 6")), "what was read has made room");
+    for index in 2..=6 {
+        assert_eq!(next(&mut reader), text(index, &format!("01234567 {index}")));
+    }
 }
 
 #[derive(Debug, Clone)]
