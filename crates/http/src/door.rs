@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -14,10 +15,11 @@ use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
 use http_body::Body;
 use hyper::body::Incoming;
 use narthex_audit::{AuditEvent, Refused, kind};
+use narthex_control::Control;
 use narthex_devices::RunMounts;
 use narthex_gateway::{Endpoint, Gateway, Places, RunView};
 use narthex_listener::Respond;
-use narthex_model::{ErrorKind, json::shortened};
+use narthex_model::{ErrorKind, WorkspaceId, json::shortened};
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
@@ -37,8 +39,13 @@ use crate::{
 };
 use narthex_listener::Guard;
 
-/// What `/readyz` says until all servers have settled.
-const STARTING: &str = "servers are still starting\n";
+/// What a route of health says where nothing is wrong.
+const FINE: &str = "ok\n";
+/// What `/readyz` says while the daemon ends, and while its store cannot be reached.
+const STOPPING: &str = "the daemon is stopping\n";
+const UNREACHABLE: &str = "the store cannot be reached\n";
+/// For how long the store counts as it was found.
+const REACHED_FOR: Duration = Duration::from_secs(1);
 
 /// How many streams of events of workspaces there may be: each looks into the store now and then.
 const EVENT_STREAMS_MAX: usize = 500;
@@ -55,6 +62,7 @@ pub(crate) struct Door {
     pub(crate) api_bodies: Places,
     /// Places for streams of events of workspaces.
     pub(crate) event_streams: Arc<Semaphore>,
+    reach: Reach,
     guard: Guard,
     requests: AtomicU64,
 }
@@ -72,6 +80,7 @@ pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
         event_streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
         hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
         mounts: vfs::mounts(&gateway, &options),
+        reach: Reach::default(),
         requests: AtomicU64::new(0),
         gateway,
         options,
@@ -188,12 +197,10 @@ impl Door {
         let found = routes::find(parts.uri.path());
         let open = found.map(|place| place.first()).filter(|route| route.access == Access::Open);
         if let Some(route) = open {
-            let health = self.health(route, &parts.method);
-            let is_verbose = parts.uri.query() == Some("verbose");
-            return match route.target == Target::Ready && is_verbose {
+            return match route.target {
                 // Boxed, as all that is rare here, so that calls stay small.
-                true => Box::pin(self.readiness(health, &parts)).await,
-                false => health,
+                Target::Ready => Box::pin(self.readiness(&parts)).await,
+                _ => health(&parts.method, Ok(())),
             };
         }
         if let Some(place) = found.filter(|place| matches!(place.first().access, Access::Own(_))) {
@@ -231,8 +238,7 @@ impl Door {
                 }
                 let (door, segments, parts) = (self, place.segments, &parts);
                 let held = Held::default();
-                let asked =
-                    Asked { door, target: route.target, segments, parts, principal, held };
+                let asked = Asked { door, target: route.target, segments, parts, principal, held };
                 // Boxed, as all that is rare here, so that calls stay small.
                 return Box::pin(asked.answer(route.access, body)).await;
             }
@@ -353,9 +359,21 @@ impl Door {
         self.gateway.endpoint(run, segment)
     }
 
-    /// The same with a line for each server, for those who may see servers; others are told no more
-    /// than without it.
-    async fn readiness(&self, health: Response, parts: &Parts) -> Response {
+    /// Answers whether requests can be served: the daemon is not ending, and its store answers.
+    /// Servers that still connect make no difference, since calls wait for theirs.
+    ///
+    /// With `verbose` there is a line for each server, for those who may see servers; others are
+    /// told no more than without it.
+    async fn readiness(&self, parts: &Parts) -> Response {
+        let is_ready = match self.options.closing.is_cancelled() {
+            true => Err(STOPPING),
+            false if !self.reach.answers(self.options.control.as_ref()).await => Err(UNREACHABLE),
+            false => Ok(()),
+        };
+        let health = health(&parts.method, is_ready);
+        if parts.uri.query() != Some("verbose") {
+            return health;
+        }
         let principal = match authenticate(self.proofs(), parts).await {
             Ok(Some(Caller::Principal(principal))) => principal,
             Ok(Some(Caller::Client(_)) | None) | Err(_) => return health,
@@ -365,20 +383,42 @@ impl Door {
             return health;
         }
         let lines = status::readiness(&self.gateway.registry().snapshot(), &principal);
-        let told = if health.status() == StatusCode::OK { "ok\n" } else { STARTING };
-        respond::lines(health.status(), lines + told)
+        respond::lines(health.status(), lines + is_ready.err().unwrap_or(FINE))
     }
+}
 
-    fn health(&self, route: &Route, method: &Method) -> Response {
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            return wrong_method("GET, HEAD");
+/// The answer of a route of health: fine, or what is wrong.
+fn health(method: &Method, is_fine: Result<(), &'static str>) -> Response {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return wrong_method("GET, HEAD");
+    }
+    match is_fine {
+        Ok(()) => text(StatusCode::OK, FINE),
+        Err(wrong) => text(StatusCode::SERVICE_UNAVAILABLE, wrong),
+    }
+}
+
+/// Whether the store answers, as it was found last. It is asked once a second at most, however many
+/// requests there are.
+#[derive(Debug, Default)]
+struct Reach(tokio::sync::Mutex<Option<(Instant, bool)>>);
+
+impl Reach {
+    /// Asks the store, unless that was done within the last second. True without a store.
+    async fn answers(&self, control: Option<&Control>) -> bool {
+        let Some(store) = control.and_then(Control::store) else { return true };
+        let mut known = self.0.lock().await;
+        if let Some((at, answers)) = *known
+            && at.elapsed() < REACHED_FOR
+        {
+            return answers;
         }
-        let is_fine =
-            route.target == Target::Health || self.gateway.registry().snapshot().is_settled();
-        match is_fine {
-            true => text(StatusCode::OK, "ok\n"),
-            false => text(StatusCode::SERVICE_UNAVAILABLE, STARTING),
+        let found = store.workspaces().find(&WorkspaceId::default()).await;
+        if let Err(error) = &found {
+            tracing::warn!("the daemon is not ready, as its store cannot be reached: {error}");
         }
+        *known = Some((Instant::now(), found.is_ok()));
+        found.is_ok()
     }
 }
 

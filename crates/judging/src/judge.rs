@@ -175,6 +175,10 @@ pub fn judge(
     known: &Known,
     shows_flagged: bool,
 ) -> Vec<NewDefinition> {
+    let new: Vec<_> = all.iter().filter(|seen| !is_known(seen)).take(most).collect();
+    if new.is_empty() {
+        return Vec::new();
+    }
     let changes = changes(all, known);
     let unwanted = unwanted(all, known);
     let names = known.others.iter().map(|(server, name)| (server.as_str(), name.as_str()));
@@ -232,7 +236,7 @@ pub fn judge(
             why_late: why(Some(DefinitionReason::Changed)).to_string(),
         }
     };
-    all.iter().filter(|seen| !is_known(seen)).take(most).map(judged).collect()
+    new.into_iter().map(judged).collect()
 }
 
 /// What was taken on trust, and is not to be any more: its digest, its name, and why.

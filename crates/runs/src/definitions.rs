@@ -170,7 +170,13 @@ impl Runs {
         let is_kept = |heads: &HashMap<String, DefinitionHead>, one: &Seen| {
             heads.contains_key(&one.digest) || !one.can_be_kept()
         };
-        let heads = match seen.iter().all(|one| is_kept(&heads, one)) {
+        let unknown = seen.iter().filter(|one| !is_kept(&heads, one)).count();
+        // Where no more are kept, nothing is to be found out of those that are not.
+        let is_full = heads.len() >= KEPT_MAX;
+        if is_full && unknown > 0 {
+            beyond(of, unknown);
+        }
+        let heads = match unknown == 0 || is_full {
             true => {
                 self.note_seen(of, &seen, &heads).await?;
                 heads
@@ -244,11 +250,7 @@ impl Runs {
         });
         let (new, unknown) = judged.await.map_err(ControlError::Bug)?;
         if unknown > room {
-            let left = unknown - room;
-            tracing::warn!(
-                server.name = name, workspace = %of.workspace,
-                "{left} of its definitions are in no run: no more than {KEPT_MAX} are kept"
-            );
+            beyond(of, unknown - room);
         }
         let intended = Told::new(new.iter().map(|one| (&*one.name, one.is_quarantined)));
         let noted = self.note_looked_at(of, &intended).await?;
@@ -341,6 +343,14 @@ impl Shared {
             }
         })
     }
+}
+
+/// Logs how many definitions of a server no run has, as too many are kept of it already.
+fn beyond(of: Of<'_>, count: usize) {
+    tracing::warn!(
+        server.name = of.name(), workspace = %of.workspace,
+        "{count} of its definitions are in no run: no more than {KEPT_MAX} are kept"
+    );
 }
 
 /// Names of definitions, by what becomes of them.

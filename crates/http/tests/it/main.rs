@@ -21,6 +21,8 @@ mod listener;
 #[cfg(test)]
 mod modern;
 #[cfg(test)]
+mod ready;
+#[cfg(test)]
 mod resume;
 #[cfg(test)]
 mod signin;

@@ -64,10 +64,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         Content::Text(TEXT),
         &[],
     ),
-    get("/readyz", "ready_show", "Says whether all servers have settled")
-        .asks(&["verbose"])
-        .answers(200, Content::Text(TEXT), &[])
-        .answers(503, Content::Text(TEXT), &[]),
+    get(
+        "/readyz",
+        "ready_show",
+        "Says whether the daemon serves: it is not ending, and its store answers",
+    )
+    .asks(&["verbose"])
+    .answers(200, Content::Text(TEXT), &[])
+    .answers(503, Content::Text(TEXT), &[]),
     get("/metrics", "metrics_show", "Tells the counters, as Prometheus reads them").answers(
         200,
         Content::Text(&["application/openmetrics-text"]),

@@ -1,7 +1,10 @@
 //! Two daemons on one store: what is taken away at one ends at the other, also where that could not
 //! ask the store meanwhile.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use http::StatusCode;
 use narthex_model::Secret;
@@ -142,6 +145,35 @@ async fn looks(api: &Api) {
         while api.control.look_at_cuts().await.is_err() || api.runs.look_at_ends().await.is_err() {}
     };
     timeout(SOON, looking).await.expect("the store is there again");
+}
+
+/// A daemon that cannot reach its store is not ready, and is again when it can; another one on the
+/// same store is not concerned. The store is asked once a second at most.
+#[tokio::test]
+async fn a_daemon_without_its_store_is_not_ready() {
+    let Some(both) = Both::on_a_server().await else { return };
+    let between = both.between.as_ref().unwrap();
+    let (api, other) =
+        (daemon(&both.first, &both.keys()).await, daemon(&both.second, &both.keys()).await);
+    let ready = async |api: &Api| {
+        let request = api.world.request(http::Method::GET, "/readyz").header("authorization", "");
+        let answer = request.send().await;
+        (answer.status, answer.text().to_owned())
+    };
+    let later = async || {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::time::resume();
+    };
+    let fine = (StatusCode::OK, "ok\n".to_owned());
+    let lost = (StatusCode::SERVICE_UNAVAILABLE, "the store cannot be reached\n".to_owned());
+    assert_eq!(ready(&api).await, fine);
+    between.is_cut.send_replace(true);
+    later().await;
+    assert_eq!((ready(&api).await, ready(&other).await), (lost.clone(), fine.clone()));
+    between.is_cut.send_replace(false);
+    later().await;
+    assert_eq!(ready(&api).await, fine);
 }
 
 /// D10, S18: a secret that is cleared, a server that is switched off, a run that is ended and a
