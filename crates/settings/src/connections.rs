@@ -94,3 +94,81 @@ pub(crate) fn proxies(
     Proxies::new(text(&http).as_deref(), text(&https).as_deref(), &direct)
         .map_err(|fault| fault.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use narthex_upstream::client::Proxies;
+    use toml::Table;
+
+    use super::proxies;
+    use crate::layers::Layers;
+
+    /// The proxies of a file and of variables.
+    fn read(file: &str, variables: &[(&str, &str)]) -> Result<Proxies, String> {
+        let value = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let mut layers = Layers::default();
+        layers.add_file("narthex.toml", &file.parse::<Table>().unwrap());
+        layers.add_environment(&value);
+        match layers.faults.is_empty() {
+            true => proxies(&layers, &value),
+            false => Err(layers.faults.join("\n")),
+        }
+    }
+
+    /// C5: settings win over the variables of other programs, of which small letters win, and the
+    /// one for all is the last.
+    #[test]
+    fn c5_proxies_come_from_settings_and_then_from_variables() {
+        let shown = |file: &str, variables: &[(&str, &str)]| {
+            format!("{:?}", read(file, variables).unwrap())
+        };
+        let all = [
+            ("NARTHEX_PROXY_HTTP", "own:1"),
+            ("http_proxy", "small:2"),
+            ("HTTP_PROXY", "large:3"),
+            ("ALL_PROXY", "all:4"),
+        ];
+        let file = "[proxy]\nhttp = \"file:5\"";
+        for (from, file, found) in
+            [(0, file, "own:1"), (1, file, "file:5"), (1, "", "small:2"), (2, "", "large:3")]
+        {
+            let shown = shown(file, &all[from..]);
+            assert!(shown.contains(found) && shown.contains("all:4"), "{found}: {shown}");
+        }
+        let socks = [("ALL_PROXY", "socks5://x:1"), ("https_proxy", " ")];
+        assert!(!shown("", &socks).contains("address"), "SOCKS is passed over");
+        let direct = shown("[proxy]\ndirect = [\"a.test\"]", &[("NO_PROXY", "b.test")]);
+        assert!(direct.contains("a.test") && !direct.contains("b.test"), "{direct}");
+        assert!(shown("", &[("no_proxy", "c.test")]).contains("c.test"));
+    }
+
+    /// C5: a proxy that is none is refused by the name of its setting or variable, without its
+    /// password.
+    #[test]
+    fn c5_a_bad_proxy_is_refused_by_its_name() {
+        for (file, variables, place) in [
+            ("[proxy]\nhttp = \"ftp://me:hush@x\"", &[][..], "narthex.toml: `proxy.http`: "),
+            ("[proxy]\nhttps = \"http://\"", &[], "narthex.toml: `proxy.https`: "),
+            ("", &[("NARTHEX_PROXY_HTTPS", "socks5://me:hush@x")], "NARTHEX_PROXY_HTTPS: "),
+            ("", &[("NARTHEX_PROXY_HTTP", "http://me:hush@")], "NARTHEX_PROXY_HTTP: "),
+            ("", &[("https_proxy", "ftp://me:hush@x")], "https_proxy: "),
+            ("", &[("HTTP_PROXY", "ftp://me:hush@x")], "HTTP_PROXY: "),
+            ("", &[("all_proxy", "ftp://me:hush@x")], "all_proxy: "),
+        ] {
+            let fault = read(file, variables).unwrap_err();
+            assert!(fault.starts_with(place) && !fault.contains("hush"), "{fault}");
+            assert!(fault.contains("such as http://user:password@proxy.example:3128"), "{fault}");
+        }
+        for (file, wanted) in [
+            ("[proxy]\nhttp = 3128", "`proxy.http` must be a text"),
+            ("[proxy]\ndirect = \"a.test\"", "`proxy.direct` must be a list of texts"),
+            ("[proxy]\nhtttp = \"x:1\"", "`proxy.htttp` is no setting; did you mean `proxy.http`?"),
+        ] {
+            let fault = read(file, &[]).unwrap_err();
+            assert!(fault.contains(wanted), "{fault}");
+        }
+    }
+}

@@ -19,6 +19,7 @@ mod grants;
 mod inbox;
 mod isolation;
 mod kin;
+mod list_changes;
 mod lives;
 mod model_texts;
 mod once;

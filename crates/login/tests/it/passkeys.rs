@@ -1,8 +1,14 @@
 //! The ceremonies of passkeys, against an authenticator in software.
 
+use std::sync::Mutex;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_login::{Passkey, PasskeyError, Passkeys, PublicOrigin, PublicOriginError, UserHandle};
 use narthex_model::ErrorKind;
-use narthex_testkit::authenticator::Authenticator;
+use narthex_testkit::{
+    authenticator::Authenticator,
+    shapes::{Grammar, survives},
+};
 use serde_json::Value;
 
 const ORIGIN: &str = "http://localhost:7717";
@@ -202,4 +208,70 @@ fn passkeys_belong_to_secure_pages_with_a_name() {
     {
         assert_eq!(PublicOrigin::parse(wrong), Err(PublicOriginError::NoOrigin), "{wrong}");
     }
+}
+
+/// CBOR, a byte for each character below U+0100: arrays, maps, tags and texts within each other,
+/// with a length or until their end.
+const CBOR: Grammar = Grammar {
+    brackets: &[
+        ("\u{81}", ""),
+        ("\u{9f}", "\u{ff}"),
+        ("\u{a1}\u{61}a", ""),
+        ("\u{a1}\u{81}", "\u{1}"),
+        ("\u{bf}\u{61}a", "\u{ff}"),
+        ("\u{5f}", "\u{ff}"),
+        ("\u{7f}", "\u{ff}"),
+    ],
+    prefixes: &["\u{c0}", "\u{d9}\u{d9}\u{f7}", "\u{9b}\u{7f}"],
+    infixes: &["\u{1}", "\u{82}\u{1}", "\u{a2}\u{1}\u{1}"],
+    leaf: "\u{1}",
+    around: ("", ""),
+};
+
+/// S31: what a browser sends as an attestation object, as its statement, as the public key in it,
+/// or as extensions of a sign-in is read within the room of a thread, or refused, whatever its
+/// shape is.
+#[test]
+fn s31_cbor_of_any_shape_leaves_the_process_alive() {
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let found = register(&mut authenticator, ada()).unwrap();
+    let (options, registration) = passkeys().begin_registration(ada(), "Ada", &[]).unwrap();
+    let made = authenticator.create(&options);
+    // The relying party, flags of a credential with extensions, a counter, and the credential's id.
+    let signed = URL_SAFE_NO_PAD.decode(made["response"]["attestationObject"].as_str().unwrap());
+    let signed = signed.unwrap();
+    let data_at = signed.windows(8).position(|eight| eight == b"authData").unwrap() + 11;
+    let (before_key, key_length) = (&signed[data_at..signed.len() - 77], 77);
+    let with_key = before_key.to_vec();
+    assert_eq!(with_key.len() + key_length, signed.len() - data_at);
+    let authenticator = Mutex::new(authenticator);
+    let test = "passkeys::s31_cbor_of_any_shape_leaves_the_process_alive";
+    survives(test, &[CBOR], Vec::new, 100_000, move |text| {
+        let bytes: Vec<u8> = text.chars().map(|one| u8::try_from(one).unwrap()).collect();
+        let data = |data: &[u8]| {
+            let length = u16::try_from(data.len()).unwrap_or(u16::MAX).to_be_bytes();
+            let head = &b"\xa3\x63fmt\x64none\x67attStmt\xa0\x68authData\x59"[..];
+            [head, &length, data].concat()
+        };
+        let statement =
+            [b"\xa3\x63fmt\x66packed\x67attStmt", &bytes[..], b"\x68authData\x41\0"].concat();
+        let key = data(&[&with_key[..], &bytes].concat());
+        let mut extended = signed[data_at..].to_vec();
+        extended[32] |= 0x80;
+        let extended = data(&[&extended[..], &bytes].concat());
+        for object in [bytes.clone(), statement, key, extended] {
+            let mut answer = made.clone();
+            answer["response"]["attestationObject"] = URL_SAFE_NO_PAD.encode(object).into();
+            let answer = answer.to_string();
+            drop(passkeys().finish_registration(&registration, answer.as_bytes()));
+        }
+        let refused = sign_in_as(&mut authenticator.lock().unwrap(), &found, ada(), |answer| {
+            let data = answer["response"]["authenticatorData"].as_str().unwrap();
+            let mut data = URL_SAFE_NO_PAD.decode(data).unwrap();
+            data[32] |= 0x80;
+            data.extend(&bytes);
+            answer["response"]["authenticatorData"] = URL_SAFE_NO_PAD.encode(data).into();
+        });
+        assert!(refused.is_err(), "its signature is of other data");
+    });
 }

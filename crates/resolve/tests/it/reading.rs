@@ -313,3 +313,45 @@ fn r_m4_who_has_made_a_server_is_read_strictly() {
     let parsed = ServerEntry::parse(&text(&plain), None).unwrap().value;
     assert_eq!((parsed.made_by.as_ref(), json!(parsed).get("made_by")), (None, None));
 }
+
+/// D17, D30: what progress extends, and whether a server comes back by itself, in a definition of
+/// the catalog; a bad value is refused at its field.
+#[test]
+fn d30_recovery_and_extension_are_read_and_refused_by_field() {
+    let with = |key: &str, value: Value| {
+        let mut entry = json!({ "id": "s", "url": "https://x.test/mcp" });
+        entry[key] = value;
+        ServerEntry::parse(&text(&entry), None)
+    };
+    for (value, ms) in [
+        (json!(true), Some(600_000)),
+        (json!(false), None),
+        (json!(1), Some(1)),
+        (json!(3_600_000), Some(3_600_000)),
+    ] {
+        let read = with("progressExtends", value.clone()).unwrap().value;
+        assert_eq!(read.settings.progress_extends, ms, "{value}");
+    }
+    for value in [true, false] {
+        let read = with("autoRecover", json!(value)).unwrap().value;
+        assert_eq!(read.settings.auto_recover, Some(value));
+    }
+    let bad = [
+        ("progressExtends", json!(0)),
+        ("progressExtends", json!(-1)),
+        ("progressExtends", json!(1.5)),
+        ("progressExtends", json!(3_600_001)),
+        ("progressExtends", json!("10m")),
+        ("progressExtends", json!([])),
+        ("autoRecover", json!("no")),
+        ("autoRecover", json!(0)),
+        ("progress_extends", json!(true)),
+        ("auto_recover", json!(true)),
+    ];
+    for (key, value) in bad {
+        let faults = with(key, value.clone()).unwrap_err();
+        assert_eq!(places(&faults), [key], "{value}: {faults}");
+        let fault = faults.iter().next().unwrap();
+        assert!(!fault.message.is_empty() && !fault.remedy.is_empty(), "{fault:?}");
+    }
+}

@@ -128,3 +128,31 @@ fn o42_urls_are_checked_when_they_are_saved() {
         assert!(codes.contains(&FaultCode::ValueInvalid), "{bad}");
     }
 }
+
+/// S27: a URL with a password is refused at its field, since all readers of the catalog see it. The
+/// password is in no word of the refusal, which names what to use instead. A user name alone, and a
+/// password that only a run fills in, are as before.
+#[test]
+fn s27_a_password_in_a_url_is_refused() {
+    for url in [
+        "https://user:hush@x.test/mcp",
+        "https://:hush@x.test/mcp",
+        "http://user:hush@127.0.0.1:8080/mcp",
+        "HTTPS://user:%68ush@x.test",
+    ] {
+        let entry = json!({ "id": "s", "url": url });
+        let faults = ServerEntry::parse(&text(&entry), None).unwrap_err();
+        let told: Vec<_> = faults.iter().collect();
+        assert_eq!((told.len(), told[0].path.as_str()), (1, "url"), "{url}: {faults}");
+        assert_eq!(told[0].code, FaultCode::ValueInvalid);
+        assert!(told[0].message.contains("the URL holds a password"), "{faults}");
+        for word in ["secret", "`apiKey`", "`Basic `"] {
+            assert!(told[0].remedy.contains(word), "{faults}");
+        }
+        assert!(!format!("{faults} {told:?}").contains("ush"), "{faults}");
+    }
+    for url in ["https://user@x.test/mcp", "https://x.test/a:b@c", "https://x.test/?a=b:c@d"] {
+        let entry = json!({ "id": "s", "url": url });
+        assert!(ServerEntry::parse(&text(&entry), None).is_ok(), "{url}");
+    }
+}

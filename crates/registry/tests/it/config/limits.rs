@@ -140,3 +140,73 @@ fn r_m11_connecting_has_a_limit_of_its_own() {
         assert!(found.error.message.contains("`servers.x.mountTimeout`"), "{}", found.error);
     }
 }
+
+fn extends(json: &str) -> (Option<Duration>, Vec<String>) {
+    let entry = entry(&format!(r#"{{"transport":"stdio","command":"true",{json}}}"#));
+    (server(entry.0).progress_extends, entry.1)
+}
+
+/// D30: what progress extends is a time in either spelling, `true` or `false`; what is out of range
+/// is held within it, and said with its place.
+#[test]
+fn d30_what_progress_extends_is_read_in_both_spellings() {
+    for (value, ms, warned) in [
+        ("true", Some(600_000), false),
+        ("false", None, false),
+        ("null", None, false),
+        ("45000", Some(45_000), false),
+        ("1500.9", Some(1_500), false),
+        ("\"10m\"", Some(600_000), false),
+        ("\"2h\"", Some(3_600_000), true),
+        ("3600001", Some(3_600_000), true),
+        ("0", None, true),
+        ("-5", None, true),
+        ("\"0s\"", None, true),
+    ] {
+        for key in ["progressExtends", "progress_extends"] {
+            let (found, warnings) = extends(&format!(r#""{key}":{value}"#));
+            assert_eq!(found, ms.map(Duration::from_millis), "{value}");
+            assert_eq!(!warnings.is_empty(), warned, "{value}: {warnings:?}");
+            if warned {
+                assert_warned(&warnings, &[&format!("servers.x.{key}")]);
+            }
+        }
+    }
+    let (_, warnings) = extends(r#""progressExtends":0"#);
+    assert_warned(&warnings, &["servers.x.progressExtends", "progress extends no call"]);
+}
+
+/// D30: a value that is none of these is a fault of an entry of our own, and a warning in a shared
+/// file. One of `autoRecover` that is neither true nor false is a fault in both.
+#[test]
+fn d30_bad_values_are_told_with_their_field() {
+    for (key, value, wanted) in [
+        ("progressExtends", "\"soon\"", "`500ms` or `30s`"),
+        ("progressExtends", "[]", "a duration such as `10m`, or true or false"),
+        ("progress_extends", "{}", "a number of ms"),
+        ("autoRecover", "\"no\"", "true or false"),
+        ("auto_recover", "1", "true or false"),
+    ] {
+        let json = format!(r#"{{"transport":"stdio","command":"true","{key}":{value}}}"#);
+        let found = fault(entry(&json).0).error.message;
+        assert!(found.contains(&format!("`servers.x.{key}`")), "{found}");
+        assert!(found.contains(wanted), "{found}");
+        let (read, warnings) = foreign(&format!(r#"{{"command":"true","{key}":{value}}}"#));
+        let place = format!("mcpServers.x.{key}");
+        match key.starts_with("progress") {
+            true => {
+                assert_eq!(server(read).progress_extends, None, "{value}");
+                assert_warned(&warnings, &[&place]);
+            }
+            // A server that comes back against its owner's word is worse than none.
+            false => assert!(fault(read).error.message.contains(&place), "{key}: {value}"),
+        }
+    }
+    for key in ["autoRecover", "auto_recover"] {
+        for value in [true, false] {
+            let json = format!(r#"{{"transport":"stdio","command":"true","{key}":{value}}}"#);
+            assert_eq!(server(entry(&json).0).recovers, value, "{json}");
+        }
+    }
+    assert!(server(entry(r#"{"transport":"stdio","command":"true"}"#).0).recovers);
+}

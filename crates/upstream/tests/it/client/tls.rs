@@ -3,13 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use narthex_model::ErrorKind;
-use narthex_upstream::client::{ClientError, ClientSettings, HttpClient};
+use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, Proxies};
 use rustls::{
     ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer},
 };
-use tokio::task::JoinSet;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    net::TcpStream,
+    sync::mpsc,
+    task::JoinSet,
+};
 use tokio_rustls::TlsAcceptor;
 use url::Url;
 
@@ -24,9 +29,9 @@ struct TlsServer {
     tasks: JoinSet<()>,
 }
 
-/// A server whose certificate names `localhost`; it serves one connection after the other.
-async fn tls_server() -> TlsServer {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+/// A certificate for this name, and TLS by it.
+fn tls_of(name: &str) -> (CertificateDer<'static>, TlsAcceptor) {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -36,7 +41,16 @@ async fn tls_server() -> TlsServer {
         .with_single_cert(vec![certificate.clone()], key)
         .unwrap();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    (certificate, TlsAcceptor::from(Arc::new(config)))
+}
+
+/// A server whose certificate names `localhost`; it serves one connection after the other.
+async fn tls_server() -> TlsServer {
+    named_server("localhost").await
+}
+
+async fn named_server(name: &str) -> TlsServer {
+    let (certificate, acceptor) = tls_of(name);
     let raw = Raw::bind().await;
     let port = raw.url.port().unwrap();
     let mut tasks = JoinSet::new();
@@ -89,4 +103,64 @@ async fn a_server_that_never_shakes_hands_is_given_up() {
     let error = client.send(post("/mcp")).await.unwrap_err();
     assert!(matches!(error, ClientError::ConnectTimeout { waited_ms: 3000, .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::Timeout);
+}
+
+/// A proxy that is itself reached by TLS. It leads each tunnel to one server, and gives the heads
+/// by which tunnels were asked for.
+async fn tls_proxy(to: u16) -> (TlsServer, mpsc::Receiver<String>) {
+    let (certificate, acceptor) = tls_of("localhost");
+    let raw = Raw::bind().await;
+    let port = raw.url.port().unwrap();
+    let (sender, heads) = mpsc::channel(8);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        loop {
+            let Ok(mut near) = acceptor.accept(raw.accept().await).await else { continue };
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(near.read_u8().await.unwrap());
+            }
+            sender.send(String::from_utf8(head).unwrap()).await.unwrap();
+            near.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.unwrap();
+            near.flush().await.unwrap();
+            let mut far = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
+            // A client that goes away is no failure of the proxy.
+            drop(copy_bidirectional(&mut near, &mut far).await);
+        }
+    });
+    (TlsServer { port, certificate, tasks }, heads)
+}
+
+/// C5: a server with TLS is reached through a proxy with TLS: one certificate is the proxy's and
+/// one the server's, each is looked at, and the credential is the proxy's alone.
+#[tokio::test]
+async fn c5_a_tunnel_leads_through_a_proxy_with_tls() {
+    let server = named_server("far.invalid").await;
+    let (proxy, mut heads) = tls_proxy(server.port).await;
+    let address = format!("https://me:hush@localhost:{}", proxy.port);
+    let proxies = Arc::new(Proxies::new(None, Some(&address), "").unwrap());
+    let client = |extra_roots: &[&CertificateDer<'static>]| {
+        let extra_roots = extra_roots.iter().map(|root| (*root).clone()).collect();
+        let settings =
+            ClientSettings { extra_roots, proxies: proxies.clone(), ..ClientSettings::default() };
+        HttpClient::new(&Url::parse("https://far.invalid:8443/mcp").unwrap(), settings).unwrap()
+    };
+    let trusting = client(&[&proxy.certificate, &server.certificate]);
+    for _ in 0..2 {
+        // The tunnel is kept, as any connection.
+        assert_eq!(call(&trusting).await, "{}");
+    }
+    let head = heads.recv().await.unwrap();
+    assert!(head.starts_with("CONNECT far.invalid:8443 HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains("\r\nProxy-Authorization: Basic bWU6aHVzaA==\r\n"), "{head}");
+    drop(trusting);
+    // A proxy that is not trusted is told nothing.
+    let error = client(&[&server.certificate]).send(post("/mcp")).await.unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+    assert!(!error.to_string().contains("hush") && !error.may_have_arrived(), "{error}");
+    assert!(heads.try_recv().is_err());
+    // The server behind it proves who it is as well.
+    let error = client(&[&proxy.certificate]).send(post("/mcp")).await.unwrap_err();
+    assert!(matches!(error, ClientError::Tls { .. }), "{error}");
+    assert!(heads.recv().await.unwrap().starts_with("CONNECT far.invalid:8443"));
 }
