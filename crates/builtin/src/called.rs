@@ -105,7 +105,7 @@ fn with_whole_numbers(mut arguments: Value) -> Value {
 }
 
 fn no_session() -> CallError {
-    let text = "this run belongs to no session, so there is nobody to tell";
+    let text = "this run belongs to no session, so no one receives what it reports";
     coded(CallErrorKind::ServerError, "no_session", text)
 }
 

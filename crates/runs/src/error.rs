@@ -76,8 +76,8 @@ pub enum RunError {
     /// It is no child of whoever asks, if it is there at all.
     #[error("there is no child `{0}` of this session")]
     NotYourChild(String),
-    /// No run began the session.
-    #[error("no run has started this session, so there is nobody to tell")]
+    /// No run started the session.
+    #[error("no run started this session, so no caller receives what it reports")]
     NoCaller,
     /// The session of the run above has ended.
     #[error("the session that started this one has ended")]
