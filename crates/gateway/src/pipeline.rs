@@ -24,7 +24,7 @@ use crate::{
     route::{Routed, not_found, own_item},
     run::{Act, RunRows},
 };
-use narthex_view::{Handling, handling, is_like_known, known_name};
+use narthex_view::{Handling, check_decided, handling, is_like_known, known_name};
 
 impl Shared {
     /// Answers one request: classify, route, authorize, prepare, forward; finish and record
@@ -44,6 +44,11 @@ impl Shared {
         if request.meta_value(meta_key::PROGRESS_TOKEN).is_some_and(|token| !token.is_token()) {
             let text = "`params._meta.progressToken` must be a string or an integer";
             return refuse(Refusal::invalid(text));
+        }
+        // Recorded: somebody may try to get past a decision (S12).
+        if let Err(fault) = check_decided(handling, &request) {
+            let refusal = Refusal::invalid(fault.to_string());
+            return refuse(self.refused(caller, handling, &request, refusal));
         }
         let is_act = !matches!(handling, Handling::Ping | Handling::Listen);
         let act = is_act.then(|| Act::of(&caller.run));

@@ -9,7 +9,7 @@ use narthex_policy::{Basis, Item};
 use narthex_trace::{Call, Open};
 use narthex_traffic::Admission;
 use narthex_upstream::Booked;
-use narthex_wire::{Message, Payload};
+use narthex_wire::{Message, Payload, Raw, method};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
@@ -20,6 +20,11 @@ use crate::{
     pipeline::{name_of, own_alias},
     refusal::Refusal,
 };
+
+/// How many resources and tasks the record of a stream of changes names, in so many characters
+/// each at the most.
+const NAMED_MAX: usize = 20;
+const NAMED_LENGTH: usize = 200;
 
 /// An open call. Ends exactly once; dropped, it ends as abandoned.
 #[derive(Debug)]
@@ -189,7 +194,7 @@ impl Shared {
             endpoint: own_alias(caller).cloned(),
             server,
             method: method.clone(),
-            item: recorded(item),
+            item: recorded(item).or_else(|| self.listened(caller, message)),
             granted_via: Box::default(),
             refused_by: None,
             rule: None,
@@ -242,7 +247,34 @@ impl Shared {
         }
     }
 
-    /// The same for a call whose tool was found in the server's list.
+    /// What a stream of changes is to tell of, as far as it names single things; `None` of any
+    /// other request.
+    fn listened(&self, caller: &Caller, message: &Message) -> Option<(&'static str, Arc<str>)> {
+        if message.method() != method::SUBSCRIPTIONS_LISTEN {
+            return None;
+        }
+        let wanted = message.get("notifications")?;
+        let named = |member| wanted.get(member).map(Raw::items).unwrap_or_default();
+        let (uris, tasks) = (named("resourceSubscriptions"), named("taskIds"));
+        let item = |text: &str, is_task: bool| {
+            let name: Arc<str> = text.chars().take(NAMED_LENGTH).collect::<String>().into();
+            let item = if is_task { Item::Task(name) } else { Item::Resource(name) };
+            match is_task {
+                true => format!("task {}", self.clean_item(caller, &item).name()),
+                false => self.clean_item(caller, &item).name().to_owned(),
+            }
+        };
+        let all = uris.len() + tasks.len();
+        let uris = uris.into_iter().filter_map(Raw::as_str).map(|uri| item(&uri, false));
+        let tasks = tasks.into_iter().filter_map(Raw::as_str).map(|id| item(&id, true));
+        let mut named: Vec<_> = uris.chain(tasks).take(NAMED_MAX).collect();
+        if all > named.len() {
+            named.push(format!("and {} more", all - named.len()));
+        }
+        (!named.is_empty()).then(|| ("subscription", named.join(", ").into()))
+    }
+
+    /// The same as [`Shared::clean_item`] for a call whose tool was found in the server's list.
     pub(crate) fn clean_found(&self, caller: &Caller, item: &Item) -> Item {
         match item {
             Item::Tool(_) => item.clone(),

@@ -71,7 +71,8 @@ pub use grants::{
     SpawnGrant, ToolScopeGrant,
 };
 pub use method_name::{
-    NotificationName, NotificationNameError, folded_method, is_plain_method, is_protocol_method,
+    NotificationName, NotificationNameError, folded_method, imitates, is_plain_method,
+    is_protocol_method,
 };
 pub use model_text::{REFUSAL_TEXT_MAX, for_models, value_for_models};
 pub use models::{EnabledModel, EnabledModels, ModelFault};

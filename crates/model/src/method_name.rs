@@ -34,9 +34,20 @@ pub fn is_plain_method(name: &str) -> bool {
 /// letters by the rules of Unicode.
 #[must_use]
 pub fn folded_method(name: &str) -> String {
+    folded(name).collect()
+}
+
+/// Whether a lenient reader may take a key for a name that it is not: they differ only by blanks,
+/// control characters and the case of letters.
+#[must_use]
+pub fn imitates(key: &str, name: &str) -> bool {
+    key != name && folded(key).eq(folded(name))
+}
+
+fn folded(name: &str) -> impl Iterator<Item = char> {
     let kept = name.chars().filter(|one| !one.is_whitespace() && !one.is_control());
     // Some letters have a small form only by way of their capital: `ſ` is `S`, and so `s`.
-    kept.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    kept.flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
 /// Whether a name begins with a word of the protocol, in any case and with blanks around it.

@@ -3,12 +3,14 @@
 //!
 //! A [`View`] is made of [`parts`] and is a function of them: it asks no server and knows no run.
 
+mod decided;
 mod list_kind;
 mod method;
 mod notice;
 mod own_tool;
 mod view;
 
+pub use decided::{Undecidable, check_decided};
 pub use list_kind::ListKind;
 pub use method::{Handling, handling, is_like_known, known_name};
 pub use notice::{Notice, notice};

@@ -231,8 +231,12 @@ impl KnownNames {
         Self { names, lengths }
     }
 
-    /// Whether an ASCII key is a name in other case.
+    /// Whether an ASCII key is a name in other case, or with blanks around it.
     fn is_imitated(&self, key: &[u8]) -> bool {
+        let is_bare = |end: Option<&u8>| end.is_none_or(u8::is_ascii_graphic);
+        if !(is_bare(key.first()) && is_bare(key.last())) {
+            return std::str::from_utf8(key).is_ok_and(|key| self.is_imitated_folded(key));
+        }
         // Among ASCII letters, case does not change the length.
         key.len() < 32
             && self.lengths >> key.len() & 1 == 1
@@ -242,9 +246,10 @@ impl KnownNames {
             })
     }
 
-    /// Whether a key is a name but for case and letters that fold to ASCII.
+    /// Whether a key is a name but for case, letters that fold to ASCII, blanks and control
+    /// characters.
     fn is_imitated_folded(&self, key: &str) -> bool {
-        self.names.iter().any(|name| *name != key && folds_to(key, name))
+        self.names.iter().any(|name| imitates(key, name))
     }
 }
 
@@ -270,10 +275,14 @@ fn key_is_escaped(quoted: &[u8], name: &str) -> bool {
     quoted.contains(&b'\\') && decode_string(quoted).is_some_and(|key| key == name)
 }
 
-/// Equality under Unicode's simple case folding, as far as it can reach ASCII names.
-fn folds_to(key: &str, name: &str) -> bool {
+/// Whether a key is not the ASCII name, and a lenient reader may take it for that.
+///
+/// It is the name once blanks and control characters are left out, by Unicode's simple case folding
+/// as far as that reaches ASCII.
+fn imitates(key: &str, name: &str) -> bool {
     let mut names = name.chars();
-    let is_same = key.chars().all(|c| {
+    let mut kept = key.chars().filter(|c| !c.is_whitespace() && !c.is_control());
+    let is_same = kept.all(|c| {
         let c = match c {
             '\u{17f}' => 's',
             '\u{212a}' => 'k',
@@ -281,7 +290,7 @@ fn folds_to(key: &str, name: &str) -> bool {
         };
         names.next().is_some_and(|n| n.to_ascii_lowercase() == c)
     });
-    is_same && names.next().is_none()
+    is_same && names.next().is_none() && key != name
 }
 
 #[cfg(test)]

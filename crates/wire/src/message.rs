@@ -137,6 +137,20 @@ impl<'a> Raw<'a> {
         object.members.iter().filter_map(pair).collect()
     }
 
+    /// The members of an object value, each key once.
+    ///
+    /// # Errors
+    /// When it is no object, or has a key twice: readers would differ on which one counts (S12).
+    pub fn members(self) -> Result<Vec<(Cow<'a, str>, Self)>, JsonError> {
+        let object = Scanner::new(self.0, 0, 0).object()?;
+        let pair = |member: &Member| {
+            let at = member.key.start as usize;
+            let key = decode_string(member.key.of(self.0)).ok_or(JsonError::Syntax { at })?;
+            Ok((key, Raw(member.value.of(self.0))))
+        };
+        object.members.iter().map(pair).collect()
+    }
+
     /// The value as a type.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ mod contents;
 #[cfg(test)]
 mod crossing;
 #[cfg(test)]
+mod decided;
 mod delivery;
 #[cfg(test)]
 mod ending;
