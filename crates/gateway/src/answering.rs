@@ -6,7 +6,7 @@ use narthex_model::CallErrorKind;
 use narthex_policy::Payment;
 use narthex_upstream::{Forwarded, Frame, LinkError};
 use narthex_wire::{Message, Payload, method};
-use tokio::time::timeout_at;
+use tokio::{task::coop::consume_budget, time::timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -106,6 +106,8 @@ pub(crate) struct ForwardedCall {
     pub(crate) payment: Payment,
     /// Makes it once more if its server certainly did not see it.
     pub(crate) again: Option<Box<Again>>,
+    /// The last frame was something that the server says before its answer.
+    pub(crate) has_talked: bool,
     pub(crate) _over: Option<Over>,
 }
 
@@ -273,7 +275,7 @@ impl ForwardedCall {
             if let Some(said) = self.rounds.as_mut().and_then(|rounds| rounds.said()) {
                 return Ok(Some(Step::Message(said)));
             }
-            let frame = match self.frame().await {
+            let frame = match self.frame_in_time().await {
                 Ok(Some(frame)) => frame,
                 Ok(None) => continue,
                 Err(refusal) => {
@@ -323,6 +325,23 @@ impl ForwardedCall {
             None => Ok(refusal),
             Some(payment) => Err(Box::new(Unseen { again, payment, refusal })),
         }
+    }
+
+    /// The next frame of a call that is in time. However fast a server sends, each frame but the
+    /// answer is held against the limit, and others get their turn.
+    async fn frame_in_time(&mut self) -> Result<Option<Frame>, Refusal> {
+        if std::mem::take(&mut self.has_talked) {
+            // Before a frame is taken, which would be lost with this future.
+            consume_budget().await;
+        }
+        let frame = self.frame().await?;
+        if matches!(frame, Some(Frame::Notification(_) | Frame::Request(_))) {
+            self.has_talked = true;
+            if self.limit.is_some_and(|limit| limit.is_over()) {
+                still_asking(&self.finish, &mut self.limit, self.rounds.as_deref())?;
+            }
+        }
+        Ok(frame)
     }
 
     /// The next frame, unless the caller gives up or the call takes too long. `None` if a further

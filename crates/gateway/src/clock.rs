@@ -43,6 +43,11 @@ impl CallClock {
 }
 
 impl CallLimit {
+    /// Whether the call takes too long.
+    pub(crate) fn is_over(&self) -> bool {
+        self.deadline <= Instant::now()
+    }
+
     /// Progress was made: the time of the call begins anew, where it may.
     pub(crate) fn progressed(&mut self) {
         if let Some(until) = self.extends_until {

@@ -177,6 +177,18 @@ impl Sent {
         let (clock, mut payment) = (open.clock, open.payment);
         let rounds = rounds.map(|rounds| rounds.paid(std::mem::take(&mut payment)));
         let again = None;
-        ForwardedCall { forwarded, finish, limit, stop, rounds, clock, payment, again, _over: over }
+        let has_talked = false;
+        ForwardedCall {
+            forwarded,
+            finish,
+            limit,
+            stop,
+            rounds,
+            clock,
+            payment,
+            again,
+            has_talked,
+            _over: over,
+        }
     }
 }

@@ -414,7 +414,10 @@ impl HttpCall {
     pub(crate) fn buffered(&mut self) -> Option<Result<Frame, LinkError>> {
         match self {
             Self::Single(message) => message.take().map(|message| Ok(Frame::Answer(message))),
-            Self::Stream(stream) => stream.buffered(),
+            Self::Stream(stream) => {
+                let next = stream.buffered()?;
+                Some(stream.link().before_the_end(next))
+            }
         }
     }
 
@@ -427,6 +430,7 @@ impl HttpCall {
             Self::Stream(stream) => {
                 let link = stream.link().clone();
                 let next = link.while_open(stream.next()).await;
+                let next = next.and_then(|frame| link.before_the_end(Ok(frame)));
                 if let Err(error) = &next
                     && !stream.is_blameless
                 {

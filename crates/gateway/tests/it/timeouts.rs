@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use narthex_gateway::{Caller, GatewayOptions};
+use narthex_gateway::{Caller, GatewayOptions, Step};
 use narthex_model::{ServerDefinition, Target};
 use narthex_registry::config::Entry;
-use narthex_testkit::fixture::{Eras, Fixture, Options, Running, sse};
+use narthex_testkit::{
+    fixture::{Eras, Fixture, Options, Running, sse},
+    peer::{Peer, event, events, result},
+};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinSet, time::timeout};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinSet, time::timeout};
 
 use super::{
     fixture_process,
-    world::{SOON, World, http_server, transparent},
+    world::{SOON, World, http_server, request, transparent},
 };
 
 const NAMES: [&str; 5] = ["stdio-legacy", "stdio-modern", "http-legacy", "http-modern", "sse"];
@@ -116,5 +119,65 @@ async fn e86_no_inner_limit_ends_a_call_before_its_own() {
             tokio::time::resume();
         }
     }
+    world.gateway.drain().await;
+}
+
+/// E44: what a server says before its answer, however fast, keeps no call open beyond its limit.
+/// What it has sent already is held against the limit like what is still to come.
+#[tokio::test]
+async fn e44_a_server_that_talks_without_an_end_is_cut_off_in_time() {
+    let limit = Duration::from_secs(5);
+    let (hands, mut given) = mpsc::unbounded_channel();
+    let peer = Peer::modern(move |seen| match seen.rpc() {
+        "tools/list" => {
+            let tool = json!({"name": "any", "inputSchema": {"type": "object"}});
+            Some(result(seen, &json!({"tools": [tool]})))
+        }
+        "tools/call" => {
+            let (hand, reply) = events();
+            hands.send((seen.body.clone(), hand)).unwrap();
+            Some(reply)
+        }
+        _ => None,
+    })
+    .await;
+    let mut definition = http_server("raw", &peer.url);
+    definition.timeout = Some(limit);
+    let world = World::settled(vec![Entry::Server(definition)], GatewayOptions::default()).await;
+    tokio::time::pause();
+    // Keeps the clock from moving by itself.
+    let mut busy = JoinSet::new();
+    busy.spawn(async {
+        loop {
+            tokio::task::yield_now().await;
+        }
+    });
+    let caller = world.modern_caller(transparent("raw"));
+    let call = request(
+        &caller,
+        "tools/call",
+        json!({"name": "any", "arguments": {}, "_meta": {"progressToken": 1}}),
+    );
+    let calling = async { world.gateway.call(&caller, call).await };
+    let (mut answering, given) = tokio::join!(calling, given.recv());
+    let (asked, hand) = given.unwrap();
+    let token = &asked["params"]["_meta"]["progressToken"];
+    let progress = |done: u32| {
+        event(&json!({"jsonrpc": "2.0", "method": "notifications/progress",
+            "params": {"progressToken": token, "progress": done}}))
+    };
+    let answer = event(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}}));
+    // All of it arrives at once.
+    hand.send([progress(1), progress(2), progress(3), answer].concat()).await.unwrap();
+    assert!(matches!(answering.next().await, Some(Step::Message(_))));
+    tokio::time::advance(limit).await;
+    let Some(Step::Answer(late)) = answering.next().await else {
+        panic!("it goes on past its limit");
+    };
+    let late: Value = serde_json::from_slice(&late.payload.into_bytes()).unwrap();
+    assert_eq!(late["result"]["structuredContent"]["error"]["kind"], "timeout", "{late}");
+    drop((answering, busy));
+    tokio::time::resume();
+    timeout(SOON, hand.closed()).await.expect("the connection stays open");
     world.gateway.drain().await;
 }

@@ -11,8 +11,13 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, response::Parts};
 use http_body::Body;
 use hyper::body::Incoming;
+use tokio::task::yield_now;
 
 use super::{ClientError, coding::Decoder, origin::Origin, pool::Lease, relay::quietly};
+
+/// How many bytes of a body are read before others get their turn: timers, and whoever ends the
+/// call, must not wait for a server that sends without an end.
+const TURN: usize = 64 * 1024;
 
 /// An answer of a server.
 #[derive(Debug)]
@@ -37,6 +42,8 @@ pub struct ResponseBody {
     origin: Arc<Origin>,
     /// `None` for a body that comes as it is.
     decoder: Option<Box<Decoder>>,
+    /// How many bytes were read since others had their turn.
+    in_turn: usize,
 }
 
 impl HttpResponse {
@@ -47,7 +54,7 @@ impl HttpResponse {
     ) -> Self {
         let (Parts { status, headers, .. }, incoming) = response.into_parts();
         let decoder = Decoder::of(&headers).map(Box::new);
-        let mut body = ResponseBody { incoming, lease: Some(lease), origin, decoder };
+        let mut body = ResponseBody { incoming, lease: Some(lease), origin, decoder, in_turn: 0 };
         if body.incoming.is_end_stream() {
             body.finish();
         }
@@ -57,8 +64,18 @@ impl HttpResponse {
 
 impl ResponseBody {
     /// The next piece, as large as it came; `None` at the end. Losing the future loses no data.
+    ///
+    /// However fast the server sends, others get their turn every 64 KiB.
     pub async fn chunk(&mut self) -> Option<Result<Bytes, ClientError>> {
-        poll_fn(|cx| self.poll_chunk(cx)).await
+        if self.in_turn >= TURN {
+            self.in_turn = 0;
+            yield_now().await;
+        }
+        let chunk = poll_fn(|cx| self.poll_chunk(cx)).await;
+        if let Some(Ok(chunk)) = &chunk {
+            self.in_turn += chunk.len();
+        }
+        chunk
     }
 
     /// Polls for the next piece; see [`ResponseBody::chunk`].

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use narthex_wire::{Payload, headers::MCP_SESSION_ID};
 
 use super::HttpLink;
-use crate::LinkError;
+use crate::{Frame, LinkError};
 
 impl HttpLink {
     /// What a step of a call gives, unless the link is stopped before. A session that the server
@@ -26,6 +26,21 @@ impl HttpLink {
         }
         match self.outlet.end() {
             LinkError::SessionEnded => step.await,
+            end => Err(end),
+        }
+    }
+
+    /// What was read, unless the link has ended and it is no answer: a server that sends without an
+    /// end must not keep a call open on a link that is closed.
+    pub(super) fn before_the_end(
+        &self,
+        read: Result<Frame, LinkError>,
+    ) -> Result<Frame, LinkError> {
+        if matches!(read, Ok(Frame::Answer(_)) | Err(_)) || !self.closed().is_cancelled() {
+            return read;
+        }
+        match self.outlet.end() {
+            LinkError::SessionEnded => read,
             end => Err(end),
         }
     }

@@ -6,7 +6,7 @@ mod redirects;
 mod server;
 mod tls;
 
-use std::time::Duration;
+use std::{future::poll_fn, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -270,4 +270,26 @@ async fn a_refused_connection_says_where_and_asks_the_right_question() {
         format!("connection refused by 127.0.0.1:{port}: is the server running?")
     );
     assert_eq!((error.kind(), error.may_have_arrived()), (ErrorKind::Unavailable, false));
+}
+
+/// E44: however fast a server sends, others get their turn while its answer is read.
+#[tokio::test]
+async fn e44_others_get_their_turn_while_a_body_is_read() {
+    const TURN: usize = 64 * 1024;
+    let server = Server::start(|_| answer(vec![b'x'; 64 * TURN])).await;
+    let mut body = server.client().send(post("/mcp")).await.unwrap().body;
+    let mut read = 0;
+    while read < TURN {
+        read += body.chunk().await.unwrap().unwrap().len();
+        // The server fills the connection meanwhile.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let mut is_there = async || {
+        let mut reading = std::pin::pin!(body.chunk());
+        poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx).is_ready())).await
+    };
+    assert!(!is_there().await, "it was not interrupted");
+    assert!(is_there().await, "there was nothing more to read");
 }
