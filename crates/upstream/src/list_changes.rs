@@ -2,7 +2,7 @@
 //!
 //! A server may announce a change after each list that it gives, or a hundred at once. The first
 //! notice is followed at once; while others follow each reading, the pause between readings
-//! doubles.
+//! doubles. It is never shorter than some times the reading itself.
 
 use std::time::Duration;
 
@@ -12,6 +12,9 @@ use tokio::time::{Instant, sleep_until};
 /// The pause after the first reading, and the longest one.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How many times as long as a reading took the pause after it is, up to the longest: large lists
+/// must not take up all the time there is.
+const REST: u32 = 4;
 /// The time without a notice after which a server is quiet, where the pause is short.
 const QUIET_MIN: Duration = Duration::from_secs(10);
 /// The pause from which on a server is taken for one that never stops.
@@ -27,6 +30,10 @@ pub struct ListChanges {
     /// When the last notice came.
     heard: Option<Instant>,
     pause: Duration,
+    /// When the reading began that goes on, or was the last.
+    began: Option<Instant>,
+    /// The pause that the length of the last reading asks for.
+    rest: Duration,
 }
 
 impl ListChanges {
@@ -47,18 +54,22 @@ impl ListChanges {
         match (self.joined.is_empty(), self.read) {
             (true, _) => std::future::pending().await,
             (false, None) => {}
-            (false, Some(read)) => sleep_until(read + self.pause).await,
+            (false, Some(read)) => sleep_until(read + self.pause.max(self.rest)).await,
         }
     }
 
     /// The notices that one reading of the lists follows, one of each method.
     pub fn begin(&mut self) -> Vec<Message> {
+        self.began = Some(Instant::now());
         std::mem::take(&mut self.joined)
     }
 
     /// Notes that the lists were read. Notices that came meanwhile are followed after a pause.
     pub fn done(&mut self) {
-        self.read = Some(Instant::now());
+        let now = Instant::now();
+        let took = self.began.map_or(Duration::ZERO, |began| now - began);
+        self.read = Some(now);
+        self.rest = took.saturating_mul(REST).min(PAUSE_MAX);
         self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
     }
 
@@ -114,6 +125,28 @@ mod tests {
             count += 1;
         }
         count
+    }
+
+    /// E74: a reading that takes long is followed by a longer pause, also the first one.
+    #[tokio::test(start_paused = true)]
+    async fn e74_a_long_reading_is_followed_by_a_longer_pause() {
+        for (took, pause) in [
+            (Duration::ZERO, PAUSE_MIN),
+            (Duration::from_secs(2), Duration::from_secs(8)),
+            (Duration::from_secs(30), PAUSE_MAX),
+        ] {
+            let mut changes = ListChanges::default();
+            changes.heard(notice(method::TOOLS_LIST_CHANGED));
+            changes.due().await;
+            assert_eq!(changes.begin().len(), 1);
+            tokio::time::advance(took).await;
+            changes.heard(notice(method::TOOLS_LIST_CHANGED));
+            changes.done();
+            let read = Instant::now();
+            changes.due().await;
+            assert_eq!(read.elapsed(), pause, "{took:?}");
+            assert_eq!(changes.endless(), None);
+        }
     }
 
     /// E74: of many notices one reading comes, and an endless server is read ever more seldom.
