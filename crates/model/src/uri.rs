@@ -11,7 +11,7 @@ use url::Url;
 /// them, which many servers read URIs by. That has a scheme and a host in small letters, no port
 /// that goes without saying, no steps such as `..`, no tabs and line ends, and no blanks around it.
 /// And all of that without what stands behind `#`, which no server is asked for (RFC 3986 §3.5),
-/// and of files without a query.
+/// and of files without a query, and without their host: many servers open what it is followed by.
 #[must_use]
 pub fn spellings(uri: &str) -> Vec<Cow<'_, str>> {
     let mut all = written(uri);
@@ -25,15 +25,33 @@ pub fn spellings(uri: &str) -> Vec<Cow<'_, str>> {
 pub(crate) fn shortened(uri: &str) -> Vec<String> {
     let mut all = Vec::new();
     for whole in [Some(uri.to_owned()), normal(uri)].into_iter().flatten() {
-        let is_file = whole.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
-        let ends: &[char] = if is_file { &['#', '?'] } else { &['#'] };
+        let ends: &[char] = if is_file(&whole) { &['#', '?'] } else { &['#'] };
         if let Some((start, _)) = whole.split_once(ends) {
             for one in written(start) {
                 add(&mut all, one.into_owned());
             }
         }
     }
+    let whole = written(uri).into_iter().map(Cow::into_owned).chain(all.clone());
+    for local in whole.filter_map(|one| without_host(&one)) {
+        for one in written(&local) {
+            add(&mut all, one.into_owned());
+        }
+    }
     all
+}
+
+/// What a server opens for a file that has a host, if it does not look at that.
+fn without_host(uri: &str) -> Option<String> {
+    const SLASHES: [char; 2] = ['/', '\\'];
+    let rest = uri.get(5..).filter(|_| is_file(uri))?;
+    let rest = rest.strip_prefix(SLASHES)?.strip_prefix(SLASHES)?;
+    let path = rest.get(rest.find(SLASHES)?..)?.trim_start_matches(SLASHES);
+    Some(format!("file:///{path}")).filter(|local| local != uri)
+}
+
+fn is_file(uri: &str) -> bool {
+    uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
 }
 
 /// Those of all of what is written.

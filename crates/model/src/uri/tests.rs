@@ -41,6 +41,12 @@ fn s14_other_spellings_of_a_uri_meet_the_same_gate_and_rule() {
                 "file:///secret/a?",
                 "FILE:/secret/%61#x",
                 "file:///secret/a?x#y",
+                "file://127.0.0.1/secret/a",
+                "file://user@localhost/secret/a",
+                "file://LOCALHOST:80/%73ecret/a?x",
+                "file://other.example/b/../secret/a",
+                "file:\\\\host\\secret\\a",
+                "file:////secret/a",
             ],
         ),
         (
