@@ -9,7 +9,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Policy, UnaryOp, Var};
-use narthex_model::json::Node;
+use narthex_model::{imitates, json::Node};
 use serde_json::{Map, Value, json};
 
 use crate::values;
@@ -202,11 +202,13 @@ impl Asked {
 
 impl Kinds {
     /// The names of the arguments that are given and are of other types, or have something in them
-    /// that is.
+    /// that is; also those that a server may read from a key that only imitates the name.
     pub(crate) fn mistyped<'a>(&'a self, given: &Node) -> Vec<&'a str> {
         let Node::Object(given) = given else { return Vec::new() };
         let is_other = |name: &str, kind: &Kind| {
-            given.iter().any(|(key, node)| key == name && !kind.is_of(node))
+            let is_other =
+                |key: &str, node: &Node| imitates(key, name) || (key == name && !kind.is_of(node));
+            given.iter().any(|(key, node)| is_other(key, node))
         };
         let others = self.0.iter().filter(|(name, kind)| is_other(name, kind));
         others.map(|(name, _)| name.as_str()).collect()
@@ -222,9 +224,10 @@ impl Kind {
             (Self::Long, Node::Number(number)) => values::whole(number).is_some(),
             (Self::Text, Node::Number(number)) => values::whole(number).is_none(),
             (Self::Set(of), Node::List(items)) => items.iter().all(|item| of.is_of(item)),
-            (Self::Record(members), Node::Object(fields)) => fields
-                .iter()
-                .all(|(name, node)| members.get(name).is_none_or(|kind| kind.is_of(node))),
+            (Self::Record(members), Node::Object(fields)) => fields.iter().all(|(key, node)| {
+                members.get(key).is_none_or(|kind| kind.is_of(node))
+                    && !members.keys().any(|name| imitates(key, name))
+            }),
             (Self::Bool | Self::Long | Self::Text | Self::Set(_) | Self::Record(_), _) => false,
         }
     }

@@ -152,7 +152,8 @@ fn tell(rule: &Rule) {
         tracing::warn!(
             rule.id = &*rule.id,
             "a rule could not be asked about a call and counts as matching: an argument is of \
-             another type than the rule says, or the arguments are too large to be told"
+             another type than the rule says, a key imitates one that it names, or the arguments \
+             are too large to be told"
         );
     }
 }

@@ -161,7 +161,17 @@ fn s14_an_argument_of_another_type_counts_as_matching() {
         (
             FORCE,
             r#"{"force":true}"#,
-            &[r#"{"force":"true"}"#, r#"{"force":1}"#, r#"{"force":[]}"#][..],
+            &[
+                r#"{"force":"true"}"#,
+                r#"{"force":1}"#,
+                r#"{"force":[]}"#,
+                // Keys that a lenient server reads as the one that the rule names.
+                r#"{"Force":true}"#,
+                r#"{"force":false,"FORCE":true}"#,
+                r#"{"force\u0000":true}"#,
+                r#"{" force":true}"#,
+                r#"{"\u017fforce":null,"forCe":true}"#,
+            ][..],
             &[r#"{"force":false}"#, r#"{"force":null}"#, "{}"][..],
         ),
         (KEPT, r#"{"keep":false}"#, &[r#"{"keep":"no"}"#, r#"{"keep":0}"#], &[r#"{"keep":true}"#]),
@@ -175,7 +185,12 @@ fn s14_an_argument_of_another_type_counts_as_matching() {
         (
             IN,
             r#"{"options":{"force":true}}"#,
-            &[r#"{"options":{"force":"yes"}}"#, r#"{"options":"force"}"#],
+            &[
+                r#"{"options":{"force":"yes"}}"#,
+                r#"{"options":"force"}"#,
+                r#"{"options":{"Force":true}}"#,
+                r#"{"Options":{"force":true}}"#,
+            ],
             &[r#"{"options":{"force":false}}"#, r#"{"options":{}}"#],
         ),
         (ANY, r#"{"to":["list"]}"#, &[r#"{"to":[5]}"#, r#"{"to":{"a":1}}"#], &[r#"{"to":["me"]}"#]),
