@@ -107,8 +107,9 @@ impl Type {
 pub fn check_decided(handling: Handling, request: &Message) -> Result<(), Undecidable> {
     let Some(row) = ROWS.iter().find(|row| row.handling == handling) else { return Ok(()) };
     if let Some(body) = request.body() {
-        let keys = body.members.iter().filter_map(|one| decode_string(one.key.of(request.bytes())));
-        for key in keys.filter(|key| imitates(key, row.member)) {
+        let mut keys =
+            body.members.iter().filter_map(|one| decode_string(one.key.of(request.bytes())));
+        if let Some(key) = keys.find(|key| imitates(key, row.member)) {
             return Err(imitation(String::new(), &key, row.member));
         }
     }

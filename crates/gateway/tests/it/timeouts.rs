@@ -127,7 +127,7 @@ async fn e86_no_inner_limit_ends_a_call_before_its_own() {
 #[tokio::test]
 async fn e44_a_server_that_talks_without_an_end_is_cut_off_in_time() {
     let limit = Duration::from_secs(5);
-    let (hands, mut given) = mpsc::unbounded_channel();
+    let (hands, mut given) = mpsc::channel(1);
     let peer = Peer::modern(move |seen| match seen.rpc() {
         "tools/list" => {
             let tool = json!({"name": "any", "inputSchema": {"type": "object"}});
@@ -135,7 +135,7 @@ async fn e44_a_server_that_talks_without_an_end_is_cut_off_in_time() {
         }
         "tools/call" => {
             let (hand, reply) = events();
-            hands.send((seen.body.clone(), hand)).unwrap();
+            hands.try_send((seen.body.clone(), hand)).unwrap();
             Some(reply)
         }
         _ => None,
