@@ -170,7 +170,7 @@ impl BuiltInServer for Tools {
     }
 
     fn meant(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<(&'static str, Vec<u8>)> {
-        tools::meant(name, arguments?.as_bytes())
+        tools::meant(name, arguments.map_or(b"{}", Raw::as_bytes))
     }
 
     fn check(&self, name: &str, arguments: Option<Raw<'_>>) -> Result<(), CallError> {

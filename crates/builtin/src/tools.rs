@@ -49,7 +49,12 @@ pub(crate) fn instructions(has: &BuiltInTools) -> String {
 
 /// What is meant by the other name of a tool, with its arguments as that takes them.
 pub(crate) fn meant(name: &str, arguments: &[u8]) -> Option<(&'static str, Vec<u8>)> {
-    (name == children::START_AGENT).then(|| ("spawn_session", children::start_agent_as(arguments)))
+    let ruled = BuiltInTools::ruled_name(name)?;
+    let arguments = match name {
+        children::START_AGENT => children::start_agent_as(arguments),
+        _ => arguments.to_vec(),
+    };
+    Some((ruled, arguments))
 }
 
 pub(crate) fn all() -> Vec<Tool> {

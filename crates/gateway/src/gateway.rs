@@ -216,11 +216,22 @@ impl Gateway {
         self.shared.built_in.get().map(|built_in| built_in.inventory().clone())
     }
 
-    /// The arguments of a tool of the built-in server as rules see them at a call; `None` if that
-    /// is as they are written.
+    /// A call of a tool of the built-in server as rules see it: the name that they know the tool
+    /// by, and its arguments. Each is `None` where that is as it is written.
     #[must_use]
-    pub fn built_in_spelling(&self, tool: &str, arguments: Raw<'_>) -> Option<Vec<u8>> {
-        self.shared.built_in.get()?.tools.shown(tool, Some(arguments))
+    pub fn built_in_as_ruled(
+        &self,
+        tool: &str,
+        arguments: Raw<'_>,
+    ) -> (Option<&'static str>, Option<Vec<u8>>) {
+        let Some(built_in) = self.shared.built_in.get() else { return (None, None) };
+        match built_in.tools.meant(tool, Some(arguments)) {
+            Some((ruled, written)) => {
+                let shown = built_in.tools.shown(ruled, Some(Raw::new(&written)));
+                (Some(ruled), Some(shown.unwrap_or(written)))
+            }
+            None => (None, built_in.tools.shown(tool, Some(arguments))),
+        }
     }
 
     /// From here on the built-in server has these tools; without it, none. To be set before

@@ -38,6 +38,8 @@ const ORCHESTRATION: [&str; 11] = [
     "expect_quiet_for",
     "read_messages",
 ];
+/// Further names of tools, each with the name that rules, grants, records and limits know.
+const FURTHER_NAMES: [(&str, &str); 1] = [("start_agent", "spawn_session")];
 /// The others that there are.
 const OTHERS: [&str; 7] = [
     "read_share",
@@ -107,6 +109,18 @@ impl BuiltInTools {
     /// The names of all tools.
     pub fn all_names() -> BTreeSet<&'static str> {
         [&ASK[..], &CORE, &LIVE, &ORCHESTRATION, &OTHERS].concat().into_iter().collect()
+    }
+
+    /// The name that rules, grants, records and limits know a tool by, where `name` is a further
+    /// name of it.
+    #[must_use]
+    pub fn ruled_name(name: &str) -> Option<&'static str> {
+        FURTHER_NAMES.into_iter().find(|(further, _)| *further == name).map(|(_, ruled)| ruled)
+    }
+
+    /// Each further name of a tool, with the name that rules, grants, records and limits know.
+    pub fn further_names() -> impl Iterator<Item = (&'static str, &'static str)> {
+        FURTHER_NAMES.into_iter()
     }
 
     /// Reads a word or a list of names.
@@ -180,6 +194,17 @@ mod tests {
 
     fn read(value: Value) -> Result<BuiltInTools, Vec<(Option<usize>, String, String)>> {
         BuiltInTools::read(&Node::parse(value.to_string().as_bytes()).unwrap())
+    }
+
+    /// D13: each further name belongs to a tool, and leads to one that has no other name.
+    #[test]
+    fn d13_further_names_lead_to_tools() {
+        let all = BuiltInTools::all_names();
+        for (further, ruled) in BuiltInTools::further_names() {
+            assert!(all.contains(further) && all.contains(ruled), "{further} {ruled}");
+            assert_eq!(BuiltInTools::ruled_name(further), Some(ruled));
+            assert_eq!(BuiltInTools::ruled_name(ruled), None);
+        }
     }
 
     /// D29: a set is a word or names, is written as it is read, and what is misspelt is told.

@@ -1,6 +1,7 @@
 //! A server of the catalog: an entry with its config schema, or with a manifest, as one thing.
 
 pub(crate) mod auth;
+pub(crate) mod built_in;
 mod confinement;
 mod made_by;
 mod scopes;
@@ -186,6 +187,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, id: Option<&ServerId>) -> Opti
         settings,
     };
     entry.check(reader, object);
+    built_in::check(&entry, reader, object);
     Some(entry)
 }
 

@@ -7,6 +7,7 @@ mod arguments;
 mod ask;
 mod bounds;
 mod fault;
+mod further;
 mod part;
 mod schema;
 mod set;

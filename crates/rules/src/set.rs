@@ -17,6 +17,7 @@ use crate::{
     arguments::{Asked, Kinds},
     bounds,
     fault::{invalid, line_of, suspicious, unreadable},
+    further,
     part::{self, Part},
     schema,
     typed::Typed,
@@ -306,6 +307,10 @@ fn check(policy: &Policy, rule: &Rule, line: usize, faults: &mut Vec<RuleFault>)
         let remedy = remedy.to_owned();
         faults.push(RuleFault { line: at, rule: id.clone(), message, remedy });
     };
+    if let Some((message, remedy)) = further::fault(policy) {
+        refuse(message, &remedy);
+        return None;
+    }
     let asked = match policy.to_pst() {
         Ok(read) => Asked::by(&read),
         Err(error) => {

@@ -5,8 +5,9 @@ use std::{fmt::Display, time::SystemTime};
 
 use narthex_fields::Fields;
 use narthex_model::{
-    AgentName, Alias, ArgumentsDigest, CatalogKind, Grant, GrantDuration, GrantId, GrantOf,
-    GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant, WorkspaceId,
+    AgentName, Alias, ArgumentsDigest, BuiltInTools, CatalogKind, Grant, GrantDuration, GrantId,
+    GrantOf, GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant,
+    WorkspaceId,
     json::{Node, field, shortened},
 };
 use narthex_policy::{canonical, digest_of};
@@ -182,10 +183,8 @@ fn read_details(
         true => {
             let scope = details.needed("scope", ToolScope::new);
             let server = details.maybe("server", Alias::new);
-            let tool = details.maybe("tool", |text| match text.len() <= TOOL_MAX {
-                true => Ok(text.to_owned()),
-                false => Err(format!("it is longer than {TOOL_MAX} bytes")),
-            });
+            let is_built_in = server.as_ref().is_some_and(Alias::is_built_in);
+            let tool = details.maybe("tool", |text| tool_name(text, is_built_in));
             let arguments = details.arguments(text);
             scope.map(|scope| GrantOf::ToolScope(ToolScopeGrant { scope, server, tool, arguments }))
         }
@@ -199,6 +198,17 @@ fn read_details(
         }
     };
     of.filter(|_| faults.len() == before)
+}
+
+/// A tool as a grant names it: one that a call can be of.
+fn tool_name(text: &str, is_built_in: bool) -> Result<String, String> {
+    if text.len() > TOOL_MAX {
+        return Err(format!("it is longer than {TOOL_MAX} bytes"));
+    }
+    match BuiltInTools::ruled_name(text).filter(|_| is_built_in) {
+        Some(ruled) => Err(format!("`{text}` is another name of `{ruled}`, which grants name")),
+        None => Ok(text.to_owned()),
+    }
 }
 
 struct Details<'a> {

@@ -87,8 +87,9 @@ impl RulesChecked {
 
 impl Control {
     /// Says what rules would say of the call that a document describes: those that are stored, or
-    /// those in the document, which are stored nowhere. `spelled` gives the arguments of a tool of
-    /// the built-in server as rules see them, if that is not as they are written.
+    /// those in the document, which are stored nowhere. `as_ruled` gives the name and the
+    /// arguments of a tool of the built-in server as rules see them, each if that is not as it is
+    /// written.
     ///
     /// # Errors
     /// When anything is wrong with the document or its rules; when there is no such workspace or
@@ -97,10 +98,10 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         text: &[u8],
-        spelled: impl Fn(&str, &[u8]) -> Option<Vec<u8>>,
+        as_ruled: impl Fn(&str, &[u8]) -> (Option<&'static str>, Option<Vec<u8>>),
     ) -> Result<RulesChecked, ControlError> {
         let store = self.catalog_store(workspace).await?;
-        let asked = read(text)?;
+        let mut asked = read(text)?;
         let user = match &asked.user {
             Some(who) => Some(self.driver(workspace, who).map_err(|_absent| {
                 let message = "there is no such member of the workspace";
@@ -122,10 +123,13 @@ impl Control {
         };
         let set = RuleSet::compile(&rules).map_err(|faults| refused(&faults))?;
         let written = asked.arguments.get().as_bytes();
-        let spelled = match &asked.item {
-            Item::Tool(tool) if asked.alias.is_built_in() => spelled(tool, written),
-            _ => None,
+        let (ruled, spelled) = match &asked.item {
+            Item::Tool(tool) if asked.alias.is_built_in() => as_ruled(tool, written),
+            _ => (None, None),
         };
+        if let Some(ruled) = ruled {
+            asked.item = Item::Tool(ruled.into());
+        }
         let method = asked.method();
         if !is_ruled(&asked.item, method) {
             return Ok(RulesChecked { ruling: Ruling::default() });

@@ -3,8 +3,8 @@
 
 use narthex_control::CatalogObject;
 use narthex_model::{
-    CatalogKind, ErrorKind, GATE_FIELDS, ServerId, WorkspaceId, command::narthex, nearest,
-    unmatched_in,
+    Alias, BuiltInTools, CatalogKind, ErrorKind, GATE_FIELDS, ServerId, WorkspaceId,
+    command::narthex, nearest, unmatched_in,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ impl Asked<'_> {
             Problem::new(ErrorKind::Invalid, format!("the question is no JSON: {error}"))
         })?;
         let workspace = self.workspace()?;
-        let mut told = Vec::new();
+        let mut told: Vec<_> = further_name(&asked).into_iter().collect();
         if let Some(agent) = asked["agent"].as_str()
             && !self.is_in_catalog(&workspace, CatalogKind::Agent, agent).await?
         {
@@ -86,7 +86,7 @@ impl Asked<'_> {
         let is_home = self.control()?.home() == workspace;
         let live = snapshot.get(server).filter(|_| is_home);
         let mut tools = live.map(|row| keys(row));
-        if narthex_model::Alias::built_in().as_str() == server
+        if Alias::built_in().as_str() == server
             && let Some(built_in) = gateway.built_in_inventory()
         {
             tools = Some(built_in.tools.iter().map(|tool| tool.key.to_string()).collect());
@@ -133,6 +133,17 @@ impl Asked<'_> {
         let rows = snapshot.servers.iter().filter(|row| is_home && !row.is_overridden);
         rows.map(|row| row.name.clone()).collect()
     }
+}
+
+/// The question names a tool of the built-in server by a name that no rule can name.
+fn further_name(asked: &Value) -> Option<String> {
+    let alias = asked["alias"].as_str().or(asked["server"].as_str())?;
+    let tool = asked["tool"].as_str()?;
+    let ruled = BuiltInTools::ruled_name(tool).filter(|_| alias == Alias::built_in().as_str())?;
+    Some(format!(
+        "`{tool}` is another name of `{ruled}`: rules, grants, records and limits know `{ruled}` \
+         alone, and this is the answer for it"
+    ))
 }
 
 /// What was probably meant, at the end of a sentence.

@@ -34,9 +34,9 @@ impl Asked<'_> {
         let text = self.entry(body, &[]).await?;
         let (control, workspace) = (self.control()?, self.workspace()?);
         let gateway = &self.door.gateway;
-        let spelled =
-            |tool: &str, written: &[u8]| gateway.built_in_spelling(tool, Raw::new(written));
-        let said = control.rules_check(&workspace, text.as_bytes(), spelled).await?;
+        let as_ruled =
+            |tool: &str, written: &[u8]| gateway.built_in_as_ruled(tool, Raw::new(written));
+        let said = control.rules_check(&workspace, text.as_bytes(), as_ruled).await?;
         let mut told = checked(&said);
         told["warnings"] = json!(self.unknown_names(&text).await?);
         Ok(ok(&told))

@@ -10,7 +10,7 @@ use crate::{
     attachment::Attachment,
     fault::{Fault, FaultCode},
     origin::{self, Origin},
-    server::ServerEntry,
+    server::{ServerEntry, built_in},
     template::ConfigValue,
 };
 
@@ -55,6 +55,14 @@ fn one<'a>(catalog: &'a Catalog, alias: &Alias, uses: &[Use<'a>]) -> PlannedServ
     let mut faults = Vec::new();
     let entry = entry(catalog, alias, uses, &mut faults);
     let keys = entry.map_or_else(BTreeMap::new, |entry| keys(entry, alias, uses, &mut faults));
+    if entry.is_some_and(ServerEntry::is_built_in) {
+        for (origin, _) in uses.iter().filter(|(_, attachment)| !attachment.tools.is_open()) {
+            let at = attachment_place(origin, alias).key("tools");
+            let fault =
+                Fault::new(at, FaultCode::ValueInvalid, built_in::MESSAGE, built_in::REMEDY);
+            faults.push(fault.of(alias, None));
+        }
+    }
     PlannedServer {
         alias: alias.clone(),
         reference: uses.last().map(|(_, last)| last.reference.clone()).expect("a use made it"),
@@ -125,8 +133,14 @@ fn entry<'a>(
 }
 
 pub(super) fn reference_place(origin: &Origin, alias: &Alias) -> narthex_model::json::Place {
-    let of =
-        |place: narthex_model::json::Place| place.key("mcpServers").key(alias.as_str()).key("ref");
+    match origin {
+        Origin::Capability(_) | Origin::Agent(_) => attachment_place(origin, alias).key("ref"),
+        Origin::SchemaDefault(id) | Origin::DefaultConfig(id) => origin::server(id),
+    }
+}
+
+fn attachment_place(origin: &Origin, alias: &Alias) -> narthex_model::json::Place {
+    let of = |place: narthex_model::json::Place| place.key("mcpServers").key(alias.as_str());
     match origin {
         Origin::Capability(name) => of(origin::capability(name)),
         Origin::Agent(name) => of(origin::agent(name)),

@@ -78,6 +78,35 @@ fn o4_schemas_say_what_keys_are() {
     assert_eq!(places, expected.map(|key| format!("config_schema.k.{key}")));
 }
 
+/// D13: gates, patterns and limits that calls of the built-in server's tools do not pass are
+/// refused where they are written.
+#[test]
+fn d13_the_built_in_server_takes_no_gates_and_patterns() {
+    let url = "${runner.orchestrator_mcp_url}";
+    for (name, value) in [
+        ("tool_scopes", json!({ "start_agent": "agents.start" })),
+        ("resource_scopes", json!({ "*": "a.b" })),
+        ("prompt_scopes", json!({ "p": "a.b" })),
+        ("tools", json!({ "deny": ["start_*"] })),
+        ("limits", json!({ "concurrent_calls": 1 })),
+    ] {
+        let mut said = json!({ "url": url });
+        said[name] = value;
+        assert_eq!(faults(&entry(&said)), [(name.to_owned(), FaultCode::ValueInvalid)], "{name}");
+        said["url"] = json!("https://x.test/mcp");
+        server(&entry(&said));
+    }
+    let said = json!({ "url": url, "manifest": { "tool_scopes": { "spawn_session": "a.b" } } });
+    let place = "manifest.tool_scopes".to_owned();
+    assert_eq!(faults(&entry(&said)), [(place, FaultCode::ValueInvalid)]);
+    let tools = json!({ "crew": { "ref": "x", "tools": { "deny": ["start_agent"] } } });
+    let world = World::new(&[entry(&json!({ "url": url }))]).using(tools);
+    let found = world.faults();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].path.ends_with("mcpServers.crew.tools"), "{found:?}");
+    assert!(found[0].remedy.contains("narthex/spawn_session"), "{found:?}");
+}
+
 /// X-E6: the kind may be left out, or says what the shape says.
 #[test]
 fn x_e6_the_kind_follows_from_the_shape() {

@@ -73,6 +73,37 @@ fn d13_arguments_are_typed_by_their_use() {
     }
 }
 
+/// D13: a rule that names the built-in server's `start_agent` would match no call.
+#[test]
+fn d13_further_names_of_tools_are_refused() {
+    for rule in [
+        r#"forbid(principal, action, resource == Tool::"narthex/start_agent");"#,
+        r#"forbid(principal, action, resource)
+           when { resource == Tool::"narthex/start_agent" };"#,
+        r#"forbid(principal, action, resource in Server::"narthex")
+           when { ["start_agent"].contains(resource.name) };"#,
+        r#"forbid(principal, action, resource)
+           when { resource.server.alias == "narthex" && resource.name == "start_agent" };"#,
+    ] {
+        let found = fault(rule);
+        assert!(found.message.contains("another name of `spawn_session`"), "{rule}: {found}");
+        assert!(found.remedy.contains(r#"`Tool::"narthex/spawn_session"`"#), "{rule}: {found}");
+    }
+}
+
+/// D13: `start_agent` is a name like others where it is not the built-in server's tool.
+#[test]
+fn d13_further_names_are_free_elsewhere() {
+    for rule in [
+        r#"forbid(principal, action, resource == Tool::"other/start_agent");"#,
+        r#"forbid(principal, action, resource) when { resource.name == "start_agent" };"#,
+        r#"@id("start_agent") forbid(principal, action, resource in Server::"narthex");"#,
+        r#"forbid(principal == Agent::"start_agent", action, resource == Tool::"narthex/share");"#,
+    ] {
+        compiled(rule);
+    }
+}
+
 /// D13: what is misspelt, mistyped or can do nothing is refused, with what to do about it.
 #[test]
 fn d13_mistakes_are_refused_at_save() {

@@ -237,6 +237,41 @@ async fn d29_another_alias_has_the_tools_of_orchestrators() {
     assert!(text.contains("spawn_session") && !text.contains("start_agent"), "{text}");
 }
 
+/// D13, D14: rules and grants name `spawn_session`. What names `start_agent` says so when it is
+/// saved, and a check of `start_agent` answers for the call that rules see.
+#[tokio::test]
+async fn d13_rules_and_grants_know_one_name_of_the_tool_that_starts_agents() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let policy = "/api/workspaces/default/policy";
+    let of =
+        |tool: &str| format!("forbid(principal, action, resource == Tool::\"narthex/{tool}\");");
+    let dead = json!({ "rules": of("start_agent") }).to_string();
+    let refused = api.send("PUT", policy, dead).await;
+    refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    assert!(refused.text().contains("narthex/spawn_session"), "{}", refused.text());
+
+    let rules = "forbid(principal, action, resource == Tool::\"narthex/spawn_session\") when \
+                 { context.arguments has child_agent_id && \
+                 context.arguments.child_agent_id == \"writer\" };";
+    for (agent, decision) in [("writer", "forbidden"), ("other", "allowed")] {
+        let asked = json!({ "server": "narthex", "tool": "start_agent", "rules": rules,
+                            "arguments": { "agent_name": agent } });
+        let said = api.send("POST", &format!("{policy}/check"), asked.to_string()).await;
+        let said = said.succeeded();
+        assert_eq!(said["decision"], decision, "{said}");
+        let warning = said["warnings"][0].as_str().unwrap();
+        assert!(warning.contains("another name of `spawn_session`"), "{warning}");
+    }
+    let grant = json!({ "grant_type": "tool_scope", "scope": "once", "agent_subject_id": "writer",
+        "details": { "scope": "a.b", "server": "narthex", "tool": "start_agent" } });
+    let refused = api.send("POST", GRANTS, grant.to_string()).await;
+    refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    let fault = &refused.json()["errors"][0];
+    assert_eq!(fault["field"], "details.tool", "{fault}");
+    assert!(fault["message"].as_str().unwrap().contains("`spawn_session`"), "{fault}");
+}
+
 /// X-E100, D16: an unknown tool and arguments that do not fit are results; all that is wrong with
 /// the arguments is told at once.
 #[tokio::test]
