@@ -1,22 +1,24 @@
 //! Takes known secret values out of texts and messages on their way to people, logs and models.
 //!
-//! A value is found as it is, escaped as in JSON (also JSON inside a JSON string), percent-encoded,
-//! and in base64 wherever it stands in the encoded text. In JSON it is found in strings, in keys
-//! but for those of the protocol, and as a number. The envelope and the values that find a
-//! message's way never change, so that a message stays the message it was. What a server disguises
-//! on purpose is not found: this is against accidents.
+//! A value is found as it is; escaped as in JSON, HTML, XML and URLs, also by two of these in turn;
+//! in base64 wherever it stands in the encoded text, also broken into lines; and as hexadecimal
+//! digits. In JSON it is found in strings, in keys but for those of the protocol, and as a number.
+//! The envelope and the values that find a message's way never change, so that a message stays the
+//! message it was. What a server disguises on purpose is not found: this is against accidents.
 
 mod encodings;
 mod keys;
+mod sought;
 
 use std::{
     borrow::Cow,
+    collections::HashSet,
     fmt,
     hash::{BuildHasher, RandomState},
     ops::Range,
 };
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
 use narthex_model::Secret;
 
 use crate::{
@@ -37,7 +39,10 @@ const NUMBERS: [&str; 3] = ["progressToken", "requestId", "code"];
 
 /// Finds the secrets of one server. Finding nothing costs one pass and no copy.
 pub struct Redactor {
+    /// Finds places where something may be that is looked for.
     finder: Option<AhoCorasick>,
+    all: sought::All,
+    longest: usize,
     /// The secrets that a JSON number can be.
     numbers: Vec<f64>,
 }
@@ -54,23 +59,25 @@ impl Redactor {
     /// are passed over.
     #[must_use]
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Self {
-        let (mut patterns, mut numbers) = (Vec::new(), Vec::new());
+        let (mut all, mut numbers) = (sought::All::default(), Vec::new());
+        let mut known = HashSet::new();
         for value in secrets.into_iter().map(Secret::expose) {
             let lines = value.lines().filter(|_| value.contains('\n')).map(str::trim);
             for part in std::iter::once(value).chain(lines).filter(|part| is_telling(part)) {
-                encodings::add(part, &mut patterns);
-                numbers.extend(telling_number(part));
+                if known.insert(part) {
+                    all.add(part);
+                    numbers.extend(telling_number(part));
+                }
             }
         }
-        patterns.retain(|pattern| pattern.len() >= BYTES_MIN);
-        patterns.sort_unstable();
-        patterns.dedup();
-        if patterns.is_empty() {
-            return Self { finder: None, numbers };
-        }
-        let mut builder = AhoCorasick::builder();
-        let finder = builder.match_kind(MatchKind::LeftmostLongest).build(&patterns);
-        Self { finder: Some(finder.expect("an environment's values fit an automaton")), numbers }
+        let longest = all.longest();
+        let patterns = all.patterns();
+        let finder = (!patterns.is_empty()).then(|| {
+            let mut builder = AhoCorasick::builder();
+            let finder = builder.match_kind(MatchKind::LeftmostFirst).build(&patterns);
+            finder.expect("an environment's values fit an automaton")
+        });
+        Self { finder, all, longest, numbers }
     }
 
     /// Whether it has nothing to look for.
@@ -82,28 +89,64 @@ impl Redactor {
     /// A text without secrets.
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(finder) = self.finder.as_ref().filter(|finder| finder.is_match(text)) else {
+        let found = self.found(text.as_bytes());
+        if found.is_empty() {
             return Cow::Borrowed(text);
-        };
-        let mut clean = String::with_capacity(text.len());
-        finder.replace_all_with(text, &mut clean, |_, _, clean| {
+        }
+        let (mut clean, mut copied) = (String::with_capacity(text.len()), 0);
+        for range in found {
+            clean.push_str(&text[copied..range.start]);
             clean.push_str(REDACTED);
-            true
-        });
+            copied = range.end;
+        }
+        clean.push_str(&text[copied..]);
         Cow::Owned(clean)
+    }
+
+    /// Where secrets are, in order and apart.
+    fn found(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        let mut from = 0;
+        while let Some(start) = self.next(text, from) {
+            self.all.around(text, start, &mut found);
+            from = start + 1;
+        }
+        found.sort_unstable_by_key(|(_, range)| (range.start, range.end));
+        let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
+        for (_, range) in found {
+            match apart.last_mut() {
+                Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+                _ => apart.push(range),
+            }
+        }
+        apart
+    }
+
+    /// Where the next place is at which a secret may be.
+    fn next(&self, text: &[u8], from: usize) -> Option<usize> {
+        let input = Input::new(text).span(from..text.len());
+        self.finder.as_ref()?.find(input).map(|found| found.start())
     }
 
     /// Whether a text has a secret in it.
     #[must_use]
     pub fn is_in(&self, text: &[u8]) -> bool {
-        self.finder.as_ref().is_some_and(|finder| finder.is_match(text))
+        let (mut found, mut from) = (Vec::new(), 0);
+        while let Some(start) = self.next(text, from) {
+            self.all.around(text, start, &mut found);
+            if !found.is_empty() {
+                return true;
+            }
+            from = start + 1;
+        }
+        false
     }
 
     /// How long the longest spelling is that is looked for, in bytes: so much of a text that is cut
     /// may be the beginning of a secret.
     #[must_use]
     pub fn longest(&self) -> usize {
-        self.finder.as_ref().map_or(0, AhoCorasick::max_pattern_len)
+        self.longest
     }
 
     /// A JSON value without secrets in its strings, keys and numbers; `None` if it has none. A
@@ -115,7 +158,8 @@ impl Redactor {
 
     fn clean_json(&self, text: &[u8], key: &str) -> Option<Vec<u8>> {
         let finder = self.finder.as_ref()?;
-        if self.numbers.is_empty() && !finder.is_match(text) {
+        let is_seen_outside = self.numbers.is_empty() && !self.all.has_listed();
+        if is_seen_outside && !finder.is_match(text) {
             return None;
         }
         let mut walk = Walk {

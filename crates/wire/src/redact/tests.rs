@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod spellings;
+
 fn redactor(values: &[&str]) -> Redactor {
     let secrets: Vec<Secret> = values.iter().map(|value| Secret::new(*value)).collect();
     Redactor::new(&secrets)
