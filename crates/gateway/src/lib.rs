@@ -7,6 +7,7 @@
 mod again;
 mod alike;
 mod answering;
+mod aside;
 mod built_in;
 mod caller;
 mod clock;
@@ -45,6 +46,7 @@ mod views;
 
 pub use alike::{DoneAlike, NotAllowed};
 pub use answering::{Answer, Answering, RefusedCall, Step};
+pub use aside::is_large;
 pub use built_in::{
     BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInServer, BuiltInTool, Lacking,
 };

@@ -23,6 +23,7 @@ use narthex_registry::{
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_view::View;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -34,7 +35,7 @@ pub(crate) use self::{
     rows::{RunRow, RunRows},
     usage::{Act, Held, Usage},
 };
-use crate::built_in::Offered;
+use crate::{aside, built_in::Offered};
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]
@@ -72,6 +73,8 @@ pub struct RunView {
     pub(crate) contents: RunContents,
     /// What it has paid for, and not had.
     pub(crate) unused: Unused,
+    /// Whose large message is read at the moment.
+    pub(crate) aside: Arc<Semaphore>,
     /// The servers that it was last told to lack.
     missing: Mutex<BTreeSet<Alias>>,
     /// The servers of which a list has shown it something.
@@ -112,6 +115,7 @@ impl RunView {
             usage: Usage::default(),
             contents: RunContents::default(),
             unused: Unused::default(),
+            aside: aside::turns(),
             missing: Mutex::default(),
             shown: ArcSwap::default(),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use narthex_gateway::{Gateway, Session, Step};
+use narthex_gateway::{Gateway, Session, Step, is_large};
 use narthex_wire::{Message, MessageError, MessageKind, Payload, Revision, method};
 use tokio::{
     sync::mpsc,
@@ -40,7 +40,12 @@ pub(crate) async fn receive(post: Post<'_>, bytes: &Bytes) -> Response {
     if session.revision != Revision::V2025_03_26 {
         return post.refused("message", refuse(&MessageError::Batch, None));
     }
-    let messages = match Message::parse_batch(bytes, post.door.gateway.limits(), MOST) {
+    let gateway = &post.door.gateway;
+    let parsed = match is_large(bytes) {
+        false => Message::parse_batch(bytes, gateway.limits(), MOST),
+        true => gateway.parse_batch_aside(&post.visit.run, bytes.clone(), MOST).await,
+    };
+    let messages = match parsed {
         Ok(messages) => messages,
         Err(error) => return post.refused("message", refuse(&error, None)),
     };

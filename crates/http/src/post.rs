@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body::Body;
-use narthex_gateway::TraceContext;
+use narthex_gateway::{TraceContext, is_large};
 use narthex_model::ErrorKind;
 use narthex_wire::{
     Era, Message, MessageError, Raw, classify_downstream,
@@ -62,7 +62,14 @@ where
         Ok(bytes) => bytes,
         Err(fault) => return post.refused("body", refuse_body(fault)),
     };
-    let message = match Message::parse(bytes.clone(), limits) {
+    let parsed = match is_large(&bytes) {
+        false => Message::parse(bytes.clone(), limits),
+        true => {
+            let run = &post.visit.run;
+            Box::pin(post.door.gateway.parse_aside(run, bytes.clone())).await
+        }
+    };
+    let message = match parsed {
         Ok(message) => message,
         Err(MessageError::Batch) => return Box::pin(batch::receive(post, &bytes)).await,
         Err(error) => {

@@ -7,7 +7,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_gateway::{Attended, Caller, Endpoint, Gateway, RunView, Session};
+use narthex_gateway::{Attended, Caller, Endpoint, Gateway, RunView, Session, is_large};
 use narthex_wire::{
     Era, LineError, Message, MessageError, MessageKind, Payload, Raw, Revision, check_stamps,
     classify_downstream, method,
@@ -188,7 +188,12 @@ impl Connection {
     }
 
     async fn receive(&mut self, line: Bytes) {
-        match Message::parse(line.clone(), self.place.gateway.limits()) {
+        let gateway = &self.place.gateway;
+        let parsed = match is_large(&line) {
+            false => Message::parse(line.clone(), gateway.limits()),
+            true => Box::pin(gateway.parse_aside(&self.place.run, line.clone())).await,
+        };
+        match parsed {
             Ok(message) => self.take(message).await,
             Err(MessageError::Batch) if self.has_batches() => self.take_batch(&line).await,
             Err(error) => self.refuse_message(&error, Message::refused_id(&line)).await,
@@ -201,7 +206,15 @@ impl Connection {
 
     /// Its messages are taken one by one, and so are they answered.
     async fn take_batch(&mut self, line: &Bytes) {
-        match Message::parse_batch(line, self.place.gateway.limits(), BATCH_MOST) {
+        let gateway = &self.place.gateway;
+        let parsed = match is_large(line) {
+            false => Message::parse_batch(line, gateway.limits(), BATCH_MOST),
+            true => {
+                let run = &self.place.run;
+                Box::pin(gateway.parse_batch_aside(run, line.clone(), BATCH_MOST)).await
+            }
+        };
+        match parsed {
             Ok(messages) => {
                 for message in messages {
                     self.take(message).await;

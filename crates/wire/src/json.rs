@@ -92,6 +92,12 @@ pub enum JsonError {
         /// The second key.
         at: usize,
     },
+    /// More members in the envelope, the body or `_meta` than any reader needs.
+    #[error("more than {most} members in one object of the message")]
+    TooManyMembers {
+        /// How many there may be.
+        most: usize,
+    },
     /// A key that some readers would take for another: NUL inside, or a known name in other case.
     #[error("a key that could be read as another one, at byte {at}")]
     DeceptiveKey {

@@ -127,6 +127,22 @@ impl<'a> Raw<'a> {
         if array.is_ok() { items } else { Vec::new() }
     }
 
+    /// How many elements an array value has, 0 if it is no array; `None` if there are more than
+    /// `most`, which are not looked at.
+    #[must_use]
+    pub fn count_up_to(self, most: usize) -> Option<usize> {
+        let mut count = 0;
+        let counted = Scanner::new(self.0, 0, 0).array_with(|_| {
+            count += 1;
+            if count > most { Err(JsonError::TooManyMembers { most }) } else { Ok(()) }
+        });
+        match counted {
+            Ok(_) => Some(count),
+            Err(JsonError::TooManyMembers { .. }) => None,
+            Err(_) => Some(0),
+        }
+    }
+
     /// The members of an object value as key and value; empty if it is no object.
     #[must_use]
     pub fn entries(self) -> Vec<(Cow<'a, str>, Self)> {

@@ -70,9 +70,11 @@ impl Shared {
     /// A place for a stream of changes, and for each single thing of which it is to tell.
     fn place_to_listen(&self, caller: &Caller, request: &Message) -> Result<Place, Refusal> {
         let wanted = request.get("notifications");
+        // What is more than there can be places for is counted no further.
+        let most = self.followed.of_run();
         let named = |member: &str| {
             let names = wanted.and_then(|wanted| wanted.get(member));
-            names.map(Raw::items).unwrap_or_default().len()
+            names.map_or(Some(0), |names| names.count_up_to(most)).unwrap_or(most)
         };
         let single = named("resourceSubscriptions") + named("taskIds");
         self.place_to_follow(caller, 1 + single)

@@ -88,9 +88,20 @@ impl<'a> Scanner<'a> {
     /// # Errors
     /// When it is no object, no JSON, too deep, or has a key twice.
     pub fn object(&mut self) -> Result<Object, JsonError> {
+        self.object_of(usize::MAX)
+    }
+
+    /// The same of an object with at most so many members. It is read no further than that.
+    ///
+    /// # Errors
+    /// Those of [`Scanner::object`], and [`JsonError::TooManyMembers`].
+    pub fn object_of(&mut self, most: usize) -> Result<Object, JsonError> {
         let mut members = Members::new();
         let span = self.object_with(|scanner, key| {
             let value = scanner.value()?;
+            if members.len() >= most {
+                return Err(JsonError::TooManyMembers { most });
+            }
             members.push(Member { key, value });
             Ok(())
         })?;
@@ -131,6 +142,20 @@ impl<'a> Scanner<'a> {
     /// # Errors
     /// When it is no array, no JSON, or too deep.
     pub fn array(&mut self, mut item: impl FnMut(Span)) -> Result<Span, JsonError> {
+        self.array_with(|span| {
+            item(span);
+            Ok(())
+        })
+    }
+
+    /// The same, until `item` fails.
+    ///
+    /// # Errors
+    /// Those of [`Scanner::array`], and those of `item`.
+    pub fn array_with(
+        &mut self,
+        mut item: impl FnMut(Span) -> Result<(), JsonError>,
+    ) -> Result<Span, JsonError> {
         self.expect(b'[')?;
         let start = self.pos - 1;
         self.enter()?;
@@ -138,7 +163,7 @@ impl<'a> Scanner<'a> {
             self.pos += 1;
         } else {
             loop {
-                item(self.value()?);
+                item(self.value()?)?;
                 match self.peek() {
                     Some(b',') => self.pos += 1,
                     Some(b']') => break self.pos += 1,

@@ -26,6 +26,12 @@ const BODY_NAMES: KnownNames = KnownNames::new(&[
     "resultType",
 ]);
 
+/// How many members an envelope may have, a body (`params`, `result` or `error`), and its `_meta`.
+/// Each is looked through for every name that is asked for.
+const ENVELOPE_MAX: usize = 100;
+const BODY_MAX: usize = 10_000;
+const META_MAX: usize = 1000;
+
 /// Where the parts of a message are.
 #[derive(Debug)]
 pub(super) struct Index {
@@ -116,8 +122,7 @@ impl Found {
     ) -> Result<(), JsonError> {
         let Some((slot, is_content)) = self.known.slot(key.of(text)) else {
             let value = scanner.value()?;
-            self.members.push(Member { key, value });
-            return Ok(());
+            return push(&mut self.members, Member { key, value }, ENVELOPE_MAX);
         };
         let value = if is_content && scanner.peek() == Some(b'{') && self.body.is_none() {
             let (object, meta, null) = indexed_body(text, scanner)?;
@@ -129,9 +134,17 @@ impl Found {
         };
         // A second one is refused with all keys that occur twice.
         *slot = Some(value);
-        self.members.push(Member { key, value });
-        Ok(())
+        push(&mut self.members, Member { key, value }, ENVELOPE_MAX)
     }
+}
+
+/// Adds a member, unless there are as many already.
+fn push(members: &mut Members, member: Member, most: usize) -> Result<(), JsonError> {
+    if members.len() >= most {
+        return Err(JsonError::TooManyMembers { most });
+    }
+    members.push(member);
+    Ok(())
 }
 
 /// Indexes a body and its `_meta` in the same pass; a `_meta` that is null comes by its place.
@@ -144,7 +157,7 @@ fn indexed_body(
     let span = scanner.object_with(|scanner, key| {
         let is_meta = key_is(key.of(text), "_meta");
         let value = if is_meta && scanner.peek() == Some(b'{') {
-            let object = scanner.object()?;
+            let object = scanner.object_of(META_MAX)?;
             let span = object.span;
             meta = Some(object);
             span
@@ -154,8 +167,7 @@ fn indexed_body(
         if is_meta && value.of(text) == b"null" {
             null = Some(value);
         }
-        members.push(Member { key, value });
-        Ok(())
+        push(&mut members, Member { key, value }, BODY_MAX)
     })?;
     check_keys_unless_plain(text, &members, !scanner.has_escaped_keys())?;
     Ok((Object { span, members }, meta, null))

@@ -132,3 +132,52 @@ fn the_id_of_a_refused_request_is_read() {
         assert_eq!(id(unreadable), None, "{unreadable}");
     }
 }
+
+/// S31: what is looked through for each name has no more members than a reader needs; what is
+/// inside arguments and results is not counted.
+#[test]
+fn s31_members_of_a_message_are_limited() {
+    let members = |count: usize| {
+        let all: Vec<_> = (0..count).map(|one| format!(r#""k{one}":{one}"#)).collect();
+        all.join(",")
+    };
+    let parsed = |text: String| Message::parse(text.into(), &Limits::default());
+    let of = |envelope: usize, body: usize, meta: usize| {
+        let more =
+            |count: usize| if count == 0 { String::new() } else { format!(",{}", members(count)) };
+        parsed(format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{"_meta":{{{}}}{}}}{}}}"#,
+            members(meta),
+            more(body),
+            more(envelope)
+        ))
+    };
+    of(96, 9_999, 1_000).unwrap();
+    for (envelope, body, meta, most) in
+        [(97, 0, 0, 100), (0, 10_000, 0, 10_000), (0, 0, 1_001, 1_000)]
+    {
+        let error = of(envelope, body, meta).unwrap_err();
+        assert_eq!(error, MessageError::Json(JsonError::TooManyMembers { most }));
+    }
+    let arguments = members(20_000);
+    parsed(format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{"arguments":{{{arguments}}}}}}}"#
+    ))
+    .unwrap();
+}
+
+/// S31: an array is counted no further than it is asked for.
+#[test]
+fn s31_arrays_are_counted_up_to_a_limit() {
+    for (text, most, count) in [
+        ("[]", 0, Some(0)),
+        ("[1,[2,3],{}]", 3, Some(3)),
+        ("[1,[2,3],{}]", 2, None),
+        // Behind the second element nothing is looked at.
+        ("[1,2,3,no JSON", 2, None),
+        ("{}", 0, Some(0)),
+        ("7", 0, Some(0)),
+    ] {
+        assert_eq!(Raw::new(text.as_bytes()).count_up_to(most), count, "{text}");
+    }
+}
