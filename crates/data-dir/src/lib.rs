@@ -23,6 +23,9 @@ pub use token::{read_admin_token, read_client_token};
 
 /// More than `daemon.json` ever has.
 const STATE_MAX: u64 = 1 << 20;
+/// Folders in the data folder: records, copies of what runs share, and what runs and executors
+/// work in.
+const FOLDERS: [&str; 4] = ["audit", "shares", "folders", "executors"];
 
 /// Where a daemon keeps what outlives it.
 #[derive(Debug, Clone)]
@@ -70,6 +73,12 @@ impl DataDir {
             Ok(()) | Err(_) => {
                 let path = fs::canonicalize(path)?;
                 narthex_private::check_folder(&path)?;
+                for inner in FOLDERS.map(|name| path.join(name)) {
+                    match narthex_private::check_inner_folder(&inner) {
+                        Err(error) if !error.is_absent() => return Err(error.into()),
+                        Ok(()) | Err(_) => {}
+                    }
+                }
                 Ok(Self { path, store_url: None })
             }
         }
@@ -322,6 +331,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let data = DataDir::open(dir.path()).unwrap();
         (dir, data)
+    }
+
+    /// D4: what lies in the data folder is not written through a link that leads out of it.
+    #[test]
+    fn d4_folders_of_the_data_folder_are_no_links() {
+        let outside = tempfile::tempdir().unwrap();
+        for name in FOLDERS {
+            let (dir, _) = data();
+            let inner = dir.path().join(name);
+            std::os::unix::fs::symlink(outside.path(), &inner).unwrap();
+            let failure = DataDir::open(dir.path()).unwrap_err();
+            let inner = fs::canonicalize(dir.path()).unwrap().join(name);
+            assert!(failure.message.contains(&format!("`rm '{}'`", inner.display())), "{failure}");
+            fs::remove_file(&inner).unwrap();
+            fs::create_dir(&inner).unwrap();
+            DataDir::open(dir.path()).unwrap();
+        }
     }
 
     /// A question does not keep a daemon from starting.

@@ -54,6 +54,16 @@ pub enum PrivateError {
         /// The path.
         path: PathBuf,
     },
+    /// The name of a folder is a link.
+    #[error(
+        "`{}` is a link, which may lead where other users write; remove it with `rm '{}'`, and \
+         move the folder itself there",
+        path.display(), path.display()
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
     /// The name is no folder.
     #[error("`{}` is no folder; name another one", path.display())]
     NoFolder {
@@ -84,6 +94,24 @@ pub fn check_folder(path: &Path) -> Result<(), PrivateError> {
         return Err(PrivateError::NoFolder { path: path.to_owned() });
     }
     check(path, &metadata)
+}
+
+/// Checks a folder inside one that passed [`check_folder`]: it is no link that leads out.
+///
+/// It belongs to the user of this process or to root. Its mode does not count, since the outer
+/// folder keeps others out.
+///
+/// # Errors
+/// When it is not there, a link, no folder, or another user's.
+pub fn check_inner_folder(path: &Path) -> Result<(), PrivateError> {
+    let metadata = fs_err::symlink_metadata(path)?;
+    if metadata.is_symlink() {
+        return Err(PrivateError::Link { path: path.to_owned() });
+    }
+    if !metadata.is_dir() {
+        return Err(PrivateError::NoFolder { path: path.to_owned() });
+    }
+    check_owner(path, &metadata)
 }
 
 /// Opens a file to read that no other user can have written. A link is not followed, and a pipe not
@@ -176,13 +204,18 @@ fn open_with(path: &Path, options: &mut fs_err::OpenOptions) -> Result<fs_err::F
 }
 
 fn check(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
-    let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    check_owner(path, metadata)?;
     let mode = metadata.mode() & 0o7777;
-    if owner != own && owner != 0 {
-        return Err(PrivateError::OtherUser { path: path.to_owned(), owner, own });
-    }
     if mode & WRITE != 0 {
         return Err(PrivateError::Writable { path: path.to_owned(), mode });
+    }
+    Ok(())
+}
+
+fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
+    let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    if owner != own && owner != 0 {
+        return Err(PrivateError::OtherUser { path: path.to_owned(), owner, own });
     }
     Ok(())
 }
@@ -245,6 +278,27 @@ mod tests {
         // A person may name one by a link.
         check_named(&link).unwrap();
         assert!(open(&folder.path().join("absent")).unwrap_err().is_absent());
+    }
+
+    #[test]
+    fn a_folder_inside_is_no_link_whatever_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inner, link) = (folder.path().join("inner"), folder.path().join("link"));
+        assert!(check_inner_folder(&inner).unwrap_err().is_absent());
+        fs_err::create_dir(&inner).unwrap();
+        set(&inner, 0o775);
+        check_inner_folder(&inner).unwrap();
+        symlink(&inner, &link).unwrap();
+        let error = check_inner_folder(&link).unwrap_err().to_string();
+        assert!(error.contains(&format!("`rm '{}'`", link.display())), "{error}");
+        fs_err::remove_file(&link).unwrap();
+        fs_err::write(&link, "").unwrap();
+        assert!(matches!(check_inner_folder(&link).unwrap_err(), PrivateError::NoFolder { .. }));
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&inner, Some(65_534), None).unwrap();
+            let error = check_inner_folder(&inner).unwrap_err().to_string();
+            assert!(error.contains("65534") && error.contains("`chown 0 "), "{error}");
+        }
     }
 
     #[test]

@@ -121,6 +121,7 @@ fn default_servers(file: &Path) -> Result<Vec<DefaultServer>, Failure> {
         );
         Failure::new(ErrorKind::Invalid, text)
     };
+    narthex_private::check_named(file)?;
     let text = fs_err::read_to_string(file)?;
     let document: DefaultsDocument = serde_json::from_slice(&without_comments(text.as_bytes()))
         .map_err(|error| wrong(error.to_string()))?;
@@ -145,6 +146,7 @@ pub(crate) fn read(path: &Path) -> Result<LoadedConfig, Failure> {
 }
 
 fn load(path: &Path) -> Result<LoadedConfig, Failure> {
+    narthex_private::check_named(path)?;
     Ok(load_file(path, &config::workspace_root()?, &config::placeholder)?)
 }
 

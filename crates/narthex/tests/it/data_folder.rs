@@ -108,6 +108,17 @@ fn d4_no_daemon_starts_where_another_user_may_write() {
     theirs.run(["status"]).failed(1, &["chown 0 "]);
 }
 
+/// D27: a file that is named starts programs without an approval of its content, so another user
+/// must not be able to write it, neither now nor while it is followed.
+#[test]
+fn d27_a_named_file_that_others_may_write_is_not_used() {
+    let place = Place::new();
+    place.write("named.json", &json!({ "servers": {} }).to_string());
+    place.set_mode("named.json", 0o666);
+    let up = ["up", "--config", "named.json", "--listen", "127.0.0.1:0"];
+    place.run(up).failed(1, &["has the mode 0666", "chmod go-w", "named.json"]);
+}
+
 /// D4, D27: so it is with settings, which say whom to trust and what is started.
 #[test]
 fn d4_settings_of_another_user_are_not_used() {

@@ -106,6 +106,15 @@ impl Source {
         [self.file.to_path_buf()].into_iter().chain(more).collect()
     }
 
+    /// Whether all that the file says counts, now and later: the settings, and a file that was
+    /// named by whoever started the daemon.
+    fn is_trusted_by_name(&self) -> bool {
+        match &self.origin {
+            Origin::Settings => true,
+            Origin::Project { approvals, .. } => approvals.is_none(),
+        }
+    }
+
     /// Looks at the file; blocks. `known` is the content that counts now.
     pub(super) fn look(&self, options: &LayerOptions, known: Option<ContentHash>) -> Found {
         let fail = |error| Found::Bad(FollowError::File(Arc::new(error)));
@@ -114,9 +123,9 @@ impl Source {
             Err(error) if error.kind() == ErrorKind::NotFound => return Found::Missing,
             Err(error) => return fail(error),
         };
-        // It says which programs are started, and nobody approves it.
-        if let (Origin::Settings, Err(error)) =
-            (&self.origin, narthex_private::check_named(&self.file))
+        // It says which programs are started, and no approval is bound to its content.
+        if self.is_trusted_by_name()
+            && let Err(error) = narthex_private::check_named(&self.file)
         {
             let refused = Refused { reason: error.to_string() };
             return Found::Bad(FollowError::Refused { file: self.file.clone(), refused });

@@ -97,6 +97,27 @@ async fn d27_a_content_that_is_not_approved_does_not_count() {
     assert_eq!(changed(next(&mut events).await), ["evil=1"]);
 }
 
+/// D27: a file that was named needs no approval of its content; so it does not count while other
+/// users may write it, at the start and later.
+#[tokio::test]
+async fn d27_a_named_file_that_others_may_write_does_not_count() {
+    let world = World::new();
+    let set = |mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs_err::set_permissions(world.project(), mode).unwrap();
+    };
+    fs_err::write(world.project(), project("evil", "1")).unwrap();
+    set(0o666);
+    let (files, mut events) = world.follow().await;
+    let told = files.current().files[1].error.as_ref().unwrap().to_string();
+    assert!(told.contains("chmod go-w") && told.contains("mcp.json"), "{told}");
+    assert!(files.current().declared.is_empty());
+    set(0o644);
+    assert_eq!(short(&files.load().await.declared), ["evil=1"]);
+    assert!(matches!(next(&mut events).await, LayersEvent::Recovered { .. }));
+    assert_eq!(changed(next(&mut events).await), ["evil=1"]);
+}
+
 /// D27: an approval by another program is seen where approvals are kept.
 #[tokio::test]
 async fn d27_an_approval_that_comes_later_is_seen() {
