@@ -6,7 +6,10 @@ use narthex_model::CallErrorKind;
 use narthex_policy::Payment;
 use narthex_upstream::{Forwarded, Frame, LinkError};
 use narthex_wire::{Message, Payload, method};
-use tokio::{task::coop::consume_budget, time::timeout_at};
+use tokio::{
+    task::coop::consume_budget,
+    time::{Instant, timeout_at},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -15,13 +18,17 @@ use crate::{
     clock::{CallClock, CallLimit},
     finish::Finish,
     grants::Over,
-    hub::Listening,
+    hub::{Ear, Listening},
     open::{Failed, Open},
+    parked::Asking,
     refusal::Refusal,
     rounds::{Rounds, wants_more},
     run::Act,
     session::ASK_TIMEOUT,
 };
+
+/// How long an answer waits for log messages that its server sent before it on another stream.
+const TAIL: Duration = Duration::from_millis(20);
 
 /// One thing to tell the caller.
 #[derive(Debug)]
@@ -100,6 +107,12 @@ pub(crate) struct ForwardedCall {
     pub(crate) stop: Option<[CancellationToken; 2]>,
     /// Makes further rounds where the caller cannot.
     pub(crate) rounds: Option<Box<Rounds>>,
+    /// Asks the client what its server asks (legacy server, modern client).
+    pub(crate) asking: Option<Box<Asking>>,
+    /// Hears what its server logs on a stream of its own, if it is no `asking`, which does so, too.
+    pub(crate) ear: Option<Box<Ear>>,
+    /// The answer, while the last log messages are waited for until then.
+    pub(crate) tail: Option<Box<(Message, Instant)>>,
     /// Since when it is open.
     pub(crate) clock: CallClock,
     /// What it has of grants for a single call, if `rounds` does not have it.
@@ -225,7 +238,9 @@ impl Answering {
             }
         };
         if matches!(step, None | Some(Step::Answer(_))) {
-            self.state = State::Done;
+            if let State::Forwarded(call) = std::mem::replace(&mut self.state, State::Done) {
+                call.keep_if_asked();
+            }
             self.act = None;
         }
         step
@@ -275,7 +290,21 @@ impl ForwardedCall {
             if let Some(said) = self.rounds.as_mut().and_then(|rounds| rounds.said()) {
                 return Ok(Some(Step::Message(said)));
             }
-            let frame = match self.frame_in_time().await {
+            let gathers_until = self.asking.as_ref().and_then(|asking| asking.gathers_until());
+            let frame = match (&self.tail, gathers_until) {
+                (None, None) => self.frame_in_time().await,
+                (None, Some(until)) => {
+                    match timeout_at(until, Box::pin(self.frame_in_time())).await {
+                        Ok(frame) => frame,
+                        Err(_quiet) => return Ok(self.ask_client()),
+                    }
+                }
+                (Some(tail), _) => match timeout_at(tail.1, Box::pin(self.heard())).await {
+                    Ok(frame) => Ok(Some(frame)),
+                    Err(_quiet) => return Ok(self.answer_with_tail()),
+                },
+            };
+            let frame = match frame {
                 Ok(Some(frame)) => frame,
                 Ok(None) => continue,
                 Err(refusal) => {
@@ -285,10 +314,19 @@ impl ForwardedCall {
                 }
             };
             match frame {
-                Frame::Answer(message) => return Ok(Some(self.finish.answer(&message))),
+                Frame::Answer(message) if self.has_tail() => {
+                    self.tail = Some(Box::new((message, Instant::now() + TAIL)));
+                }
+                Frame::Answer(message) => {
+                    let led = self.lead_to_urls(&message);
+                    return Ok(Some(led.unwrap_or_else(|| self.finish.answer(&message))));
+                }
                 Frame::Break { retry_ms } => return Ok(Some(Step::Break { retry_ms })),
                 Frame::Notification(message) => {
                     self.extend(&message);
+                    if let Some(asking) = &mut self.asking {
+                        asking.taken_back(&message);
+                    }
                     if let Some(payload) = self.finish.notification(&message) {
                         return Ok(Some(Step::Message(payload)));
                     }
@@ -347,7 +385,7 @@ impl ForwardedCall {
     /// The next frame, unless the caller gives up or the call takes too long. `None` if a further
     /// round has something for the caller.
     async fn frame(&mut self) -> Result<Option<Frame>, Refusal> {
-        let Self { forwarded, finish, limit, stop, rounds, .. } = self;
+        let Self { forwarded, finish, limit, stop, rounds, asking, ear, .. } = self;
         if let Some(end) = rounds.as_mut().and_then(|rounds| rounds.end()) {
             return Err(end);
         }
@@ -372,6 +410,10 @@ impl ForwardedCall {
                 match (limit.as_ref(), rounds.as_mut()) {
                     (Some(limit), Some(rounds)) => {
                         let next = Box::pin(rounds.next(forwarded));
+                        timeout_at(limit.deadline, next).await
+                    }
+                    (Some(limit), None) if asking.is_some() || ear.is_some() => {
+                        let next = Box::pin(next_or_heard(forwarded, (asking, ear)));
                         timeout_at(limit.deadline, next).await
                     }
                     (Some(limit), None) => {
@@ -411,6 +453,23 @@ impl ForwardedCall {
         }
     }
 
+    /// Whether log messages may be on their way that the server sent before its answer, on a stream
+    /// of its own.
+    fn has_tail(&self) -> bool {
+        let hears = self.asking.is_some() || self.ear.is_some();
+        hears && self.finish.log_level.is_some() && self.finish.link().logs_aside()
+    }
+
+    async fn heard(&mut self) -> Frame {
+        heard((&mut self.asking, &mut self.ear)).await
+    }
+
+    fn answer_with_tail(&mut self) -> Option<Step> {
+        let (answer, _) = *self.tail.take()?;
+        let led = self.lead_to_urls(&answer);
+        Some(led.unwrap_or_else(|| self.finish.answer(&answer)))
+    }
+
     fn extend(&mut self, message: &Message) {
         if let Some(limit) = &mut self.limit
             && message.method() == method::PROGRESS
@@ -420,6 +479,12 @@ impl ForwardedCall {
     }
 
     async fn asked(&mut self, question: &Message) -> Option<Payload> {
+        if let Some(asking) = &mut self.asking {
+            if let Err((code, why)) = asking.take(question) {
+                Box::pin(self.finish.link().refuse(question, code, why)).await;
+            }
+            return None;
+        }
         match self.finish.question(question) {
             Ok(payload) => Some(payload),
             Err(refusal) => {
@@ -431,6 +496,28 @@ impl ForwardedCall {
                 None
             }
         }
+    }
+}
+
+/// The next frame of a call, or what its server says outside of its stream. Safe to drop and call
+/// again.
+async fn next_or_heard(
+    forwarded: &mut Forwarded,
+    aside: (&mut Option<Box<Asking>>, &mut Option<Box<Ear>>),
+) -> Result<Option<Frame>, Refusal> {
+    tokio::select! {
+        biased;
+        heard = heard(aside) => Ok(Some(heard)),
+        next = forwarded.next() => Ok(Some(next?)),
+    }
+}
+
+/// What the server of a call says outside of its stream. Safe to drop and call again.
+async fn heard(aside: (&mut Option<Box<Asking>>, &mut Option<Box<Ear>>)) -> Frame {
+    match aside {
+        (Some(asking), _) => asking.heard().await,
+        (None, Some(ear)) => ear.heard().await,
+        (None, None) => std::future::pending().await,
     }
 }
 

@@ -55,6 +55,12 @@ impl CallLimit {
         }
     }
 
+    /// A person was asked for so long, which does not count.
+    pub(crate) fn paused(&mut self, duration: Duration) {
+        self.deadline += duration;
+        self.extends_until = self.extends_until.map(|until| until + duration);
+    }
+
     /// A person is asked: the time of the call stands still.
     pub(crate) fn stand_still(&mut self) {
         self.deadline = Instant::now() + self.each.min(STEP);

@@ -31,6 +31,7 @@ use crate::{
     built_in::{BuiltIn, BuiltInServer},
     hub::Hub,
     links::{OwnLink, STOP_DEADLINE, stop_all},
+    parked::ParkedCalls,
     seal::Sealer,
     session_table::SessionTable,
     views::Kept,
@@ -56,6 +57,10 @@ pub struct GatewayOptions {
     pub followed_max: usize,
     /// How many questions of servers may wait for answers of clients at one time.
     pub questions_max: usize,
+    /// The most calls of modern clients that wait for what legacy servers ask.
+    pub parked_max: usize,
+    /// How long such a call waits for its client.
+    pub input_timeout: Duration,
     /// After how long without any sign of its client a session ends.
     pub session_idle: Duration,
     /// After how long without any use a run has no view and no task of its own.
@@ -91,6 +96,8 @@ impl Default for GatewayOptions {
             body_bytes_max: None,
             followed_max: 20_000,
             questions_max: 10_000,
+            parked_max: 1_000,
+            input_timeout: Duration::from_secs(600),
             session_idle: Duration::from_secs(60 * 60),
             run_idle: Duration::from_secs(60),
             output_tokens: NonZeroU64::new(25_000),
@@ -139,6 +146,9 @@ pub(crate) struct Shared {
     pub(crate) bodies: Places,
     /// Resources and tasks that are followed, and streams of changes.
     pub(crate) followed: Places,
+    /// Calls that wait for what legacy servers ask modern clients.
+    pub(crate) parked: ParkedCalls,
+    pub(crate) parked_places: Places,
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) tasks: Arc<TaskRoutes>,
     pub(crate) hub: Hub,
@@ -172,6 +182,8 @@ impl Gateway {
             sessions: SessionTable::new(options.sessions_max, options.questions_max),
             bodies: Places::new(body_bytes(&options)),
             followed: Places::new(options.followed_max),
+            parked: ParkedCalls::default(),
+            parked_places: Places::new(options.parked_max),
             registry,
             runs: RunTable::default(),
             run_source: OnceLock::new(),

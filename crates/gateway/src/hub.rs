@@ -1,5 +1,6 @@
 //! Changes on their way to whoever listens: list changes, resource updates, log messages.
 
+mod ears;
 mod follow;
 mod listening;
 mod renewal;
@@ -19,7 +20,11 @@ use narthex_wire::{LogLevel, Message, Payload, Raw, Rewrite, meta_key, method, r
 use tokio::sync::broadcast;
 
 use self::follow::Followed;
-pub(crate) use self::{follow::Following, listening::Listening};
+pub(crate) use self::{
+    ears::{Ear, Ears},
+    follow::Following,
+    listening::Listening,
+};
 use crate::{Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind};
 
 /// The longest that a call can take (E86): a session of a server that is gone lives no longer.
@@ -66,6 +71,7 @@ pub(crate) struct Hub {
     changes: broadcast::Sender<Change>,
     followed: Mutex<HashMap<FollowKey, Arc<Followed>>>,
     levels: Mutex<HashMap<(ServerKey, LinkKind), Told>>,
+    pub(crate) ears: Arc<Ears>,
 }
 
 /// What is followed over a link which several callers share.
@@ -98,6 +104,7 @@ impl Hub {
             changes: broadcast::Sender::new(CHANGES),
             followed: Mutex::default(),
             levels: Mutex::default(),
+            ears: Arc::default(),
         }
     }
 
@@ -340,6 +347,9 @@ impl Shared {
                 });
             }
             method::MESSAGE => {
+                if kind == LinkKind::Shared {
+                    self.tell_only_call(server, message);
+                }
                 let level = message.get("level").and_then(LogLevel::read);
                 self.tell_sessions(server, kind, &payload, |session| {
                     // It may be about any caller's call: only who has set a level hears it.

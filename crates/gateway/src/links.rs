@@ -29,7 +29,10 @@ use crate::{
     run::{Changes, RunRow, RunRows},
 };
 
-pub(crate) use self::open::OwnLink;
+pub(crate) use self::{
+    heard::{Hearers, hear},
+    open::OwnLink,
+};
 
 /// How many messages of a server wait for one session.
 const EVENT_QUEUE: usize = 256;
@@ -194,7 +197,7 @@ impl Shared {
     }
 
     /// Whether a server has another connection than when this row was seen.
-    fn is_changed(&self, run: &RunView, row: &ServerRow) -> bool {
+    pub(crate) fn is_changed(&self, run: &RunView, row: &ServerRow) -> bool {
         let snapshot = self.snapshot(run);
         snapshot.get(&row.name).is_none_or(|now| now.connection != row.connection)
     }
@@ -301,7 +304,9 @@ impl Shared {
             opened = opening => opened?,
         };
         // Stops the link when the session ends, or has ended just now.
-        self.spawn(heard::relay(session.clone(), own.link.clone(), events));
+        let (hearers, link) = (Hearers::Session(session.clone()), own.link.clone());
+        let over = session.closed.clone().cancelled_owned();
+        self.spawn(async move { hear(hearers, &link, events, over).await });
         if let Some(level) = session.log_level() {
             self.tell_level(session, &own.link, level);
         }
@@ -360,8 +365,9 @@ impl Shared {
             () = self.shutdown.cancelled() => return Err(Refusal::Cancelled),
             opened = self.open_link(&row, identity, None) => opened?,
         };
-        let hearing = heard::hear(self.clone(), own.link.clone(), (server.clone(), kind), events);
-        self.spawn(hearing);
+        let hearers = Hearers::Pool(self.clone(), server.clone(), revision);
+        let (link, over) = (own.link.clone(), self.shutdown.clone().cancelled_owned());
+        self.spawn(async move { hear(hearers, &link, events, over).await });
         self.tell_new_link(&own.link, server, kind);
         Ok(own)
     }
@@ -392,7 +398,7 @@ impl Shared {
     }
 
     /// The row of a server, whoever's it is.
-    fn row_of(&self, server: &ServerKey) -> Option<Arc<ServerRow>> {
+    pub(crate) fn row_of(&self, server: &ServerKey) -> Option<Arc<ServerRow>> {
         match server.connection() {
             Some(connection) => Some(self.registry.mounted(connection)?.row()),
             None => self.registry.snapshot().get(server.alias.as_str()).cloned(),
@@ -436,7 +442,7 @@ impl Shared {
 }
 
 /// What a call is told whose time is over before its server was connected for it.
-fn slow(row: &ServerRow) -> Refusal {
+pub(crate) fn slow(row: &ServerRow) -> Refusal {
     let text = format!("server `{}` was not connected for this call in time; try again", row.name);
     Refusal::Unsent(CallError::new(CallErrorKind::Timeout, text))
 }

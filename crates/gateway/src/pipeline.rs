@@ -15,10 +15,12 @@ use narthex_wire::{Message, Raw, meta_key, method, rpc};
 use crate::{
     Answering, Caller, Endpoint,
     again::Again,
+    bridge::answerable,
     clock::CallClock,
     gateway::Shared,
     links::Chosen,
     open::{Failed, FirstTry, Open, open_call, unless_given_up},
+    parked::ParkedId,
     record::CallRecord,
     refusal::Refusal,
     route::{Routed, not_found, own_item},
@@ -123,8 +125,14 @@ impl Shared {
         let refused = |refusal| self.refused(caller, handling, &asked, refusal);
         let open_call = open_call(caller, &asked).map_err(refused)?;
         let finding = self.find(caller, handling, request, Search { clock, is_counted: false });
-        let (routed, chosen, hop, admission) =
-            unless_given_up(open_call.as_ref(), finding).await.map_err(refused)??;
+        let found = unless_given_up(open_call.as_ref(), finding).await.map_err(refused)??;
+        let (routed, chosen, hop, admission) = match found {
+            Found::Anew(found) => found,
+            Found::Parked(parked) => {
+                let (routed, id) = *parked;
+                return Box::pin(self.resume(caller, routed, id)).await.map_err(refused);
+            }
+        };
         let row = routed.row.clone();
         let lost = Arc::clone(&chosen.link);
         if let Some(call) = &open_call {
@@ -173,7 +181,9 @@ impl Shared {
         let found = unless_given_up(open.open_call.as_ref(), finding).await;
         let Failed { refusal, mut open } = match found {
             Err(refusal) => Failed { refusal, open },
-            Ok((routed, chosen, hop, _counted)) => {
+            // What is counted is made, and does not wait.
+            Ok(Found::Parked(_)) => Failed { refusal: Refusal::Cancelled, open },
+            Ok(Found::Anew((routed, chosen, hop, _counted))) => {
                 match self.forward_on(caller, routed, chosen.link, hop, open).await {
                     Ok(answering) => return Ok(answering),
                     Err(failed) => *failed,
@@ -228,8 +238,11 @@ impl Shared {
         handling: Handling,
         request: Message,
         Search { clock, is_counted }: Search,
-    ) -> Result<Result<(Routed, Chosen, Hop, Option<Admission>), Refusal>, Refusal> {
+    ) -> Result<Result<Found, Refusal>, Refusal> {
         let mut routed = self.route(caller, handling, request, clock).await?.visible(handling)?;
+        if !is_counted && let Some(id) = self.parked_call(caller, &routed)? {
+            return Ok(Ok(Found::Parked(Box::new((routed, id)))));
+        }
         let admission = match is_counted {
             true => None,
             false => match self.admitted(caller, &routed) {
@@ -238,12 +251,38 @@ impl Shared {
             },
         };
         let chosen = self.choose_link_by(caller, &routed.row, clock).await?;
+        let is_cross = caller.session.is_none() && !chosen.link.facts().revision.is_modern();
+        let chosen = match is_cross {
+            true => Box::pin(self.bridged_or(chosen, caller, &mut routed, clock)).await?,
+            false => chosen,
+        };
         routed.row.clone_from(&chosen.row);
         let is_frozen = routed.row.is_pinned() || caller.run.is_frozen(&routed.request.alias);
         routed.frozen = is_frozen.then(|| chosen.inventory.clone());
         let (hop, is_shaped) = hop(&chosen, handling, &routed)?;
         routed.is_shaped = is_shaped;
-        Ok(Ok((routed, chosen, hop, admission)))
+        Ok(Ok(Found::Anew((routed, chosen, hop, admission))))
+    }
+
+    /// The link of a modern call to a legacy server: one on which the server may ask its client, if
+    /// the request says that the client can be asked.
+    async fn bridged_or(
+        self: &Arc<Self>,
+        chosen: Chosen,
+        caller: &Caller,
+        routed: &mut Routed,
+        clock: CallClock,
+    ) -> Result<Chosen, Refusal> {
+        let answerable = answerable(&routed.request.message);
+        if answerable.is_none() {
+            return Ok(chosen);
+        }
+        // The shared link is not used by this call.
+        let Chosen { row, link, .. } = chosen;
+        drop(link);
+        let (bridged, turn) = self.bridged(caller, &row, answerable, clock).await?;
+        routed.turn = Some((answerable, turn));
+        Ok(bridged)
     }
 
     /// Counts a call against the limits of traffic, before anything is sent (O100). One that is
@@ -344,6 +383,15 @@ impl Shared {
         let open = (!is_stream).then(|| self.calls.token());
         self.begin_record(caller, server, &request.message, item, open).map_err(unrecorded)
     }
+}
+
+/// What was found of a request.
+#[expect(clippy::large_enum_variant, reason = "it lives for a moment, and the large one is usual")]
+enum Found {
+    /// Where it goes.
+    Anew((Routed, Chosen, Hop, Option<Admission>)),
+    /// It belongs to a call that waits for its client.
+    Parked(Box<(Routed, ParkedId)>),
 }
 
 /// How a request is looked for.

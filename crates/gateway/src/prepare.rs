@@ -36,6 +36,7 @@ impl Shared {
             }
             (Era::Modern, Era::Legacy) => {
                 merge(&mut request.rewrite, translate::request_to_legacy());
+                return self.bring_payment(caller, request, payment);
             }
             (Era::Modern, Era::Modern) => return self.open_state(caller, request, payment),
             (Era::Legacy, Era::Legacy) => {}

@@ -11,10 +11,13 @@ use narthex_policy::{Item, Request};
 use narthex_registry::ServerRow;
 use narthex_upstream::Inventory;
 use narthex_view::{OwnTool, View, exposed};
-use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_member};
+use narthex_wire::{
+    Answerable, Era, Message, Raw, json::encode_string, meta_key, rpc, with_member,
+};
 
 use crate::{
     Caller, Endpoint, RunView,
+    bridge::Turn,
     clock::CallClock,
     gateway::Shared,
     grants::Standing,
@@ -33,13 +36,15 @@ pub(crate) struct Routed {
     pub(crate) frozen: Option<Arc<Inventory>>,
     /// What allows the resources of which a stream shall tell.
     pub(crate) listening: Standing,
+    /// What its client can be asked, and its turn on a link on which the server may ask.
+    pub(crate) turn: Option<(Answerable, Turn)>,
     /// Whether it is the call of a tool that says what its results look like: known with the link.
     pub(crate) is_shaped: bool,
 }
 
 impl Routed {
     fn new(row: RunRow, request: Request, own_tool: Option<OwnTool>, listening: Standing) -> Self {
-        Self { row, request, own_tool, frozen: None, listening, is_shaped: false }
+        Self { row, request, own_tool, frozen: None, listening, turn: None, is_shaped: false }
     }
 
     /// Refuses what the server's rules hide, as if there were none.

@@ -35,7 +35,7 @@ pub(crate) use self::{
     rows::{RunRow, RunRows},
     usage::{Act, Held, Usage},
 };
-use crate::{aside, built_in::Offered};
+use crate::{aside, bridge::Bridges, built_in::Offered};
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]
@@ -71,6 +71,8 @@ pub struct RunView {
     pub(crate) usage: Usage,
     /// What it takes to record what its calls carry.
     pub(crate) contents: RunContents,
+    /// Its links to legacy servers for modern clients that can be asked something.
+    pub(crate) bridges: Bridges,
     /// What it has paid for, and not had.
     pub(crate) unused: Unused,
     /// Whose large message is read at the moment.
@@ -114,6 +116,7 @@ impl RunView {
             view: ArcSwapOption::empty(),
             usage: Usage::default(),
             contents: RunContents::default(),
+            bridges: Bridges::default(),
             unused: Unused::default(),
             aside: aside::turns(),
             missing: Mutex::default(),

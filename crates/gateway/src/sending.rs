@@ -13,6 +13,7 @@ use crate::{
     finish::Held,
     gateway::Shared,
     grants::Target,
+    parked::Asking,
     refusal::Refusal,
     route::Routed,
     sent::{FinishParts, Sent},
@@ -57,7 +58,11 @@ impl Shared {
         }
         if let Some(level) = finish.named_level() {
             hop.wants_log = true;
-            Box::pin(self.lower_for(caller, &link, level)).await;
+            let bridge = finish.asking.as_ref().map(|asking| asking.bridge());
+            Box::pin(self.lower_for(caller, &link, level, bridge)).await;
+            if bridge.is_none() && !link.is_one_channel() && crate::inbound::has_levels(&link) {
+                finish.ear = Some(Box::new(self.hub.ears.listen(&link)));
+            }
         }
         let forwarding = link.forward(permitted, hop, booked);
         let forwarded = match limit {
@@ -92,7 +97,9 @@ impl Shared {
         payment: &mut Payment,
     ) -> Result<(FinishParts, Verdict), Refusal> {
         let up = link.facts().revision;
-        let finish = FinishParts::read(self, caller, &routed, up);
+        let mut finish = FinishParts::read(self, caller, &routed, up);
+        let asking = |turn| Box::new(Asking::new(self, caller, &routed.request, turn));
+        finish.asking = routed.turn.take().map(asking);
         self.prepare(caller, &mut routed.request, up, payment)?;
         let (target, request) = (Target::of(Some(&routed.row)), routed.request);
         let decide = |paid: &[GrantId]| self.decide(caller, target, request, paid);

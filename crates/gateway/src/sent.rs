@@ -19,7 +19,9 @@ use crate::{
     finish::{Finish, Held, StateSeal},
     gateway::Shared,
     grants::Over,
+    hub::Ear,
     open::Open,
+    parked::Asking,
     pipeline::{id_of, name_of},
     rounds::Rounds,
     route::Routed,
@@ -57,6 +59,10 @@ pub(crate) struct FinishParts {
     told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
     basis: Basis,
     is_shaped: bool,
+    /// What it needs so that its server can ask its client.
+    pub(crate) asking: Option<Box<Asking>>,
+    /// What it hears of the log on its server's own stream.
+    pub(crate) ear: Option<Box<Ear>>,
 }
 
 impl FinishParts {
@@ -66,7 +72,7 @@ impl FinishParts {
         routed: &Routed,
         up: Revision,
     ) -> Self {
-        let Routed { row, request, own_tool, frozen, listening: _, is_shaped } = routed;
+        let Routed { row, request, own_tool, frozen, listening: _, turn: _, is_shaped } = routed;
         let message = &request.message;
         let id = id_of(message);
         let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
@@ -115,6 +121,8 @@ impl FinishParts {
                 .then(|| Box::new((caller.run.clone(), Arc::clone(row)))),
             basis: Basis::default(),
             is_shaped: *is_shaped,
+            asking: None,
+            ear: None,
         }
     }
 
@@ -151,6 +159,7 @@ impl Sent {
     pub(crate) fn into_call(self, open: Open, rounds: Option<Box<Rounds>>) -> ForwardedCall {
         let Self { forwarded, finish, link, down, limit, stop, over } = self;
         let up = link.get().facts().revision;
+        let (asking, ear) = (finish.asking, finish.ear);
         let finish = Finish {
             id: finish.id,
             progress_token: finish.progress_token,
@@ -184,6 +193,9 @@ impl Sent {
             limit,
             stop,
             rounds,
+            asking,
+            ear,
+            tail: None,
             clock,
             payment,
             again,

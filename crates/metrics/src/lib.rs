@@ -48,6 +48,7 @@ struct Shared {
     servers: Servers,
     sessions_open: Gauge,
     streams_open: Gauge,
+    calls_parked: Gauge,
     audit_free: Gauge,
     audit_waiting: Gauge,
     /// A number of seconds with decimals.
@@ -83,6 +84,9 @@ impl Metrics {
         registry.register("sessions_open", "Sessions of legacy clients", sessions_open.clone());
         let streams_open = Gauge::default();
         registry.register("sse_streams_open", "Streams open to clients", streams_open.clone());
+        let calls_parked = Gauge::default();
+        let help = "Calls of modern clients that wait for answers to what a legacy server asks";
+        registry.register("calls_parked", help, calls_parked.clone());
         let audit_free = Gauge::default();
         let help = "Calls that may still be open or waiting to be recorded";
         registry.register("audit_queue_free", help, audit_free.clone());
@@ -107,6 +111,7 @@ impl Metrics {
             servers,
             sessions_open,
             streams_open,
+            calls_parked,
             audit_free,
             audit_waiting,
             audit_lag,
@@ -186,6 +191,11 @@ impl Metrics {
     /// Counts an SSE stream to a client as open.
     pub fn stream_opened(&self) -> OpenCount {
         OpenCount::new(&self.shared.streams_open)
+    }
+
+    /// Counts a call as one that waits for its client.
+    pub fn call_parked(&self) -> OpenCount {
+        OpenCount::new(&self.shared.calls_parked)
     }
 
     /// Everything, in the `OpenMetrics` text format

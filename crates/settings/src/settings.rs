@@ -66,6 +66,8 @@ pub struct Held {
     pub followed: usize,
     /// The most questions of servers that wait for answers of clients.
     pub questions: usize,
+    /// Calls of modern clients that wait for what legacy servers ask.
+    pub parked: usize,
 }
 
 /// Everything that can be set, with its value.
@@ -119,6 +121,8 @@ pub struct Settings {
     pub connections: ConnectionOptions,
     /// How long a call may take.
     pub call_timeout: Duration,
+    /// How long a call of a modern client waits for what a legacy server asks.
+    pub input_timeout: Duration,
     /// The values of `Host` that are let in besides our own.
     pub allowed_hosts: Vec<String>,
     /// The origins that are let in.
@@ -161,6 +165,8 @@ impl Settings {
             body_bytes_max: self.held.body_bytes,
             followed_max: self.held.followed,
             questions_max: self.held.questions,
+            parked_max: self.held.parked,
+            input_timeout: self.input_timeout,
             name_limit: self.name_length_max,
             output_tokens: self.output_tokens,
             synthetic_tools: self.synthetic_tools,
@@ -344,6 +350,7 @@ fn build(
         output_tokens: output_tokens.or(usual_gateway.output_tokens),
         connections: connections::read(layers, proxies.clone().unwrap_or_default()),
         call_timeout: duration("timeouts.call").unwrap_or(usual_gateway.call_timeout),
+        input_timeout: duration("timeouts.input").unwrap_or(usual_gateway.input_timeout),
         allowed_hosts: list("http.allowed_hosts"),
         post_hosts: list("outbound.allowed_hosts"),
         allowed_origins: list("http.allowed_origins"),
@@ -368,6 +375,7 @@ fn held(number: &impl Fn(&str) -> Option<usize>) -> Held {
         replay_bytes: number("limits.replay_bytes").unwrap_or(usual.replay.total_bytes),
         followed: number("limits.followed").unwrap_or(gateway.followed_max),
         questions: number("limits.questions").unwrap_or(gateway.questions_max),
+        parked: number("limits.parked_calls").unwrap_or(gateway.parked_max),
     }
 }
 

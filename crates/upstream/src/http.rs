@@ -55,6 +55,8 @@ pub(crate) struct HttpLink {
     ids: Ids,
     /// The session is over at the server, or was to be (R-E46).
     is_given_back: AtomicBool,
+    /// The server has logged on its own stream, outside of those of its requests.
+    logs_aside: AtomicBool,
     /// A task looks whether the server still knows the session.
     is_checking: AtomicBool,
     outlet: Outlet,
@@ -115,6 +117,7 @@ impl HttpLink {
             established: OnceLock::new(),
             ids: Ids::new(),
             is_given_back: AtomicBool::new(false),
+            logs_aside: AtomicBool::new(false),
             is_checking: AtomicBool::new(false),
             outlet: parts.outlet,
             limits: parts.limits,
@@ -134,6 +137,11 @@ impl HttpLink {
     /// Where the server's own messages go.
     pub(crate) fn outlet(&self) -> &Outlet {
         &self.outlet
+    }
+
+    /// Whether the server has logged on its own stream.
+    pub(crate) fn logs_aside(&self) -> bool {
+        self.logs_aside.load(Ordering::Relaxed)
     }
 
     /// Fixes what the handshake found out; from here on, requests carry it.
@@ -453,6 +461,11 @@ pub(crate) struct CancelOnDrop {
 impl CancelOnDrop {
     pub(crate) fn disarm(mut self) {
         self.is_armed = false;
+    }
+
+    /// The message to the server, which is then not told once more; `None` if it needs none.
+    pub(crate) fn cancelled(mut self) -> Option<Payload> {
+        std::mem::take(&mut self.is_armed).then(|| cancelled(self.id))
     }
 }
 

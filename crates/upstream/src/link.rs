@@ -149,6 +149,15 @@ impl Link {
         !matches!(self.inner, Inner::Http(_))
     }
 
+    /// Whether the server has logged on a stream of its own, outside of those of its requests.
+    #[must_use]
+    pub fn logs_aside(&self) -> bool {
+        match &self.inner {
+            Inner::Http(http) => http.logs_aside(),
+            Inner::Stdio(_) | Inner::Sse(_) => false,
+        }
+    }
+
     /// The child's process id, for stdio.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {

@@ -217,6 +217,11 @@ pub fn error_to_modern<'a>(error: &Message) -> Rewrite<'a> {
         Some(code::LEGACY_RESOURCE_NOT_FOUND) => {
             rewrite.body.set("code", number(code::INVALID_PARAMS));
         }
+        Some(code::LEGACY_URL_ELICITATION_REQUIRED) => {
+            rewrite.body.set("code", number(code::MISSING_CLIENT_CAPABILITY));
+            let required = br#"{"requiredCapabilities":{"elicitation":{"url":{}}}}"#;
+            rewrite.body.set("data", &required[..]);
+        }
         Some(own @ -32099..=-32020) => {
             rewrite.body.set("code", number(code::INTERNAL_ERROR));
             if error.get("data").is_none() {
@@ -321,7 +326,10 @@ fn without(object: Raw<'_>, name: &str) -> Vec<u8> {
 }
 
 /// An object with the values that `change` gives, and without the members it gives none for.
-fn edited<'a>(object: Raw<'a>, change: impl Fn(&str, Raw<'a>) -> Option<Cow<'a, [u8]>>) -> Vec<u8> {
+pub(crate) fn edited<'a>(
+    object: Raw<'a>,
+    change: impl Fn(&str, Raw<'a>) -> Option<Cow<'a, [u8]>>,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.as_bytes().len());
     out.push(b'{');
     for (key, value) in object.entries() {

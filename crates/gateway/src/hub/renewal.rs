@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::is_at;
 use crate::{
     Caller, Endpoint, Session,
+    bridge::Bridge,
     errand::Errand,
     gateway::Shared,
     links::{LinkKind, link_kind},
@@ -136,14 +137,25 @@ impl Shared {
         }
     }
 
-    /// Tells a legacy server the level that one modern call names, if nobody on the shared link
-    /// asked for as much before. The call does not wait long for the answer.
-    pub(crate) async fn lower_for(&self, caller: &Caller, link: &Arc<Link>, level: LogLevel) {
+    /// Tells a legacy server the level that one modern call names, if no other caller on the same
+    /// link, the shared one or `bridge`, asked for as much before. The call does not wait long for
+    /// the answer.
+    pub(crate) async fn lower_for(
+        &self,
+        caller: &Caller,
+        link: &Arc<Link>,
+        level: LogLevel,
+        bridge: Option<&Bridge>,
+    ) {
         if !crate::inbound::has_levels(link) {
             return;
         }
         let server = caller.run.key(link.alias());
-        let Some(level) = self.hub.lowers(link, &server, LinkKind::Shared, level) else { return };
+        let needed = match bridge {
+            Some(bridge) => bridge.lowers(level),
+            None => self.hub.lowers(link, &server, LinkKind::Shared, level),
+        };
+        let Some(level) = needed else { return };
         let members = format!(r#""level":"{}""#, level.as_str());
         let name = Asking::SetLevel.method();
         let done = match self.errand_again(caller, link, name, Item::Server, &members).await {

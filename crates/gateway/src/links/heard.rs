@@ -7,18 +7,32 @@ use std::{
 
 use narthex_registry::ServerKey;
 use narthex_upstream::{Inventory, Link, LinkEvent, ListChanges};
-use narthex_wire::{Message, method, rpc};
+use narthex_wire::{Message, Revision, method, rpc};
 use tokio::sync::mpsc;
 
 use super::{LinkKind, OwnLink};
-use crate::{Endpoint, Session, gateway::Shared};
+use crate::{Endpoint, Session, bridge::Bridge, gateway::Shared};
 
-/// Brings what a server says on a pooled link to the sessions that use it.
-pub(super) async fn hear(
-    shared: Arc<Shared>,
-    link: Arc<Link>,
-    (server, kind): (ServerKey, LinkKind),
+/// How long a link that serves one session or run may take to list anew.
+const RELIST: Duration = Duration::from_secs(30);
+
+/// Who hears what a server says on a link besides the shared one.
+pub(crate) enum Hearers {
+    /// The sessions that share the link: those of one revision.
+    Pool(Arc<Shared>, ServerKey, Revision),
+    /// The one session that the link serves.
+    Session(Arc<Session>),
+    /// The modern calls that the link carries.
+    Bridge(Arc<Bridge>),
+}
+
+/// Brings what a server says on a link to those whom it concerns, until the link or `over` ends;
+/// then stops the link.
+pub(crate) async fn hear(
+    hearers: Hearers,
+    link: &Arc<Link>,
     mut events: mpsc::Receiver<LinkEvent>,
+    over: impl Future<Output = ()>,
 ) {
     let hearing = async {
         let mut changes = ListChanges::default();
@@ -27,9 +41,9 @@ pub(super) async fn hear(
                 biased;
                 () = changes.due() => {
                     let notices = changes.begin();
-                    shared.relist_pooled(&link, &server, kind).await;
+                    hearers.relist(link).await;
                     changes.done();
-                    notices.iter().for_each(|notice| shared.spread(&server, notice, kind));
+                    notices.iter().for_each(|notice| hearers.tell(link, notice));
                     continue;
                 }
                 event = events.recv() => event,
@@ -38,35 +52,74 @@ pub(super) async fn hear(
                 Some(LinkEvent::Notification(message)) => {
                     match method::is_list_change(message.method()) {
                         true => changes.heard(message),
-                        false => shared.spread(&server, &message, kind),
+                        false => hearers.tell(link, &message),
                     }
                 }
-                Some(LinkEvent::Request(question)) => {
-                    link.refuse_undeclared(&question).await;
+                Some(LinkEvent::Request(question)) => hearers.ask(link, &question).await,
+                Some(LinkEvent::Closed(why)) => {
+                    hearers.lost(link, &why);
+                    break;
                 }
-                Some(LinkEvent::Closed(_)) | None => break,
+                None => break,
             }
         }
     };
     tokio::select! {
         biased;
-        () = shared.shutdown.cancelled() => {}
+        () = over => {}
         () = hearing => {}
     }
     link.stop().await;
 }
 
-impl Shared {
-    /// Lists anew on a pooled link, whose server said that something changed.
-    async fn relist_pooled(&self, link: &Arc<Link>, server: &ServerKey, kind: LinkKind) {
-        let LinkKind::Pooled(revision) = kind else { return };
-        let cell = {
-            let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            pool.get(&(server.clone(), revision)).cloned()
-        };
-        let own = cell.as_ref().and_then(|cell| cell.get());
-        let Some(own) = own.filter(|own| Arc::ptr_eq(&own.link, link)) else { return };
-        own.relist(self.options.settle_timeout).await;
+impl Hearers {
+    /// Lists anew on the link, whose server said that something changed.
+    async fn relist(&self, link: &Arc<Link>) {
+        match self {
+            Self::Pool(shared, server, revision) => {
+                let cell = {
+                    let pool = shared.pool.lock().unwrap_or_else(PoisonError::into_inner);
+                    pool.get(&(server.clone(), *revision)).cloned()
+                };
+                let own = cell.as_ref().and_then(|cell| cell.get());
+                let Some(own) = own.filter(|own| Arc::ptr_eq(&own.link, link)) else { return };
+                own.relist(shared.options.settle_timeout).await;
+            }
+            Self::Session(session) => {
+                let cell = session.own_link_cell(link.alias());
+                if let Some(own) = cell.get() {
+                    own.relist(RELIST).await;
+                    session.forget_view();
+                }
+            }
+            Self::Bridge(bridge) => bridge.own().relist(RELIST).await,
+        }
+    }
+
+    fn tell(&self, link: &Arc<Link>, message: &Message) {
+        match self {
+            Self::Pool(shared, server, revision) => {
+                shared.spread(server, message, LinkKind::Pooled(*revision));
+            }
+            Self::Session(session) => tell(session, link, message),
+            Self::Bridge(bridge) => bridge.tell(message),
+        }
+    }
+
+    async fn ask(&self, link: &Arc<Link>, question: &Message) {
+        match self {
+            Self::Pool(..) => link.refuse_undeclared(question).await,
+            Self::Session(session) => ask(session, link, question).await,
+            Self::Bridge(bridge) => bridge.ask(question).await,
+        }
+    }
+
+    fn lost(&self, link: &Arc<Link>, why: &str) {
+        let Self::Session(session) = self else { return };
+        tracing::info!(server.name = link.name(), session.id = %session.id, "own link lost: {why}");
+        if session.endpoint == Endpoint::Aggregated {
+            session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
+        }
     }
 }
 
@@ -80,68 +133,6 @@ impl OwnLink {
         if let Some(inventory) = self.fetch_anew(within).await {
             self.lists(inventory).await;
         }
-    }
-}
-
-/// How long a session's own link may take to list anew.
-const RELIST: Duration = Duration::from_secs(30);
-
-/// Brings what a server says outside calls to its session, until the link or the session ends.
-pub(super) async fn relay(
-    session: Arc<Session>,
-    link: Arc<Link>,
-    mut events: mpsc::Receiver<LinkEvent>,
-) {
-    let relaying = async {
-        let mut changes = ListChanges::default();
-        loop {
-            let event = tokio::select! {
-                biased;
-                () = changes.due() => {
-                    let notices = changes.begin();
-                    relist(&session, &link).await;
-                    changes.done();
-                    notices.iter().for_each(|notice| tell(&session, &link, notice));
-                    continue;
-                }
-                event = events.recv() => event,
-            };
-            match event {
-                None => break,
-                Some(LinkEvent::Notification(message)) => {
-                    match method::is_list_change(message.method()) {
-                        true => changes.heard(message),
-                        false => tell(&session, &link, &message),
-                    }
-                }
-                Some(LinkEvent::Request(question)) => ask(&session, &link, &question).await,
-                Some(LinkEvent::Closed(why)) => {
-                    tracing::info!(
-                        server.name = link.name(),
-                        session.id = %session.id,
-                        "own link lost: {why}"
-                    );
-                    if session.endpoint == Endpoint::Aggregated {
-                        session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
-                    }
-                    break;
-                }
-            }
-        }
-    };
-    tokio::select! {
-        biased;
-        () = session.closed.cancelled() => {}
-        () = relaying => {}
-    }
-    link.stop().await;
-}
-
-async fn relist(session: &Session, link: &Arc<Link>) {
-    let cell = session.own_link_cell(link.alias());
-    if let Some(own) = cell.get() {
-        own.relist(RELIST).await;
-        session.forget_view();
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct OwnLink {
 
 impl Shared {
     /// Opens a link besides the shared one, and lists what there is for it.
-    pub(super) async fn open_link(
+    pub(crate) async fn open_link(
         self: &Arc<Self>,
         row: &ServerRow,
         identity: ClientIdentity,
@@ -165,7 +165,7 @@ impl OwnLink {
     }
 
     /// `None` if the server is about to be another.
-    pub(super) fn lend(&self) -> Option<Lent> {
+    pub(crate) fn lend(&self) -> Option<Lent> {
         let link = self.link.enter()?;
         let own = || self.inventory.load_full();
         let inventory = self.pinned.as_ref().map_or_else(own, |pinned| pinned.seen());

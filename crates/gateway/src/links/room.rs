@@ -35,6 +35,7 @@ impl Shared {
     /// if all are in use.
     pub(super) async fn room_of_all(&self, server: &ServerKey) -> bool {
         self.reclaim(&self.sessions.all(), server).await
+            || Box::pin(self.reclaim_any_bridge(server)).await
     }
 
     /// A client that is there, or waits for an answer, keeps its link. One that comes back gets

@@ -2,8 +2,9 @@
 #![expect(clippy::excessive_nesting, reason = "each pair of eras by each transport")]
 
 use narthex_gateway::{Caller, Endpoint, GatewayOptions, Step};
+use narthex_policy::RunPolicy;
 use narthex_registry::config::Entry;
-use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -202,6 +203,36 @@ async fn log_messages_reach_a_modern_client_that_names_a_level() {
     }
 }
 
+/// E171: a log message on the own stream of a legacy server over HTTP reaches the modern call that
+/// names a level and is alone there, and no call while others are open.
+#[tokio::test]
+async fn e171_a_log_on_the_servers_own_stream_reaches_the_only_call() {
+    let quirks = vec![Quirk::SpeakAside];
+    let options = Options { eras: Eras::Legacy, quirks, ..Options::default() };
+    let mut world = World::of([("one", options)]).await;
+    let caller = world.modern_caller(transparent("one"));
+    let call = |level: Option<&str>| {
+        let mut call = json!({"name": "test_tool_with_logging", "arguments": {}});
+        if let Some(level) = level {
+            call["_meta"] = json!({"io.modelcontextprotocol/logLevel": level});
+        }
+        modern(1, "tools/call", call)
+    };
+    for (level, wanted) in [(Some("info"), 3), (Some("error"), 0), (None, 0)] {
+        let got = heard(&world, &caller, call(level)).await;
+        let logs: Vec<_> = got[..got.len() - 1].iter().map(|log| &log["method"]).collect();
+        assert_eq!(logs, vec!["notifications/message"; wanted], "{level:?}");
+    }
+    world.run_as(RunPolicy::AllAttached);
+    let other = world.modern_caller(transparent("one"));
+    let sleep = modern(2, "tools/call", json!({"name": "sleep", "arguments": {"ms": 600_000}}));
+    let open = world.gateway.call(&other, sleep).await;
+    let got = heard(&world, &caller, call(Some("info"))).await;
+    assert_eq!(got.len(), 1, "it may be about the call of another run: {got:?}");
+    drop(open);
+    world.gateway.drain().await;
+}
+
 /// A legacy client's level reaches a server of 2026-07-28, and its log messages come back.
 #[tokio::test]
 async fn log_messages_of_a_modern_server_reach_a_legacy_client() {
@@ -362,11 +393,16 @@ async fn nothing_false_is_said_of_what_a_client_declared() {
     let scripts = Scripts::new();
     let world = World::settled(vec![scripts.entry("one", ASKS)], GatewayOptions::default()).await;
     let caller = world.modern_caller(transparent("one"));
-    let capabilities = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
-    let call = json!({"name": "act", "arguments": {}, "_meta": capabilities});
-    let answer = world.call(&caller, modern(1, "tools/call", call)).await;
-    let heard = answer["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(heard.contains("no client can be asked on this connection"), "{heard}");
+    for (declared, said) in [
+        (json!({}), "no client can be asked on this connection"),
+        (json!({"roots": {}}), "the client declared no such capability"),
+    ] {
+        let declared = json!({"io.modelcontextprotocol/clientCapabilities": declared});
+        let call = json!({"name": "act", "arguments": {}, "_meta": declared});
+        let answer = world.call(&caller, modern(1, "tools/call", call)).await;
+        let heard = answer["result"]["content"][0]["text"].as_str().unwrap();
+        assert!(heard.contains(said), "{heard}");
+    }
     world.gateway.drain().await;
 }
 

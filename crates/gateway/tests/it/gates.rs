@@ -341,6 +341,41 @@ async fn s26_rounds_of_a_legacy_client_are_paid_for_once_and_decided_on_each() {
     assert_eq!(gated.calls(), 4, "a round was made without a grant");
 }
 
+/// E184, D25: a call that waited for its client is decided on anew by its retry: a grant for one
+/// call counts for it once, and the end of a grant ends the call.
+#[tokio::test(flavor = "multi_thread")]
+async fn e184_a_call_that_waited_is_decided_on_anew() {
+    let tool = "test_input_required_result_elicitation";
+    let gates = Gates::new(named(&[(tool, "x.call")]), &BTreeMap::new(), BTreeMap::new());
+    let gated = Gated::gated(Eras::Legacy, gates, Ledger::default()).await;
+    let caller = gated.world.modern_caller(transparent("all"));
+    let ask = async |params: &Value| gated.world.ask(&caller, "tools/call", params.clone()).await;
+    let declared = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
+    let call = json!({"name": tool, "arguments": {}, "_meta": declared});
+    let retry = |first: &Value| {
+        assert_eq!(first["result"]["resultType"], "input_required", "{first}");
+        let key = first["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap();
+        let mut retry = call.clone();
+        let reply = json!({"action": "accept", "content": {"name": "Ada"}});
+        retry["inputResponses"] = json!({key: reply});
+        retry["requestState"] = first["result"]["requestState"].clone();
+        retry
+    };
+    gated.grants.add(grant(1, "x.call", GrantDuration::Once));
+    let first = ask(&call).await;
+    let done = ask(&retry(&first)).await;
+    assert_eq!(done["result"]["content"][0]["text"], "Hello, Ada!", "{done}");
+    assert_eq!(kind(&ask(&call).await), "permission_required");
+
+    gated.grants.add(grant(2, "x.call", GrantDuration::Persistent));
+    let first = ask(&call).await;
+    assert!(gated.grants.remove(GrantId::new([2; 8])));
+    assert_eq!(kind(&ask(&retry(&first)).await), "permission_required");
+    gated.grants.add(grant(3, "x.call", GrantDuration::Persistent));
+    let gone = ask(&retry(&first)).await;
+    assert_eq!(gone["error"]["code"], -32602, "it was ended: {gone}");
+}
+
 /// X-E75, D25: what certainly no server has seen has used up no grant for a single call: the next
 /// call has it, and no other one.
 #[tokio::test(flavor = "multi_thread")]

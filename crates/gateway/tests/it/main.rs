@@ -42,6 +42,8 @@ mod own_servers;
 #[cfg(test)]
 mod own_tools;
 #[cfg(test)]
+mod parked;
+#[cfg(test)]
 mod questions;
 #[cfg(test)]
 mod results;

@@ -1,9 +1,12 @@
 //! Event streams from a server: the answer to one request, and the server's own stream (legacy).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use narthex_wire::{Message, MessageError, MessageKind, SseParser, rpc};
+use narthex_wire::{Message, MessageError, MessageKind, SseParser, method, rpc};
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
@@ -165,6 +168,16 @@ impl HttpStream {
         match self.link.lost_by(&said).await {
             Some(lost) => Err(lost),
             None => first,
+        }
+    }
+
+    /// Tells the server that the request is given up, and waits until it has taken that.
+    pub(crate) async fn give_up(mut self) {
+        let Some(guard) = self.guard.take() else { return };
+        if let Some(cancelled) = guard.cancelled()
+            && let Err(error) = self.link.send(cancelled, http::HeaderMap::new()).await
+        {
+            tracing::debug!(%error, "a request could not be given up");
         }
     }
 
@@ -365,6 +378,9 @@ pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
 fn deliver(link: &Arc<HttpLink>, message: Message) {
     match message.kind() {
         MessageKind::Notification => {
+            if message.method() == method::MESSAGE {
+                link.logs_aside.store(true, Ordering::Relaxed);
+            }
             link.outlet().event(LinkEvent::Notification(message));
         }
         MessageKind::Request if message.method() == "ping" => pong(link, &message),

@@ -50,6 +50,16 @@ impl Forwarded {
         }
     }
 
+    /// Tells the server that the request is given up, and waits until it has taken that, which
+    /// dropping it does not.
+    pub async fn give_up(self) {
+        match self.call {
+            Call::Http(HttpCall::Stream(stream)) => stream.give_up().await,
+            // Nothing is open any more, or it is told when this is dropped.
+            Call::Http(HttpCall::Single(_)) | Call::Duplex(_) => {}
+        }
+    }
+
     fn clean(&self, next: Result<Frame, LinkError>) -> Result<Frame, LinkError> {
         match &self.redactor {
             None => next,

@@ -223,6 +223,12 @@ impl Link {
         self.uses.drained().await;
     }
 
+    /// Whether exactly one caller uses the link now.
+    #[must_use]
+    pub fn has_one_use(&self) -> bool {
+        self.uses.state() & USES == ONE
+    }
+
     /// Whether nobody may begin to use the link any more.
     #[must_use]
     pub fn is_retired(&self) -> bool {

@@ -193,7 +193,7 @@ fn error_codes_are_those_of_the_readers_era() {
     }
     let to_modern = [
         (-32002, -32602),
-        (-32042, -32603),
+        (-32041, -32603),
         (-32020, -32603),
         (-32099, -32603),
         (-32019, -32019),
@@ -209,9 +209,14 @@ fn error_codes_are_those_of_the_readers_era() {
         assert_eq!(changed, format!(r#"{{"code":{after},"message":"m"{data}}}"#));
     }
     // What the server says of it itself stays.
-    let message = error(r#"{"code":-32042,"message":"m","data":7}"#);
+    let message = error(r#"{"code":-32041,"message":"m","data":7}"#);
     let changed = applied(&answer_to_modern("tools/call", &message, None), &message);
     assert_eq!(changed, r#"{"code":-32603,"message":"m","data":7}"#);
+    // A URL that must be visited is an ability that the client lacks.
+    let message = error(r#"{"code":-32042,"message":"m","data":{"elicitations":[]}}"#);
+    let changed = applied(&answer_to_modern("tools/call", &message, None), &message);
+    let required = r#"{"requiredCapabilities":{"elicitation":{"url":{}}}}"#;
+    assert_eq!(changed, format!(r#"{{"code":-32021,"message":"m","data":{required}}}"#));
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! Log messages on the own stream of a legacy server over HTTP, for the modern call that names a
+//! level (E171).
+//!
+//! Such a message names no call. It belongs to a call only if no other one is open on the link.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, Weak,
+    atomic::{AtomicU64, Ordering},
+};
+
+use narthex_registry::ServerKey;
+use narthex_upstream::{Frame, Link};
+use narthex_wire::Message;
+use tokio::sync::mpsc;
+
+use crate::gateway::Shared;
+
+/// How many log messages wait for one call.
+const QUEUE: usize = 64;
+
+/// The open calls that hear what servers log on their own streams.
+#[derive(Debug, Default)]
+pub(crate) struct Ears {
+    open: Mutex<Vec<Listed>>,
+    next: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Listed {
+    number: u64,
+    link: Weak<Link>,
+    sender: mpsc::Sender<Message>,
+}
+
+/// One call's place among them, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Ear {
+    ears: Arc<Ears>,
+    number: u64,
+    heard: mpsc::Receiver<Message>,
+}
+
+impl Ears {
+    fn open(&self) -> MutexGuard<'_, Vec<Listed>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a call on a link.
+    pub(crate) fn listen(self: &Arc<Self>, link: &Arc<Link>) -> Ear {
+        let (sender, heard) = mpsc::channel(QUEUE);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.open().push(Listed { number, link: Arc::downgrade(link), sender });
+        Ear { ears: self.clone(), number, heard }
+    }
+
+    fn tell(&self, link: &Arc<Link>, message: &Message) {
+        let open = self.open();
+        let mut its = open.iter().filter(|one| std::ptr::eq(one.link.as_ptr(), Arc::as_ptr(link)));
+        // A second one would be a second use of the link.
+        if let Some(one) = its.next().filter(|_| link.has_one_use())
+            && one.sender.try_send(message.clone()).is_err()
+        {
+            tracing::debug!("dropped a log message for a request that does not read");
+        }
+    }
+}
+
+impl Ear {
+    /// The next log message; waits for ever after the last one. Safe to drop and call again.
+    pub(crate) async fn heard(&mut self) -> Frame {
+        match self.heard.recv().await {
+            Some(message) => Frame::Notification(message),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.ears.open().retain(|one| one.number != self.number);
+    }
+}
+
+impl Shared {
+    /// Brings a log message of a server's shared link to the call that is alone on it.
+    pub(super) fn tell_only_call(&self, server: &ServerKey, message: &Message) {
+        if self.hub.ears.open().is_empty() {
+            return;
+        }
+        let link = self.row_of(server).and_then(|row| row.link.clone());
+        if let Some(link) = link.filter(|link| !link.is_one_channel()) {
+            self.hub.ears.tell(&link, message);
+        }
+    }
+}

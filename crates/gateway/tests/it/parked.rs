@@ -1,0 +1,498 @@
+//! Questions of legacy servers to modern clients: a call waits, and its client calls again (E184).
+
+use std::time::Duration;
+
+use narthex_audit::{Audit, AuditSettings};
+use narthex_gateway::{Answering, Caller, Endpoint, GatewayOptions, Step};
+use narthex_policy::RunPolicy;
+use narthex_registry::config::Entry;
+use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
+use narthex_wire::Message;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{
+    fixture_process,
+    scripted::{Scripts, is_alive},
+    world::{SOON, World, finish, http_server, modern, transparent},
+};
+
+const DECLARED: &str = "io.modelcontextprotocol/clientCapabilities";
+
+fn everything() -> Value {
+    json!({"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {}})
+}
+
+/// A call of a client that declares this, in the first round.
+fn first(name: &str, declared: &Value) -> Value {
+    json!({"name": name, "arguments": {}, "_meta": {DECLARED: declared}})
+}
+
+/// The same call, made again with these answers.
+fn again(first: &Value, asked: &Value, answers: Value) -> Value {
+    let mut params = first.clone();
+    params["requestState"] = asked["result"]["requestState"].clone();
+    params["inputResponses"] = answers;
+    params
+}
+
+fn call(id: u64, params: &Value) -> Message {
+    modern(id, "tools/call", params.clone())
+}
+
+fn accepted(content: Value) -> Value {
+    json!({"action": "accept", "content": content})
+}
+
+/// The keys of what is asked, with the methods.
+fn asked(answer: &Value) -> Vec<(String, String)> {
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    let all = answer["result"]["inputRequests"].as_object().unwrap();
+    let pair = |(key, one): (&String, &Value)| (key.clone(), text(&one["method"]));
+    all.iter().map(pair).collect()
+}
+
+/// The key of the only question.
+fn only(answer: &Value) -> String {
+    let all = asked(answer);
+    assert_eq!(all.len(), 1, "{answer}");
+    all[0].0.clone()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// A world over one legacy server, as each transport has it.
+async fn worlds() -> Vec<World> {
+    let process = Entry::Server(fixture_process::server("one", "legacy"));
+    let over_stdio = World::settled(vec![process], GatewayOptions::default()).await;
+    vec![World::with(&[("one", Eras::Legacy)]).await, over_stdio]
+}
+
+fn endpoints() -> [(Endpoint, &'static str); 2] {
+    [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")]
+}
+
+/// A world over one legacy server over HTTP, and its modern caller.
+async fn one() -> (World, Caller) {
+    let world = World::with(&[("one", Eras::Legacy)]).await;
+    let caller = world.modern_caller(transparent("one"));
+    (world, caller)
+}
+
+/// E184: a legacy server asks a modern client in the midst of a call: its client is asked by a
+/// result, and the call goes on with the answer.
+#[tokio::test]
+async fn e184_a_legacy_server_asks_a_modern_client() {
+    for world in worlds().await {
+        for (endpoint, prefix) in endpoints() {
+            let caller = world.modern_caller(endpoint);
+            let name = format!("{prefix}test_input_required_result_elicitation");
+            let params = first(&name, &json!({"elicitation": {}}));
+            let answer = world.call(&caller, call(1, &params)).await;
+            let key = only(&answer);
+            let request = &answer["result"]["inputRequests"][&key];
+            assert_eq!(request["method"], "elicitation/create", "{answer}");
+            assert_eq!(request["params"]["message"], "What is your name?", "{answer}");
+            let reply = json!({key: accepted(json!({"name": "Ada"}))});
+            let answer = world.call(&caller, call(2, &again(&params, &answer, reply))).await;
+            assert_eq!(answer["id"], 2);
+            assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+            assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ada!", "{answer}");
+        }
+        world.gateway.drain().await;
+    }
+}
+
+/// E184: what a server asks at the same time is asked in one result; what it asks later, in the
+/// next; what the client leaves out is asked again.
+#[tokio::test]
+async fn e184_several_questions_and_several_rounds() {
+    for world in worlds().await {
+        let caller = world.modern_caller(transparent("one"));
+        let params = first("test_input_required_result_multiple_inputs", &everything());
+        let answer = world.call(&caller, call(1, &params)).await;
+        let all = asked(&answer);
+        assert_eq!(all.len(), 3, "{answer}");
+        let key = |method: &str| all.iter().find(|(_, one)| one == method).unwrap().0.clone();
+        let reply = json!({
+            key("elicitation/create"): accepted(json!({"name": "Ada"})),
+            key("sampling/createMessage"): {"role": "assistant", "model": "m",
+                "content": {"type": "text", "text": "hi"}},
+        });
+        let answer = world.call(&caller, call(2, &again(&params, &answer, reply))).await;
+        assert_eq!(asked(&answer), [(key("roots/list"), "roots/list".to_owned())]);
+        let reply = json!({key("roots/list"): {"roots": [{"uri": "file:///a"}]}, "other": {}});
+        let answer = world.call(&caller, call(3, &again(&params, &answer, reply))).await;
+        let said = text(&answer["result"]["content"][0]["text"]);
+        assert!(said.starts_with("Ada, ") && said.contains("file:///a"), "{answer}");
+
+        let params = first("test_input_required_result_multi_round", &everything());
+        let answer = world.call(&caller, call(4, &params)).await;
+        let reply = json!({only(&answer): accepted(json!({"name": "Ada"}))});
+        let answer = world.call(&caller, call(5, &again(&params, &answer, reply))).await;
+        let reply = json!({only(&answer): accepted(json!({"color": "red"}))});
+        let answer = world.call(&caller, call(6, &again(&params, &answer, reply))).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "Ada likes red", "{answer}");
+        world.gateway.drain().await;
+    }
+}
+
+/// E184: a prompt may ask, too, and so may calls side by side: each over a connection of its own
+/// where a question does not tell its call.
+#[tokio::test]
+async fn e184_calls_side_by_side_are_asked_apart() {
+    for world in worlds().await {
+        let caller = world.modern_caller(transparent("one"));
+        let params = first("test_input_required_result_prompt", &everything());
+        let get = |id| world.call(&caller, modern(id, "prompts/get", params.clone()));
+        let answers = tokio::join!(get(1), get(2), get(3));
+        let answers = [answers.0, answers.1, answers.2];
+        for (answer, name) in answers.iter().zip(["one", "two", "three"]) {
+            let reply = json!({only(answer): accepted(json!({"context": name}))});
+            let params = again(&params, answer, reply);
+            let answer = world.call(&caller, modern(9, "prompts/get", params)).await;
+            assert!(answer["result"]["messages"].to_string().contains(name), "{answer}");
+        }
+        world.gateway.drain().await;
+    }
+}
+
+/// E184: a decline is the server's to hear; what was not declared is refused at once, and a request
+/// that declares nothing opens no further session.
+#[tokio::test]
+async fn e184_only_what_is_declared_is_asked() {
+    let (world, caller) = one().await;
+    let counts = || world.fixtures[0].fixture.counts();
+    let before = counts().initializes;
+    let params = first("test_elicitation_sep1034_defaults", &json!({}));
+    let answer = world.call(&caller, call(1, &params)).await;
+    assert!(answer["error"]["message"].to_string().contains("elicitation"), "{answer}");
+    assert_eq!(counts().initializes, before);
+    let params = first("test_input_required_result_capabilities", &json!({"sampling": {}}));
+    let answer = world.call(&caller, call(2, &params)).await;
+    let reply = json!({only(&answer): {"role": "assistant", "model": "m",
+        "content": {"type": "text", "text": "x"}}});
+    let answer = world.call(&caller, call(3, &again(&params, &answer, reply))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Thank you", "{answer}");
+    assert_eq!(counts().initializes, before + 1);
+    let params = first("test_elicitation_sep1034_defaults", &json!({"elicitation": {}}));
+    for id in 4..7 {
+        let answer = world.call(&caller, call(id, &params)).await;
+        let reply = json!({only(&answer): {"action": "decline"}});
+        let answer = world.call(&caller, call(id, &again(&params, &answer, reply))).await;
+        assert!(answer.to_string().contains("action=decline"), "{answer}");
+    }
+    assert_eq!(counts().initializes, before + 2, "one link for each set of capabilities");
+    world.gateway.drain().await;
+}
+
+/// E184, S26: a state is good once, for its run and for the call that it was given for. What is
+/// refused sends nothing and takes nothing from the call that waits.
+#[tokio::test]
+async fn e184_a_state_is_good_once_and_for_its_call() {
+    let (mut world, caller) = one().await;
+    let params = first("test_input_required_result_elicitation", &everything());
+    let answer = world.call(&caller, call(1, &params)).await;
+    let reply = json!({only(&answer): accepted(json!({"name": "Ada"}))});
+    let proper = again(&params, &answer, reply.clone());
+    let calls = world.fixtures[0].fixture.counts().calls;
+    let owner = world.run.clone();
+    let refused = async |world: &World, params: Value, method: &str| {
+        let caller = world.modern_caller(transparent("one"));
+        let answer = world.call(&caller, modern(2, method, params)).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        text(&answer["error"]["message"])
+    };
+    let mut altered = proper.clone();
+    altered["arguments"] = json!({"x": 1});
+    assert!(refused(&world, altered, "tools/call").await.contains("other arguments"));
+    let mut renamed = proper.clone();
+    renamed["name"] = json!("test_input_required_result_multi_round");
+    refused(&world, renamed.clone(), "tools/call").await;
+    renamed["name"] = json!("test_input_required_result_prompt");
+    refused(&world, renamed, "prompts/get").await;
+    let mut tampered = proper.clone();
+    tampered["requestState"] = json!(format!("{}A", text(&proper["requestState"])));
+    refused(&world, tampered, "tools/call").await;
+    let mut odd = proper.clone();
+    odd["inputResponses"] = json!({only(&answer): 7});
+    assert!(refused(&world, odd, "tools/call").await.contains("must be an object"));
+    world.run_as(RunPolicy::AllAttached);
+    refused(&world, proper.clone(), "tools/call").await;
+    world.run = owner;
+    let answer = world.call(&caller, call(3, &proper)).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ada!", "{answer}");
+    assert!(refused(&world, proper, "tools/call").await.contains("does not wait any more"));
+    assert_eq!(world.fixtures[0].fixture.counts().calls, calls);
+    world.gateway.drain().await;
+}
+
+/// Waits until the server was told that a call is given up, after the answer to its question.
+async fn given_up(fixture: &Running) {
+    let waiting = async {
+        loop {
+            let arrived = fixture.fixture.arrived();
+            if arrived.iter().any(|one| one.method == "notifications/cancelled") {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, waiting).await.expect("the server is not told");
+}
+
+/// Waits until no call waits.
+async fn none_parked(world: &World) {
+    let ending = async {
+        while parked(world) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, ending).await.expect("a call is left");
+}
+
+/// A world over one legacy server that notes what arrives.
+async fn noting() -> (World, Caller) {
+    let options = Options { eras: Eras::Legacy, records_messages: true, ..Options::default() };
+    let world = World::of([("one", options)]).await;
+    let caller = world.modern_caller(transparent("one"));
+    (world, caller)
+}
+
+fn parked(world: &World) -> bool {
+    let metrics = world.gateway.metrics().render();
+    assert!(metrics.contains("narthex_calls_parked "), "{metrics}");
+    !metrics.contains("narthex_calls_parked 0")
+}
+
+/// E184: a call waits for its client as long as the setting says, and not longer: its server is
+/// told, and the retry is refused.
+#[tokio::test]
+async fn e184_a_call_waits_for_so_long() {
+    let (world, caller) = noting().await;
+    let params = first("test_input_required_result_elicitation", &everything());
+    let answer = world.call(&caller, call(1, &params)).await;
+    let reply = json!({only(&answer): accepted(json!({"name": "Ada"}))});
+    assert!(parked(&world));
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(590)).await;
+    assert!(parked(&world));
+    tokio::time::advance(Duration::from_secs(11)).await;
+    tokio::time::resume();
+    let answer = world.call(&caller, call(2, &again(&params, &answer, reply))).await;
+    assert!(text(&answer["error"]["message"]).contains("does not wait any more"), "{answer}");
+    given_up(&world.fixtures[0]).await;
+    none_parked(&world).await;
+    world.gateway.drain().await;
+}
+
+/// E184: the end of a run, and of the gateway, ends what waits.
+#[tokio::test]
+async fn e184_a_call_ends_with_its_run() {
+    for is_run in [true, false] {
+        let (world, caller) = noting().await;
+        let params = first("test_input_required_result_elicitation", &everything());
+        only(&world.call(&caller, call(1, &params)).await);
+        match is_run {
+            true => drop(world.gateway.end_run(world.run.id).await),
+            false => world.gateway.drain().await,
+        }
+        given_up(&world.fixtures[0]).await;
+        none_parked(&world).await;
+        world.gateway.drain().await;
+    }
+}
+
+/// E184: a process that was opened for such calls ends with its run.
+#[tokio::test]
+async fn e184_processes_for_questions_end_with_their_run() {
+    const ASKS: &str = r#"case $line in
+      *'"method":"tools/call"'*) call=$id
+        echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}'; continue ;;
+      *'"id":"q"'*) id=$call; answer '{"content":[]}'; continue ;;
+    esac"#;
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("one", ["", ASKS, ""])];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let caller = world.modern_caller(transparent("one"));
+    let params = first("act", &json!({"roots": {}}));
+    let answer = world.call(&caller, call(1, &params)).await;
+    assert_eq!(scripts.started("one").len(), 2, "the shared one, and one for questions");
+    let key = only(&answer);
+    let mut other = params.clone();
+    other["_meta"] = json!({DECLARED: {"sampling": {}}});
+    let refused = world.call(&caller, call(2, &other)).await;
+    assert!(refused["result"]["content"].is_array(), "what is not declared is refused: {refused}");
+    let answer = world.call(&caller, call(3, &again(&params, &answer, json!({key: {}})))).await;
+    assert!(answer["result"]["content"].is_array(), "{answer}");
+    let started = scripts.started("one");
+    world.gateway.end_run(world.run.id).await.unwrap();
+    let ending = async {
+        while started[1..].iter().any(|pid| is_alive(*pid)) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, ending).await.expect("a process is left");
+    assert!(is_alive(started[0]), "the shared one is others', too");
+    world.gateway.drain().await;
+}
+
+/// E184: when the server takes a question back or ends, nothing is left of the call.
+#[tokio::test]
+async fn e184_a_call_ends_with_its_server() {
+    const ASKS: &str = r#"case $line in *'"method":"tools/call"'*)
+        echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}'; continue ;; esac"#;
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("one", ["", ASKS, ""])];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let caller = world.modern_caller(transparent("one"));
+    let params = first("act", &json!({"roots": {}}));
+    let answer = world.call(&caller, call(1, &params)).await;
+    let pid = scripts.started("one")[1].to_string();
+    let killed = std::process::Command::new("kill").args(["-9", &pid]).status();
+    assert!(killed.unwrap().success());
+    none_parked(&world).await;
+    let reply = json!({only(&answer): {"roots": []}});
+    let answer = world.call(&caller, call(2, &again(&params, &answer, reply))).await;
+    assert!(text(&answer["error"]["message"]).contains("does not wait any more"), "{answer}");
+    world.gateway.drain().await;
+}
+
+/// The next message of a call, which is no answer.
+async fn message(answering: &mut Answering) -> Value {
+    match answering.next().await {
+        Some(Step::Message(payload)) => serde_json::from_slice(&payload.into_bytes()).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// E184: progress goes to the request that is open, before the question and after it.
+#[tokio::test]
+async fn e184_progress_goes_to_the_request_that_is_open() {
+    let (world, caller) = one().await;
+    let mut params = first("test_streaming_elicitation", &everything());
+    params["_meta"]["progressToken"] = json!("first");
+    let mut answering = world.gateway.call(&caller, call(1, &params)).await;
+    assert_eq!(message(&mut answering).await["params"]["progressToken"], "first");
+    let asked = finish(answering).await;
+    let reply = json!({only(&asked): accepted(json!({"name": "Ada"}))});
+    let mut params = again(&params, &asked, reply);
+    params["_meta"]["progressToken"] = json!(2);
+    let mut answering = world.gateway.call(&caller, call(2, &params)).await;
+    assert_eq!(message(&mut answering).await["params"]["progressToken"], 2);
+    let answer = finish(answering).await;
+    assert!(answer.to_string().contains("Thank you"), "{answer}");
+    world.gateway.drain().await;
+}
+
+/// E184: a question on the server's own stream belongs to the only open call. Once several were
+/// open, each call has a link of its own.
+#[tokio::test]
+async fn e184_a_question_on_the_servers_own_stream_finds_its_call() {
+    let quirks = vec![Quirk::SpeakAside];
+    let options = Options { eras: Eras::Legacy, quirks, ..Options::default() };
+    let world = World::of([("one", options)]).await;
+    let caller = world.modern_caller(transparent("one"));
+    let name = "test_input_required_result_elicitation";
+    let params = first(name, &everything());
+    let waiting = world.call(&caller, call(1, &params)).await;
+    only(&waiting);
+    let refused = world.call(&caller, call(2, &params)).await;
+    assert!(refused["error"].is_object(), "it may be the question of either: {refused}");
+    for id in 3..5 {
+        let answer = world.call(&caller, call(id, &params)).await;
+        let reply = json!({only(&answer): accepted(json!({"name": "Eve"}))});
+        let answer = world.call(&caller, call(id, &again(&params, &answer, reply))).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "Hello, Eve!", "{answer}");
+    }
+    let reply = json!({only(&waiting): accepted(json!({"name": "Ada"}))});
+    let answer = world.call(&caller, call(6, &again(&params, &waiting, reply))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ada!", "{answer}");
+    world.gateway.drain().await;
+}
+
+/// E44: the time for which a call waits for its client does not count.
+#[tokio::test]
+async fn e44_waiting_for_a_client_does_not_count() {
+    let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;
+    let fixture = fixture.unwrap();
+    let mut server = http_server("one", &fixture.url);
+    server.timeout = Some(Duration::from_secs(20));
+    let world = World::settled(vec![Entry::Server(server)], GatewayOptions::default()).await;
+    let caller = world.modern_caller(transparent("one"));
+    let params = first("test_input_required_result_elicitation", &everything());
+    let answer = world.call(&caller, call(1, &params)).await;
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(300)).await;
+    tokio::time::resume();
+    let reply = json!({only(&answer): accepted(json!({"name": "Ada"}))});
+    let answer = world.call(&caller, call(2, &again(&params, &answer, reply))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ada!", "{answer}");
+    world.gateway.drain().await;
+}
+
+/// A server that wants a URL visited before it answers.
+const LEADS: &str = r#"case $line in *'"method":"tools/call"'*)
+  if [ -e "$PIDS.visited" ]; then answer '{"content":[{"type":"text","text":"in"}]}'; continue; fi
+  : > "$PIDS.visited"
+  printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32042,"message":"sign in","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://a.test/","message":"Sign in"}]}}}\n' "$id"
+  continue ;; esac"#;
+
+/// E185: what a legacy server says by −32042 leads a modern client to the URL; the call is made
+/// again by its retry. A client that cannot be led there is told what it lacks.
+#[tokio::test]
+async fn e185_a_wanted_url_leads_a_modern_client_there() {
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("one", ["", LEADS, ""])];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let caller = world.modern_caller(transparent("one"));
+    let params = first("act", &json!({"elicitation": {"url": {}}}));
+    let answer = world.call(&caller, call(1, &params)).await;
+    let key = only(&answer);
+    assert_eq!(
+        answer["result"]["inputRequests"][&key],
+        json!({"method": "elicitation/create",
+            "params": {"mode": "url", "url": "https://a.test/", "message": "Sign in"}}),
+    );
+    let retry = again(&params, &answer, json!({key: {"action": "accept"}}));
+    let mut altered = retry.clone();
+    altered["arguments"] = json!({"x": 1});
+    let refused = world.call(&caller, call(2, &altered)).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let answer = world.call(&caller, call(3, &retry)).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "in", "{answer}");
+
+    let entries = vec![scripts.entry("two", ["", LEADS, ""])];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let caller = world.modern_caller(transparent("two"));
+    let answer = world.call(&caller, call(1, &first("act", &json!({"elicitation": {}})))).await;
+    assert_eq!(answer["error"]["code"], -32021, "{answer}");
+    let required = &answer["error"]["data"]["requiredCapabilities"];
+    assert_eq!(*required, json!({"elicitation": {"url": {}}}), "{answer}");
+    world.gateway.drain().await;
+}
+
+/// E184: a call that waited is one event of the audit.
+#[tokio::test]
+async fn e184_a_call_that_waited_is_one_event() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = Audit::open(dir.path(), &AuditSettings::default()).unwrap();
+    let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;
+    let fixture = fixture.unwrap();
+    let entries = vec![Entry::Server(http_server("one", &fixture.url))];
+    let world = World::recorded(entries, GatewayOptions::default(), None, audit);
+    world.gateway.registry().wait_until(SOON, |snapshot| snapshot.is_settled()).await;
+    let caller = world.modern_caller(transparent("one"));
+    let params = first("test_input_required_result_elicitation", &everything());
+    let answer = world.call(&caller, call(1, &params)).await;
+    let reply = json!({only(&answer): accepted(json!({"name": "Ada"}))});
+    world.call(&caller, call(2, &again(&params, &answer, reply))).await;
+    world.gateway.audit().flush().await;
+    let text = fs_err::read_to_string(dir.path().join("audit.jsonl")).unwrap();
+    let calls: Vec<_> = text.lines().filter(|line| line.contains("tools/call")).collect();
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    assert!(calls[0].contains(r#""ok""#), "{calls:?}");
+    world.gateway.drain().await;
+}
