@@ -73,6 +73,9 @@ pub struct CreateArgs {
     /// The shared servers that it has as well, separated by commas; `*` is all of them
     #[arg(long, value_name = "ALIAS,…")]
     pub tools: Option<String>,
+    /// The built-in tools that it has: none, ask, core or all, or names separated by commas
+    #[arg(long, value_name = "SET")]
+    pub builtin: Option<String>,
     /// Open Unix sockets for it as well, which clients reach with socat; --json tells where
     #[arg(long)]
     pub sockets: bool,

@@ -67,11 +67,15 @@ pub enum GrantError {
     NoHuman(&'static str),
     /// Whoever holds the machine's files may be an agent as well.
     #[error(
-        "this daemon lets only humans grant who have proved to be one (`grants.require_proof`, on \
-         by itself once there is a passkey or a provider): sign in with a passkey or at a \
-         provider, as at the page of a request, and not by the operator's token or a link"
+        "only a human who has proved to be one grants here (`grants.require_proof`, on by itself \
+         once there is a passkey or a provider), and the operator's token or a link proves \
+         nothing: sign in with a passkey or at a provider{}",
+        .page.as_ref().map(|page| format!(" at {page}, and decide there")).unwrap_or_default()
     )]
-    NoProof,
+    NoProof {
+        /// The address of the page to sign in at. `None` where nobody signs in here.
+        page: Option<String>,
+    },
     /// Runs ask nobody here (X-E80).
     #[error(
         "runs of this workspace ask humans for nothing (`runtime_requests` is off); go on without \
@@ -91,7 +95,7 @@ impl GrantError {
         match self {
             Self::Unknown(_) | Self::UnknownRequest(_) => ErrorKind::NotFound,
             Self::Decided(..) | Self::SubjectGone => ErrorKind::Conflict,
-            Self::NoHuman(_) | Self::NoProof | Self::RequestsOff => ErrorKind::Denied,
+            Self::NoHuman(_) | Self::NoProof { .. } | Self::RequestsOff => ErrorKind::Denied,
             Self::TooMany(_) => ErrorKind::Exhausted,
         }
     }
@@ -105,7 +109,7 @@ impl GrantError {
             Self::Decided(..) => "grant_request_decided",
             Self::SubjectGone => "grant_subject_gone",
             Self::NoHuman(_) => "admin_denied",
-            Self::NoProof => "proof_required",
+            Self::NoProof { .. } => "proof_required",
             Self::RequestsOff => "runtime_requests_disabled",
             Self::TooMany(_) => "too_many_grant_requests",
         }
@@ -121,6 +125,12 @@ pub struct Granter {
     pub is_advisory: bool,
 }
 
+/// The path of the page on which a human decides about a request.
+#[must_use]
+pub fn decision_path(workspace: &WorkspaceId, id: &str) -> String {
+    format!("/workspaces/{workspace}/grant-requests/{id}")
+}
+
 impl Control {
     /// Grants what a document of the form of document `POST /grants` says.
     ///
@@ -134,7 +144,7 @@ impl Control {
         by: Granter,
     ) -> Result<GrantRow, ControlError> {
         let store = self.catalog_store(workspace).await?;
-        self.proved(&by)?;
+        self.proved(&by, || Some(self.sign_in_origin()?.at("/signin")))?;
         let asked = asked::read(text)?;
         let grant = self.checked(store, workspace, asked).await?;
         let reason = grant.1;
@@ -157,10 +167,21 @@ impl Control {
         is_there && has_time && !(row.is_advisory && self.needs_proof())
     }
 
-    /// Refuses a grant that would count for nothing.
-    fn proved(&self, by: &Granter) -> Result<(), GrantError> {
+    /// The address of the page on which a human decides about a request. `None` where nobody signs
+    /// in.
+    #[must_use]
+    pub fn grant_request_page(&self, workspace: &WorkspaceId, id: &str) -> Option<String> {
+        Some(self.sign_in_origin()?.at(&decision_path(workspace, id)))
+    }
+
+    /// Refuses a grant that would count for nothing; `page` is where a human signs in to grant it.
+    fn proved(
+        &self,
+        by: &Granter,
+        page: impl FnOnce() -> Option<String>,
+    ) -> Result<(), GrantError> {
         match by.is_advisory && self.needs_proof() {
-            true => Err(GrantError::NoProof),
+            true => Err(GrantError::NoProof { page: page() }),
             false => Ok(()),
         }
     }

@@ -39,7 +39,9 @@ pub use catalog::{
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
-pub use grants::{GrantError, GrantOptions, GrantRequested, Granter, RequestOf, StoreLedger};
+pub use grants::{
+    GrantError, GrantOptions, GrantRequested, Granter, RequestOf, StoreLedger, decision_path,
+};
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
 pub use keys::{secret_key, server_key};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};

@@ -1,7 +1,7 @@
 //! What desktop clients keep their servers in, `{"mcpServers": {…}}`, pasted as a file: each of
 //! them becomes a server of the catalog (X-M12, D7).
 
-use narthex_model::{SecretReference, written::is_variable_name};
+use narthex_model::{SecretReference, UnknownKey, written::is_variable_name};
 use serde_json::{Map, Value, json};
 
 use crate::DocumentError;
@@ -17,6 +17,9 @@ pub struct Pasted {
 
 /// The members under which clients keep their servers.
 const PLACES: [&str; 2] = ["mcpServers", "servers"];
+
+/// The member with the headers of a server.
+const HEADERS: &str = "headers";
 
 /// What stands before a token in the header that has it (RFC 6750 §2.1).
 const BEARER: &str = "Bearer ";
@@ -54,6 +57,13 @@ fn rewrite(
     at: &str,
     notices: &mut Vec<String>,
 ) -> Result<(), DocumentError> {
+    // The catalog itself knows no `headers`, so it could not name them.
+    for key in server.keys().filter(|key| *key != HEADERS) {
+        if UnknownKey::new(key, &[HEADERS]).meant().is_some() {
+            let at = format!("{at}.{}", narthex_model::json::shortened(key));
+            return Err(invalid(&at, &format!("did you mean `{HEADERS}`?")));
+        }
+    }
     let at_env = format!("{at}.env");
     if let Some(env) = server.get_mut("env").filter(|env| !env.is_null()) {
         object(env, &at_env)?;
@@ -63,7 +73,7 @@ fn rewrite(
             *written = text.into();
         }
     }
-    if let Some(given) = server.remove("headers").filter(|given| !given.is_null()) {
+    if let Some(given) = server.remove(HEADERS).filter(|given| !given.is_null()) {
         headers(server, &given, &format!("{at}.headers"), notices)?;
     }
     if let Some(url) = server.get_mut("url") {
@@ -211,6 +221,10 @@ mod tests {
             (json!({ "mcpServers": { "a": { "env": { "B": {} } } } }), "`mcpServers.a.env.B`"),
             (json!({ "mcpServers": { "a": { "args": [{}] } } }), "`mcpServers.a.args[0]`"),
             (json!({ "mcpServers": {}, "theme": "dark" }), "`theme`"),
+            (
+                json!({ "mcpServers": { "a": { "url": "https://a.test", "hedaers": {} } } }),
+                "`mcpServers.a.hedaers` cannot be used; did you mean `headers`?",
+            ),
         ] {
             let error = take_out(&document).unwrap_err();
             assert!(error.to_string().starts_with(place), "{error}");

@@ -241,8 +241,17 @@ fn exited(exit: ExitInfo, log: &LogRing) -> Value {
     let lines = log.tail();
     let last = lines.iter().skip(lines.len().saturating_sub(TOLD_LINES));
     let cut = |line: &String| line.chars().take(TOLD_CHARS).collect::<String>();
+    let how = match (exit.code, exit.signal) {
+        (Some(code), _) => format!("its program ended with exit code {code}"),
+        (None, Some(signal)) => format!("its program was ended by signal {signal}"),
+        (None, None) => "its program did not end well".to_owned(),
+    };
+    let reason = match lines.iter().rev().find(|line| !line.trim().is_empty()) {
+        Some(line) => format!("{how}; its last line is: {}", cut(line)),
+        None => how,
+    };
     json!({
-        "reason": "its program did not end well",
+        "reason": reason,
         "exit_code": exit.code,
         "signal": exit.signal,
         "last_lines": last.map(cut).collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
 //! Small documents: their fields, and everything that is wrong with them.
 
 use narthex_model::{
-    Role, Roles,
+    Role, Roles, UnknownKey,
     json::{Node, Place, field, shortened},
 };
 
@@ -35,8 +35,8 @@ impl Fields {
         }
         for (name, _) in fields.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
             let place = Place::root(&shortened(name)).to_string();
-            let remedy = format!("the fields here are `{}`", known.join("`, `"));
-            faults.push(FieldError::invalid(&place, "this is not known here", remedy));
+            let unknown = UnknownKey::new(name, known);
+            faults.push(FieldError::invalid(&place, unknown.message(), unknown.remedy()));
         }
         Ok(Self { fields, faults })
     }

@@ -244,8 +244,9 @@ pub(crate) fn authorize(
             }
         }
         (_, Principal::Run(_)) => {
-            let text =
-                "this needs the operator's token, a client's shows servers only; show that one";
+            let text = "this needs the operator's token, and the request has a run's: a command \
+                        takes it from NARTHEX_TOKEN or --token-file, so unset these, or name the \
+                        operator's";
             denied(text.to_owned())
         }
         (Access::Member(roles) | Access::Starter(roles), principal) => {

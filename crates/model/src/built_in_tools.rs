@@ -156,8 +156,14 @@ impl BuiltInTools {
             }
             let message = format!("there is no built-in tool `{}`", shortened(name));
             let remedy = match nearest(name, all.iter().copied()) {
+                _ if Self::of_word(name).is_some() => {
+                    format!("write `\"{name}\"` without brackets for the set of this name")
+                }
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => "see the list of the built-in tools".to_owned(),
+                None => {
+                    let all: Vec<_> = all.iter().copied().collect();
+                    format!("the built-in tools are `{}`", all.join("`, `"))
+                }
             };
             faults.push((Some(index), message, remedy));
         }
@@ -226,6 +232,8 @@ mod tests {
             (json!("cor"), None, "`core`"),
             (json!(7), None, "`core`"),
             (json!(["share", "emit_statu"]), Some(1), "did you mean `emit_status`?"),
+            (json!(["ask"]), Some(0), "write `\"ask\"` without brackets"),
+            (json!(["zzzzzzzz"]), Some(0), "the built-in tools are `"),
             (json!([1]), Some(0), "names of tools"),
         ] {
             let faults = read(wrong).unwrap_err();

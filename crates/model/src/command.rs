@@ -41,6 +41,12 @@ const WORKSPACED: [&str; 23] = [
 /// Commands of those groups that belong to no workspace.
 const NOT_WORKSPACED: [&str; 2] = ["policy schema", "secrets rotate-key"];
 
+/// The commands that work in this process and reach no daemon: a token and an address are nothing
+/// to them.
+const LOCAL: [&str; 3] = ["init", "trust", "up"];
+/// The flags that lead to a daemon, and to nothing else.
+const REACHING: [&str; 2] = ["--daemon-url", "--token-file"];
+
 /// Chosen once, when the process starts.
 static CHOSEN: OnceLock<Chosen> = OnceLock::new();
 
@@ -193,7 +199,9 @@ impl CommandLine {
         {
             words.extend([WORKSPACE.to_owned(), workspace.clone()]);
         }
-        for (flag, value) in &chosen.flags {
+        let is_local = own.first().is_some_and(|first| LOCAL.contains(&first.as_str()));
+        let flags = chosen.flags.iter();
+        for (flag, value) in flags.filter(|(flag, _)| !is_local || !REACHING.contains(flag)) {
             words.extend([(*flag).to_owned(), value.clone()]);
         }
         words.extend_from_slice(passed_on);

@@ -105,6 +105,12 @@ impl Gates {
         all
     }
 
+    /// All tool scopes that something requires.
+    pub fn scopes(&self) -> impl Iterator<Item = &ToolScope> {
+        let of_uris = self.resources.iter().map(|gate| &gate.scopes);
+        self.tools.values().chain(self.prompts.values()).chain(of_uris).flatten()
+    }
+
     /// The names of the tools that require something.
     pub fn tools(&self) -> impl Iterator<Item = (&str, &ToolScopes)> {
         self.tools.iter().map(|(name, scopes)| (name.as_str(), scopes))

@@ -1,10 +1,110 @@
-//! What somebody who misspelt a name has probably meant.
+//! Proposes the known name that a misspelt one was meant to be, and reports unknown keys.
+
+use crate::json::shortened;
 
 /// Longer words are no misspellings, and measuring them takes time.
 const WORD_MAX: usize = 80;
 
+/// A beginning of a name has at least so many letters.
+const BEGINNING_MIN: usize = 4;
+
+/// Words of other programs, each with ours for the same thing.
+const SYNONYMS: [(&str, &str); 20] = [
+    ("type", "transport"),
+    ("transportType", "transport"),
+    ("transport_type", "transport"),
+    ("serverUrl", "url"),
+    ("httpUrl", "url"),
+    ("endpoint", "url"),
+    ("uri", "url"),
+    ("arguments", "args"),
+    ("environment", "env"),
+    ("workingDirectory", "cwd"),
+    ("request_timeout", "timeoutMs"),
+    ("mcp_servers", "mcpServers"),
+    ("includeTools", "tools"),
+    ("excludeTools", "tools"),
+    ("allowedTools", "tools"),
+    ("disabledTools", "tools"),
+    ("enabled_tools", "tools"),
+    ("disabled_tools", "tools"),
+    ("apiKey", "key"),
+    ("prefix", "valuePrefix"),
+];
+
+/// A key that its reader does not accept. Every reader reports one in these words.
+///
+/// ```
+/// # use narthex_model::UnknownKey;
+/// let unknown = UnknownKey::new("comand", &["command", "url"]);
+/// assert_eq!(unknown.to_string(), "`comand` is not known here; did you mean `command`?");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKey {
+    key: String,
+    meant: Option<String>,
+    known: Vec<String>,
+}
+
+impl UnknownKey {
+    /// The fault of `key` where a reader accepts `known` alone.
+    #[must_use]
+    pub fn new(key: &str, known: &[&str]) -> Self {
+        let synonym = SYNONYMS.iter().find(|(other, _)| *other == key).map(|(_, ours)| *ours);
+        let meant = known
+            .iter()
+            .copied()
+            .find(|name| Some(*name) == synonym)
+            .or_else(|| nearest(key, known.iter().copied()))
+            .or_else(|| beginning_so(key, known));
+        Self {
+            key: shortened(key),
+            meant: meant.map(str::to_owned),
+            known: known.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
+    /// The accepted key that was probably meant. `None` if none is near.
+    #[must_use]
+    pub fn meant(&self) -> Option<&str> {
+        self.meant.as_deref()
+    }
+
+    /// The fault, without the remedy.
+    #[must_use]
+    pub fn message(&self) -> String {
+        format!("`{}` is not known here", self.key)
+    }
+
+    /// The key that was probably meant, or else all that are accepted.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match (&self.meant, self.known.as_slice()) {
+            (Some(meant), _) => format!("did you mean `{meant}`?"),
+            (None, []) => "remove it".to_owned(),
+            (None, known) => format!("remove it; the keys here are `{}`", known.join("`, `")),
+        }
+    }
+}
+
+impl std::fmt::Display for UnknownKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; {}", self.message(), self.remedy())
+    }
+}
+
+/// The shortest of `known` that begins with `word`.
+fn beginning_so<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    if word.chars().count() < BEGINNING_MIN {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let begins = |name: &&&str| name.to_lowercase().starts_with(&word);
+    known.iter().filter(begins).min_by_key(|name| name.len()).copied()
+}
+
 /// The nearest of `known` names, or `None` if none is near: one letter in four may differ, and one
-/// more.
+/// more. Two letters that changed places count as one that differs.
 #[must_use]
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     if word.len() > WORD_MAX {
@@ -12,25 +112,9 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     }
     let word = word.to_lowercase();
     let known = known.into_iter().filter(|name| name.len() <= 2 * WORD_MAX);
-    let close = |name: &str| distance(&word, &name.to_lowercase());
+    let close = |name: &str| strsim::damerau_levenshtein(&word, &name.to_lowercase());
     let (name, distance) = known.map(|name| (name, close(name))).min_by_key(|(_, d)| *d)?;
     (distance <= 1 + name.len() / 4 && distance < name.len()).then_some(name)
-}
-
-/// How many letters must be changed, added or removed.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for column in 0..other.len() {
-            let changed = diagonal + usize::from(letter != other[column]);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]
@@ -43,11 +127,38 @@ mod tests {
         for (word, meant) in [
             ("delete_usr", Some("delete_user")),
             ("Echo", Some("echo")),
+            ("ehco", Some("echo")),
             ("remove_everything", None),
             ("", None),
         ] {
             assert_eq!(nearest(word, known), meant, "{word}");
         }
         assert_eq!(nearest(&"x".repeat(WORD_MAX + 1), known), None);
+    }
+
+    #[test]
+    fn unknown_keys_name_the_key_that_was_meant() {
+        let known =
+            ["transport", "url", "command", "args", "env", "timeoutMs", "servers", "headerName"];
+        for (word, meant) in [
+            ("severs", Some("servers")),
+            ("Servers", Some("servers")),
+            ("comand", Some("command")),
+            ("timeoutms", Some("timeoutMs")),
+            ("environment", Some("env")),
+            ("type", Some("transport")),
+            ("header", Some("headerName")),
+            ("hea", None),
+            ("autoApprove", None),
+            ("", None),
+        ] {
+            assert_eq!(UnknownKey::new(word, &known).meant(), meant, "{word}");
+        }
+        let unknown = UnknownKey::new("theme", &["url", "env"]);
+        assert_eq!(
+            unknown.to_string(),
+            "`theme` is not known here; remove it; the keys here are `url`, `env`"
+        );
+        assert_eq!(UnknownKey::new("a", &[]).remedy(), "remove it");
     }
 }

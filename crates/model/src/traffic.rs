@@ -4,7 +4,10 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use serde::Serialize;
 
-use crate::json::{Node, Place, field, shortened};
+use crate::{
+    UnknownKey,
+    json::{Node, Place, field},
+};
 
 /// How much traffic a workspace, an agent or a server may have. What is `None` is not limited.
 ///
@@ -46,13 +49,8 @@ pub enum LimitProblem {
     #[error("{0} stands where an object belongs")]
     NotAnObject(&'static str),
     /// A key that nothing reads.
-    #[error("`{key}` is not known here")]
-    Unknown {
-        /// What it is called.
-        key: String,
-        /// The keys that are known, for a person.
-        known: String,
-    },
+    #[error("{}", .0.message())]
+    Unknown(UnknownKey),
     /// A limit that is no whole number, or out of range.
     #[error("{found} stands where a whole number from 1 to {most} belongs")]
     NotAnAmount {
@@ -124,8 +122,7 @@ impl TrafficLimits {
     ) -> Self {
         let known: Vec<&str> = KEYS.iter().chain(others).map(|(key, _)| *key).collect();
         for (key, _) in fields.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
-            let known = format!("`{}`", known.join("`, `"));
-            tell(&at.key(key), LimitProblem::Unknown { key: shortened(key), known });
+            tell(&at.key(key), LimitProblem::Unknown(UnknownKey::new(key, &known)));
         }
         let [per_second, per_minute, burst, concurrent, per_day] =
             KEYS.map(|key| amount_of(field(fields, key.0)?, at, key, tell));
@@ -170,7 +167,7 @@ impl LimitProblem {
     pub fn remedy(&self) -> String {
         match self {
             Self::NotAnObject(_) => r#"write `{"calls_per_minute": 60}` or the like"#.to_owned(),
-            Self::Unknown { known, .. } => format!("remove it; the keys here are {known}"),
+            Self::Unknown(unknown) => unknown.remedy(),
             Self::NotAnAmount { .. } => {
                 "write such a number, or leave it out for no limit".to_owned()
             }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use narthex_model::command::CommandLine;
 pub(crate) use narthex_terminal::render;
 use serde_json::{Value, json};
 
@@ -32,6 +33,11 @@ pub(crate) fn list(
         output::line(&render(header, &rows, none))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The sentence of an empty table, with the command that adds the first row.
+pub(crate) fn none_yet(plural: &str, add: &CommandLine) -> String {
+    format!("There are no {plural} yet; add one with `{add}`.")
 }
 
 /// A member of an answer without what could move a cursor; empty if it is no text.

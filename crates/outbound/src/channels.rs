@@ -6,7 +6,7 @@ use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
 use narthex_model::{
     ChannelName, ErrorKind, RunId, Secret, SecretName, SecretReference, SessionId, Timestamp,
-    WorkspaceId, json::Node,
+    UnknownKey, WorkspaceId, json::Node,
 };
 use narthex_store::ChannelRow;
 use serde_json::{Map, Value, json};
@@ -329,9 +329,9 @@ impl Fields {
         }
         let names: Vec<String> = fields.values.keys().cloned().collect();
         for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
-            let remedy = format!("the fields here are `{}`", known.join("`, `"));
+            let unknown = UnknownKey::new(name, known);
             let shown: String = name.chars().take(100).collect();
-            fields.fault(&shown, "this is not known here", &remedy);
+            fields.fault(&shown, &unknown.message(), &unknown.remedy());
         }
         Ok(fields)
     }

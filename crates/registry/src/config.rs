@@ -12,7 +12,6 @@ mod error;
 mod exposed;
 mod gates;
 mod limits;
-mod nearest;
 mod node;
 mod notifications;
 mod placeholder;

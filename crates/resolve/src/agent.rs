@@ -101,7 +101,8 @@ impl EndSession {
 const ENDINGS: [(&str, EndSession); 2] =
     [("accept", EndSession::Accept), ("reject", EndSession::Reject)];
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
+    "id",
     "name",
     "description",
     "agent_type",
@@ -244,21 +245,25 @@ fn params_schema(reader: &mut Reader, object: &Object<'_>) -> Option<ParamsSchem
     }
 }
 
-/// The `name` of an object, or the one of the address that it is written to.
+/// The `name` of an object, which may stand as its `id`, or the one of the address that it is
+/// written to.
 pub(crate) fn wanted_name<T: Clone + PartialEq>(
     reader: &mut Reader,
     object: &Object<'_>,
     wanted: Option<&T>,
     new: fn(&str) -> Result<T, NameError>,
 ) -> Option<T> {
-    let at = object.at.key("name");
-    if object.get("name").is_none() {
+    reader.excluding(object, "name", "id");
+    let is_id = object.get("name").is_none() && object.get("id").is_some();
+    let key = if is_id { "id" } else { "name" };
+    let at = object.at.key(key);
+    if object.get(key).is_none() {
         if wanted.is_none() {
             reader.missing(object, "name", "the name by which others refer to it");
         }
         return wanted.cloned();
     }
-    let text = reader.text(object, "name")?;
+    let text = reader.text(object, key)?;
     let name = reader.name(&at, text, new)?;
     if wanted.is_some_and(|wanted| *wanted != name) {
         let message = "the name differs from the one in the address";

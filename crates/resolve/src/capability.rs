@@ -76,7 +76,7 @@ fn read(
 ) -> Option<Capability> {
     reader.only(
         object,
-        &["name", "description", "type", "text", "script", "mcpServers", "mcp_servers"],
+        &["id", "name", "description", "type", "text", "script", "mcpServers", "mcp_servers"],
     );
     let name = wanted_name(reader, object, wanted, CapabilityName::new);
     let kind = word(reader, object, "type", &KINDS);

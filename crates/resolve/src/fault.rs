@@ -1,10 +1,12 @@
 //! What is wrong with an object or a run: a place, a code for programs, words and a remedy.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use narthex_model::{Alias, ErrorKind, SecretName, ServerId};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::surroundings::Surroundings;
 
 /// What kind of fault it is, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -103,6 +105,9 @@ pub struct Fault {
     /// The secret that is not set, where that is what failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<SecretName>,
+    /// The variable that may not be used, where that is what failed.
+    #[serde(skip)]
+    pub(crate) variable: Option<String>,
 }
 
 impl Fault {
@@ -121,6 +126,7 @@ impl Fault {
             field: None,
             reference: None,
             secret: None,
+            variable: None,
         }
     }
 
@@ -146,6 +152,18 @@ impl Faults {
     /// `None` if there are none.
     pub(crate) fn new(faults: Vec<Fault>) -> Option<Self> {
         (!faults.is_empty()).then_some(Self(faults))
+    }
+
+    /// The same, where one remedy allows all variables that may not be used: the steps of one
+    /// variable would undo those of another.
+    pub(crate) fn of_all(mut faults: Vec<Fault>, surroundings: &Surroundings<'_>) -> Option<Self> {
+        let variables: BTreeSet<String> =
+            faults.iter().filter_map(|fault| fault.variable.clone()).collect();
+        let names: Vec<&str> = variables.iter().map(String::as_str).collect();
+        for fault in faults.iter_mut().filter(|fault| fault.variable.is_some()) {
+            fault.remedy = surroundings.allowing(&names);
+        }
+        Self::new(faults)
     }
 
     /// The faults.

@@ -3,7 +3,7 @@
 //! What comes from params, scope and runtime is put in as it is. What comes from the environment or
 //! the runner stays a placeholder, as the one may be secret and the other is not known here.
 
-use narthex_model::{RunScope, Secret};
+use narthex_model::{RunScope, Secret, json::shortened, nearest};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -99,6 +99,30 @@ impl<'a> Filler<'a> {
         }
     }
 
+    /// The step that gives a missing placeholder its value: a key that was given and nearly spells
+    /// it is named.
+    pub(crate) fn remedy(&self, placeholder: &Placeholder) -> String {
+        let key = placeholder.key.as_str();
+        let of = |given: &Map<String, Value>, member: &str| match misspelt(given, key) {
+            Some(given) => meant(given, key, member),
+            None => format!("give `{key}` in the run's `{member}`"),
+        };
+        match placeholder.source {
+            Source::Params => of(self.inputs.params, "params"),
+            Source::Scope => of(self.inputs.scope.values(), "scope"),
+            Source::Env => format!(
+                "set the variable `{key}`, which is allowed, in the environment of the daemon, and \
+                 start it again"
+            ),
+            Source::Runtime if key == "project_dir" => "operators alone give `project_dir`: have \
+                 one create the run, or the run whose child it is; or attach the server as \
+                 `optional`"
+                .to_owned(),
+            Source::Runtime => format!("give `{key}` when the run is created"),
+            Source::Runner => format!("the runner has to know `{key}`"),
+        }
+    }
+
     /// Takes this much of what a run may have.
     fn take(&mut self, length: usize, unfilled: &mut Unfilled) -> bool {
         let is_enough = length <= VALUE_MAX && length <= self.left;
@@ -164,6 +188,19 @@ impl<'a> Filler<'a> {
         }
         filled
     }
+}
+
+/// The key among `given` values that nearly spells `wanted`, which is missing there.
+pub(crate) fn misspelt<'g>(given: &'g Map<String, Value>, wanted: &str) -> Option<&'g str> {
+    let first = wanted.split_once('.').map_or(wanted, |(first, _)| first);
+    let others = given.keys().map(String::as_str).filter(|key| *key != wanted && *key != first);
+    nearest(first, others)
+}
+
+/// The remedy where a value was given under a misspelt key.
+pub(crate) fn meant(given: &str, wanted: &str, member: &str) -> String {
+    let given = shortened(given);
+    format!("the run's `{member}` gives `{given}`; did you mean `{wanted}`?")
 }
 
 /// As in `${scope.a.b}`: the key `a.b`, and without one the key `b` of the object `a` (O55).

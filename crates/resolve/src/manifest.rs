@@ -10,7 +10,7 @@ mod server;
 
 use std::collections::BTreeMap;
 
-use narthex_model::{AgentName, Alias, json::shortened};
+use narthex_model::{AgentName, Alias, UnknownKey, json::shortened};
 use serde_json::{Map, Value, json};
 
 pub use self::document::ManifestDocument;
@@ -232,8 +232,9 @@ impl Reading {
 
     fn only(&mut self, fields: &Map<String, Value>, at: &str, known: &[&str]) {
         for key in fields.keys().filter(|key| !known.contains(&key.as_str())) {
-            let remedy = format!("remove it; the keys here are `{}`", known.join("`, `"));
-            self.fault(&format!("{at}.{}", shortened(key)), "this is no known key", remedy);
+            let unknown = UnknownKey::new(key, known);
+            let (message, remedy) = (unknown.message(), unknown.remedy());
+            self.fault(&format!("{at}.{}", shortened(key)), message, remedy);
         }
     }
 

@@ -4,12 +4,14 @@ mod effort;
 
 use std::{fmt, sync::Arc};
 
-use jsonschema::Validator;
+use jsonschema::{Validator, error::ValidationErrorKind};
+use narthex_model::nearest;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::{
     fault::{Fault, FaultCode},
+    fill::meant,
     schema::validator,
 };
 
@@ -55,16 +57,39 @@ impl ParamsSchema {
         let fault = |error: jsonschema::ValidationError<'_>| {
             let place = error.instance_path().to_string().replace('/', ".");
             let message = shortened(error.masked().to_string());
-            let remedy = "see the agent's `params_schema`";
+            let remedy = match misspelt_one(&error, self.known(), &params) {
+                Some((given, wanted)) => meant(given, wanted, "params"),
+                None => "see the agent's `params_schema`".to_owned(),
+            };
             Fault::new(format!("run.params{place}"), FaultCode::ParamsInvalid, message, remedy)
         };
         self.validator.iter_errors(&params).take(FAULTS_MAX).map(fault).collect()
+    }
+
+    /// The keys that it describes.
+    fn known(&self) -> Vec<&str> {
+        let properties = self.full["properties"].as_object();
+        properties.into_iter().flat_map(|all| all.keys().map(String::as_str)).collect()
     }
 
     /// Whether it says anything of this key.
     pub(crate) fn names(&self, key: &str) -> bool {
         self.full["properties"].get(key).is_some()
     }
+}
+
+/// The key that was given in place of one that is required, with that one.
+fn misspelt_one<'e>(
+    error: &'e jsonschema::ValidationError<'_>,
+    known: Vec<&str>,
+    params: &'e Value,
+) -> Option<(&'e str, &'e str)> {
+    let ValidationErrorKind::Required { property } = error.kind() else { return None };
+    let wanted = property.as_str()?;
+    let is_root = error.instance_path().as_str().is_empty();
+    let given = params.as_object().filter(|_| is_root)?;
+    let others = given.keys().map(String::as_str).filter(|key| !known.contains(key));
+    Some((nearest(wanted, others)?, wanted))
 }
 
 fn shortened(text: String) -> String {

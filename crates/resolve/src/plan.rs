@@ -156,7 +156,8 @@ impl<'a> Plan<'a> {
     /// Everything that is wrong with any server, also with optional ones.
     pub fn check(&self) -> Result<Vec<Warning>, Faults> {
         let of_servers = self.servers.values().flat_map(|server| &server.faults);
-        match Faults::new(self.faults.iter().chain(of_servers).cloned().collect()) {
+        let faults = self.faults.iter().chain(of_servers).cloned().collect();
+        match Faults::of_all(faults, &self.surroundings) {
             Some(faults) => Err(faults),
             None => Ok(self.servers.values().flat_map(|server| server.warnings.clone()).collect()),
         }
@@ -201,7 +202,7 @@ impl<'a> Plan<'a> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn check_server(entry: &ServerEntry, surroundings: Surroundings<'_>) -> Result<(), Faults> {
-    Faults::new(check::server(entry, surroundings)).map_or(Ok(()), Err)
+    Faults::of_all(check::server(entry, surroundings), &surroundings).map_or(Ok(()), Err)
 }
 
 /// Checks a capability by itself, as it is saved: its servers exist and take what it sets. Gives
@@ -215,7 +216,7 @@ pub fn check_capability(
     surroundings: Surroundings<'_>,
 ) -> Result<Vec<Warning>, Faults> {
     let (faults, warnings) = check::capability(catalog, capability, surroundings);
-    Faults::new(faults).map_or(Ok(warnings), Err)
+    Faults::of_all(faults, &surroundings).map_or(Ok(warnings), Err)
 }
 
 /// The capabilities and agents that use a server, by their places: who would be left with a

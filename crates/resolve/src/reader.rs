@@ -3,7 +3,7 @@
 use std::fmt;
 
 use narthex_model::{
-    BuiltInTools, LimitProblem, SecretName, TrafficLimits,
+    BuiltInTools, LimitProblem, SecretName, TrafficLimits, UnknownKey,
     json::{Node, Place, TextProblem, field, shortened},
 };
 use serde_json::Value;
@@ -170,11 +170,8 @@ impl Reader {
     pub(crate) fn only(&mut self, object: &Object<'_>, known: &[&str]) {
         let unknown = object.fields.iter().filter(|(key, _)| !known.contains(&key.as_str()));
         for (key, _) in unknown.take(FAULTS_MAX) {
-            let remedy = match nearest(key, known.iter().copied()) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("remove it; the keys here are `{}`", known.join("`, `")),
-            };
-            let message = format!("`{}` is not known here", shortened(key));
+            let unknown = UnknownKey::new(key, known);
+            let (message, remedy) = (unknown.message(), unknown.remedy());
             self.fault(&object.at.key(key), FaultCode::UnknownField, message, remedy);
         }
     }
@@ -248,7 +245,7 @@ impl Reader {
                 LimitProblem::NotAnObject(_) | LimitProblem::NotAnAmount { .. } => {
                     FaultCode::TypeWrong
                 }
-                LimitProblem::Unknown { .. } => FaultCode::UnknownField,
+                LimitProblem::Unknown(_) => FaultCode::UnknownField,
                 LimitProblem::TwoRates => FaultCode::FieldsExclude,
                 LimitProblem::BurstAlone => FaultCode::FieldMissing,
                 LimitProblem::Twice => FaultCode::DuplicateKey,
@@ -393,18 +390,6 @@ impl<'n> Object<'n> {
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'n String, &'n Node, Place)> {
         self.fields.iter().map(|(key, node)| (key, node, self.at.key(key)))
     }
-}
-
-/// The word of `known` that a misspelt one was meant to be.
-pub(crate) fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    // Long words are no misspellings, and measuring them takes time.
-    if word.len() > 60 {
-        return None;
-    }
-    let lower = word.to_lowercase();
-    let distance = |name: &str| strsim::damerau_levenshtein(&lower, &name.to_lowercase());
-    let (name, distance) = known.map(|name| (name, distance(name))).min_by_key(|(_, d)| *d)?;
-    (distance <= 1 + name.len() / 4 && distance < name.len()).then_some(name)
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use narthex_model::{Secret, json::Place};
 
 use crate::{
     fault::{Fault, FaultCode, Faults, Warning},
-    fill::{Filler, Found, Openers, RunInputs, Unfilled, opened_text, text_of},
+    fill::{Filler, Found, Openers, RunInputs, Unfilled, meant, misspelt, opened_text, text_of},
     origin,
     plan::{Plan, PlannedServer},
     resolved::{Omitted, ResolvedRun, ResolvedServer, ResolvedTarget, Skipped},
     server::{ServerEntry, Shape, StdioShape, url},
     surroundings::{EnvValue, Surroundings},
-    template::{Placeholder, Source, Template},
+    template::Template,
 };
 
 pub(crate) mod key;
@@ -59,7 +59,7 @@ impl Plan<'_> {
                 _ => faults.extend(found),
             }
         }
-        match Faults::new(faults) {
+        match Faults::of_all(faults, &self.surroundings) {
             Some(faults) => Err(faults),
             None => Ok(run),
         }
@@ -125,7 +125,10 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
                 None if schema.required => {
                     let message =
                         format!("Missing required value: scope.{key} for '{}'", self.planned.alias);
-                    let remedy = format!("give {wanted} as `{key}` in the run's `scope`");
+                    let remedy = match misspelt(inputs.scope.values(), key) {
+                        Some(given) => meant(given, key, "scope"),
+                        None => format!("give {wanted} as `{key}` in the run's `scope`"),
+                    };
                     let code = FaultCode::MissingRequiredMcpConfig;
                     self.fault(&at, Some(key), code, message, remedy);
                 }
@@ -142,8 +145,9 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
     fn target(&mut self, entry: &ServerEntry) -> Option<ResolvedTarget> {
         let at = origin::server(&entry.id);
         let http = |resolver: &mut Self, url: &Template, is_sse| {
-            let url = resolver.url(url, &at.key("url"))?;
+            let url = resolver.url(url, &at.key("url"));
             resolver.auth(entry, &at.key("auth"));
+            let url = url?;
             Some(ResolvedTarget::Http { url, is_sse, auth: entry.auth.clone() })
         };
         match &entry.shape {
@@ -234,7 +238,7 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
                 "Missing required value: {placeholder} for {what} of '{}'",
                 self.planned.alias
             );
-            let remedy = remedy(placeholder);
+            let remedy = self.filler.remedy(placeholder);
             self.fault(at, None, FaultCode::MissingRequiredMcpConfig, message, remedy);
         }
         if unfilled.is_too_long {
@@ -262,22 +266,5 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
 
     fn openers<'o>(&self, env: &'o dyn Fn(&str) -> Option<Secret>) -> Openers<'o> {
         Openers { env, runner: &|_| None }
-    }
-}
-
-/// Where a value has to come from.
-pub(crate) fn remedy(placeholder: &Placeholder) -> String {
-    let key = &placeholder.key;
-    match placeholder.source {
-        Source::Params => format!("give `{key}` in the run's `params`"),
-        Source::Scope => format!("give `{key}` in the run's `scope`"),
-        Source::Env => {
-            format!("set the variable `{key}` before narthex starts, and allow it")
-        }
-        Source::Runtime if key == "project_dir" => "operators alone give `project_dir`: have one \
-             create the run, or the run whose child it is; or attach the server as `optional`"
-            .to_owned(),
-        Source::Runtime => format!("give `{key}` when the run is created"),
-        Source::Runner => format!("the runner has to know `{key}`"),
     }
 }

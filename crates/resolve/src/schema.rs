@@ -6,13 +6,14 @@ use jsonschema::{PatternOptions, Validator};
 use narthex_model::{
     header, is_secret_name,
     json::{Node, Place},
+    nearest,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
     fault::FaultCode,
-    reader::{Object, Reader, nearest},
+    reader::{Object, Reader},
     template::{ConfigValue, Tree, is_variable},
 };
 

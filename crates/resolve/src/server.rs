@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use narthex_model::{
     Gates, ServerId, ToolScopes, is_secret_name,
     json::{Node, Place},
+    nearest,
 };
 use serde::Serialize;
 
@@ -29,7 +30,7 @@ use crate::{
     carrier::{carrier_of, mistaken},
     fault::{FaultCode, Faults},
     layer::{self, Layer, Objection, objection},
-    reader::{Object, Parsed, Reader, nearest, parse, partly},
+    reader::{Object, Parsed, Reader, parse, partly},
     schema::{ConfigSchema, KeySchema},
     template::{ConfigValue, Source, Tree},
 };

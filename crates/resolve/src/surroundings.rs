@@ -22,10 +22,18 @@ pub struct Surroundings<'a> {
     pub workspace: &'a WorkspaceId,
     /// Looks up one variable of the daemon's environment, never the runner's.
     pub env: &'a dyn Fn(&str) -> EnvValue,
-    /// Gives the steps that allow a variable, which an operator takes.
-    pub allowing: &'a dyn Fn(&str) -> String,
+    /// Gives the steps that allow variables, which an operator takes.
+    pub allowing: &'a dyn Fn(&[&str]) -> String,
     /// Whether a secret of the workspace exists and has a value.
     pub is_secret_set: &'a dyn Fn(&SecretName) -> bool,
+}
+
+impl Surroundings<'_> {
+    /// The remedy where these variables may not be used.
+    pub(crate) fn allowing(&self, names: &[&str]) -> String {
+        let value = if names.len() > 1 { "the values as secrets" } else { "the value as a secret" };
+        format!("{}, or store {value}", (self.allowing)(names))
+    }
 }
 
 impl fmt::Debug for Surroundings<'_> {

@@ -99,20 +99,20 @@ impl Variables {
         Ok(())
     }
 
-    /// The steps by which an operator lets the catalog name a variable: the setting, as it is to
-    /// be written, and the command that has it read.
+    /// The steps by which an operator lets the catalog name variables: the setting with all of
+    /// them, as it is to be written, and the command that has it read.
     #[must_use]
-    pub fn allowing(&self, name: &str) -> String {
+    pub fn allowing(&self, more: &[&str]) -> String {
         let allowed = self.allowed();
         let mut names: Vec<_> = allowed.iter().map(ToString::to_string).collect();
-        names.push(name.to_owned());
+        names.extend(more.iter().map(|name| (*name).to_owned()));
         match self.setting.as_ref().map(|setting| &setting.place) {
             Some(SettingPlace::Variable(variable)) => {
                 format!("start the daemon with `{variable}={}`", quoted(&names.join(",")))
             }
             Some(SettingPlace::File(file)) => format!(
-                "write the line `catalog.env = {names:?}` at the top of {}, in place of any other \
-                 `catalog.env`, and have it read with `{}`",
+                "write the line `catalog.env = {names:?}` at the top of {}, above its first section \
+                 and in place of any other `catalog.env`, and have it read with `{}`",
                 file.display(),
                 narthex("mcp reload", &[])
             ),
@@ -226,7 +226,7 @@ mod tests {
         };
         let listed = variables(&["REGION", "DOCS_*"]).unwrap().with_setting(setting);
         let clone = listed.clone();
-        let steps = listed.allowing("NEW_KEY");
+        let steps = listed.allowing(&["NEW_KEY"]);
         let line = r#"`catalog.env = ["REGION", "DOCS_*", "NEW_KEY"]`"#;
         assert!(steps.contains(line) && steps.contains("/etc/narthex.toml"), "{steps}");
         assert!(steps.contains("`narthex mcp reload`"), "{steps}");
@@ -242,7 +242,8 @@ mod tests {
         assert!(listed.reload().unwrap_err().contains("`A*`"));
         let place = SettingPlace::Variable("NARTHEX_CATALOG_ENV");
         let by_variable = Setting { place, read: Arc::new(|| Ok(Vec::new())) };
-        let steps = variables(&["REGION"]).unwrap().with_setting(by_variable).allowing("NEW_KEY");
+        let steps =
+            variables(&["REGION"]).unwrap().with_setting(by_variable).allowing(&["NEW_KEY"]);
         assert!(steps.contains("`NARTHEX_CATALOG_ENV=REGION,NEW_KEY`"), "{steps}");
     }
 

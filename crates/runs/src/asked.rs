@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, path::Path, sync::Arc};
 
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, UnknownKey};
 use narthex_policy::RunPolicy;
 use narthex_registry::{
     Mountable, Sharing, Snapshot,
@@ -143,6 +143,13 @@ fn without_optional(
             plain.push((name, entry));
             continue;
         };
+        // A misspelt one would leave the server needed, so it is no warning.
+        for (key, _) in members.iter().filter(|(key, _)| key != OPTIONAL) {
+            let unknown = UnknownKey::new(key, &[OPTIONAL]);
+            if unknown.meant().is_some() {
+                faults.push(RunFault::invalid(name.clone(), unknown.to_string()));
+            }
+        }
         let at = members.iter().position(|(key, _)| key == OPTIONAL);
         let value = at.map(|at| members.remove(at).1);
         match value.as_deref().map(RawValue::get) {

@@ -67,9 +67,10 @@ impl Failed {
     pub(crate) fn into_mount_fault(self) -> MountFault {
         let kind = match &self.error {
             OpenError::Secret { .. } => CallErrorKind::SecretCleared,
-            OpenError::Unknown { .. } | OpenError::Unfit { .. } | OpenError::NotStarted { .. } => {
-                CallErrorKind::TransportError
-            }
+            OpenError::Unknown { .. }
+            | OpenError::Unfit { .. }
+            | OpenError::UnfitSecret { .. }
+            | OpenError::NotStarted { .. } => CallErrorKind::TransportError,
         };
         let error = CallError::new(kind, self.error.to_string());
         MountFault { alias: self.alias, error, lines: Vec::new() }
@@ -123,7 +124,7 @@ impl Opened {
         let surroundings = Surroundings {
             workspace,
             env: &env,
-            allowing: &|name| variables.allowing(name),
+            allowing: &|names| variables.allowing(names),
             is_secret_set: &|_| true,
         };
         let needed = Plan::new(&parts.catalog, &parts.agent, surroundings).secrets();
@@ -227,7 +228,7 @@ pub(crate) fn agent(
     let surroundings = Surroundings {
         workspace: of.workspace,
         env: &env,
-        allowing: &|name| of.variables.allowing(name),
+        allowing: &|names| of.variables.allowing(names),
         is_secret_set: &is_secret_set,
     };
     let (run_id, session_id) = (of.run.to_text(), of.session.to_text());

@@ -143,6 +143,12 @@ impl Layers {
                 self.add_table(name, &format!("{path}."), section);
             } else if is_section {
                 self.faults.push(format!("{name}: `{path}` is a section: write it as [{path}]"));
+            } else if let Some(setting) = misplaced(prefix, member, value) {
+                let section = prefix.trim_end_matches('.');
+                self.faults.push(format!(
+                    "{name}: `{setting}` stands below `[{section}]`, where it is no setting: move \
+                     the line above the first section"
+                ));
             } else {
                 let hint = nearest(&path)
                     .map_or_else(String::new, |known| format!("; did you mean `{known}`?"));
@@ -189,6 +195,19 @@ impl Layers {
             }
         }
     }
+}
+
+/// The setting that a member of a section is when it stands above the first section: TOML takes a
+/// line for a member of the section above it.
+fn misplaced(prefix: &str, member: &str, value: &Value) -> Option<String> {
+    if prefix.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = match value {
+        Value::Table(inner) => inner.keys().map(|key| format!("{member}.{key}")).collect(),
+        _ => vec![member.to_owned()],
+    };
+    names.into_iter().find(|name| KEYS.iter().any(|key| key.path == name))
 }
 
 /// The parts of a list in one text. A text without any is a list of none.

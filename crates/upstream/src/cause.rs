@@ -58,11 +58,18 @@ const NOISE: [&str; 12] = [
 /// The line that looks most like the cause, and of equals the last; without any, the last line that
 /// is not blank. Packages that npm cannot fetch are told by its code and its reason.
 pub(crate) fn cause(lines: &[String]) -> Option<String> {
+    likely_cause(lines).or_else(|| {
+        let last = lines.iter().rev().find(|line| !line.trim().is_empty())?;
+        Some(bare(last.trim_end()).chars().take(LINE_MAX).collect())
+    })
+}
+
+/// The same, and `None` where no line looks like a cause.
+pub(crate) fn likely_cause(lines: &[String]) -> Option<String> {
     let lines: Vec<_> = lines.iter().map(|line| line.trim_end()).collect();
-    let said = || lines.iter().copied().filter(|line| !line.trim().is_empty());
-    let weighed = said().map(|line| (weight(line), line)).filter(|(weight, _)| *weight > 0);
+    let weighed = lines.iter().map(|line| (weight(line), *line)).filter(|(weight, _)| *weight > 0);
     let best = weighed.max_by_key(|(weight, _)| *weight).map(|(_, line)| line);
-    let found = of_npm(&lines).or_else(|| best.or_else(|| said().next_back()).map(bare))?;
+    let found = of_npm(&lines).or_else(|| best.map(bare))?;
     Some(found.chars().take(LINE_MAX).collect())
 }
 
@@ -153,6 +160,15 @@ mod tests {
     fn found(text: &str) -> String {
         let lines: Vec<_> = text.lines().map(str::to_owned).collect();
         cause(&lines).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_greeting_is_no_likely_cause() {
+        let lines = ["Starting default (STDIO) server...".to_owned()];
+        assert_eq!(cause(&lines).as_deref(), Some(lines[0].as_str()));
+        assert_eq!(likely_cause(&lines), None);
+        let lines = [lines[0].clone(), "Error: no disk".to_owned()];
+        assert_eq!(likely_cause(&lines).as_deref(), Some("Error: no disk"));
     }
 
     /// What programs really print, and the line in it that says why.

@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use self::input::Input;
 use crate::{
     Ended, Supervision,
-    cause::cause,
+    cause::{cause, likely_cause},
     duplex::{Duplex, Outgoing},
     outlet::Outlet,
 };
@@ -227,6 +227,7 @@ async fn read_to_the_end(
             tokio::time::timeout(LAST_WORDS, reader).await.unwrap_or(ReadEnd::Eof)
         }
     };
+    let mut is_killed = false;
     let mut text = match end {
         ReadEnd::Ours => return,
         ReadEnd::Unusable(why) => {
@@ -234,7 +235,10 @@ async fn read_to_the_end(
             why.to_owned()
         }
         ReadEnd::Eof => match tokio::time::timeout(LAST_WORDS, process.exited()).await {
-            Ok(exit) => describe(exit),
+            Ok(exit) => {
+                is_killed = exit.signal.is_some();
+                describe(exit)
+            }
             Err(_) => {
                 stop_soon(&process).await;
                 "it closed its stdout".to_owned()
@@ -242,7 +246,9 @@ async fn read_to_the_end(
         },
     };
     let tail = process.log_tail();
-    if let Some(line) = cause(&tail) {
+    // The last line of a program that was killed says nothing about it.
+    let line = if is_killed { likely_cause(&tail) } else { cause(&tail) };
+    if let Some(line) = line {
         text.push_str("; it wrote: ");
         text.push_str(&line);
     }

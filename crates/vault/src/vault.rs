@@ -92,7 +92,10 @@ impl Vault {
         if is_reserved(name) {
             return Err(VaultError::Reserved(name.clone()));
         }
-        self.backend.clear(workspace, name, by).await
+        match self.backend.clear(workspace, name, by).await {
+            Err(VaultError::NotSet(name)) => Err(VaultError::NothingToClear(name)),
+            cleared => cleared,
+        }
     }
 
     /// Changes the master key while secrets are in use, or ends such a change that broke off.

@@ -91,7 +91,7 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let of = control.grant_of_models(&called.run.workspace, asked.of);
     asked.of = of.map_err(|error| failed(&error))?;
     if let Some(row) = asked_before(&called, &asked).await? {
-        return Ok(standing(&row));
+        return Ok(standing(&called, &row));
     }
     let is_other = control.grant_request_is_other(called.run, &asked).await;
     if is_other.map_err(|error| failed(&error))? {
@@ -106,7 +106,7 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     }
     let wanted = asked.asked_as.clone();
     let row = asked_for(&called, asked).await?.row;
-    let mut result = standing(&row);
+    let mut result = standing(&called, &row);
     if row.asked_as != wanted {
         result.text.push_str("; the same was asked before, under that request_id");
     }
@@ -134,12 +134,16 @@ async fn asked_before(
 }
 
 /// How a request stands, in words and for programs.
-fn standing(row: &GrantRequestRow) -> BuiltInResult {
+fn standing(called: &Called<'_>, row: &GrantRequestRow) -> BuiltInResult {
     let id = &row.asked_as;
+    let is_pending = row.status == GrantRequestStatus::Pending;
+    let page = called.platform.control.grant_request_page(&row.workspace, &row.id.to_text());
+    let page = page.filter(|_| is_pending);
     let text = match row.status {
         GrantRequestStatus::Pending => format!(
-            "asked; nothing is granted yet. A human decides, and the decision comes as a message \
-             with the request_id `{id}`"
+            "asked; nothing is granted yet. A human decides{}, and the decision comes as a message \
+             with the request_id `{id}`",
+            page.as_ref().map(|page| format!(" on {page}")).unwrap_or_default()
         ),
         GrantRequestStatus::Approved => "granted; make the call again".to_owned(),
         GrantRequestStatus::Denied => "a human has refused it; go on without it".to_owned(),
@@ -152,6 +156,7 @@ fn standing(row: &GrantRequestRow) -> BuiltInResult {
         "grant_request_id": row.id.to_text(),
         "grant_id": row.grant.map(GrantId::to_text),
         "expires_at": Timestamp::new(row.expires_at).to_string(),
+        "page": page,
     });
     said(text, answer)
 }
@@ -162,8 +167,7 @@ fn to_page(called: &Called<'_>, row: &GrantRequestRow) -> Option<ToPage> {
     if !called.leads_to_pages || row.status != GrantRequestStatus::Pending {
         return None;
     }
-    let path = format!("/workspaces/{}/grant-requests/{}", row.workspace, row.id.to_text());
-    let url = control.sign_in_origin()?.at(&path);
+    let url = control.grant_request_page(&row.workspace, &row.id.to_text())?;
     let who = row.agent.as_ref().map_or("An agent", |agent| agent.as_str());
     let message = format!("{who} asks for a permission. Decide about it on this page.");
     let (control, row) = (control.clone(), row.clone());

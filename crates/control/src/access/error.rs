@@ -7,8 +7,9 @@ use narthex_model::{EnvBindingId, ErrorKind, PrincipalName, WorkspaceId, command
 pub enum AccessError {
     /// Nobody of this id or name, as far as whoever asks may know.
     #[error(
-        "there is no principal `{0}` here; `{command}` lists users",
-        command = narthex("users list", &[])
+        "there is no principal `{0}` here; `{list}` lists users, and `{create}` adds a human",
+        list = narthex("users list", &[]),
+        create = narthex("users create NAME", &[])
     )]
     UnknownPrincipal(String),
     /// No such token in the workspace.

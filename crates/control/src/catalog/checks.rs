@@ -398,7 +398,7 @@ impl Workspace {
         ask(Surroundings {
             workspace: &self.id,
             env: &env,
-            allowing: &|name| self.variables.allowing(name),
+            allowing: &|names| self.variables.allowing(names),
             is_secret_set: &is_secret_set,
         })
     }

@@ -6,7 +6,7 @@ use std::{fmt::Display, time::SystemTime};
 use narthex_fields::Fields;
 use narthex_model::{
     AgentName, Alias, ArgumentsDigest, BuiltInTools, CatalogKind, Grant, GrantDuration, GrantId,
-    GrantOf, GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant,
+    GrantOf, GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant, UnknownKey,
     WorkspaceId,
     json::{Node, field, shortened},
 };
@@ -174,9 +174,9 @@ fn read_details(
     };
     let before = faults.len();
     for (name, _) in details.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
-        let remedy = format!("the details of `{word}` are `{}`", known.join("`, `"));
+        let unknown = UnknownKey::new(name, known);
         let place = format!("details.{}", shortened(name));
-        faults.push(own(&place, SHAPE, "this is not known here", &remedy));
+        faults.push(own(&place, SHAPE, &unknown.message(), &unknown.remedy()));
     }
     let mut details = Details { details, faults };
     let of = match word == tool_scope {

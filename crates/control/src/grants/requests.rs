@@ -186,7 +186,7 @@ impl Control {
         text: &[u8],
         by: Granter,
     ) -> Result<GrantRequestRow, ControlError> {
-        self.proved(&by)?;
+        self.proved(&by, || self.grant_request_page(workspace, id))?;
         let mut fields = Fields::read(text, &["scope", "reason"])?;
         let (scope, reason) = (fields.text("scope"), fields.text("reason").unwrap_or_default());
         let request = self.pending(workspace, id).await?;

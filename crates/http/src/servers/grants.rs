@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
 use narthex_control::{
-    ControlError, GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter,
+    Control, ControlError, GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter,
 };
-use narthex_model::{GrantId, RunId, SessionId, Timestamp};
+use narthex_model::{GrantId, GrantOf, RunId, SessionId, Timestamp};
 use narthex_screen::harmless;
 use serde_json::{Value, json};
 
@@ -66,7 +66,13 @@ impl Asked<'_> {
         let text = self.entry(body, &[]).await?;
         let made = self.control()?.grant_create(&workspace, text.as_bytes(), by).await?;
         let place = format!("/api/workspaces/{workspace}/grants/{}", made.grant.id);
-        Ok(created(&self.shown_grant(&made)?, &place))
+        let mut shown = self.shown_grant(&made)?;
+        if let GrantOf::ToolScope(granted) = &made.grant.of
+            && let Some(warning) = self.misspelt_scope(&workspace, granted.scope.as_str()).await?
+        {
+            shown["warnings"] = json!([warning]);
+        }
+        Ok(created(&shown, &place))
     }
 
     async fn show_grant(&self) -> Answered {
@@ -98,7 +104,8 @@ impl Asked<'_> {
         let status = GrantRequestStatus::ALL.into_iter().find(|one| one.as_str() == word);
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = self.control()?.grant_requests(&workspace, status, after, limit).await?;
-        let items: Vec<_> = page.items.iter().map(request).collect();
+        let control = self.control()?;
+        let items: Vec<_> = page.items.iter().map(|row| request(control, row)).collect();
         Ok(ok(&json!({ "items": items, "next": page.next })))
     }
 
@@ -116,7 +123,7 @@ impl Asked<'_> {
             true => control.grant_request_approve(&workspace, &id, text.as_bytes(), by).await?,
             false => control.grant_request_deny(&workspace, &id, text.as_bytes(), by).await?,
         };
-        let mut shown = request(&decided);
+        let mut shown = request(control, &decided);
         if is_approved {
             shown["is_advisory"] = json!(is_advisory);
         }
@@ -159,7 +166,7 @@ fn shown(row: &GrantRow) -> Value {
     })
 }
 
-fn request(row: &GrantRequestRow) -> Value {
+fn request(control: &Control, row: &GrantRequestRow) -> Value {
     json!({
         "id": row.id.to_text(),
         "status": row.status.as_str(),
@@ -178,6 +185,7 @@ fn request(row: &GrantRequestRow) -> Value {
         "decided_by": row.decided.as_ref().map(|(_, by)| by),
         "decision_reason": row.decision_reason,
         "grant_id": row.grant.map(GrantId::to_text),
+        "page": control.grant_request_page(&row.workspace, &row.id.to_text()),
     })
 }
 

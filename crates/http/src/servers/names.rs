@@ -1,6 +1,8 @@
 //! Names that operators write and under which there is nothing. They are told of and not refused:
 //! what is not there may come, and what a server has is known only once it was listed.
 
+use std::collections::BTreeSet;
+
 use narthex_control::CatalogObject;
 use narthex_model::{
     Alias, BuiltInTools, CatalogKind, ErrorKind, GATE_FIELDS, ServerId, WorkspaceId,
@@ -70,6 +72,37 @@ impl Asked<'_> {
             json!({ "field": format!("{}.{}", gate.field, gate.name), "message": message })
         });
         Ok(told.collect())
+    }
+
+    /// The warning of a granted scope that nothing of the workspace requires, and that nearly spells
+    /// one that something does. A rule may require any scope, so others are not warned of.
+    pub(super) async fn misspelt_scope(
+        &self,
+        workspace: &WorkspaceId,
+        scope: &str,
+    ) -> Result<Option<String>, Problem> {
+        let control = self.control()?;
+        let mut known = BTreeSet::new();
+        let page = control.catalog_list(workspace, CatalogKind::Server, "", NAMES_MAX).await?;
+        for definition in page.items.iter().filter_map(|object| object.definition.as_ref()) {
+            let gates = GATE_FIELDS.iter().filter_map(|field| definition[*field].as_object());
+            for scopes in gates.flat_map(|gates| gates.values()) {
+                let all = scopes.as_array().map_or(std::slice::from_ref(scopes), Vec::as_slice);
+                known.extend(all.iter().filter_map(Value::as_str).map(str::to_owned));
+            }
+        }
+        if control.home() == workspace {
+            let snapshot = self.door.gateway.registry().snapshot();
+            let live = snapshot.servers.iter().filter_map(|row| row.definition.as_ref());
+            known.extend(live.flat_map(|one| one.gates.scopes()).map(ToString::to_string));
+        }
+        let rules = control.rules(workspace).await?.row;
+        let is_in_rules = rules.is_some_and(|row| row.document.contains(scope));
+        if known.contains(scope) || is_in_rules {
+            return Ok(None);
+        }
+        let meant = nearest(scope, known.iter().map(String::as_str));
+        Ok(meant.map(|meant| format!("no server requires `{scope}`; did you mean `{meant}`?")))
     }
 
     /// The tools of a server, as far as they are known. `None`: there is no such server.

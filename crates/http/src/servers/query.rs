@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use narthex_control::FieldError;
-use narthex_model::json::shortened;
+use narthex_model::UnknownKey;
 use percent_encoding::percent_decode_str;
 
 use crate::problem::Problem;
@@ -33,12 +33,8 @@ impl Query {
             let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
             let (name, value) = (decoded(name), decoded(value));
             if !known.contains(&name.as_str()) {
-                let remedy = match known {
-                    [] => "leave it out".to_owned(),
-                    known => format!("the names here are `{}`", known.join("`, `")),
-                };
-                let message = format!("`{}` is not known here", shortened(&name));
-                faults.push(FieldError::invalid("query", message, remedy));
+                let unknown = UnknownKey::new(&name, known);
+                faults.push(FieldError::invalid("query", unknown.message(), unknown.remedy()));
             } else if value.contains('\0') {
                 // No store holds such a text, so there is nothing to be found by it.
                 faults.push(FieldError::invalid(&name, "it has a zero byte", "leave it out"));

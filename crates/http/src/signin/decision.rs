@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::Body;
-use narthex_control::{ConsentError, GrantRequestRow, GrantRequestStatus};
+use narthex_control::{ConsentError, GrantRequestRow, GrantRequestStatus, decision_path};
 use narthex_model::{
     ErrorKind, GrantDuration, GrantRequestId, PrincipalId, Timestamp, WorkspaceId,
 };
@@ -60,7 +60,7 @@ impl Visitor<'_> {
         let is_proved = signed_in.method.is_authenticated();
         let consent = match row.status {
             GrantRequestStatus::Pending => {
-                let about = path(&workspace, &id.to_text());
+                let about = decision_path(&workspace, &id.to_text());
                 let shown = self.control.consents()?.show(&signed_in.account.id, token, &about);
                 Some(
                     shown
@@ -109,7 +109,7 @@ impl Visitor<'_> {
                 return Err(Problem::new(ErrorKind::Invalid, text));
             }
         };
-        let here = path(&workspace, &id);
+        let here = decision_path(&workspace, &id);
         let consent = form.get("consent").unwrap_or_default();
         if let Err(error) = self.control.consents()?.answer(consent, token, &here) {
             return Ok(used(&error, &here));
@@ -138,7 +138,10 @@ impl Visitor<'_> {
         let kept = self.jar().find(&self.parts.headers, Kept::Onward);
         let place = kept.and_then(|kept| {
             let (workspace, id) = kept.split_once('/')?;
-            Some(path(&WorkspaceId::new(workspace).ok()?, &GrantRequestId::parse(id)?.to_text()))
+            Some(decision_path(
+                &WorkspaceId::new(workspace).ok()?,
+                &GrantRequestId::parse(id)?.to_text(),
+            ))
         });
         place.unwrap_or_else(|| "/signin".to_owned())
     }
@@ -148,10 +151,6 @@ impl Visitor<'_> {
         let id = GrantRequestId::parse(&self.nth_segment(1)).ok_or_else(nothing)?;
         Ok((workspace, id))
     }
-}
-
-fn path(workspace: &WorkspaceId, id: &str) -> String {
-    format!("/workspaces/{workspace}/grant-requests/{id}")
 }
 
 /// Nothing is decided by a page that was used, or open for too long; the next one is fresh.

@@ -57,6 +57,9 @@ async fn x_m56_a_human_decides_on_a_page() {
     let run = Run::begin(&site.api).await;
     let path = asked(&run, "<script>alert(1)</script> \u{202e}ecirp").await;
 
+    let waiting = site.api.get("/api/workspaces/default/grant-requests").await;
+    assert_eq!(waiting["items"][0]["page"], format!("{ORIGIN}{path}"));
+
     let mut browser = Browser::new(&site);
     let first = browser.request(Method::GET, &path).send().await;
     let first = browser.keep(first);
@@ -211,6 +214,11 @@ async fn a_passkey_leads_onward_too() {
     let path = asked(&run, "to write").await;
     let mut authenticator = Authenticator::new(ORIGIN);
     site.browser("ada").await.add(&mut authenticator).await;
+    let approve = path.replace("/workspaces/", "/api/workspaces/") + "/approve";
+    let refused = site.api.send("POST", &approve, "{}").await;
+    assert_eq!(refused.json()["code"], "proof_required");
+    let told = refused.text();
+    assert!(told.contains(&format!("at {ORIGIN}{path}, and decide there")), "{told}");
     let mut browser = Browser::new(&site);
     let first = browser.request(Method::GET, &path).send().await;
     browser.keep(first);

@@ -84,3 +84,19 @@ proptest! {
         prop_assert_eq!(found, [words[1..].to_vec()]);
     }
 }
+
+/// D36: a command that reaches no daemon names no token and no address of one.
+#[test]
+fn d36_local_commands_name_no_token() {
+    let flags = vec![
+        ("--data", "/srv/a".to_owned()),
+        ("--token-file", "run.tok".to_owned()),
+        ("--daemon-url", "https://n.example".to_owned()),
+    ];
+    let at = Chosen { flags, workspace: None };
+    assert_eq!(narthex("up", &[]).with(&at), "narthex up --data /srv/a");
+    assert_eq!(
+        narthex("mcp list", &[]).with(&at),
+        "narthex mcp list --data /srv/a --token-file run.tok --daemon-url https://n.example"
+    );
+}

@@ -40,12 +40,12 @@ async fn list(
     let client = DaemonClient::operator(&context.settings)?;
     let items =
         waiting("asking the daemon", context, client.api_all(&objects_path(kind, place))).await?;
-    let (what, apply) = match kind {
+    let (plural, add) = match kind {
+        CatalogKind::Agent => ("agents", narthex("agents apply --file FILE", &[])),
         CatalogKind::Server => ("servers", narthex("servers apply --file FILE", &[])),
         CatalogKind::Capability => ("capabilities", narthex("capabilities apply --file FILE", &[])),
-        CatalogKind::Agent => ("agents", narthex("agents apply --file FILE", &[])),
     };
-    let none = format!("There are no {what} in the catalog yet; `{apply}` stores one.");
+    let none = table::none_yet(plural, &add.in_workspace(&place.workspace));
     let header: &[_] = match kind {
         CatalogKind::Agent => &["id", "about", "revision", "updated", "by", "injected env"],
         CatalogKind::Server | CatalogKind::Capability => {
@@ -112,6 +112,23 @@ pub(super) fn warn(stored: &Value) {
     }
 }
 
+/// Warns of registered clients whose runs the deleted agent had. It only informs: a caller who may
+/// not list clients deletes all the same.
+async fn tell_clients(client: &DaemonClient, args: &DeleteArgs) {
+    let path = workspace_path(&args.place.workspace, "/mcp-clients");
+    let clients = client.api_all(&path).await.unwrap_or_default();
+    let is_of_it = |one: &&Value| one["is_live"] == true && one["agent_name"] == args.id.as_str();
+    for one in clients.iter().filter(is_of_it) {
+        let id = text(one, "id");
+        let remove = narthex("clients revoke {}", &[&id]).in_workspace(&args.place.workspace);
+        output::notice(&format!(
+            "warning: the client {} begins runs of {}, which is gone; revoke it with `{remove}`",
+            harmless(id),
+            harmless(&args.id)
+        ));
+    }
+}
+
 async fn delete(
     kind: CatalogKind,
     args: &DeleteArgs,
@@ -126,6 +143,9 @@ async fn delete(
     let asked = client.api(ApiRequest::new(Method::DELETE, path));
     let deleted = waiting(&format!("deleting {}", args.id), context, asked).await;
     deleted.map_err(|failure| failure.with_flag("force=true", "--force"))?;
+    if kind == CatalogKind::Agent {
+        tell_clients(&client, args).await;
+    }
     let made = match kind {
         CatalogKind::Agent => Some(made::after_delete(&client, args).await),
         CatalogKind::Server | CatalogKind::Capability => None,

@@ -47,10 +47,13 @@ struct Check {
 pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     let files = source::unfilled(&context.settings);
     let mut checks = vec![transports()];
-    checks.extend(rows::all(&context.settings).await);
+    let rows = rows::all(&context.settings).await;
+    let is_new = |check: &Check| !rows.iter().any(|row| row.tells(check));
+    let of_entries: Vec<_> = entries::all(&files).into_iter().filter(is_new).collect();
+    checks.extend(rows);
     checks.extend(host::programs(&files));
     checks.extend(files::all(&files, &context.settings).await);
-    checks.extend(entries::all(&files));
+    checks.extend(of_entries);
     checks.extend(executors::all(&context.settings));
     checks.extend(agents::all(&context.settings).await);
     show(&checks, &context)
@@ -77,6 +80,14 @@ impl Check {
 
     fn detail(self, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..self }
+    }
+
+    /// Whether this has the fault that another one is about.
+    fn tells(&self, other: &Self) -> bool {
+        match (&self.detail, &other.detail) {
+            (Some(own), Some(fault)) => self.level == Level::Error && own.contains(fault),
+            (None, _) | (_, None) => false,
+        }
     }
 
     fn lines(&self) -> Vec<String> {

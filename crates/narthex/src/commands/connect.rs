@@ -21,11 +21,10 @@ use self::{
 use crate::{Failure, cli::Context, daemon_client::given_token, output};
 
 fn of_a_run() -> String {
-    let create = narthex("runs create", &[]);
-    format!(
-        "the token is a run's, and `connect` has the daemon's own run: use the endpoint that \
-         `{create}` shows, or unset NARTHEX_TOKEN and --token-file"
-    )
+    "the token is a run's, and `connect` reaches the daemon's own run alone: give the client the \
+     run's entry of `mcpServers`, which the answer to its creation has, with this token as \
+     `Authorization: Bearer`; a run with sockets is also reached by `socat - UNIX-CONNECT:PATH`"
+        .to_owned()
 }
 
 /// How passing messages came to its end.

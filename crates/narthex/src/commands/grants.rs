@@ -55,7 +55,7 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
         GrantsCommand::Pending { watch: false, place } => {
             let path = workspace_path(&place.workspace, "/grant-requests");
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
-            let header = ["id", "run", "who", "what", "how long", "why", "until"];
+            let header = ["id", "run", "who", "what", "how long", "why", "until", "page"];
             table::list(&items, &header, request_row, "No run waits for a grant.", &context)
         }
         GrantsCommand::Approve { id, scope, once, reason, place } => {
@@ -125,6 +125,9 @@ async fn create(
         output::line(&table::text(&made, "id"))?;
         return Ok(ExitCode::SUCCESS);
     }
+    for warning in made["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        output::notice(&format!("warning: {}", harmless(warning)));
+    }
     output::told(&made, &sentence(&made), context.format)
 }
 
@@ -167,9 +170,8 @@ fn sentence(grant: &Value) -> String {
 fn advisory(grant: &Value) -> String {
     match grant["is_advisory"].as_bool() {
         Some(true) => format!(
-            "; advisory: nothing proves that a human granted it, until one has made a passkey by \
-             `{}`",
-            narthex("users link NAME", &[])
+            "; advisory: nothing proves that a human granted it, until one has a passkey: {}",
+            super::users::first_passkey()
         ),
         _ => String::new(),
     }
@@ -180,8 +182,7 @@ fn counts(grant: &Value) -> &'static str {
     match (grant["counts"] != false, grant["is_advisory"] == true) {
         (true, false) => "yes",
         (true, true) => "advisory",
-        (false, false) => "no",
-        (false, true) => "no, advisory",
+        (false, _) => "no",
     }
 }
 
@@ -241,12 +242,28 @@ fn request_row(request: &Value) -> Vec<String> {
         text("scope"),
         text("reason"),
         text("expires_at"),
+        text("page"),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_used_grant_counts_no_more_whether_it_was_advisory_or_not() {
+        for (grant, shown) in [
+            (json!({ "counts": false, "is_advisory": true }), "no"),
+            (json!({ "counts": false, "is_advisory": false }), "no"),
+            (json!({ "counts": true, "is_advisory": true }), "advisory"),
+            (json!({ "counts": true, "is_advisory": false }), "yes"),
+        ] {
+            assert_eq!(counts(&grant), shown, "{grant}");
+        }
+        let told = advisory(&json!({ "is_advisory": true }));
+        assert!(told.contains("`narthex users create NAME`"), "{told}");
+        assert!(told.contains("`narthex users link NAME`"), "{told}");
+    }
 
     #[test]
     fn a_request_says_who_asks_and_what_for() {

@@ -21,15 +21,16 @@ struct Template {
 }
 
 const MCP_JSON: &str = "mcp.json";
+const SETTINGS: &str = "narthex.toml";
 
 const MINIMAL: [Template; 2] = [
     Template { path: MCP_JSON, text: include_str!("init/mcp.json") },
-    Template { path: "narthex.toml", text: include_str!("init/narthex.toml") },
+    Template { path: SETTINGS, text: include_str!("init/narthex.toml") },
 ];
 
 const EXAMPLES: [Template; 4] = [
     Template { path: MCP_JSON, text: include_str!("init/examples.mcp.json") },
-    Template { path: "narthex.toml", text: include_str!("init/narthex.toml") },
+    Template { path: SETTINGS, text: include_str!("init/narthex.toml") },
     Template {
         path: "agents/playwright-demo/agent.yaml",
         text: include_str!("init/playwright-demo.yaml"),
@@ -139,6 +140,10 @@ fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
     next.push(format!("Look for what is missing with `{}`.", narthex("check mcp", &[])));
     let (trust, up) = (narthex("trust", &[]), narthex("up", &[]));
     next.push(format!("Approve the file with `{trust}`, and start the daemon with `{up}`."));
+    if done.written.contains(&SETTINGS) {
+        let up = narthex("up", &[]).option("--settings", SETTINGS);
+        next.push(format!("{SETTINGS} counts where it is named: `{up}`."));
+    }
     if args.with_mcp_examples {
         let set = narthex("secrets set {}", &[&"GITHUB_PERSONAL_ACCESS_TOKEN"]);
         next.push(format!("Set the secret of github-assistant with `{set}`."));

@@ -16,6 +16,7 @@ use crate::{
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     output::{self, harmless},
+    table,
 };
 
 pub(crate) async fn run(command: PolicyCommand, context: Context) -> Result<ExitCode, Failure> {
@@ -52,8 +53,7 @@ async fn show(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Fail
     }
     let text = rules["rules"].as_str().unwrap_or_default();
     if text.trim().is_empty() && !context.format.is_quiet() {
-        let set = narthex("policy set --file FILE", &[]);
-        output::line(&format!("There are no rules yet; `{set}` sets them."))?;
+        output::line(&table::none_yet("rules", &narthex("policy set --file FILE", &[])))?;
         return Ok(ExitCode::SUCCESS);
     }
     let lines: Vec<_> = text.trim_end().split('\n').map(harmless).collect();

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use http::Method;
 use narthex_cli::{SecretsCommand, SetArgs, WorkspaceArgs};
-use narthex_model::{SecretName, command::narthex};
+use narthex_model::{SecretName, command::narthex, header};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
@@ -28,10 +28,10 @@ pub(crate) async fn run(command: SecretsCommand, context: Context) -> Result<Exi
 }
 
 async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
-    if !args.value.is_empty() {
+    if !args.value.is_empty() || args.name.contains('=') {
         let text = "a value on the command line can be read by other processes and stays in the \
-                    shell's history; say the name only, and give the value when asked or on \
-                    standard input";
+                    shell's history: replace it where it came from; say the name only, and give \
+                    the value when asked or on standard input";
         return Err(Failure::usage(text));
     }
     let name = checked(&args.name)?;
@@ -46,6 +46,12 @@ async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     let version = stored["version"].as_u64().unwrap_or_default();
     if let Some(warning) = stored["warning"].as_str() {
         output::notice(&format!("warning: {warning}"));
+    }
+    if !header::is_value(value.expose()) {
+        output::notice(&format!(
+            "warning: the value of {name} has line breaks or characters outside of ASCII, so no \
+             header can carry it; a variable of a program can"
+        ));
     }
     let sentence = format!("{verb} {name}, version {version}; runs from now on use it");
     output::told(&stored, &sentence, context.format)
@@ -64,8 +70,7 @@ async fn list(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Fail
             output::line(text(secret, "name"))?;
         }
     } else {
-        let set = narthex("secrets set NAME", &[]);
-        let none = format!("There are no secrets yet; set one with `{set}`.");
+        let none = table::none_yet("secrets", &narthex("secrets set NAME", &[]));
         let header = ["name", "set", "version", "kept", "updated", "by", "key"];
         let rows: Vec<_> = secrets.iter().map(row).collect();
         output::line(&table::render(&header, &rows, &none))?;

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_model::command::narthex;
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
@@ -26,7 +27,8 @@ pub(crate) async fn run(command: TokensCommand, context: Context) -> Result<Exit
             let items = waiting("asking the daemon", &context, asked).await?;
             let header =
                 ["id", "service", "label", "opens", "proved", "expires", "last used", "by"];
-            table::list(&items, &header, row, "There are no tokens yet.", &context)
+            let none = table::none_yet("tokens", &narthex("tokens create SERVICE", &[]));
+            table::list(&items, &header, row, &none, &context)
         }
         TokensCommand::Create(args) => create(&client, &args, &context).await,
         TokensCommand::Revoke { id, place } => {

@@ -11,7 +11,7 @@ use narthex_cli::UpArgs;
 use narthex_control::Control;
 use narthex_http::TokenHash;
 use narthex_listener::Workers;
-use narthex_model::{Alias, ErrorKind, command::narthex, with_causes};
+use narthex_model::{Alias, ErrorKind, with_causes};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Snapshot, watch::LayersEvent};
 use narthex_runs::ShareOptions;
@@ -22,7 +22,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use super::source;
+use super::{source, users::first_passkey};
 use crate::{
     App, AppOptions, Doors, Failure, Servers,
     cli::Context,
@@ -135,16 +135,15 @@ async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
             return;
         }
     }
-    let link = narthex("users link NAME", &[]);
+    let passkey = first_passkey();
     output::notice(&match settings.granting.require_proof == Some(true) {
         true => format!(
-            "warning: nobody can grant anything, since `grants.require_proof` is set and there is \
-             neither a passkey nor an OpenID provider; `{link}` lets a human make the first passkey"
+            "warning: no human can grant anything, since `grants.require_proof` is set and there \
+             is neither a passkey nor an OpenID provider; {passkey}"
         ),
         false => format!(
             "grants are advisory: there is neither a passkey nor an OpenID provider, so that no \
-             grant proves a human; `{link}` lets one make the first passkey, and from then on only \
-             proved grants count"
+             grant proves a human; {passkey}; from then on only proved grants count"
         ),
     });
 }

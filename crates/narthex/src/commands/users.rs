@@ -50,6 +50,15 @@ struct Users {
     context: Context,
 }
 
+/// The steps by which a human makes the first passkey.
+pub(crate) fn first_passkey() -> String {
+    format!(
+        "add a human with `{}`, print a link with `{}`, and make the passkey on its page",
+        narthex("users create NAME", &[]),
+        narthex("users link NAME", &[])
+    )
+}
+
 impl Users {
     async fn create(&self, args: &CreateUserArgs) -> Result<ExitCode, Failure> {
         let CreateUserArgs { name, role, workspace, operator } = args;
@@ -83,8 +92,7 @@ impl Users {
                 output::line(&harmless(text(one, "name")))?;
             }
         } else {
-            let create = narthex("users create NAME", &[]);
-            let none = format!("There are no humans yet; make one with `{create}`.");
+            let none = table::none_yet("humans", &narthex("users create NAME", &[]));
             let rows: Vec<_> = humans.iter().map(row).collect();
             let header = ["name", "state", "roles", "created", "by"];
             output::line(&table::render(&header, &rows, &none))?;

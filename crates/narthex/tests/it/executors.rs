@@ -218,6 +218,8 @@ fn a_program_that_fails_is_told() {
     assert_eq!(types(&story), ["session.created", "session.failed", "session.ended"]);
     let failed = of_type(&story, "session.failed");
     assert_eq!((&failed["exit_code"], &failed["attempts"]), (&json!(3), &json!(1)));
+    let reason = failed["reason"].as_str().unwrap();
+    assert!(reason.starts_with("its program ended with exit code 3"), "{reason}");
     let line = "the token is [redacted], the key is [redacted]";
     assert_eq!(failed["last_lines"], json!([line]));
     assert_eq!(world.status(&begun["run_id"]), "failed");

@@ -280,3 +280,41 @@ fn d27_a_variable_is_allowed_by_the_line_that_is_shown() {
     let refused = place.run(["mcp", "reload", "--data", "data"]);
     refused.failed(1, &["narthex.toml", "`*`"]);
 }
+
+/// D36: an empty table names a command of this program that adds the first row, and what an agent
+/// leaves behind is named when it is deleted.
+#[test]
+fn d36_empty_tables_and_deletions_name_the_next_command() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    for (words, add) in [
+        (&["agents", "list"][..], "agents apply --file FILE"),
+        (&["servers", "list"], "servers apply --file FILE"),
+        (&["capabilities", "list"], "capabilities apply --file FILE"),
+        (&["secrets", "list"], "secrets set NAME"),
+        (&["tokens", "list"], "tokens create SERVICE"),
+        (&["policy", "show"], "policy set --file FILE"),
+    ] {
+        let shown = place.run(words).succeeded().stdout;
+        assert!(shown.starts_with("There are no "), "{shown}");
+        assert!(shown.contains(&format!("yet; add one with `narthex {add}`.")), "{shown}");
+    }
+    place.run(["secrets", "set", "X=abc"]).failed(2, &["stays in the shell's history"]);
+    place.write("agent.json", r#"{ "name": "reader" }"#);
+    place.run(["agents", "apply", "--file", "agent.json"]).succeeded();
+    place.run(["clients", "register", "desk", "--agent", "reader"]).succeeded();
+    let deleted = place.run(["agents", "delete", "reader"]).succeeded();
+    assert!(deleted.stderr.contains("`narthex clients revoke "), "{deleted:?}");
+}
+
+/// A fault of an entry is reported once, with the remedy of the entry.
+#[test]
+fn check_reports_a_faulty_entry_once() {
+    let place = Place::with(&json!({ "one": { "transport": "stdio", "comand": "true" } }));
+    let _daemon = place.up();
+    let done = place.run(["check", "mcp"]);
+    let meant = "did you mean `command`?";
+    assert_eq!(done.stdout.matches(meant).count(), 1, "{}", done.stdout);
+    assert!(done.stdout.contains("correct the entry, and have the file read"), "{}", done.stdout);
+    assert!(!done.stdout.contains("mcp reconnect"), "{}", done.stdout);
+}

@@ -26,6 +26,11 @@ fn unknown_and_wrong_settings_are_all_told() {
             "`timeouts.call` must be a duration",
         ],
     );
+    place.write("narthex.toml", "[log]\nlevel = \"warn\"\ncatalog.env = [\"A\"]\n");
+    place.run(["status", "--settings", "narthex.toml"]).failed(
+        2,
+        &["`catalog.env` stands below `[log]`", "move the line above the first section"],
+    );
     place.write("narthex.toml", "listen = ");
     place.run(["status", "--settings", "narthex.toml"]).failed(2, &["no valid TOML"]);
     place.run(["status", "--settings", "none.toml"]).failed(1, &["none.toml"]);

@@ -11,13 +11,9 @@ use super::{
     node::{Node, Place, field, shortened},
     placeholder::Dialect,
     problem::EntryProblem,
-    reader::{Fields, Reader},
+    reader::{Fields, REFERENCES, Reader},
     secrets,
 };
-
-/// Fields of an older form, and what replaces each (E111).
-const REFERENCES: [(&str, &str); 3] =
-    [("valueRef", "key"), ("clientIdRef", "clientId"), ("clientSecretRef", "clientSecret")];
 
 const CLIENT_CREDENTIALS: &str = "clientCredentials";
 const AUTHORIZATION_CODE: &str = "authorizationCode";
@@ -82,9 +78,7 @@ fn references(reader: &mut Reader<'_>, fields: &Fields, at: &Place) {
 }
 
 fn api_key(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<ServerAuth> {
-    let known =
-        ["mode", "key", "headerName", "valuePrefix", "valueRef", "clientIdRef", "clientSecretRef"];
-    reader.unknown_keys(auth, at, &known);
+    reader.unknown_keys(auth, at, &["mode", "key", "headerName", "valuePrefix"]);
     let header_name = reader.filled(auth, at, "headerName");
     let header_name = header_name.map_or_else(|| "Authorization".to_owned(), |name| name.value);
     if !header::is_name(&header_name) {
@@ -106,18 +100,7 @@ fn api_key(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<ServerA
 }
 
 fn client_credentials(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<OAuth> {
-    let known = [
-        "mode",
-        "tokenUrl",
-        "clientId",
-        "clientSecret",
-        "scopes",
-        "audience",
-        "resource",
-        "clientIdRef",
-        "clientSecretRef",
-        "valueRef",
-    ];
+    let known = ["mode", "tokenUrl", "clientId", "clientSecret", "scopes", "audience", "resource"];
     reader.unknown_keys(auth, at, &known);
     let token_url = reader
         .required(auth, at, "tokenUrl", CLIENT_CREDENTIALS)
@@ -138,18 +121,7 @@ fn client_credentials(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Opt
 }
 
 fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> OAuth {
-    let known = [
-        "mode",
-        "scopes",
-        "client",
-        "tokens",
-        "redirectUri",
-        "resource",
-        "flow",
-        "valueRef",
-        "clientIdRef",
-        "clientSecretRef",
-    ];
+    let known = ["mode", "scopes", "client", "tokens", "redirectUri", "resource", "flow"];
     reader.unknown_keys(auth, at, &known);
     // What is missing here is a fault of the entry, so nothing is made of the rest.
     let client = reader.object(auth, at, "client");

@@ -1,8 +1,9 @@
 //! The file as a whole: which of the documents it is, and its entries in order.
 
+use narthex_model::UnknownKey;
+
 use super::{
     ConfigFileError, ConfigWarning, Entry, FileProblem, LoadContext, LoadedConfig,
-    nearest::nearest,
     node::{Node, Place, field, parse, parse_written, shortened},
     placeholder::Dialect,
     reader::{Fields, Reader},
@@ -174,13 +175,18 @@ fn unknown_keys(unknown: &[&str], has_servers: bool) -> FileProblem {
         ["mcp"] if !has_servers => {
             "this is a settings file: move the content of `mcp` to the top level".to_owned()
         }
-        _ => match unknown.iter().find_map(|key| nearest(key, &[STRICT, TOLERANT])) {
+        _ => match unknown.iter().find_map(|key| meant(key)) {
             Some(meant) if has_servers => format!("did you mean `{meant}`? Keep only `servers`"),
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "keep only `servers`, with one object per server by name".to_owned(),
         },
     };
     FileProblem::UnknownTopLevelKey { keys: quoted(unknown), remedy }
+}
+
+/// The document whose key a misspelt one was meant to be.
+fn meant(key: &str) -> Option<String> {
+    UnknownKey::new(key, &[STRICT, TOLERANT]).meant().map(str::to_owned)
 }
 
 /// At most ten names for a message.

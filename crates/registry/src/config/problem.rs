@@ -1,7 +1,7 @@
 //! Faults of one entry: each has its own message with the remedy in it, and a code for programs.
 
 use narthex_model::{
-    AliasError, ConfinementProblem, LimitProblem, NameError, NotificationNameError,
+    AliasError, ConfinementProblem, LimitProblem, NameError, NotificationNameError, UnknownKey,
 };
 
 use super::placeholder::PlaceholderError;
@@ -42,6 +42,8 @@ pub(super) enum EntryProblem {
          over"
     )]
     UnknownRestriction { key: String, known: String },
+    #[error("{0}")]
+    UnknownKey(UnknownKey),
     #[error("the text holds a NUL character; remove it")]
     Nul,
     #[error(
@@ -96,6 +98,7 @@ impl EntryProblem {
             Self::BadDuration { .. } => "duration_invalid",
             Self::UnknownOnFlagged { .. } => "on_flagged_unknown",
             Self::UnknownRestriction { .. } => "restriction_unknown",
+            Self::UnknownKey(_) => "key_unknown",
             Self::Nul => "text_invalid",
             Self::BadEnvName { .. } => "env_name_invalid",
             Self::BadHeaderName { .. } => "header_name_invalid",
@@ -112,6 +115,19 @@ impl EntryProblem {
             Self::Limits(_) => "limits_invalid",
             Self::Notification(_) => "notification_invalid",
             Self::Placeholder(error) => error.code(),
+        }
+    }
+
+    /// The keys whose absence is the fault.
+    pub(super) fn missing(&self) -> &[&'static str] {
+        match self {
+            Self::NoTransport { .. } => &["transport"],
+            Self::NoTarget => &["command", "url", "serverUrl", "httpUrl"],
+            Self::NoUrl => &["url", "serverUrl", "httpUrl"],
+            Self::NoCommand => &["command"],
+            Self::NoAuthMode => &["mode"],
+            Self::NoAuthField { key, .. } => std::slice::from_ref(key),
+            _ => &[],
         }
     }
 }

@@ -3,19 +3,22 @@
 use std::collections::BTreeMap;
 
 use narthex_model::{
-    CallError, CallErrorKind, ConfigFault, ConfinementProblem, Secret, ServerDefinition,
+    CallError, CallErrorKind, ConfigFault, ConfinementProblem, Secret, ServerDefinition, UnknownKey,
 };
 use serde_json::json;
 use url::Url;
 
 use super::{
     ConfigWarning, Entry, LoadContext,
-    nearest::nearest,
     node::{Node, Place, field, shortened},
     placeholder::{Dialect, Expanded, expand},
     problem::EntryProblem,
     secrets,
 };
+
+/// Keys of an older form, each with the one that replaces it (E111).
+pub(super) const REFERENCES: [(&str, &str); 3] =
+    [("valueRef", "key"), ("clientIdRef", "clientId"), ("clientSecretRef", "clientSecret")];
 
 /// The fields of one JSON object.
 pub(super) type Fields = [(String, Node)];
@@ -30,6 +33,8 @@ pub(super) struct Reader<'a> {
     /// Keys of other programs, and the entries they were found in.
     pub(super) foreign_keys: BTreeMap<String, Vec<String>>,
     faults: Vec<(Place, EntryProblem)>,
+    /// Keys of this entry that are warned of, and that nearly spell known ones.
+    misspelt: Vec<(Place, UnknownKey)>,
     /// What came from secret variables into this entry.
     filled_in: Vec<Secret>,
 }
@@ -54,6 +59,7 @@ impl<'a> Reader<'a> {
             warnings: Vec::new(),
             foreign_keys: BTreeMap::new(),
             faults: Vec::new(),
+            misspelt: Vec::new(),
             filled_in: Vec::new(),
         }
     }
@@ -82,7 +88,7 @@ impl<'a> Reader<'a> {
         at: &Place,
         definition: Option<ServerDefinition>,
     ) -> Entry {
-        let faults = std::mem::take(&mut self.faults);
+        let faults = self.take_faults();
         let filled_in = std::mem::take(&mut self.filled_in);
         match definition {
             Some(definition) if faults.is_empty() => {
@@ -95,6 +101,25 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The faults of the entry that ends. A misspelt key of one with faults is among them, in place
+    /// of the fault that the key it was meant to be is missing.
+    fn take_faults(&mut self) -> Vec<(Place, EntryProblem)> {
+        let mut faults = std::mem::take(&mut self.faults);
+        let misspelt = std::mem::take(&mut self.misspelt);
+        if faults.is_empty() {
+            return faults;
+        }
+        for (index, (at, unknown)) in misspelt.into_iter().enumerate() {
+            let path = at.to_string();
+            let text = unknown.to_string();
+            self.warnings.retain(|warning| warning.path != path || warning.message != text);
+            let meant = unknown.meant().unwrap_or_default();
+            faults.retain(|(place, problem)| *place != at || !problem.missing().contains(&meant));
+            faults.insert(index.min(faults.len()), (at, EntryProblem::UnknownKey(unknown)));
+        }
+        faults
+    }
+
     fn fault_row(&self, faults: &[(Place, EntryProblem)], entry: &Place) -> CallError {
         let file = self.context.file.display().to_string();
         let auth = entry.key("auth");
@@ -105,7 +130,7 @@ impl<'a> Reader<'a> {
         };
         let told: Vec<String> =
             faults.iter().map(|(place, problem)| format!("`{place}`: {problem}")).collect();
-        let message = format!("{file}: {}", told.join(". "));
+        let message = format!("{file}: {}", told.join(". ")).replace("?. `", "? `");
         let problems: Vec<serde_json::Value> = faults
             .iter()
             .map(|(place, problem)| {
@@ -133,7 +158,7 @@ impl<'a> Reader<'a> {
             Ok(expanded) => {
                 self.filled_in.extend(expanded.secrets.iter().cloned());
                 for (theirs, ours) in &expanded.rewritten {
-                    self.warn(place, format!("`{theirs}` is read as `{ours}`; write it so here"));
+                    self.warn(place, format!("`{theirs}` is read as `{ours}`"));
                 }
                 Some(expanded)
             }
@@ -206,10 +231,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Tells of keys that nobody reads here.
+    /// Reports keys that are not read here. Those of [`REFERENCES`] have faults of their own.
     pub(super) fn unknown_keys(&mut self, fields: &Fields, at: &Place, known: &[&str]) {
-        for (key, _) in fields.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
-            match nearest(key, known) {
+        let is_reference = |key: &str| REFERENCES.iter().any(|(reference, _)| *reference == key);
+        let unknown = fields.iter().map(|(key, _)| key.as_str());
+        for key in unknown.filter(|key| !known.contains(key) && !is_reference(key)) {
+            let unknown = UnknownKey::new(key, known);
+            match unknown.meant() {
                 Some(meant) if meant == "confinement" => {
                     let key = shortened(key);
                     let known = meant.to_owned();
@@ -219,9 +247,9 @@ impl<'a> Reader<'a> {
                     let (key, known) = (shortened(key), meant.to_owned());
                     self.fault(at, EntryProblem::UnknownRestriction { key, known });
                 }
-                Some(meant) => {
-                    let key = shortened(key);
-                    self.warn(at, format!("`{key}` is not known here; did you mean `{meant}`?"));
+                Some(_) => {
+                    self.warn(at, unknown.to_string());
+                    self.misspelt.push((at.clone(), unknown));
                 }
                 None if self.dialect == Dialect::Tolerant => {
                     self.foreign_keys.entry(shortened(key)).or_default().push(at.to_string());
@@ -233,5 +261,12 @@ impl<'a> Reader<'a> {
                 }
             }
         }
+    }
+
+    /// Whether a misspelt key at this place was meant to be `key`.
+    pub(super) fn is_misspelt(&self, at: &Place, key: &str) -> bool {
+        let is_it =
+            |(place, unknown): &(Place, UnknownKey)| place == at && unknown.meant() == Some(key);
+        self.misspelt.iter().any(is_it)
     }
 }

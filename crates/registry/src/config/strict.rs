@@ -71,7 +71,7 @@ fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted
             None
         }
         None => {
-            let is_stdio = field(fields, "command").is_some();
+            let is_stdio = field(fields, "command").is_some() || reader.is_misspelt(at, "command");
             let meant = if is_stdio { "stdio" } else { "http" };
             reader.fault(at, EntryProblem::NoTransport { meant });
             None

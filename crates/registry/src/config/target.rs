@@ -15,8 +15,8 @@ use super::{
     secrets,
 };
 
-/// The keys of an entry in both documents. The references are known only to be refused.
-pub(super) const ENTRY_KEYS: [&str; 38] = [
+/// The keys of an entry in both documents.
+pub(super) const ENTRY_KEYS: [&str; 35] = [
     "transport",
     "url",
     "command",
@@ -52,9 +52,6 @@ pub(super) const ENTRY_KEYS: [&str; 38] = [
     "onFlagged",
     "on_flagged",
     "name",
-    "valueRef",
-    "clientIdRef",
-    "clientSecretRef",
 ];
 
 /// Which target an entry describes.

@@ -190,6 +190,22 @@ fn r_m4_what_cannot_be_used_is_named() {
     assert_eq!(fields(&faults), ["mcp.servers.s"]);
 }
 
+/// R-M4: a key that is not known names the one that was meant.
+#[test]
+fn r_m4_misspelt_keys_name_the_one_that_was_meant() {
+    for (mcp, field, remedy) in [
+        (json!({ "nmes": ["docs"] }), "mcp.nmes", "did you mean `names`?"),
+        (
+            json!({ "servers": { "a": { "comand": "true" } } }),
+            "mcp.servers.a.comand",
+            "did you mean `command`?",
+        ),
+    ] {
+        let faults = take_apart(json!({ "name": "helper", "mcp": mcp })).faults;
+        assert_eq!((faults[0].field.as_str(), faults[0].remedy.as_str()), (field, remedy));
+    }
+}
+
 /// R-M4: what is made of a manifest in words of the catalog is told in those of the manifest, also
 /// where it has faults.
 #[test]

@@ -302,9 +302,10 @@ impl Checker<'_> {
             && (self.surroundings.env)(&placeholder.key) == EnvValue::NotAllowed;
         if is_refused {
             let message = format!("the variable `{}` may not be used here", placeholder.key);
-            let allowing = (self.surroundings.allowing)(&placeholder.key);
-            let remedy = format!("{allowing}, or store the value as a secret");
-            self.fault(at, key, FaultCode::EnvNotAllowed, message, remedy);
+            let remedy = self.surroundings.allowing(&[&placeholder.key]);
+            let fault = Fault::new(at, FaultCode::EnvNotAllowed, message, remedy);
+            let variable = Some(placeholder.key.clone());
+            self.faults.push(Fault { variable, ..fault.of(self.alias, key) });
         }
     }
 

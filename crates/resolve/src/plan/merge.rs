@@ -119,7 +119,7 @@ fn entry<'a>(
         if !catalog.servers.contains_key(id) {
             let message = format!("MCP server '{alias}' refers to unknown registry entry '{id}'");
             let near =
-                crate::reader::nearest(id.as_str(), catalog.servers.keys().map(ServerId::as_str));
+                narthex_model::nearest(id.as_str(), catalog.servers.keys().map(ServerId::as_str));
             let remedy = match near {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "add the server to the catalog, or correct `ref`".to_owned(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use narthex_model::header;
 use serde_json::Value;
 
-use super::{Resolver, remedy};
+use super::Resolver;
 use crate::{
     carrier::Carrier,
     fault::FaultCode,
@@ -82,7 +82,8 @@ impl Resolver<'_, '_, '_> {
         for placeholder in unfilled.missing {
             let message = format!("Missing required value: {placeholder} for config key '{name}'");
             let code = FaultCode::MissingRequiredMcpConfig;
-            self.fault(&at, Some(name), code, message, remedy(&placeholder));
+            let remedy = self.filler.remedy(&placeholder);
+            self.fault(&at, Some(name), code, message, remedy);
         }
     }
 

@@ -9,6 +9,7 @@ use std::{
 use narthex_model::{
     Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, EntryConfinement, HttpTarget,
     OAuth, OAuthClient, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget, Target,
+    command::narthex,
 };
 use serde_json::{Map, Value, json};
 
@@ -62,6 +63,21 @@ pub enum OpenError {
         alias: Alias,
         /// What it is for.
         field: String,
+        /// What is against it.
+        why: &'static str,
+    },
+    /// A secret whose value its header or variable cannot carry.
+    #[error(
+        "the secret `{name}`, which `{field}` of `{alias}` is, {why}; set it anew with `{command}`",
+        command = narthex("secrets set {}", &[name])
+    )]
+    UnfitSecret {
+        /// The server.
+        alias: Alias,
+        /// What it is for.
+        field: String,
+        /// The secret.
+        name: SecretName,
         /// What is against it.
         why: &'static str,
     },
@@ -230,6 +246,18 @@ impl Opener<'_> {
         OpenError::Unfit { alias: self.alias(), field: field.to_owned(), why }
     }
 
+    /// As [`Self::unfit`], by the secret that the value is, if it is one.
+    fn unfit_value(
+        &self,
+        field: &str,
+        secret: Option<&SecretName>,
+        why: &'static str,
+    ) -> OpenError {
+        let Some(name) = secret else { return self.unfit(field, why) };
+        let (alias, field) = (self.alias(), field.to_owned());
+        OpenError::UnfitSecret { alias, field, name: name.clone(), why }
+    }
+
     /// The values of variables of the daemon, all of which count as secrets: they are taken out of
     /// what the server says (D22).
     fn variables<'p>(&self, open: impl IntoIterator<Item = &'p Placeholder>) -> Vec<Secret> {
@@ -299,7 +327,13 @@ impl Opener<'_> {
         };
         match objection(&key.carrier, &text) {
             None => Ok(text),
-            Some(why) => Err(self.unfit(name, why)),
+            Some(why) => {
+                let secret = match &key.value {
+                    ResolvedValue::Secret(secret) => Some(secret),
+                    ResolvedValue::Tree(_) => None,
+                };
+                Err(self.unfit_value(name, secret, why))
+            }
         }
     }
 
@@ -324,9 +358,13 @@ impl Opener<'_> {
         let oauth = match auth {
             EntryAuth::None => return Ok(ServerAuth::None),
             EntryAuth::ApiKey { header_name, value_prefix, key } => {
+                let secret = match &key.0 {
+                    ConfigValue::Secret(name) => Some(name),
+                    ConfigValue::Tree(_) | ConfigValue::Removed => None,
+                };
                 let key = self.auth_text("auth.key", key)?;
                 if let Some(why) = objection(&Carrier::Header(header_name.clone()), key.expose()) {
-                    return Err(self.unfit("auth.key", why));
+                    return Err(self.unfit_value("auth.key", secret, why));
                 }
                 opened.push(key.clone());
                 let (header_name, value_prefix) = (header_name.clone(), value_prefix.clone());

@@ -89,7 +89,13 @@ pub(super) fn required(
 /// there are no others; or the same as a JSON Schema of an object.
 pub(super) fn schema(reader: &mut Reader, object: &Object<'_>) -> ScopeSchema {
     let Some(outer) = reader.object(object, "scope_schema") else { return ScopeSchema::default() };
-    let is_json_schema = outer.get("type").is_some_and(|node| *node == Node::Text("object".into()));
+    let is_said = outer.get("type").is_some_and(|node| *node == Node::Text("object".into()));
+    let is_meant = !is_said && is_untyped_schema(&outer);
+    if is_meant {
+        let message = "this is a JSON Schema that does not say of what";
+        reader.invalid(&outer.at, message, r#"add `"type": "object"`"#);
+    }
+    let is_json_schema = is_said || is_meant;
     let mut required = Vec::new();
     let inner = match is_json_schema {
         true => {
@@ -117,4 +123,17 @@ pub(super) fn schema(reader: &mut Reader, object: &Object<'_>) -> ScopeSchema {
         reader.invalid(&outer.at.key("required"), message, "describe it there");
     }
     ScopeSchema { keys, is_closed }
+}
+
+/// Whether this is a JSON Schema without its type: `properties`, with their schemas by name or with
+/// a list of those that are required.
+fn is_untyped_schema(outer: &Object<'_>) -> bool {
+    let is_object = |node: &Node| matches!(node, Node::Object(_));
+    let has_list = matches!(outer.get("required"), Some(Node::List(_)));
+    match (outer.get("type"), outer.get("properties")) {
+        (None, Some(Node::Object(all))) => {
+            has_list || (!all.is_empty() && all.iter().all(|(_, schema)| is_object(schema)))
+        }
+        _ => false,
+    }
 }

@@ -93,7 +93,8 @@ fn o70_what_cannot_be_had_is_named() {
 fn o88_secrets_are_held_to_their_header_too() {
     let world = two().secret("ONE", "canary\r\nX-Evil: 1");
     let error = world.definition("a").unwrap_err();
-    assert!(matches!(error, OpenError::Unfit { .. }));
+    assert!(matches!(&error, OpenError::UnfitSecret { name, .. } if name.as_str() == "ONE"));
+    assert!(error.to_string().ends_with("set it anew with `narthex secrets set ONE`"), "{error}");
     assert!(!format!("{error:?} {error}").contains("canary"));
 }
 

@@ -355,3 +355,14 @@ fn d30_recovery_and_extension_are_read_and_refused_by_field() {
         assert!(!fault.message.is_empty() && !fault.remedy.is_empty(), "{fault:?}");
     }
 }
+
+/// O1: a capability and an agent may name themselves by `id`, as servers do.
+#[test]
+fn o1_an_id_is_the_name() {
+    let capability = Capability::parse(br#"{"id": "papers", "text": "x"}"#, None).unwrap();
+    assert_eq!(capability.value.name.as_str(), "papers");
+    assert_eq!(json!(capability.value)["name"], "papers");
+    let agent = Agent::parse(br#"{"id": "reader"}"#, None).unwrap();
+    assert_eq!(agent.value.name.as_str(), "reader");
+    assert!(Agent::parse(br#"{"id": "reader", "name": "reader"}"#, None).is_err());
+}

@@ -236,3 +236,63 @@ fn s31_schemas_and_faults_are_bounded() {
     let faults = narthex_resolve::Agent::parse(&text(&unknown), None).unwrap_err();
     assert_eq!(faults.iter().count(), 1000);
 }
+
+/// O94: a JSON Schema without its type is named as one, and no key of it is refused.
+#[test]
+fn o94_a_scope_schema_without_its_type_is_named() {
+    let schema = json!({ "properties": { "tenant": { "type": "string" } },
+                         "required": ["tenant"], "additionalProperties": false });
+    let entry = json!({ "id": "s", "url": "https://s.test", "scope_schema": schema });
+    let faults = ServerEntry::parse(&text(&entry), None).unwrap_err();
+    let told: Vec<_> = faults.iter().map(|one| (one.path.as_str(), one.remedy.as_str())).collect();
+    assert_eq!(told, [("scope_schema", "add `\"type\": \"object\"`")]);
+}
+
+/// O16: a missing value that was given under a misspelt key is asked for by that key.
+#[test]
+fn o16_a_missing_value_names_the_key_that_was_misspelt() {
+    let schema = json!({ "k": { "required": true } });
+    let of_scope = |required: bool| {
+        let entry = json!({ "id": "s", "url": "https://s.test", "config_schema": schema,
+            "scope_schema": { "context_id": { "type": "string", "required": required } } });
+        let config = json!({ "a": { "ref": "s", "config": { "k": "${scope.context_id}" } } });
+        World::new(&[entry]).using(config).scope(json!({ "contextid": "canary" }))
+    };
+    let world = World::one(schema.clone(), json!({}), json!({ "k": "${params.topic}" }));
+    let params = world.params(json!({ "tpic": "canary" }));
+    let by_schema = with_params(
+        json!({ "type": "object", "properties": { "topic": {} }, "required": ["topic"] }),
+        json!({ "tpic": "canary" }),
+    );
+    for (world, remedy) in [
+        (of_scope(false), "the run's `scope` gives `contextid`; did you mean `context_id`?"),
+        (of_scope(true), "the run's `scope` gives `contextid`; did you mean `context_id`?"),
+        (params, "the run's `params` gives `tpic`; did you mean `topic`?"),
+        (by_schema, "the run's `params` gives `tpic`; did you mean `topic`?"),
+    ] {
+        for fault in world.faults() {
+            assert_eq!(fault.remedy, remedy);
+            assert!(!fault.to_string().contains("canary"), "{fault}");
+        }
+    }
+}
+
+/// O68: the remedies of two variables that may not be used are one, and a variable that is allowed
+/// and not set is not to be allowed again.
+#[test]
+fn o68_one_remedy_allows_all_variables() {
+    let entry = json!({ "id": "s", "url": "https://${env.FOO}.test",
+                        "auth": { "mode": "apiKey", "key": "${env.BAR}" } });
+    let world = World::new(&[entry]).using(json!({ "a": { "ref": "s" } }));
+    let remedies: Vec<_> = world.faults().into_iter().map(|fault| fault.remedy).collect();
+    assert_eq!(remedies.len(), 2, "{remedies:?}");
+    for remedy in remedies {
+        assert_eq!(remedy, "allow BAR,FOO, or store the values as secrets");
+    }
+    let unset = world.unset("FOO").unset("BAR").faults();
+    assert_eq!(unset.len(), 2, "each variable is named: {unset:?}");
+    for fault in unset {
+        assert!(fault.remedy.starts_with("set the variable `"), "{fault}");
+        assert!(fault.remedy.contains("which is allowed"), "{fault}");
+    }
+}

@@ -151,7 +151,7 @@ impl World {
         let surroundings = Surroundings {
             workspace: &workspace,
             env: &env,
-            allowing: &|_| String::new(),
+            allowing: &|names| format!("allow {}", names.join(",")),
             is_secret_set: &is_secret_set,
         };
         look(Plan::new(&self.catalog, &self.agent, surroundings))

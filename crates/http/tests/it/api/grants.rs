@@ -343,6 +343,22 @@ async fn x_m58_only_humans_grant() {
     assert!(tenants.items(ADMIN, path).await.is_empty());
 }
 
+/// A granted scope that nearly spells one that a server requires is warned of.
+#[tokio::test]
+async fn d15_a_misspelt_scope_is_warned_of() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    let grant = async |scope: &str| {
+        let made = api.grant(json!({ "details": { "scope": scope } })).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+        made.json()["warnings"].clone()
+    };
+    let warning = "no server requires `demo.wirte`; did you mean `demo.write`?";
+    assert_eq!(grant("demo.wirte").await, json!([warning]));
+    assert_eq!(grant("demo.write").await, Value::Null);
+    assert_eq!(grant("quite.other").await, Value::Null);
+}
+
 /// D15: a run asks, a human decides, and what is approved lets the next call of that run through.
 #[tokio::test]
 async fn d15_a_run_asks_and_a_human_decides() {
@@ -358,6 +374,7 @@ async fn d15_a_run_asks_and_a_human_decides() {
     let all = "/api/workspaces/default/grant-requests";
     let waiting = api.get(all).await;
     assert_eq!(waiting["items"][0]["reason"], "to write");
+    assert!(waiting["items"][0]["page"].is_null(), "no one signs in here");
     let at = |what: &str| format!("{all}/{}/{what}", first.row.id);
     let body = r#"{"scope": "once", "reason": "but only once"}"#;
     let approved = api.send("POST", &at("approve"), body).await.succeeded();

@@ -72,7 +72,9 @@ fn of_file(code: &'static str, file: &Unfilled) -> Check {
 
 async fn trust(path: &Path, settings: &Settings) -> Option<Check> {
     let warn = |text: &str| {
-        let trust = narthex("trust {}", &[&path.display()]);
+        // The command helps in any folder.
+        let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
+        let trust = narthex("trust {}", &[&whole.display()]);
         let hint = format!("look at what it starts and approve it with `{trust}`");
         Some(Check::warn("MCP_JSON", format!("{} {text}", path.display()), hint))
     };

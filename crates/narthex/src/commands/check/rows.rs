@@ -31,7 +31,12 @@ fn check(row: &Row) -> Check {
     };
     match (row.status, &row.error) {
         (ServerState::Error, error) => {
+            let of_entry = error.as_ref().and_then(|error| error.details.as_ref());
             let hint = match row.transport.as_deref() {
+                _ if of_entry.is_some_and(|details| details["problems"].is_array()) => {
+                    let reload = narthex("mcp reload", &[]);
+                    format!("correct the entry, and have the file read with `{reload}`")
+                }
                 Some("stdio") => {
                     let logs = narthex("mcp logs {}", &[name]);
                     let again = narthex("mcp reconnect {}", &[name]);

@@ -110,6 +110,15 @@ fn carried_out(begun: &Value, context: &Context) -> Result<(), Failure> {
     ))
 }
 
+/// A set of built-in tools: one of the words, or else names.
+fn built_in(text: &str) -> Value {
+    if ["none", "ask", "core", "all"].contains(&text) {
+        return json!(text);
+    }
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(Value::from).collect()
+}
+
 /// What is asked for: a file's document, with what the flags add.
 fn document(args: &CreateArgs) -> Result<Value, Failure> {
     let mut document = match &args.file {
@@ -131,6 +140,9 @@ fn document(args: &CreateArgs) -> Result<Value, Failure> {
         document.insert("scope".to_owned(), read(file, SCOPE_EXAMPLE)?.into());
     }
     let is_empty = document.is_empty();
+    if let Some(builtin) = &args.builtin {
+        document.insert("builtin".to_owned(), built_in(builtin));
+    }
     if args.sockets {
         document.insert("sockets".to_owned(), json!(true));
     }
@@ -225,5 +237,17 @@ fn with_faults(failure: Failure) -> Failure {
         }
         // One says all by itself, and those of servers have no place.
         Some(_) | None => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_built_in_tools_is_a_word_or_names() {
+        assert_eq!(built_in("ask"), json!("ask"));
+        assert_eq!(built_in("share, emit_status"), json!(["share", "emit_status"]));
+        assert_eq!(built_in("cor"), json!(["cor"]), "the daemon names what was meant");
     }
 }

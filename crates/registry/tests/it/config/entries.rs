@@ -204,6 +204,44 @@ fn e109_unknown_keys_of_an_entry_are_warnings_naming_the_nearest() {
     assert_warned(&warnings, &["`zzzz` is ignored"]);
 }
 
+/// A misspelt key of an entry that cannot be used is a fault of the row, in place of the one that
+/// the key it was meant to be is missing.
+#[test]
+fn e109_a_misspelt_key_is_named_in_place_of_the_missing_one() {
+    for (json, told, hidden) in [
+        (
+            r#"{ "transport": "stdio", "comand": "true" }"#,
+            "`comand` is not known here; did you mean `command`?",
+            "missing",
+        ),
+        (
+            r#"{ "transport": "http", "ulr": "https://x" }"#,
+            "`ulr` is not known here; did you mean `url`?",
+            "missing",
+        ),
+        (
+            r#"{ "type": "http", "url": "https://x" }"#,
+            "`type` is not known here; did you mean `transport`?",
+            "missing",
+        ),
+        (
+            r#"{ "transport": "http", "url": "https://x",
+                 "auth": { "mode": "apiKey", "key": 1, "header": "X-Key" } }"#,
+            "`header` is not known here; did you mean `headerName`?",
+            "valueRef",
+        ),
+    ] {
+        assert_refused(json, &[told]);
+        let (Entry::Fault(fault), warnings) = entry(json) else { panic!("{json}") };
+        assert!(!fault.error.message.contains(hidden), "{}", fault.error.message);
+        assert!(warnings.is_empty(), "said twice: {warnings:?}");
+    }
+    assert_refused(
+        r#"{ "comand": "true" }"#,
+        &["did you mean `command`?", "add `\"transport\": \"stdio\"`"],
+    );
+}
+
 /// D10, X-M53: what restricts a server is not passed over where it is misspelt.
 #[test]
 fn d10_a_misspelt_restriction_starts_nothing() {
