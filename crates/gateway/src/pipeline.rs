@@ -199,8 +199,8 @@ impl Shared {
     }
 
     /// Waits until a server can be called that did not see a request: until it has another link
-    /// than the one that was lost, a check has shown that it works, or it has failed for good. Not
-    /// longer than the call may take.
+    /// than the one that was lost, a check has shown that it works, or an attempt to reach it has
+    /// failed. Not longer than the call may take.
     async fn recovered(
         &self,
         caller: &Caller,
@@ -216,7 +216,7 @@ impl Shared {
                     !is_rows || !Arc::ptr_eq(link, lost) || !lost.closed().is_cancelled()
                 }
                 Some(_) => false,
-                None => row.state.is_settled(),
+                None => row.is_decided(),
             },
         };
         self.wait_until(&caller.run, clock.left(self.timeout(row)), has_recovered).await;

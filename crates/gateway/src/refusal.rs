@@ -240,7 +240,11 @@ impl From<CallError> for Refusal {
 
 impl From<LinkError> for Refusal {
     fn from(error: LinkError) -> Self {
-        let mut call = CallError::new(error.call_kind(), error.to_string());
+        let text = match error.may_have_acted() {
+            true => format!("{error}; the server may have done what was asked of it"),
+            false => error.to_string(),
+        };
+        let mut call = CallError::new(error.call_kind(), text);
         if let Some(wait) = error.retry_after() {
             let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             call.details = Some(json!({ "status": 429, "retry_after_ms": ms }));
@@ -326,7 +330,8 @@ pub(crate) fn unusable(row: &ServerRow) -> Refusal {
             let kind =
                 failure.as_ref().map(|failure| failure.kind).filter(|kind| Some(*kind) == auth);
             let cause = failure.as_ref().map_or("its connection was lost", |one| &*one.message);
-            let text = format!("server `{name}` is being connected again: {cause}");
+            let next = if row.is_backing_off { "; narthex tries again by itself" } else { "" };
+            let text = format!("server `{name}` is being connected again: {cause}{next}");
             refused(kind.unwrap_or(CallErrorKind::TransportError), text)
         }
         ServerState::Connecting | ServerState::Ready => refused(

@@ -122,13 +122,14 @@ impl Shared {
     ) -> Result<RunRow, Refusal> {
         match self.snapshot(run).get(alias.as_str()) {
             Some(row) if row.is_ready() => Ok(row),
-            Some(row) if row.state.is_settled() && !row.is_probed => Err(unusable(&row)),
+            Some(row) if row.is_decided() && !row.is_probed => Err(unusable(&row)),
             Some(row) => Box::pin(self.wait_for(run, (alias, &row), clock)).await,
             None => Err(unknown_server(alias)),
         }
     }
 
-    /// Waits for a server that is being connected; one that is down and probed is tried first.
+    /// Waits for a server that is being connected, not longer than the attempt that is under way or
+    /// due first; one that is down and probed is tried first.
     async fn wait_for(
         &self,
         run: &RunView,
@@ -140,7 +141,7 @@ impl Shared {
             self.registry.probe(row, left()).await;
         }
         let is_settled =
-            |rows: &RunRows| rows.get(alias.as_str()).is_none_or(|row| row.state.is_settled());
+            |rows: &RunRows| rows.get(alias.as_str()).is_none_or(|row| row.is_decided());
         let snapshot = self.wait_until(run, left(), is_settled).await;
         match snapshot.get(alias.as_str()) {
             Some(row) if row.is_ready() => Ok(row),
@@ -168,7 +169,7 @@ impl Shared {
                 return Err(refusal);
             };
             let is_as_before = || before.get(alias.as_str()).is_some_and(|b| Arc::ptr_eq(&b, row));
-            if !row.state.is_settled() {
+            if !row.is_decided() {
                 Box::pin(self.wait_for(&caller.run, (alias, row), clock)).await?;
             } else if is_as_before() {
                 let taken_away = self.taken_away(caller, (row, alias), handling, &request);
@@ -176,7 +177,8 @@ impl Shared {
                     Box::pin(self.wait_for(&caller.run, (alias, row), clock)).await?;
                     continue;
                 }
-                return Err(cut_off(row).or(taken_away).unwrap_or(refusal));
+                let away = row.is_backing_off.then(|| unusable(row));
+                return Err(cut_off(row).or(taken_away).or(away).unwrap_or(refusal));
             }
         }
     }

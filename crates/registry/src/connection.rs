@@ -289,6 +289,11 @@ impl Connection {
         self.once(|found| found.state.is_settled()).await
     }
 
+    /// The same, not longer than the attempt to reconnect that is under way or due first.
+    pub(crate) async fn decided(&self) -> Arc<Found> {
+        self.once(Found::is_decided).await
+    }
+
     /// Waits until the server is not asleep, or the connection is given up.
     pub(crate) async fn awake(&self) -> Arc<Found> {
         self.once(|found| {

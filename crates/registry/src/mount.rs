@@ -256,7 +256,8 @@ fn fault(mount: &Mount, found: &Found) -> Option<MountFault> {
         return None;
     }
     let text = || "it was stopped before it was ready".to_owned();
-    let error = found.error.clone();
+    // Nothing is left of a set that cannot be mounted, so nothing is tried again for it.
+    let error = found.cause();
     let error = error.unwrap_or_else(|| CallError::new(CallErrorKind::TransportError, text()));
     Some(MountFault { alias: mount.alias().clone(), error, lines: found.log.tail() })
 }

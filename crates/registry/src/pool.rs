@@ -217,7 +217,7 @@ impl Mount {
 
     /// Waits until the server is ready or has failed.
     pub async fn settled(&self) -> Arc<Found> {
-        self.held.connection.settled().await
+        self.held.connection.decided().await
     }
 
     /// Gives the reference back. If it was the last one, this waits until the server has ended, and

@@ -100,6 +100,8 @@ pub struct Found {
     pub legacy: Arc<LegacySupport>,
     /// Attempts to reconnect since it was lost, while it is not back.
     pub attempt: u32,
+    /// The last attempt to reconnect has failed, and the next one is not due yet.
+    pub is_backing_off: bool,
     /// How often it was lost, and why the last time.
     pub losses: u64,
     pub loss: Option<Arc<str>>,
@@ -142,6 +144,7 @@ impl Found {
             dialect: None,
             legacy: Arc::default(),
             attempt: 0,
+            is_backing_off: false,
             losses: 0,
             loss: None,
             reconnects: 0,
@@ -152,6 +155,32 @@ impl Found {
             is_probed: false,
             probes: 0,
             health: Arc::default(),
+        }
+    }
+}
+
+impl Found {
+    /// Whether waiting for the server is of no use to a call now: it is ready, it has failed, or
+    /// its last attempt to reconnect has failed and the next one is not due yet.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.state.is_settled() || self.is_backing_off
+    }
+
+    /// Why the server cannot be used now, without what narthex does about it.
+    #[must_use]
+    pub fn cause(&self) -> Option<CallError> {
+        let failure = self.health.last_failure();
+        let known = failure.map(|failure| CallError::new(failure.kind, &*failure.message));
+        match (&self.error, known) {
+            // What narthex does about it follows the cause.
+            (Some(error), Some(known))
+                if self.is_probed && error.message.starts_with(&known.message) =>
+            {
+                Some(known)
+            }
+            (Some(error), _) => Some(error.clone()),
+            (None, known) => known.filter(|_| self.is_backing_off),
         }
     }
 }
@@ -222,6 +251,11 @@ impl ServerRow {
     #[must_use]
     pub fn failed(alias: Alias, error: CallError) -> Self {
         let found = Found { error: Some(error), ..Found::new(ServerState::Error) };
+        Self { found: Arc::new(found), ..Self::bare(alias) }
+    }
+
+    /// A row without a configuration and a connection.
+    fn bare(alias: Alias) -> Self {
         Self {
             name: alias.as_str().to_owned(),
             alias: Some(alias),
@@ -229,11 +263,18 @@ impl ServerRow {
             file: None,
             is_overridden: false,
             definition: None,
-            found: Arc::new(found),
+            found: Arc::new(Found::new(ServerState::Connecting)),
             connection: None,
             listing: Arc::default(),
             mounted: None,
         }
+    }
+
+    /// A part of narthex itself that has tools as a server has them.
+    #[must_use]
+    pub fn built_in(alias: Alias, inventory: Arc<Inventory>) -> Self {
+        let found = Found { inventory, ..Found::new(ServerState::Ready) };
+        Self { found: Arc::new(found), ..Self::bare(alias) }
     }
 
     /// The same row for somebody who sees only this of what the server has.

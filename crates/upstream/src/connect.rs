@@ -186,7 +186,7 @@ impl ConnectError {
     #[must_use]
     pub fn call_kind(&self) -> narthex_model::CallErrorKind {
         use narthex_model::CallErrorKind as Kind;
-        if matches!(self.link(), Some(LinkError::AuthRejected { .. })) {
+        if self.is_refused_credential() {
             return Kind::AuthUnavailable;
         }
         match self {
@@ -228,6 +228,12 @@ impl ConnectError {
         matches!(self.link(), Some(LinkError::SessionEnded))
     }
 
+    /// Whether the server refuses the credential that it got.
+    #[must_use]
+    pub fn is_refused_credential(&self) -> bool {
+        matches!(self.link(), Some(LinkError::AuthRejected { .. }))
+    }
+
     /// Whether time alone may mend it: the server was not reached, or said that it cannot work now.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
@@ -263,6 +269,7 @@ impl ConnectError {
             Some(
                 LinkError::Cut(_)
                 | LinkError::SessionEnded
+                | LinkError::BrokenOff(_)
                 | LinkError::Client(_)
                 | LinkError::TooMany { .. }
                 | LinkError::AuthRejected { .. }

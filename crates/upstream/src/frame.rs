@@ -84,6 +84,9 @@ pub enum LinkError {
     /// The server does not know our session any more; the request was not handled.
     #[error("the server ended the session")]
     SessionEnded,
+    /// The answer broke off and could not be resumed: the server had taken the request.
+    #[error("the answer broke off{}", unresumed(.0))]
+    BrokenOff(Arc<LinkError>),
     /// HTTP failed below MCP.
     #[error("{0}")]
     Client(#[source] Arc<ClientError>),
@@ -132,6 +135,15 @@ pub enum LinkError {
     Request(String),
 }
 
+/// Why an answer could not be resumed. A server that is gone by now was there when it took the
+/// request.
+fn unresumed(error: &LinkError) -> String {
+    match error.is_unsent() {
+        true => ", and the server is not reached any more".to_owned(),
+        false => format!(" and cannot be resumed: {error}"),
+    }
+}
+
 fn hint(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
@@ -155,6 +167,7 @@ impl LinkError {
             | Self::Cut(_)
             | Self::Status { .. } => ErrorKind::Unavailable,
             Self::TooMany { .. } => ErrorKind::Exhausted,
+            Self::BrokenOff(error) => error.kind(),
             Self::Client(error) => error.kind(),
             Self::AuthRejected { .. } => ErrorKind::Unauthenticated,
             Self::Protocol(_) | Self::Refused { .. } => ErrorKind::Unavailable,
@@ -172,6 +185,7 @@ impl LinkError {
             Self::Closed(_)
             | Self::Unread(_)
             | Self::SessionEnded
+            | Self::BrokenOff(_)
             | Self::Client(_)
             | Self::Status { .. }
             | Self::TooMany { .. }
@@ -191,6 +205,7 @@ impl LinkError {
             Self::Cut(reason) => reason.call_kind(),
             Self::Request(_) => CallErrorKind::InvalidArguments,
             Self::TooMany { .. } => CallErrorKind::LimitExceeded,
+            Self::BrokenOff(error) => error.call_kind(),
             Self::Client(error) if error.kind() == ErrorKind::Timeout => CallErrorKind::Timeout,
             Self::Closed(_)
             | Self::Unread(_)
@@ -221,6 +236,7 @@ impl LinkError {
             Self::Client(error) => !error.may_have_arrived(),
             Self::Closed(_)
             | Self::Cut(_)
+            | Self::BrokenOff(_)
             | Self::Status { .. }
             | Self::TooMany { .. }
             | Self::AuthRejected { .. }
@@ -230,10 +246,31 @@ impl LinkError {
         }
     }
 
+    /// Whether the connection was lost after the request was written, so that nobody knows whether
+    /// the server acted on it.
+    #[must_use]
+    pub fn may_have_acted(&self) -> bool {
+        match self {
+            Self::Closed(_) | Self::BrokenOff(_) => true,
+            Self::Client(error) => error.is_lost_answer(),
+            Self::Unread(_)
+            | Self::SessionEnded
+            | Self::Cut(_)
+            | Self::Status { .. }
+            | Self::TooMany { .. }
+            | Self::AuthRejected { .. }
+            | Self::Protocol(_)
+            | Self::Refused { .. }
+            | Self::Deadline(_)
+            | Self::Request(_) => false,
+        }
+    }
+
     /// Whether time alone may mend it: the server was not reached, or said that it cannot work now.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         match self {
+            Self::BrokenOff(error) => error.is_unreachable(),
             Self::Closed(_)
             | Self::Unread(_)
             | Self::SessionEnded
@@ -266,6 +303,9 @@ impl LinkError {
             Self::Protocol(text) => Self::Protocol(clean(&text)),
             Self::Refused { code, text } => Self::Refused { code, text: clean(&text) },
             Self::Request(text) => Self::Request(clean(&text)),
+            Self::BrokenOff(error) => {
+                Self::BrokenOff(Arc::new(error.as_ref().clone().redacted(redactor)))
+            }
             Self::Client(error) => Self::Client(error.redacted(redactor).map_or(error, Arc::new)),
             Self::SessionEnded | Self::Cut(_) | Self::AuthRejected { .. } | Self::Deadline(_) => {
                 self

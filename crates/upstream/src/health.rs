@@ -147,6 +147,7 @@ impl LinkError {
     fn doubt(&self) -> Doubt {
         match self {
             Self::AuthRejected { .. } => Doubt::Grave,
+            Self::BrokenOff(error) => error.doubt(),
             Self::Client(error) if !error.may_have_arrived() => Doubt::Grave,
             Self::Status { status: 404 | 410 | 502..=504, .. } => Doubt::Grave,
             Self::Status { status: 405 | 500.., .. }

@@ -7,7 +7,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
 use narthex_model::{ServerDefinition, ServerState};
 use narthex_policy::RunPolicy;
-use narthex_registry::config::Entry;
+use narthex_registry::{Snapshot, config::Entry};
 use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
 use serde_json::{Value, json};
 use tokio::{
@@ -127,11 +127,62 @@ async fn d30_a_call_to_a_server_that_is_gone_ends_within_its_limit() {
                 }
                 tokio::time::resume();
                 server.come_back().await;
+                let is_up = |all: &Snapshot| all.get("one").unwrap().is_ready();
+                world.gateway.registry().wait_until(SOON, is_up).await;
                 let answer = call(&world, &caller, "echo").await;
                 assert!(is_fine(&answer), "{eras:?} {answer}");
             }
             world.gateway.drain().await;
         }
+    }
+}
+
+/// D30: a call waits for the attempt to reconnect that is due first; while the next one is not due
+/// yet it fails at once, with the cause.
+#[tokio::test]
+async fn d30_a_call_waits_for_one_attempt_at_most() {
+    let mut server = Server::start(legacy()).await;
+    let world = server.world(|definition| definition.timeout = None).await;
+    for caller in world.both_callers(&transparent("one")).await {
+        assert!(is_fine(&call(&world, &caller, "echo").await));
+    }
+    let caller = world.modern_caller(transparent("one"));
+    server.leave().await;
+    tokio::time::pause();
+    for wanted in [1, 0, 0] {
+        let since = Instant::now();
+        let answer = call(&world, &caller, "echo").await;
+        assert_eq!(since.elapsed().as_secs(), wanted, "{answer}");
+        let (kind, message) = error(&answer);
+        assert_eq!(kind, "transport_error", "{answer}");
+        assert!(message.contains("connection refused"), "{answer}");
+        assert!(message.contains("narthex tries again by itself"), "{answer}");
+    }
+    tokio::time::resume();
+    world.gateway.drain().await;
+}
+
+/// D37: of a call that its server had taken nobody says that the server was not reached.
+#[tokio::test]
+async fn d37_a_call_that_was_taken_may_have_been_carried_out() {
+    for eras in [Eras::Legacy, Eras::Modern] {
+        let mut server = Server::start(Options { eras, ..Options::default() }).await;
+        let world = server.world(|definition| definition.timeout = None).await;
+        let caller = world.modern_caller(transparent("one"));
+        let params = json!({"name": "sleep", "arguments": {"ms": 600_000}});
+        let calling = world.call(&caller, request(&caller, "tools/call", params));
+        let leaving = async {
+            while server.fixture.fixture.counts().calls == 0 {
+                tokio::task::yield_now().await;
+            }
+            server.leave().await;
+        };
+        let (answer, ()) = tokio::join!(calling, leaving);
+        let (kind, message) = error(&answer);
+        assert_eq!(kind, "transport_error", "{answer}");
+        assert!(!message.contains("connection refused"), "{answer}");
+        assert!(message.contains("may have done what was asked of it"), "{answer}");
+        world.gateway.drain().await;
     }
 }
 
@@ -146,7 +197,7 @@ async fn e34_without_recovery_calls_fail_at_once() {
     for _ in 0..2 {
         call(&world, &caller, "echo").await;
     }
-    let failed = |snapshot: &narthex_registry::Snapshot| {
+    let failed = |snapshot: &Snapshot| {
         snapshot.get("one").unwrap().state == ServerState::Error
     };
     world.gateway.registry().wait_until(SOON, failed).await;
@@ -264,7 +315,7 @@ async fn d30_what_was_shown_is_not_absent_when_its_server_is_taken_away() {
         world.ask(caller, "tools/list", json!({})).await;
     }
     let registry = world.gateway.registry().clone();
-    let settled = |snapshot: &narthex_registry::Snapshot| snapshot.is_settled();
+    let settled = |snapshot: &Snapshot| snapshot.is_settled();
     registry.disable("one").unwrap();
     for caller in &callers {
         let answer = call(&world, caller, "echo").await;

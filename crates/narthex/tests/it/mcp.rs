@@ -113,7 +113,8 @@ fn list_works_without_a_daemon() {
     assert_eq!(place.run(["mcp", "list", "--quiet"]).succeeded().stdout, "");
     let empty = Place::with(&json!({}));
     let _daemon = empty.up();
-    assert_eq!(empty.run(["mcp", "list"]).succeeded().stdout, "The daemon has no servers.\n");
+    let none = "The daemon has no servers, nor has any active run that this token may see.\n";
+    assert_eq!(empty.run(["mcp", "list"]).succeeded().stdout, none);
 }
 
 /// §3.5 `mcp list`: what the daemon says must be understood.

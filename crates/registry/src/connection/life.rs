@@ -5,8 +5,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_model::{CallError, CallErrorKind, ServerState, Target, WarningKind, with_causes};
-use narthex_upstream::{Doubt, Inventory, Link, LinkEvent, ListChanges};
+use narthex_model::{
+    CallError, CallErrorKind, ServerAuth, ServerState, Target, WarningKind, command::narthex,
+    with_causes,
+};
+use narthex_upstream::{Doubt, Inventory, Link, LinkError, LinkEvent, ListChanges};
 use narthex_wire::method;
 use tokio::{
     sync::mpsc,
@@ -50,6 +53,8 @@ enum End {
     /// Nobody has used the server for long enough.
     Idle,
     Lost(Arc<str>),
+    /// The server refuses what only a person can change.
+    Refused(Fault),
 }
 
 /// How often a server was lost lately.
@@ -168,6 +173,10 @@ impl Life<'_> {
                             continue;
                         }
                         End::Lost(why) => self.lost(&link, &why).await,
+                        End::Refused(fault) => {
+                            self.lost(&link, &fault.message.as_str().into()).await;
+                            return self.connection.with_remedy(fault);
+                        }
                     }
                     losses.lost(since.elapsed());
                     let is_in_order = link.ended_in_order();
@@ -183,7 +192,7 @@ impl Life<'_> {
                     has_forgotten = true;
                     continue;
                 }
-                Err(fault) if has_lived && losses.may_try_again() => {
+                Err(fault) if has_lived && losses.may_try_again() && !fault.needs_person() => {
                     losses.failures += 1;
                     // What it spoke before may have changed with its new start.
                     dialect = None;
@@ -202,8 +211,12 @@ impl Life<'_> {
             self.connection.update(self.shared, |found| {
                 found.activity = Some("reconnecting");
                 found.attempt = attempt;
+                found.is_backing_off = losses.failures > 0;
             });
             sleep(losses.pause().filter(|_| pauses).unwrap_or_default()).await;
+            if losses.failures > 0 {
+                self.connection.update(self.shared, |found| found.is_backing_off = false);
+            }
         }
     }
 
@@ -211,8 +224,8 @@ impl Life<'_> {
     /// person must act.
     async fn is_down(&self, fault: Fault, has_lived: bool, losses: &mut Losses) -> Option<Fault> {
         let may_recover = self.connection.may_recover(&fault, has_lived);
-        let fault = match (has_lived, may_recover) {
-            (false, _) => fault,
+        let fault = match (has_lived && !fault.needs_person(), may_recover) {
+            (false, _) => self.connection.with_remedy(fault),
             (true, false) => fault.and("gave up after 3 attempts to reconnect"),
             (true, true) => {
                 fault.and("3 attempts to reconnect failed; narthex tries again by itself")
@@ -230,7 +243,6 @@ impl Life<'_> {
     async fn unreachable(&self, fault: Fault, losses: &mut Losses) {
         let tried = Instant::now();
         let pause = losses.probe_pause();
-        losses.probes += 1;
         self.connection.is_wanted.store(false, Ordering::Release);
         self.connection.failed(self.shared, fault, IsProbed::Yes);
         let wanted = async {
@@ -239,8 +251,9 @@ impl Life<'_> {
             }
             sleep_until(tried + PROBE_WANTED).await;
         };
+        // A probe that a caller wants says nothing of how long the server stays away.
         tokio::select! {
-            () = sleep(pause) => {}
+            () = sleep(pause) => losses.probes += 1,
             () = wanted => {}
         }
     }
@@ -323,14 +336,14 @@ impl Life<'_> {
             biased;
             () = self.connection.ending() => End::Asked,
             end = Box::pin(handling) => end,
-            why = Box::pin(self.fails_its_check(&link)) => End::Lost(why),
+            end = Box::pin(self.fails_its_check(&link)) => end,
             () = self.is_idle(&link) => End::Idle,
         }
     }
 
     /// Checks the server whenever calls make it doubtful that it works (D30); resolves with the
     /// cause when it does not. A server that works for nobody is not `ready` meanwhile.
-    async fn fails_its_check(&self, link: &Arc<Link>) -> Arc<str> {
+    async fn fails_its_check(&self, link: &Arc<Link>) -> End {
         let health = link.health();
         loop {
             let is_grave = health.doubted().await == Doubt::Grave;
@@ -356,11 +369,19 @@ impl Life<'_> {
                     found.link = Some(link.clone());
                 }),
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => return with_causes(&error).into(),
+                Ok(Err(error)) => {
+                    let is_refused = matches!(error, LinkError::AuthRejected { .. });
+                    let text = with_causes(&error);
+                    let fault = Fault { is_refused, ..Fault::new(error.call_kind(), text) };
+                    return match fault.needs_person() {
+                        true => End::Refused(fault),
+                        false => End::Lost(fault.message.into()),
+                    };
+                }
                 Err(_late) => {
                     let text = format!("no answer to a check within {} s", within.as_secs());
                     health.failed(CallErrorKind::Timeout, &text);
-                    return text.into();
+                    return End::Lost(text.into());
                 }
             }
         }
@@ -467,6 +488,7 @@ impl Connection {
             found.warnings = Arc::default();
             (found.is_asleep, found.is_probed) = (false, false);
             found.attempt = 0;
+            found.is_backing_off = false;
             self.listed(found, seen);
             found.link = Some(link);
             found.last_check = Some(SystemTime::now());
@@ -522,13 +544,34 @@ impl Connection {
         found.unmatched = unmatched.into();
     }
 
+    /// The fault with what a person does about a credential that is refused: which one it is, and
+    /// the command that has the server tried anew.
+    fn with_remedy(&self, fault: Fault) -> Fault {
+        let Target::Http(target) = &self.definition.target else { return fault };
+        if !fault.is_refused {
+            return fault;
+        }
+        let alias = self.alias();
+        let headers: Vec<_> = target.headers.keys().map(String::as_str).collect();
+        let sent = match (&target.auth, &headers[..]) {
+            (ServerAuth::ApiKey(auth), _) => format!("the key in `{}`", auth.header_name),
+            (_, []) => "no credential".to_owned(),
+            (_, names) => format!("the headers `{}`", names.join("`, `")),
+        };
+        let then = match self.is_shown() {
+            true => format!("run `{}`", narthex("mcp reconnect {}", &[alias])),
+            false => "create a new run".to_owned(),
+        };
+        let mend = format!("set the credential of `{alias}` anew, then {then}");
+        fault.and(format!("narthex sends {sent}; {mend}"))
+    }
+
     /// Whether a server that failed for this reason is probed until it is back. A person must mend
     /// credentials; what was never reached may be configured wrongly, unless time may mend it.
     fn may_recover(&self, fault: &Fault, has_lived: bool) -> bool {
         let is_remote = matches!(self.definition.target, Target::Http(_));
-        let is_credential = fault.kind == CallErrorKind::AuthUnavailable;
         let is_temporary = fault.is_unreachable || has_lived;
-        self.definition.recovers && is_remote && is_temporary && !is_credential
+        self.definition.recovers && is_remote && is_temporary && !fault.needs_person()
     }
 
     /// Keeps the cause of an attempt that failed where callers and operators see it.
@@ -538,7 +581,7 @@ impl Connection {
 
     fn failed(&self, shared: &Shared, fault: Fault, is_probed: IsProbed) {
         self.note_fault(&fault);
-        let Fault { kind, message, .. } = fault;
+        let (kind, message) = (fault.kind, fault.text());
         let is_new = self.found().error.as_ref().is_none_or(|error| error.message != message);
         if is_new {
             let name = self.alias();
@@ -548,7 +591,7 @@ impl Connection {
             found.state = ServerState::Error;
             found.activity = None;
             found.link = None;
-            found.is_asleep = false;
+            (found.is_asleep, found.is_backing_off) = (false, false);
             found.is_probed = is_probed == IsProbed::Yes;
             found.probes += 1;
             found.error = Some(CallError::new(kind, message));

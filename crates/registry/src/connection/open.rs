@@ -1,6 +1,9 @@
 //! How a connection comes to be: the handshake, the subscription to changes, and the lists.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    borrow::Cow,
+    sync::{Arc, atomic::Ordering},
+};
 
 use narthex_model::{CallErrorKind, ServerState};
 use narthex_upstream::{ConnectError, Deadlines, Dialect, Inventory, Link, LinkEvent, Phase};
@@ -34,7 +37,12 @@ pub(super) struct Opened {
 /// Why it did not come to that.
 pub(super) struct Fault {
     pub(super) kind: CallErrorKind,
+    /// The cause.
     pub(super) message: String,
+    /// What is done about it, if anything.
+    pub(super) outcome: Option<Cow<'static, str>>,
+    /// The server refuses the credential that it got.
+    pub(super) is_refused: bool,
     /// The server forgot the session that it had just opened: it may be tried again at once.
     pub(super) is_forgotten: bool,
     /// Time alone may mend it: the server was not reached, or said that it cannot work now.
@@ -43,12 +51,32 @@ pub(super) struct Fault {
 
 impl Fault {
     pub(super) fn new(kind: CallErrorKind, message: String) -> Self {
-        Self { kind, message, is_forgotten: false, is_unreachable: false }
+        Self {
+            kind,
+            message,
+            outcome: None,
+            is_refused: false,
+            is_forgotten: false,
+            is_unreachable: false,
+        }
     }
 
     /// The same with what is done about it.
-    pub(super) fn and(self, outcome: &str) -> Self {
-        Self { message: format!("{}; {outcome}", self.message), ..self }
+    pub(super) fn and(self, outcome: impl Into<Cow<'static, str>>) -> Self {
+        Self { outcome: Some(outcome.into()), ..self }
+    }
+
+    /// Whether only a person can mend it, so that no further attempt may help.
+    pub(super) fn needs_person(&self) -> bool {
+        self.kind == CallErrorKind::AuthUnavailable
+    }
+
+    /// The cause with what is done about it.
+    pub(super) fn text(&self) -> String {
+        match &self.outcome {
+            Some(outcome) => format!("{}; {outcome}", self.message),
+            None => self.message.clone(),
+        }
     }
 
     fn unreachable(kind: CallErrorKind, message: String) -> Self {
@@ -61,6 +89,7 @@ impl From<ConnectError> for Fault {
         Self {
             is_forgotten: error.is_forgotten(),
             is_unreachable: error.is_unreachable(),
+            is_refused: error.is_refused_credential(),
             ..Self::new(error.call_kind(), error.to_string())
         }
     }

@@ -218,6 +218,12 @@ impl ClientError {
         }
     }
 
+    /// Whether the connection ended after the request was written and before its answer was whole.
+    #[must_use]
+    pub fn is_lost_answer(&self) -> bool {
+        matches!(self, Self::Unanswered { .. } | Self::BrokenOff { .. })
+    }
+
     /// Whether the address or the trust in its certificate has to be mended.
     pub(crate) fn is_configured_wrong(&self) -> bool {
         match self {

@@ -285,6 +285,8 @@ impl HttpStream {
         Ok(())
     }
 
+    /// Opens the stream again after a pause. The server has taken the request: no failure of this
+    /// means that it did not see it.
     async fn resume(&mut self) -> Result<(), LinkError> {
         if self.resume.is_none() {
             return Err(LinkError::Protocol("nothing follows the answer".to_owned()));
@@ -297,12 +299,14 @@ impl HttpStream {
                 Ok(())
             }
             // The server may be about to start again.
-            Err(error @ LinkError::Client(_)) => self.count_attempt(Some(error)),
+            Err(error @ LinkError::Client(_)) => {
+                self.count_attempt(Some(LinkError::BrokenOff(error.into())))
+            }
             // The request itself was taken: it must not count as refused.
             Err(LinkError::SessionEnded) => {
                 Err(LinkError::Closed("the server ended the session before its answer".into()))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(LinkError::BrokenOff(error.into())),
         }
     }
 }

@@ -142,7 +142,8 @@ fn ends_all(link: &Link, error: &LinkError) -> bool {
             | LinkError::Cut(_)
             | LinkError::SessionEnded
             | LinkError::AuthRejected { .. } => true,
-            LinkError::Client(_)
+            LinkError::BrokenOff(_)
+            | LinkError::Client(_)
             | LinkError::Status { .. }
             | LinkError::TooMany { .. }
             | LinkError::Protocol(_)

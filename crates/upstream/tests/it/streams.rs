@@ -68,6 +68,29 @@ async fn e44_the_fixtures_stream_is_resumed_too() {
     assert!(matches!(in_time(forwarded.next()).await.unwrap(), Frame::Answer(_)));
 }
 
+/// D37: where a stream cannot be resumed, its server had taken the request all the same.
+#[tokio::test]
+async fn d37_a_stream_that_cannot_be_resumed_was_begun() {
+    let peer = Peer::session(|seen| {
+        (seen.rpc() == "tools/call")
+            .then(|| events_of(&["id: e1\nretry: 20\ndata: \n\n".to_owned()]))
+    })
+    .await;
+    let world = World::new();
+    let link = world.link(&http(&peer.url)).await;
+    let mut forwarded = call(&link, "x", json!({})).await.unwrap();
+    assert!(matches!(in_time(forwarded.next()).await.unwrap(), Frame::Break { .. }));
+    drop(peer);
+    let error = loop {
+        if let Err(error) = in_time(forwarded.next()).await {
+            break error;
+        }
+    };
+    assert!(error.to_string().starts_with("the answer broke off"), "{error}");
+    assert!(error.may_have_acted() && !error.is_unsent(), "{error}");
+    assert!(error.is_unreachable(), "{error}");
+}
+
 #[tokio::test]
 async fn e44_a_modern_stream_is_never_resumed() {
     let peer = Peer::modern(|seen| {
