@@ -111,7 +111,7 @@ fn no_session() -> CallError {
 
 /// A result that says the same in words and for programs.
 pub(crate) fn said(text: impl Into<String>, structured: Value) -> BuiltInResult {
-    BuiltInResult { text: text.into(), structured, to_page: None }
+    BuiltInResult { text: text.into(), structured, is_told: false, to_page: None }
 }
 
 /// A failure with a code for programs.

@@ -128,6 +128,9 @@ pub struct BuiltInResult {
     pub text: String,
     /// For programs: an object.
     pub structured: Value,
+    /// Whether the text already has all of it that is of use to a model. Otherwise the object
+    /// follows the text as JSON, for clients that show their model nothing but text.
+    pub is_told: bool,
     /// Where the client shall lead its user besides; only for one that can.
     pub to_page: Option<ToPage>,
 }
@@ -265,6 +268,15 @@ impl Shared {
         let named = run.into_iter().flat_map(RunView::built_in_names);
         let named = named.map(|alias| (alias.clone(), built_in.orchestration.clone()));
         own.into_iter().chain(named).collect()
+    }
+
+    /// The same as rows, for a run that lists its servers.
+    pub(crate) fn built_in_rows(&self, run: &RunView) -> Vec<Arc<ServerRow>> {
+        let offers = self.offers(&self.snapshot(run), &run.policy, Some(run));
+        let row = |(alias, offered): (Alias, Arc<Offered>)| {
+            Arc::new(ServerRow::built_in(alias, offered.inventory.clone()))
+        };
+        offers.into_iter().map(row).collect()
     }
 
     /// What a run has of the built-in server under its own name (D29). Whoever sees what is
@@ -454,15 +466,18 @@ impl Shared {
             asked: request.get("requestState"),
         };
         let answered = built_in.tools.call(call).await.map_err(Refusal::Own)?;
-        let BuiltInResult { text, structured, to_page } = answered;
+        let BuiltInResult { text, structured, is_told, to_page } = answered;
+        let json = (!is_told).then(|| structured.to_string());
+        let texts = [Some(text), json];
+        let texts = || texts.iter().flatten().map(String::as_str);
         let (is_modern, id) = (caller.era() == Era::Modern, request.id());
         let (body, first) = match (to_page, &caller.session) {
             (Some(page), None) => (page.result(), None),
             (Some(page), Some(session)) => {
                 let first = self.lead_to(session, page);
-                (rpc::tool_result(&text, &structured, is_modern), first)
+                (rpc::tool_result(texts(), &structured, is_modern), first)
             }
-            (None, _) => (rpc::tool_result(&text, &structured, is_modern), None),
+            (None, _) => (rpc::tool_result(texts(), &structured, is_modern), None),
         };
         let payload = rpc::result_response(id.unwrap_or(Raw::new(b"null")), &Bytes::from(body));
         record.answered(Outcome::Ok, &payload);

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use narthex_audit::Audit;
 use narthex_metrics::Metrics;
 use narthex_model::QUALIFIED_NAME_MAX;
-use narthex_registry::{Registry, ServerKey};
+use narthex_registry::{Registry, ServerKey, ServerRow};
 use narthex_tasks::TaskRoutes;
 use narthex_traffic::Meters;
 use narthex_upstream::Inventory;
@@ -226,6 +226,12 @@ impl Gateway {
     #[must_use]
     pub fn built_in_inventory(&self) -> Option<Arc<Inventory>> {
         self.shared.built_in.get().map(|built_in| built_in.inventory().clone())
+    }
+
+    /// What a run has of the built-in server, under each of its names, as rows of servers.
+    #[must_use]
+    pub fn built_in_rows(&self, run: &RunView) -> Vec<Arc<ServerRow>> {
+        self.shared.built_in_rows(run)
     }
 
     /// A call of a tool of the built-in server as rules see it: the name that they know the tool

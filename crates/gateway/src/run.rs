@@ -283,7 +283,8 @@ impl RunView {
     }
 
     /// Whether an alias stands for the built-in server.
-    pub(crate) fn is_built_in(&self, alias: &Alias) -> bool {
+    #[must_use]
+    pub fn is_built_in(&self, alias: &Alias) -> bool {
         alias.is_built_in() || self.built_in.contains(alias)
     }
 

@@ -29,7 +29,9 @@ pub(crate) fn visible<'s>(
 pub(crate) fn may_see(row: &ServerRow, principal: &Principal) -> bool {
     match (principal, &row.alias) {
         (Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin, _) => true,
-        (Principal::Run(run), Some(alias)) => run.policy.is_attached(alias),
+        (Principal::Run(run), Some(alias)) => {
+            run.policy.is_attached(alias) || run.is_built_in(alias)
+        }
         (Principal::Run(run), None) => run.policy == RunPolicy::AllAttached,
     }
 }

@@ -295,7 +295,19 @@ impl Asked<'_> {
     }
 
     fn status(&self, snapshot: &Snapshot) -> Answered {
-        self.servers(&self.query(&["after", "limit"])?, snapshot, status::server)
+        let query = self.query(&["after", "limit"])?;
+        // A run calls the tools of narthex as it calls those of servers.
+        let own = match &self.principal {
+            Principal::Run(run) => self.door.gateway.built_in_rows(run),
+            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => Vec::new(),
+        };
+        match own.is_empty() {
+            true => self.servers(&query, snapshot, status::server),
+            false => {
+                let all = Snapshot::joined(snapshot.seq, snapshot.servers.clone(), &own);
+                self.servers(&query, &all, status::server)
+            }
+        }
     }
 
     /// A page of the servers, with whether all of them have settled.

@@ -180,9 +180,14 @@ fn call(id: Option<Raw<'_>>, method: &str, params: Option<&[u8]>) -> Payload {
 
 /// The result of a `tools/call`: text for a model, and an object for programs.
 #[must_use]
-pub fn tool_result(text: &str, structured: &Value, is_modern: bool) -> Vec<u8> {
+pub fn tool_result<'t>(
+    texts: impl Iterator<Item = &'t str>,
+    structured: &Value,
+    is_modern: bool,
+) -> Vec<u8> {
+    let content: Vec<_> = texts.map(|text| json!({"type": "text", "text": text})).collect();
     let mut result = json!({
-        "content": [{"type": "text", "text": text}],
+        "content": content,
         "structuredContent": structured,
     });
     if is_modern {

@@ -160,7 +160,8 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         "size": file.size,
         "content_b64": STANDARD.encode(&content),
     });
-    Ok(said(text, answer))
+    // The text is the file, or says why it is none.
+    Ok(BuiltInResult { is_told: true, ..said(text, answer) })
 }
 
 /// The files that there are, where it is not said which one.

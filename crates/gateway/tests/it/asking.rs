@@ -77,6 +77,7 @@ impl BuiltInServer for Tools {
                 "emit_status" => Ok(BuiltInResult {
                     text: "done".to_owned(),
                     structured: json!({}),
+                    is_told: false,
                     to_page: None,
                 }),
                 _ => Err(CallError::new(CallErrorKind::PermissionRequired, "nobody may ask")),

@@ -99,6 +99,10 @@ async fn x_e93_messages_are_read_until_they_are_acknowledged() {
     run.hears(json!({ "text": "two" })).await.succeeded();
     let read = run.reads(json!({ "limit": 1 })).await;
     assert_eq!((&read["left_count"], &read["next_seq"]), (&json!(1), &json!(2)), "{read}");
+    // Clients that show their model text alone show it the same.
+    let result = run.call("read_messages", json!({ "limit": 1 })).await;
+    let told: Value = serde_json::from_str(result["content"][1]["text"].as_str().unwrap()).unwrap();
+    assert_eq!((&told, &result["structuredContent"]), (&read, &read));
     let message = &read["messages"][0];
     assert!(message["timestamp"].as_str().unwrap().ends_with('Z'), "{message}");
     let expected = json!({ "sequence": 2, "timestamp": message["timestamp"], "text": "one",
