@@ -92,6 +92,12 @@ pub(crate) async fn authenticate(
     }
 }
 
+/// Whether the token that was shown is that of a run that has ended.
+pub(crate) fn is_of_ended_run(proofs: Proofs<'_>, parts: &Parts) -> bool {
+    let credential = Credential::of(proofs, &parts.headers);
+    matches!(credential, Some(Credential::Bearer(token)) if proofs.gateway.runs().has_ended(token))
+}
+
 fn of_cookie(proofs: Proofs<'_>, token: &str, parts: &Parts) -> Result<Option<Principal>, Problem> {
     let Some(control) = proofs.control else { return Ok(None) };
     let signed_in = control.signed_in(token);

@@ -24,7 +24,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     Access, HttpOptions, ResponseBody, Route,
-    auth::{Caller, Principal, Proofs, authenticate, authorize},
+    auth::{Caller, Principal, Proofs, authenticate, authorize, is_of_ended_run},
     calling, cors,
     hub::Hub,
     legacy,
@@ -211,7 +211,7 @@ impl Door {
             Ok(Some(caller)) => caller,
             Ok(None) => {
                 self.refused("token");
-                return unauthorized();
+                return self.unauthorized(&parts);
             }
             Err(problem) => return problem.answer(),
         };
@@ -297,6 +297,14 @@ impl Door {
         let Target::SignIn(target) = route.target else { return not_found() };
         let segments = place.segments;
         Visitor { door: self, control, target, segments, parts }.answer(body).await
+    }
+
+    /// The answer to a token that opens nothing.
+    fn unauthorized(&self, parts: &Parts) -> Response {
+        match is_of_ended_run(self.proofs(), parts) {
+            true => unauthorized_since("the run of this token has ended; create another"),
+            false => unauthorized(),
+        }
     }
 
     fn proofs(&self) -> Proofs<'_> {
@@ -431,7 +439,11 @@ pub(crate) struct Visit {
 }
 
 pub(crate) fn unauthorized() -> Response {
-    let problem = Problem::new(ErrorKind::Unauthenticated, "a valid bearer token is needed");
+    unauthorized_since("a valid bearer token is needed")
+}
+
+fn unauthorized_since(why: &str) -> Response {
+    let problem = Problem::new(ErrorKind::Unauthenticated, why);
     let mut response = closing(problem.answer());
     let bearer = HeaderValue::from_static("Bearer");
     response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);

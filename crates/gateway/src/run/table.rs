@@ -1,16 +1,24 @@
 //! The table of runs that live.
 
-use std::sync::Arc;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use narthex_model::{RunId, RunToken};
 use subtle::ConstantTimeEq;
 
 use super::RunView;
 
+/// How many runs are remembered that have ended.
+const ENDED_MAX: usize = 4096;
+
 /// All live runs. Reading takes no lock.
 #[derive(Debug, Default)]
 pub struct RunTable {
     runs: papaya::HashMap<RunId, Arc<RunView>>,
+    /// Hashes of the tokens of runs that have ended lately, the oldest first.
+    ended: Mutex<VecDeque<[u8; 32]>>,
 }
 
 impl RunTable {
@@ -21,7 +29,24 @@ impl RunTable {
 
     /// Takes a run out: its token opens nothing any more. `None` if there is none.
     pub(crate) fn remove(&self, id: RunId) -> Option<Arc<RunView>> {
-        self.runs.pin().remove(&id).cloned()
+        let run = self.runs.pin().remove(&id).cloned()?;
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.len() >= ENDED_MAX {
+            ended.pop_front();
+        }
+        ended.push_back(run.token_hash);
+        Some(run)
+    }
+
+    /// Whether a token that opens no run is that of one that has ended in this process, as far as
+    /// that is remembered.
+    #[must_use]
+    pub fn has_ended(&self, token: &str) -> bool {
+        if RunToken::id_in(token).is_none() {
+            return false;
+        }
+        let hash = RunToken::hash_of(token);
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).contains(&hash)
     }
 
     /// Every run, the oldest first.
@@ -82,6 +107,10 @@ mod tests {
         {
             assert!(table.identify(bad).is_none(), "{bad}");
         }
+        assert!(!table.has_ended(one.expose()));
+        table.remove(one.run_id()).unwrap();
+        assert!(table.identify(one.expose()).is_none() && table.has_ended(one.expose()));
+        assert!(!table.has_ended(&forged) && !table.has_ended(two.expose()));
     }
 
     /// S27: a token does not print.

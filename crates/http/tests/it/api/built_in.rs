@@ -790,11 +790,18 @@ async fn an_agent_ends_its_session_once() {
     let api = daemon(&place).await;
     let run = Run::begin(&api).await;
     let view = api.world.gateway.runs().identify(&run.token).unwrap();
+    let bearer = format!("Bearer {}", run.token);
+    let seen = api.ask("GET", "/api/status").header("authorization", &bearer).send().await.json();
+    // D29: the tools of narthex are listed for the run that has them, as those of servers are.
+    let own = seen["items"].as_array().unwrap().iter().find(|row| row["alias"] == "narthex");
+    let own = own.unwrap_or_else(|| panic!("{seen}"));
+    assert!(own["state"] == "ready" && own["tools"].as_u64() > Some(0), "{own}");
     let ended = run.called("end_session", json!({"summary": "all done"})).await;
     assert_eq!(ended["status"], "ending");
     view.ended().await;
     let answer = run.ask("/mcp/narthex", "tools/list", json!({})).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    assert!(answer.text().contains("the run of this token has ended"), "{}", answer.text());
     let events = run.events().await;
     let said: Vec<_> = events.iter().filter(|one| one["type"] == "session.completed").collect();
     assert_eq!(said.len(), 1, "{events:?}");
