@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod across;
 pub(crate) mod attachments;
 pub(crate) mod audit;
 pub(crate) mod backup;

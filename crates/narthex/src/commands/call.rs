@@ -52,16 +52,10 @@ async fn unknown_alias(failure: Failure, client: &DaemonClient, args: &CallArgs)
     }
 }
 
-/// The call itself, wherever it goes.
+/// Lists the tools and makes the call, wherever it goes; `--timeout` limits both together.
 async fn call(peer: Peer<'_>, args: &CallArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let tools = peer.tools(&args.alias).await.unwrap_or_default();
-    let known = tools.iter().find(|tool| tool.name == args.tool);
-    let schema = known.and_then(Tool::input_schema);
-    let arguments = arguments::parse(&args.arguments, schema)?;
-    let tool =
-        known.cloned().unwrap_or_else(|| Tool { name: args.tool.clone(), definition: Value::Null });
-    let calling = peer.call(&args.alias, &tool, arguments);
-    let answer = match args.timeout {
+    let calling = listed_and_called(peer, args);
+    let (answer, tools) = match args.timeout {
         None => calling.await?,
         Some(limit) => tokio::time::timeout(limit, calling).await.map_err(|_elapsed| {
             let text = format!("`{}` did not answer within {} ms", args.tool, limit.as_millis());
@@ -69,6 +63,28 @@ async fn call(peer: Peer<'_>, args: &CallArgs, context: &Context) -> Result<Exit
         })??,
     };
     show(&answer, args, context, &tools)
+}
+
+/// The answer, and the tools of the server as far as it lists them.
+async fn listed_and_called(
+    peer: Peer<'_>,
+    args: &CallArgs,
+) -> Result<(Message, Vec<Tool>), Failure> {
+    let tools = match peer.tools(&args.alias).await {
+        Ok(tools) => tools,
+        // The time of a call is over, and the call would wait for the same server once more.
+        Err(failure) if failure.kind == FailureKind::Operation(ErrorKind::Timeout) => {
+            return Err(Failure::call(CallError::new(CallErrorKind::Timeout, failure.message)));
+        }
+        Err(_) => Vec::new(),
+    };
+    let known = tools.iter().find(|tool| tool.name == args.tool);
+    let schema = known.and_then(Tool::input_schema);
+    let arguments = arguments::parse(&args.arguments, schema)?;
+    let tool =
+        known.cloned().unwrap_or_else(|| Tool { name: args.tool.clone(), definition: Value::Null });
+    let answer = peer.call(&args.alias, &tool, arguments).await?;
+    Ok((answer, tools))
 }
 
 fn show(

@@ -47,12 +47,13 @@ struct Check {
 pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     let files = source::unfilled(&context.settings);
     let mut checks = vec![transports()];
+    let served = rows::served(&context.settings).await;
     let rows = rows::all(&context.settings).await;
     let is_new = |check: &Check| !rows.iter().any(|row| row.tells(check));
-    let of_entries: Vec<_> = entries::all(&files).into_iter().filter(is_new).collect();
+    let of_entries: Vec<_> = entries::all(&files, &served).into_iter().filter(is_new).collect();
     checks.extend(rows);
     checks.extend(host::programs(&files));
-    checks.extend(files::all(&files, &context.settings).await);
+    checks.extend(files::all(&files, &context.settings, &served).await);
     checks.extend(of_entries);
     checks.extend(executors::all(&context.settings));
     checks.extend(agents::all(&context.settings).await);

@@ -5,14 +5,14 @@ mod watch;
 use std::{collections::BTreeMap, process::ExitCode};
 
 use http::Method;
-use narthex_model::command::narthex;
+use narthex_model::command::{CommandLine, narthex};
 use serde::Serialize;
 use serde_json::{
     Map, Value, json,
     value::{RawValue, to_raw_value},
 };
 
-use super::waiting::waiting;
+use super::{across, waiting::waiting};
 use crate::{
     Failure,
     cli::Context,
@@ -33,7 +33,14 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
             let path = workspace_path(&place.workspace, &format!("/grants{query}"));
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
             let header = ["id", "for", "what", "how long", "counts", "by", "used", "revoked"];
-            table::list(&items, &header, row, "Nothing is granted.", &context)
+            let none = format!("Nothing is granted in workspace {}.", place.workspace);
+            let none = or_elsewhere(
+                &client,
+                &items,
+                (none, narthex("grants list", &[]), "/grants"),
+                &place,
+            );
+            table::list(&items, &header, row, &none.await?, &context)
         }
         GrantsCommand::Show(GrantArgs { id, place }) => {
             let path = workspace_path(&place.workspace, &format!("/grants/{}", segment(&id)));
@@ -56,7 +63,10 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
             let path = workspace_path(&place.workspace, "/grant-requests");
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
             let header = ["id", "run", "who", "what", "how long", "why", "until", "page"];
-            table::list(&items, &header, request_row, "No run waits for a grant.", &context)
+            let none = format!("No run of workspace {} waits for a grant.", place.workspace);
+            let asked = (none, narthex("grants pending", &[]), "/grant-requests");
+            let none = or_elsewhere(&client, &items, asked, &place);
+            table::list(&items, &header, request_row, &none.await?, &context)
         }
         GrantsCommand::Approve { id, scope, once, reason, place } => {
             let scope = if once { Some("once") } else { scope.as_deref() };
@@ -68,6 +78,22 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
             decide(&client, (&id, "deny"), &body, &place, &context).await
         }
     }
+}
+
+/// What is said of an empty list, with the other workspaces where the list is not empty.
+async fn or_elsewhere(
+    client: &DaemonClient,
+    items: &[Value],
+    (none, command, path): (String, CommandLine, &str),
+    place: &WorkspaceArgs,
+) -> Result<String, Failure> {
+    if !items.is_empty() {
+        return Ok(none);
+    }
+    let has =
+        async |workspace: &str| Ok(client.api_all(&workspace_path(workspace, path)).await?.len());
+    let others = across::elsewhere(client, &place.workspace, &command, has).await?;
+    Ok(if others.is_empty() { none } else { format!("{none} But {others}") })
 }
 
 /// An object whose members are kept as they are written: what arguments say exactly makes their

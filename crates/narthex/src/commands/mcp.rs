@@ -9,10 +9,10 @@ mod verbs;
 use std::process::ExitCode;
 
 use narthex_cli::McpCommand;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use serde_json::Value;
 
-use crate::{Failure, cli::Context, daemon_client::DaemonClient};
+use crate::{Failure, cli::Context, daemon_client::DaemonClient, output::harmless};
 
 pub(crate) async fn run(command: McpCommand, context: Context) -> Result<ExitCode, Failure> {
     match command {
@@ -38,16 +38,28 @@ fn is_not_found(failure: &Failure) -> bool {
     failure.kind.as_str() == ErrorKind::NotFound.as_str()
 }
 
-/// What was not found, with what there is.
-async fn with_names(failure: Failure, client: &DaemonClient) -> Failure {
+/// What was not found, with what there is. A server that a run has for itself is none of the
+/// configuration: nothing can be done with it but by the run.
+async fn with_names(name: &str, failure: Failure, client: &DaemonClient) -> Failure {
     if !is_not_found(&failure) {
         return failure;
+    }
+    let mounts = list::mounts_of_runs(name, client).await.unwrap_or_default();
+    if let Some(mount) = mounts.last() {
+        let end = narthex("runs end {}", &[&mount.run_id]).in_workspace(&mount.workspace);
+        let message = format!(
+            "`{}` is a server of a run of workspace `{}`, and none of the configuration; to start \
+             it anew, end the run with `{end}` and create another",
+            harmless(&mount.name),
+            harmless(&mount.workspace)
+        );
+        return Failure { message, ..failure };
     }
     let Ok(rows) = client.api_all("/api/servers").await else { return failure };
     let counting = rows.iter().filter(|row| row["is_overridden"] != true);
     let names: Vec<_> = counting.map(|row| text(row, "name")).collect();
     let known = match names.is_empty() {
-        true => "there is none at all".to_owned(),
+        true => "the configuration has none, and no active run has one of this name".to_owned(),
         false => format!("available: {}", names.join(", ")),
     };
     Failure { message: format!("{}; {known}", failure.message), ..failure }

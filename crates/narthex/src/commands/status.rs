@@ -3,20 +3,18 @@
 
 use std::process::ExitCode;
 
-use narthex_model::{ErrorKind, command::completed};
+use narthex_model::command::completed;
 use serde_json::{Value, json};
 
 use crate::{
     Failure,
     cli::Context,
-    daemon_client::{DaemonClient, workspace_path},
+    commands::across::{HOME, active_runs, workspaces},
+    daemon_client::DaemonClient,
     output::{self, harmless},
     rows::{Row, logs_of_mount},
     table,
 };
-
-/// The workspace of the daemon's own servers.
-const HOME: &str = "default";
 
 pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
@@ -60,38 +58,6 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     let header = ["run", "pid", "workspace", "status", "agent"];
     output::line(&format!("\n{}", table::render(&header, &runs, &none)))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The ids of the workspaces that the token may see.
-async fn workspaces(client: &DaemonClient) -> Result<Vec<String>, Failure> {
-    let all = unless_hidden(client.api_all("/api/workspaces").await)?;
-    Ok(all.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect())
-}
-
-/// The runs of a workspace that have not ended, each with the workspace.
-async fn active_runs(client: &DaemonClient, workspace: &str) -> Result<Vec<Value>, Failure> {
-    let mut runs = Vec::new();
-    for status in ["running", "pending"] {
-        let path = workspace_path(workspace, &format!("/runs?status={status}"));
-        runs.extend(unless_hidden(client.api_all(&path).await)?);
-    }
-    // The daemon's own run is the daemon, which stands above.
-    runs.retain(|run| run["pid"] != 0);
-    for run in &mut runs {
-        run["workspace"] = json!(workspace);
-    }
-    Ok(runs)
-}
-
-/// Nothing, where the token may not see it.
-fn unless_hidden(found: Result<Vec<Value>, Failure>) -> Result<Vec<Value>, Failure> {
-    let hidden = [ErrorKind::Denied, ErrorKind::NotFound, ErrorKind::Conflict];
-    match found {
-        Err(failure) if hidden.iter().any(|kind| kind.as_str() == failure.kind.as_str()) => {
-            Ok(Vec::new())
-        }
-        found => found,
-    }
 }
 
 /// The servers that a run has for itself, named as their mounts are.

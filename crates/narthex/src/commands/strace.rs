@@ -4,7 +4,7 @@ use std::{process::ExitCode, time::Duration};
 
 use http::Method;
 use narthex_cli::StraceArgs;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use narthex_trace::{Line, Opened};
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use tokio::{
 use crate::{
     Failure, FailureKind,
     cli::Context,
+    commands::across,
     daemon_client::{DaemonClient, segment, workspace_path},
     output::{self, harmless},
 };
@@ -168,11 +169,20 @@ impl Following<'_> {
             "local" => runs.iter().find(is_local),
             _ => runs.iter().find(has_pid),
         };
-        let found = found.and_then(|run| run["run_id"].as_str()).map(str::to_owned);
-        found.ok_or_else(|| {
-            let text = format!("no run `{}` goes on; {}", shortened(wanted), those(&runs));
-            Failure::new(ErrorKind::NotFound, text)
-        })
+        if let Some(id) = found.and_then(|run| run["run_id"].as_str()) {
+            return Ok(id.to_owned());
+        }
+        let here = self.args.place.workspace.as_str();
+        let has = async |workspace: &str| {
+            let runs = across::active_runs(client, workspace).await?;
+            Ok(runs.iter().filter(|run| has_pid(run)).count())
+        };
+        let command = narthex("strace {}", &[wanted]);
+        let others = across::elsewhere(client, here, &command, has).await?;
+        let (wanted, those) = (shortened(wanted), those(&runs));
+        let others = if others.is_empty() { others } else { format!("; {others}") };
+        let text = format!("no run `{wanted}` is active in workspace `{here}`; {those}{others}");
+        Err(Failure::new(ErrorKind::NotFound, text))
     }
 }
 
@@ -187,9 +197,9 @@ fn those(runs: &[Value]) -> String {
     });
     let named = named.collect::<Vec<_>>().join(", ");
     match runs.len() {
-        0 => "none does".to_owned(),
-        count if count > NAMED => format!("these do: {named} and {} more", count - NAMED),
-        _ => format!("these do: {named}"),
+        0 => "it has no active run".to_owned(),
+        count if count > NAMED => format!("it has these: {named} and {} more", count - NAMED),
+        _ => format!("it has these: {named}"),
     }
 }
 
@@ -230,10 +240,10 @@ mod tests {
 
     #[test]
     fn whoever_asks_for_no_run_is_told_which_there_are() {
-        assert_eq!(those(&[]), "none does");
+        assert_eq!(those(&[]), "it has no active run");
         let local = json!({ "is_local": true, "run_id": "run_0" });
         let runs = [local, json!({ "pid": 2, "agent_name": "reader" }), json!({ "pid": 3 })];
-        assert_eq!(those(&runs), "these do: local, 2 (reader), 3");
+        assert_eq!(those(&runs), "it has these: local, 2 (reader), 3");
         let many: Vec<_> = (1..=25).map(|pid| json!({ "pid": pid })).collect();
         assert!(those(&many).ends_with(", 19, 20 and 5 more"));
     }

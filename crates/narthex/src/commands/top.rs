@@ -9,6 +9,7 @@ use std::{
 
 use http::Method;
 use narthex_cli::TopArgs;
+use narthex_model::command::narthex;
 use narthex_terminal::{Screen, Sign, Signs, leave_is_typed};
 use narthex_trace::{HEADER, Sort, Top};
 use serde::Deserialize as _;
@@ -19,6 +20,7 @@ use super::strace::{AGAIN, is_away, unreadable};
 use crate::{
     Failure,
     cli::Context,
+    commands::across,
     daemon_client::{DaemonClient, workspace_path},
     output, table,
 };
@@ -32,6 +34,14 @@ pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<ExitCode, F
     client.api_get(workspace_path(&args.place.workspace, "/runs?limit=1")).await?;
     let is_seen = stdout().is_terminal() && stdin().is_terminal();
     let is_screen = is_seen && !args.once && !context.format.is_json();
+    if !context.format.is_json() && !context.format.is_quiet() {
+        let has = async |workspace: &str| Ok(across::active_runs(&client, workspace).await?.len());
+        let others =
+            across::elsewhere(&client, &args.place.workspace, &narthex("top", &[]), has).await?;
+        if !others.is_empty() {
+            output::notice(&format!("active runs elsewhere: {others}"));
+        }
+    }
     // From before the terminal is taken: whatever comes then gives it back.
     let mut signs = if is_screen { Some(Signs::new()?) } else { None };
     let screen = if is_screen { Some(Screen::open()?) } else { None };

@@ -83,6 +83,19 @@ fn a_call_that_takes_too_long_is_given_up() {
     done.failed(1, &["error: timeout"]);
 }
 
+/// D30: listing the tools counts into the time of the call, which is not made when that is over.
+#[test]
+fn d30_listing_counts_into_the_time_of_a_call() {
+    let place = Place::new();
+    let mut entry = fixture_entry();
+    entry["args"] = json!(["--stdio", "--quirks", "hang-later-list"]);
+    entry["timeoutMs"] = json!(300);
+    place.write("slow.json", &json!({ "servers": { "fixture": entry } }).to_string());
+    let call = ["call", "--config", "slow.json", "fixture", "echo", "message=hello"];
+    let done = place.run(call.to_vec());
+    done.failed(1, &["error: timeout", "300 ms"]);
+}
+
 #[test]
 fn wrong_usage_ends_with_2() {
     let place = Place::new();

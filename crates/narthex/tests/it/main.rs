@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod across;
 mod agent_runs;
 mod app;
 mod arrivals;

@@ -203,7 +203,10 @@ fn r_m35_strace_of_a_run_ends_with_it() {
     let place = Place::new();
     let _daemon = place.up();
     let unknown = place.run(["strace", "99"]);
-    unknown.failed(1, &["not_found", "no run `99` goes on", "these do: local"]);
+    unknown.failed(
+        1,
+        &["not_found", "no run `99` is active in workspace `default`", "it has these: local"],
+    );
     let bad = place.run(["strace", "local", "--alias", "No"]);
     bad.failed(1, &["invalid", "alias"]);
     let silent = place.run(["strace", "local", "--alias", "fixture,absent"]);

@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::{Check, executors, gates, host::find};
 use crate::{
     Failure,
-    commands::catalog::text,
+    commands::{across, catalog::text},
     config::Settings,
     daemon_client::{DaemonClient, segment, workspace_path},
     data_dir::DataDir,
 };
 
-/// The workspace that is looked at.
+/// The workspace that is counted in a data folder without a daemon.
 const WORKSPACE: &str = "default";
 /// How many agents are looked at one by one.
 const AGENTS_MAX: usize = 200;
@@ -68,8 +68,29 @@ async fn stored(settings: &Settings) -> Result<usize, Failure> {
 /// `None` if no daemon runs.
 async fn look(settings: &Settings) -> Result<Option<Vec<Check>>, Failure> {
     let Some(client) = DaemonClient::operator_if_up(settings)? else { return Ok(None) };
-    let agents = client.api_all(&workspace_path(WORKSPACE, "/agents")).await?;
-    let servers = client.api_all(&workspace_path(WORKSPACE, "/mcp-servers")).await?;
+    let mut all = across::workspaces(&client).await?;
+    if all.is_empty() {
+        all.push(WORKSPACE.to_owned());
+    }
+    let mut checks = Vec::new();
+    for workspace in &all {
+        let of_workspace = look_at(&client, workspace, settings).await?;
+        checks.extend(of_workspace.into_iter().map(|check| match all.len() {
+            1 => check,
+            _ => Check { message: format!("workspace {workspace}: {}", check.message), ..check },
+        }));
+    }
+    Ok(Some(checks))
+}
+
+/// The agents of one workspace.
+async fn look_at(
+    client: &DaemonClient,
+    workspace: &str,
+    settings: &Settings,
+) -> Result<Vec<Check>, Failure> {
+    let agents = client.api_all(&workspace_path(workspace, "/agents")).await?;
+    let servers = client.api_all(&workspace_path(workspace, "/mcp-servers")).await?;
     let command = |server: &Value| Some(server["definition"]["command"].as_str()?.to_owned());
     let commands: HashMap<_, _> = servers
         .iter()
@@ -91,7 +112,7 @@ async fn look(settings: &Settings) -> Result<Option<Vec<Check>>, Failure> {
         {
             faults.extend(executors::of_agent(id, named, &settings.executors));
         }
-        let path = workspace_path(WORKSPACE, &format!("/agents/{}?view=merged", segment(id)));
+        let path = workspace_path(workspace, &format!("/agents/{}?view=merged", segment(id)));
         let merged = client.api_get(path).await?;
         having.extend(servers_of(id, &merged));
         faults.extend(faults_of(id, &merged));
@@ -106,8 +127,8 @@ async fn look(settings: &Settings) -> Result<Option<Vec<Check>>, Failure> {
         Some(Check::warn("SERVER", told, instead))
     }));
     checks.extend(faults);
-    checks.extend(gates::look(&client, WORKSPACE, &servers).await?);
-    Ok(Some(checks))
+    checks.extend(gates::look(client, workspace, &servers).await?);
+    Ok(checks)
 }
 
 fn summary(count: usize, having: &[String]) -> Check {

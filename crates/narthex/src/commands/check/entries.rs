@@ -8,13 +8,14 @@ use narthex_registry::config::{ConfigWarning, Entry, LoadedConfig};
 use super::{
     Check,
     host::{definitions, find, program_name, targets},
+    rows::Served,
 };
 use crate::commands::{
     packages,
     source::{self, Unfilled},
 };
 
-pub(super) fn all(files: &[Unfilled]) -> Vec<Check> {
+pub(super) fn all(files: &[Unfilled], served: &Served) -> Vec<Check> {
     let mut checks: Vec<_> = targets(files)
         // What a placeholder stands for is told where it cannot be filled in.
         .filter(|(_, target)| !target.command.contains("${"))
@@ -26,7 +27,7 @@ pub(super) fn all(files: &[Unfilled]) -> Vec<Check> {
     checks.extend(definitions(files).flat_map(unpinned));
     for file in files.iter().filter(|file| file.loaded.is_ok()) {
         match source::filled(file) {
-            Ok(loaded) => checks.extend(faults(&loaded)),
+            Ok(loaded) => checks.extend(faults(&loaded, served)),
             Err(failure) => {
                 let text = format!("{} cannot be read again", file.path.display());
                 checks.push(Check::warn("ENTRY", text, "try again").detail(failure.message));
@@ -60,12 +61,12 @@ fn command(name: &str, command: &str, folder: &Path) -> Check {
     }
 }
 
-fn faults(loaded: &LoadedConfig) -> Vec<Check> {
+fn faults(loaded: &LoadedConfig, served: &Served) -> Vec<Check> {
     let mut checks = Vec::new();
     for entry in &loaded.entries {
         checks.extend(never_starts(entry));
         if let Entry::Fault(fault) = entry {
-            checks.extend(of_fault(fault));
+            checks.extend(of_fault(fault, served));
         }
     }
     let of_warning = |warning: &ConfigWarning| {
@@ -89,12 +90,18 @@ fn never_starts(entry: &Entry) -> Option<Check> {
 }
 
 /// One line for each problem of an entry.
-fn of_fault(fault: &ConfigFault) -> Vec<Check> {
+fn of_fault(fault: &ConfigFault, served: &Served) -> Vec<Check> {
     let details = fault.error.details.as_ref();
     let problems = details.and_then(|details| details["problems"].as_array());
     let check = |code: &str, message: &str| {
         let name = &fault.name;
         match code {
+            "variable_missing" if served.names.contains(name) => {
+                let text = format!(
+                    "`{name}` needs a variable that is not set in this shell; the daemon has it"
+                );
+                Check::info("ENV", text).detail(message)
+            }
             "variable_missing" => {
                 let text = format!("`{name}` needs a variable of the environment that is not set");
                 Check::warn("ENV", text, "set it where the daemon starts").detail(message)

@@ -3,7 +3,7 @@
 use narthex_model::command::narthex;
 use std::path::Path;
 
-use super::Check;
+use super::{Check, rows::Served};
 use crate::{
     Failure,
     commands::source::Unfilled,
@@ -12,9 +12,9 @@ use crate::{
     trust::{Folder, Standing},
 };
 
-pub(super) async fn all(files: &[Unfilled], settings: &Settings) -> Vec<Check> {
+pub(super) async fn all(files: &[Unfilled], settings: &Settings, served: &Served) -> Vec<Check> {
     let mut checks = vec![user(files, settings)];
-    checks.extend(project(files, settings).await);
+    checks.extend(project(files, settings, served).await);
     checks
 }
 
@@ -31,7 +31,7 @@ fn user(files: &[Unfilled], settings: &Settings) -> Check {
 }
 
 /// The folder's file, and whether its user has approved it (D27).
-async fn project(files: &[Unfilled], settings: &Settings) -> Vec<Check> {
+async fn project(files: &[Unfilled], settings: &Settings, served: &Served) -> Vec<Check> {
     let Some(file) = files.iter().find(|file| file.is_project) else {
         let text = match &settings.config {
             Some(path) => format!("there is no {}, though the settings name it", path.display()),
@@ -46,7 +46,7 @@ async fn project(files: &[Unfilled], settings: &Settings) -> Vec<Check> {
     let mut checks = vec![of_file("MCP_JSON", file)];
     // A file that is named by the settings counts as approved.
     if file.loaded.is_ok() && settings.config.is_none() {
-        checks.extend(trust(&file.path, settings).await);
+        checks.extend(trust(&file.path, settings, served).await);
     }
     checks
 }
@@ -70,7 +70,7 @@ fn of_file(code: &'static str, file: &Unfilled) -> Check {
     }
 }
 
-async fn trust(path: &Path, settings: &Settings) -> Option<Check> {
+async fn trust(path: &Path, settings: &Settings, served: &Served) -> Option<Check> {
     let warn = |text: &str| {
         // The command helps in any folder.
         let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
@@ -81,6 +81,12 @@ async fn trust(path: &Path, settings: &Settings) -> Option<Check> {
     match standing(path, settings).await {
         Ok(Standing::Approved) => None,
         Ok(Standing::Changed) => warn("has changed since it was trusted"),
+        // The daemon was started with it, which approves it.
+        Ok(Standing::Unknown)
+            if std::path::absolute(path).is_ok_and(|path| served.files.contains(&path)) =>
+        {
+            None
+        }
         Ok(Standing::Unknown) => {
             let up = narthex("up", &[]);
             warn(&format!("is not trusted yet, so `{up}` does not start it"))

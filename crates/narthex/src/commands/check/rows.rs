@@ -1,9 +1,38 @@
 //! The servers of a daemon that runs: what is ready, and what has failed and why.
 
+use std::{collections::BTreeSet, path::PathBuf};
+
 use narthex_model::{ServerState, command::narthex};
+use serde_json::Value;
 
 use super::Check;
 use crate::{Failure, config::Settings, daemon_client::DaemonClient, rows::Row};
+
+/// What a daemon that runs has of configuration files: it may have other variables than this shell,
+/// and other files approved.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    /// The servers whose entry has no fault.
+    pub(super) names: BTreeSet<String>,
+    /// The files that servers come from.
+    pub(super) files: BTreeSet<PathBuf>,
+}
+
+/// Nothing if no daemon runs here, or it cannot be asked.
+pub(super) async fn served(settings: &Settings) -> Served {
+    let client = DaemonClient::operator_if_up(settings).ok().flatten();
+    let Some(client) = client.filter(|_| settings.daemon_url.is_none()) else {
+        return Served::default();
+    };
+    let rows = client.api_all("/api/servers").await.unwrap_or_default();
+    let rows: Vec<_> = rows.iter().filter(|row| row["transport"].is_string()).collect();
+    let name = |row: &&Value| row["name"].as_str().map(str::to_owned);
+    let file = |row: &&Value| row["file"].as_str().map(PathBuf::from);
+    Served {
+        names: rows.iter().filter_map(name).collect(),
+        files: rows.iter().filter_map(file).collect(),
+    }
+}
 
 /// A row of the daemon for each of its servers; nothing if none runs.
 pub(super) async fn all(settings: &Settings) -> Vec<Check> {

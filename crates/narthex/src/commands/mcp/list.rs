@@ -2,32 +2,42 @@
 
 use std::{collections::BTreeSet, process::ExitCode, time::SystemTime};
 
-use narthex_model::{ErrorKind, Timestamp, command::narthex};
+use narthex_model::{Timestamp, command::narthex};
 use serde_json::{Value, json};
 
 use super::text;
 use crate::{
     Failure,
     cli::Context,
-    commands::source,
-    daemon_client::{DaemonClient, workspace_path},
+    commands::{
+        across::{HOME, all_active_runs},
+        source,
+    },
+    daemon_client::DaemonClient,
     output::{self, harmless},
     rows::logs_of,
     table,
 };
 
-/// The workspace of the daemon's own run.
-const HOME: &str = "default";
-
-const COLUMNS: [&str; 7] =
-    ["name", "transport", "status", "tools", "resources", "last check", "last failure"];
+const COLUMNS: [&str; 8] = [
+    "name",
+    "workspace",
+    "transport",
+    "status",
+    "tools",
+    "resources",
+    "last check",
+    "last failure",
+];
+/// The column that is left out where all rows are of the home workspace.
+const WORKSPACE: usize = 1;
 
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator_if_up(&context.settings)?;
     let rows = match &client {
         Some(client) => {
             let own = client.api_all("/api/servers").await?;
-            own.into_iter().chain(of_runs(client).await?).collect()
+            own.into_iter().map(at_home).chain(of_runs(client).await?).collect()
         }
         None => Vec::new(),
     };
@@ -48,19 +58,23 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
         return nothing(client.is_some(), context);
     }
     let now = SystemTime::now();
-    let cells: Vec<_> = rows.iter().map(|row| cells(row, now, context.is_ascii)).collect();
-    output::line(&table::render(&COLUMNS, &cells, "The daemon has no servers."))?;
+    let mut columns = COLUMNS.to_vec();
+    let mut cells: Vec<_> = rows.iter().map(|row| cells(row, now, context.is_ascii)).collect();
+    if rows.iter().all(|row| row["workspace"] == HOME) {
+        columns.remove(WORKSPACE);
+        cells.iter_mut().for_each(|cells| drop(cells.remove(WORKSPACE)));
+    }
+    output::line(&table::render(&columns, &cells, "The daemon has no servers."))?;
     for row in rows.iter().filter(|row| row["error"].is_object()) {
         let (name, error) = (shown_name(row), &row["error"]);
         let logs = logs_of(&name, text(row, "transport"), text(error, "kind"));
         let told = format!("{}{}", text(error, "message"), logs.unwrap_or_default());
         output::notice(&format!("{}: {}", harmless(&name), harmless(&told)));
     }
-    // A server that is being connected again has no error yet, and its cause is the last failure.
-    let is_away = |row: &&Value| row["state"] == "connecting" && row["last_failure"].is_object();
-    for row in rows.iter().filter(is_away) {
-        let (name, cause) = (shown_name(row), text(&row["last_failure"], "message"));
-        output::notice(&format!("{}: {}", harmless(&name), harmless(cause)));
+    for row in rows.iter().filter(|row| !row["error"].is_object()) {
+        if let Some(told) = failure_since(row, now) {
+            output::notice(&format!("{}: {}", harmless(&shown_name(row)), harmless(&told)));
+        }
     }
     for row in &rows {
         for warning in row["warnings"].as_array().into_iter().flatten() {
@@ -73,7 +87,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
 
 fn nothing(is_up: bool, context: &Context) -> Result<ExitCode, Failure> {
     let sentence = match is_up {
-        true => "The daemon has no servers.",
+        true => "The daemon has no servers, nor has any active run that this token may see.",
         false => "No daemon runs, so no server is mounted.",
     };
     output::line(sentence)?;
@@ -94,27 +108,53 @@ fn configured(context: &Context) -> BTreeSet<String> {
     loaded.flat_map(|loaded| &loaded.entries).map(|entry| entry.name().to_owned()).collect()
 }
 
-/// The servers that runs have for themselves; none for whoever may not see runs.
-async fn of_runs(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
-    let runs = client.api_all(&workspace_path(HOME, "/runs?status=running")).await;
-    let hidden = [ErrorKind::Denied, ErrorKind::NotFound, ErrorKind::Conflict];
-    match runs {
-        Err(failure) if hidden.iter().any(|kind| kind.as_str() == failure.kind.as_str()) => {
-            Ok(Vec::new())
-        }
-        runs => Ok(runs?.iter().flat_map(rows_of_run).collect()),
+/// Why a server failed that has no error, if it has not answered since then: it is being connected
+/// again, or looked at.
+fn failure_since(row: &Value, now: SystemTime) -> Option<String> {
+    let failure = &row["last_failure"];
+    let at = Timestamp::read(failure["at"].as_str()?)?;
+    let answered = row["last_success"].as_str().and_then(Timestamp::read);
+    if row["state"] != "connecting" && answered.is_some_and(|answered| answered > at) {
+        return None;
     }
+    Some(format!("failed {}: {}", age(at, now), text(failure, "message")))
 }
 
-/// What the servers of this name are called that runs have for themselves, the oldest run first.
+/// A row of the daemon's own servers, with their workspace.
+fn at_home(mut row: Value) -> Value {
+    row["workspace"] = json!(HOME);
+    row
+}
+
+/// The servers that active runs have for themselves, of all workspaces; none for whoever may not
+/// see runs.
+async fn of_runs(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
+    Ok(all_active_runs(client).await?.iter().flat_map(rows_of_run).collect())
+}
+
+/// A server that a run has for itself, and its workspace.
+pub(super) struct MountOfRun {
+    /// What it is called: `<pid>-<name>`.
+    pub(super) name: String,
+    pub(super) workspace: String,
+    pub(super) run_id: String,
+}
+
+/// The servers of this name, or with mounts of this name, that runs have for themselves, the oldest
+/// run first.
 pub(super) async fn mounts_of_runs(
     name: &str,
     client: &DaemonClient,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<MountOfRun>, Failure> {
     let mut rows = of_runs(client).await?;
-    rows.retain(|row| row["name"] == name);
+    rows.retain(|row| row["name"] == name || shown_name(row) == name);
     rows.sort_by_key(|row| row["pid"].as_u64());
-    Ok(rows.iter().map(shown_name).collect())
+    let mount = |row: &Value| MountOfRun {
+        name: shown_name(row),
+        workspace: text(row, "workspace").to_owned(),
+        run_id: text(row, "run_id").to_owned(),
+    };
+    Ok(rows.iter().map(mount).collect())
 }
 
 /// The servers that a run has for itself, as rows (R-C1).
@@ -126,7 +166,7 @@ fn rows_of_run(run: &Value) -> Vec<Value> {
             && let Some(alias) = members.remove("alias")
         {
             members.insert("name".to_owned(), alias);
-            for member in ["pid", "run_id", "agent_name"] {
+            for member in ["pid", "run_id", "agent_name", "workspace"] {
                 members.insert(member.to_owned(), run[member].clone());
             }
         }
@@ -170,6 +210,7 @@ fn cells(row: &Value, now: SystemTime, is_ascii: bool) -> Vec<String> {
     };
     vec![
         harmless(&shown_name(row)),
+        harmless(text(row, "workspace")),
         or_none(text(row, "transport")),
         status.to_owned(),
         count("tools"),
@@ -221,15 +262,34 @@ mod tests {
     #[test]
     fn r_c1_rows_of_runs_have_their_mounts_names() {
         let path = "/mnt/mcp/3-git";
-        let run = json!({ "run_id": "run_1", "pid": 3, "agent_name": "helper",
+        let run = json!({ "run_id": "run_1", "pid": 3, "agent_name": "helper", "workspace": "team",
             "servers": [{ "alias": "git", "path": path, "state": "ready" }] });
         let rows = rows_of_run(&run);
         let [row] = rows.as_slice() else { panic!("{rows:?}") };
         assert_eq!((&row["name"], &row["path"]), (&json!("git"), &json!(path)));
         assert_eq!((&row["run_id"], &row["agent_name"]), (&json!("run_1"), &json!("helper")));
-        assert_eq!(shown_name(row), "3-git");
+        assert_eq!((shown_name(row).as_str(), &row["workspace"]), ("3-git", &json!("team")));
         assert_eq!(mount(row)["status"], "ready");
         assert_eq!(shown_name(&json!({ "name": "git" })), "git");
+    }
+
+    /// D30: a failure after which the server has not answered is told with its cause, also of a row
+    /// that is still ready.
+    #[test]
+    fn d30_a_failure_without_an_answer_since_is_told() {
+        let now = SystemTime::now();
+        let at = |seconds| Timestamp::new(now - Duration::from_secs(seconds)).to_string();
+        let told = |state: &str, success: u64, failure: u64| {
+            let failure = json!({ "at": at(failure), "message": "no answer within 30000 ms" });
+            let row =
+                json!({ "state": state, "last_success": at(success), "last_failure": failure });
+            failure_since(&row, now)
+        };
+        let expected = "failed 8s ago: no answer within 30000 ms";
+        assert_eq!(told("ready", 38, 8).as_deref(), Some(expected));
+        assert_eq!(told("ready", 3, 8), None);
+        assert_eq!(told("connecting", 3, 8).as_deref(), Some(expected));
+        assert_eq!(failure_since(&json!({ "state": "ready", "last_failure": null }), now), None);
     }
 
     /// R-F1: counts are shown, and nothing is shown as a dash.
@@ -239,7 +299,7 @@ mod tests {
             "resources": 0, "last_success": null, "last_failure": null, "is_overridden": false,
             "is_asleep": false});
         let shown = |is_ascii| cells(&row, SystemTime::now(), is_ascii);
-        assert_eq!(shown(false), ["a\u{fffd}[2K", "—", "ready", "3", "—", "—", "—"]);
-        assert_eq!(shown(true)[4..], ["-", "-", "-"]);
+        assert_eq!(shown(false), ["a\u{fffd}[2K", "", "—", "ready", "3", "—", "—", "—"]);
+        assert_eq!(shown(true)[5..], ["-", "-", "-"]);
     }
 }

@@ -10,6 +10,7 @@ use super::{is_not_found, list, text, with_names};
 use crate::{
     Failure,
     cli::Context,
+    commands::across::HOME,
     daemon_client::{DaemonClient, segment, server_path},
     output::{self, harmless},
 };
@@ -47,20 +48,33 @@ async fn found<T>(
     let mut mounts = list::mounts_of_runs(name, client).await?;
     // A run may have ended since.
     while let Some(newest) = mounts.pop() {
-        let asked = match ask(server_path(&newest, "/logs")).await {
+        let path = server_path(&newest.name, "/logs");
+        let path = match newest.workspace.as_str() {
+            HOME => path,
+            workspace => format!("{path}?workspace={}", segment(workspace)),
+        };
+        let asked = match ask(path).await {
             Err(failure) if is_not_found(&failure) => continue,
             asked => asked?,
         };
         if !context.format.is_quiet() {
+            let called = |mount: &list::MountOfRun| match mount.workspace.as_str() {
+                HOME => mount.name.clone(),
+                workspace => format!("{} of workspace {workspace}", mount.name),
+            };
             let also = match &mounts[..] {
                 [] => String::new(),
-                others => format!("; there are also those of {}", others.join(", ")),
+                others => {
+                    let others: Vec<_> = others.iter().map(called).collect();
+                    format!("; there are also those of {}", others.join(", "))
+                }
             };
-            output::notice(&harmless(&format!("these are the lines of {newest}{also}")));
+            let text = format!("these are the lines of {}{also}", called(&newest));
+            output::notice(&harmless(&text));
         }
         return Ok(asked);
     }
-    Err(with_names(failure, client).await)
+    Err(with_names(name, failure, client).await)
 }
 
 async fn last(args: &LogsArgs, client: &DaemonClient, context: &Context) -> Result<(), Failure> {

@@ -22,7 +22,7 @@ pub(super) async fn run(name: &str, context: &Context) -> Result<ExitCode, Failu
     let opened = client.api_events(Method::POST, server_path(name, "/test")).await;
     let mut events = match opened {
         Ok(events) => events,
-        Err(failure) => return Err(with_names(failure, &client).await),
+        Err(failure) => return Err(with_names(name, failure, &client).await),
     };
     let mut done = 0;
     loop {

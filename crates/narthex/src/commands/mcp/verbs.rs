@@ -53,7 +53,7 @@ pub(super) async fn remove(name: &str, context: &Context) -> Result<ExitCode, Fa
     let request = ApiRequest::new(Method::DELETE, server_path(name, ""));
     match waiting(&format!("removing {name}"), context, client.api(request)).await {
         Ok(_) => told(&json!({ "name": name }), &format!("removed {name}"), context),
-        Err(failure) => Err(with_names(failure, &client).await),
+        Err(failure) => Err(with_names(name, failure, &client).await),
     }
 }
 
@@ -79,7 +79,7 @@ async fn post(name: &str, verb: &str, context: &Context) -> Result<Value, Failur
     let asked = client.api_post(server_path(name, &format!("/{verb}")));
     match waiting(&format!("{verb} {name}"), context, asked).await {
         Ok(answer) => Ok(answer),
-        Err(failure) => Err(with_names(failure, &client).await),
+        Err(failure) => Err(with_names(name, failure, &client).await),
     }
 }
 

@@ -1,0 +1,82 @@
+//! What the workspaces have that a token may see, for commands that show all of them.
+
+use narthex_model::{ErrorKind, command::CommandLine};
+use serde_json::{Value, json};
+
+use crate::{
+    Failure,
+    daemon_client::{DaemonClient, workspace_path},
+    output::harmless,
+};
+
+/// The workspace of the daemon's own servers.
+pub(super) const HOME: &str = "default";
+/// How many other workspaces are named.
+const NAMED: usize = 5;
+
+/// The ids of the workspaces that the token may see.
+pub(super) async fn workspaces(client: &DaemonClient) -> Result<Vec<String>, Failure> {
+    let all = unless_hidden(client.api_all("/api/workspaces").await)?;
+    Ok(all.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect())
+}
+
+/// The runs of a workspace that have not ended, each with the workspace, without the daemon's own.
+pub(super) async fn active_runs(
+    client: &DaemonClient,
+    workspace: &str,
+) -> Result<Vec<Value>, Failure> {
+    let mut runs = Vec::new();
+    for status in ["running", "pending"] {
+        let path = workspace_path(workspace, &format!("/runs?status={status}"));
+        runs.extend(unless_hidden(client.api_all(&path).await)?);
+    }
+    runs.retain(|run| run["pid"] != 0);
+    for run in &mut runs {
+        run["workspace"] = json!(workspace);
+    }
+    Ok(runs)
+}
+
+/// The same of all workspaces.
+pub(super) async fn all_active_runs(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
+    let mut runs = Vec::new();
+    for workspace in workspaces(client).await? {
+        runs.extend(active_runs(client, &workspace).await?);
+    }
+    Ok(runs)
+}
+
+/// Which other workspaces have some of what a command did not find in one, each with the command
+/// that shows it: `has` says how many a workspace has. Empty if none has any.
+pub(super) async fn elsewhere(
+    client: &DaemonClient,
+    here: &str,
+    command: &CommandLine,
+    has: impl AsyncFn(&str) -> Result<usize, Failure>,
+) -> Result<String, Failure> {
+    let mut told = Vec::new();
+    for workspace in workspaces(client).await?.iter().filter(|one| *one != here) {
+        let count = match has(workspace).await {
+            Err(failure) if is_hidden(&failure) => 0,
+            count => count?,
+        };
+        if count > 0 && told.len() < NAMED {
+            let show = command.clone().in_workspace(workspace);
+            told.push(format!("workspace {} has {count}: `{show}`", harmless(workspace)));
+        }
+    }
+    Ok(told.join("; "))
+}
+
+/// Nothing, where the token may not see it.
+fn unless_hidden(found: Result<Vec<Value>, Failure>) -> Result<Vec<Value>, Failure> {
+    match found {
+        Err(failure) if is_hidden(&failure) => Ok(Vec::new()),
+        found => found,
+    }
+}
+
+fn is_hidden(failure: &Failure) -> bool {
+    let hidden = [ErrorKind::Denied, ErrorKind::NotFound, ErrorKind::Conflict];
+    hidden.iter().any(|kind| kind.as_str() == failure.kind.as_str())
+}

@@ -1,0 +1,41 @@
+//! Commands that choose no workspace tell of all that their token may see; others name the
+//! workspaces that have what they did not find.
+
+use serde_json::json;
+
+use crate::support::{Place, fixture_entry};
+
+/// D36: no command says of all workspaces what is true of one alone.
+#[test]
+fn d36_no_command_takes_one_workspace_for_all() {
+    let place = Place::new();
+    let _daemon = place.up();
+    place.run(["workspaces", "create", "team"]).succeeded();
+    place.write("run.json", &json!({ "servers": { "own": fixture_entry() } }).to_string());
+    let create = ["runs", "create", "run.json", "--workspace", "team", "--json"];
+    let made = place.run(create).succeeded().json();
+    let pid = made["data"]["pid"].to_string();
+    let name = format!("{pid}-own");
+    let listed = place.run(["mcp", "list"]).succeeded();
+    assert!(listed.stdout.to_lowercase().contains("workspace"), "{listed:?}");
+    let row = listed.stdout.lines().find(|line| line.contains(&name));
+    assert!(row.is_some_and(|row| row.contains("team")), "{listed:?}");
+    let logs = place.run(["mcp", "logs", &name]).succeeded();
+    assert!(logs.stderr.contains("of workspace team"), "{logs:?}");
+    let reconnect = place.run(["mcp", "reconnect", &name]);
+    reconnect.failed(1, &["a server of a run of workspace `team`", "runs end", "--workspace team"]);
+    let here = "no run `".to_owned() + &pid + "` is active in workspace `default`";
+    let strace = place.run(["strace", &pid]);
+    strace.failed(1, &[&here, "workspace team has 1", "--workspace team"]);
+    let top = place.run(["top", "--once"]).succeeded();
+    assert!(top.stderr.contains("workspace team has 1"), "{top:?}");
+    let pending = place.run(["grants", "pending"]).succeeded();
+    assert!(pending.stdout.contains("No run of workspace default waits"), "{pending:?}");
+    let checks = place.run(["check", "mcp"]);
+    assert!(checks.stdout.contains("workspace team: 0 agents"), "{checks:?}");
+    for more in [&["--params", "a=1"][..], &[]] {
+        let mut words = vec!["runs", "create", "--agent", "nope", "--workspace", "team"];
+        words.extend(more);
+        place.run(words).failed(1, &["not_found", "there is no agent `nope` in workspace `team`"]);
+    }
+}
