@@ -6,8 +6,8 @@ use std::{fmt::Display, time::SystemTime};
 use narthex_fields::Fields;
 use narthex_model::{
     AgentName, Alias, ArgumentsDigest, BuiltInTools, CatalogKind, Grant, GrantDuration, GrantId,
-    GrantOf, GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant, UnknownKey,
-    WorkspaceId,
+    GrantOf, GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant,
+    UnknownKey, WorkspaceId,
     json::{Node, field, shortened},
 };
 use narthex_policy::{canonical, digest_of};

@@ -197,9 +197,7 @@ async fn e34_without_recovery_calls_fail_at_once() {
     for _ in 0..2 {
         call(&world, &caller, "echo").await;
     }
-    let failed = |snapshot: &Snapshot| {
-        snapshot.get("one").unwrap().state == ServerState::Error
-    };
+    let failed = |snapshot: &Snapshot| snapshot.get("one").unwrap().state == ServerState::Error;
     world.gateway.registry().wait_until(SOON, failed).await;
     let since = Instant::now();
     let answer = call(&world, &caller, "echo").await;
