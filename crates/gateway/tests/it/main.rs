@@ -16,6 +16,7 @@ mod contents;
 mod crossing;
 #[cfg(test)]
 mod decided;
+#[cfg(test)]
 mod delivery;
 #[cfg(test)]
 mod ending;
