@@ -80,7 +80,7 @@ fn the_token_of_a_run_opens_no_other_run() {
         Done::from(place.command(["connect"]).env("NARTHEX_TOKEN", token).output().unwrap())
     };
     let done = of_run("nxt_0123456789");
-    done.failed(2, &["the token is a run's", "narthex runs create"]);
+    done.failed(2, &["the token is a run's", "`mcpServers`", "`socat - UNIX-CONNECT:PATH`"]);
     place.write("token", "nxt_0123456789\n");
     place.run(["connect", "--token-file", "token"]).failed(2, &["is a run's"]);
     place.run(["connect", "--token-file", "absent"]).failed(1, &["absent"]);

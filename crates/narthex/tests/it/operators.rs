@@ -297,7 +297,7 @@ fn d36_empty_tables_and_deletions_name_the_next_command() {
     ] {
         let shown = place.run(words).succeeded().stdout;
         assert!(shown.starts_with("There are no "), "{shown}");
-        assert!(shown.contains(&format!("yet; add one with `narthex {add}`.")), "{shown}");
+        assert!(shown.contains(&format!("yet; add one with `narthex {add} ")), "{shown}");
     }
     place.run(["secrets", "set", "X=abc"]).failed(2, &["stays in the shell's history"]);
     place.write("agent.json", r#"{ "name": "reader" }"#);

@@ -166,10 +166,11 @@ fn d36_each_command_of_a_refusal_works_when_it_is_pasted() {
     for words in refused {
         for line in world.printed(&world.run(words)) {
             assert!(line.contains(&format!("{FOLDER}'")), "{words}: {line}");
-            let is_of_team = words.contains("--workspace team") && !line.contains(" users ");
-            let is_of_workspace = ["runs", "sessions", "grants", "clients", "secrets", "servers"]
-                .iter()
-                .any(|group| line.starts_with(&format!("narthex {group} ")));
+            let is_of_team = words.contains("--workspace team");
+            let groups =
+                ["runs", "sessions", "grants", "clients", "secrets", "servers", "users create"];
+            let is_of_workspace =
+                groups.iter().any(|group| line.starts_with(&format!("narthex {group} ")));
             let has = line.contains("--workspace team");
             assert_eq!(is_of_team && is_of_workspace, has, "{words}: {line}");
             // These stay, stop the daemon, or ask at a terminal.

@@ -105,10 +105,10 @@ async fn parameters_are_those_that_are_known() {
     assert!(seen > 60, "{seen}");
 }
 
-/// The names in `the names here are …`.
+/// The names in `the keys here are …`.
 fn known(problem: &Value) -> Vec<&str> {
     let remedy = problem["errors"][0]["remedy"].as_str().unwrap();
-    let mut names: Vec<_> = match remedy.strip_prefix("the names here are `") {
+    let mut names: Vec<_> = match remedy.strip_prefix("remove it; the keys here are `") {
         Some(names) => names.trim_end_matches('`').split("`, `").collect(),
         None => Vec::new(),
     };
