@@ -5,8 +5,11 @@ use narthex_testkit::authenticator::Authenticator;
 use serde_json::{Value, json};
 
 use crate::{
-    api::built_in::{Run, agent_with_a_gated_tool},
-    browser::{Browser, ORIGIN, Site},
+    api::{
+        built_in::{Run, agent_with_a_gated_tool},
+        world::Api,
+    },
+    browser::{Browser, ORIGIN, Site, options},
     world::{Answer, Stream, message, stamped},
 };
 
@@ -208,7 +211,9 @@ async fn a_planted_way_onward_leads_to_no_other_site() {
 /// Whoever comes back by a passkey goes on to the page as well.
 #[tokio::test]
 async fn a_passkey_leads_onward_too() {
-    let site = Site::new().await;
+    let (mut site, place) = (Site::new().await, tempfile::tempdir().unwrap());
+    let keys = place.path().join("master.key");
+    site.api = Api::with_proofs(site.store.clone(), options(), Some(&keys), None).await;
     agent_with_a_gated_tool(&site.api).await;
     let run = Run::begin(&site.api).await;
     let path = asked(&run, "to write").await;
