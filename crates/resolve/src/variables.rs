@@ -111,8 +111,8 @@ impl Variables {
                 format!("start the daemon with `{variable}={}`", quoted(&names.join(",")))
             }
             Some(SettingPlace::File(file)) => format!(
-                "write the line `catalog.env = {names:?}` at the top of {}, above its first section \
-                 and in place of any other `catalog.env`, and have it read with `{}`",
+                "write the line `catalog.env = {names:?}` at the top of {}, above its first \
+                 section and in place of any other `catalog.env`, and have it read with `{}`",
                 file.display(),
                 narthex("mcp reload", &[])
             ),

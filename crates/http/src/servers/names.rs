@@ -74,8 +74,8 @@ impl Asked<'_> {
         Ok(told.collect())
     }
 
-    /// The warning of a granted scope that nothing of the workspace requires, and that nearly spells
-    /// one that something does. A rule may require any scope, so others are not warned of.
+    /// Warns of a granted scope that nothing of the workspace requires and that nearly spells one
+    /// that is required. A rule may require any scope, so no other scope is warned of.
     pub(super) async fn misspelt_scope(
         &self,
         workspace: &WorkspaceId,

@@ -83,8 +83,8 @@ fn chromium() -> Check {
         None => Check::warn(
             "CHROMIUM",
             "an entry starts playwright, and there is no Chromium for it",
-            "install one with `npx playwright install chrome`, or `npx playwright install chromium` for \
-             an entry with `--browser chromium`",
+            "install one with `npx playwright install chrome`, or \
+             `npx playwright install chromium` for an entry with `--browser chromium`",
         ),
     }
 }
