@@ -7,7 +7,7 @@ use std::{fmt::Debug, pin::Pin, time::SystemTime};
 
 use narthex_model::{CallError, CallErrorKind, EVERYTHING, ErrorKind, Gates, GrantId};
 use narthex_policy::{
-    Attempt, Forbidding, Item, Permitted, Request, ServerRules, Site, Unpaid, Verdict,
+    Attempt, Forbidding, Item, Payment, Permitted, Request, ServerRules, Site, Unpaid, Verdict,
 };
 use narthex_registry::ServerRow;
 use narthex_upstream::{Inventory, InventoryEntry};
@@ -117,6 +117,29 @@ impl Shared {
             Verdict::Permit(permitted) => Ok(permitted),
             Verdict::Unpaid(unpaid) => Box::pin(self.settle(caller, target, unpaid, paid)).await,
         }
+    }
+
+    /// Decides anew on a further part of a call, which has this of grants for a single call.
+    ///
+    /// # Errors
+    /// When the part is not allowed, or its grants cannot be used up.
+    pub(crate) async fn permit_further(
+        &self,
+        caller: &Caller,
+        row: &ServerRow,
+        request: Request,
+        payment: &mut Payment,
+    ) -> Result<Permitted<Request>, Refusal> {
+        let target = Target::of(Some(row));
+        let decide = |paid: &[GrantId]| self.decide(caller, target, request, paid);
+        let permitted = match caller.run.unused.lend(payment, decide)? {
+            Verdict::Permit(permitted) => permitted,
+            Verdict::Unpaid(unpaid) => {
+                Box::pin(self.settle(caller, target, unpaid, &payment.grants)).await?
+            }
+        };
+        payment.uses(permitted.basis());
+        Ok(permitted)
     }
 
     /// Uses the grants up, or finds others if somebody else has meanwhile.

@@ -13,8 +13,8 @@ use std::{
 };
 
 use narthex_metrics::OpenCount;
-use narthex_model::{CallErrorKind, GrantId};
-use narthex_policy::{Paid, Payment, Request, StateId, Verdict, bound_arguments};
+use narthex_model::CallErrorKind;
+use narthex_policy::{Paid, Payment, Request, StateId, bound_arguments};
 use narthex_upstream::Link;
 use narthex_wire::{LogLevel, Message, Raw, meta_key, unanswered};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -23,8 +23,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use self::asking::Answered;
 pub(crate) use self::asking::Asking;
 use crate::{
-    Answering, Caller, Step, answering::ForwardedCall, gateway::Shared, grants::Target,
-    pipeline::id_of, refusal::Refusal, rounds::has_rounds, route::Routed,
+    Answering, Caller, Step, answering::ForwardedCall, gateway::Shared, pipeline::id_of,
+    refusal::Refusal, rounds::has_rounds, route::Routed,
 };
 
 /// How long a server may take to hear that its question is not answered.
@@ -315,16 +315,8 @@ impl Shared {
         routed: &Routed,
         call: &mut ForwardedCall,
     ) -> Result<(), Refusal> {
-        let (target, request) = (Target::of(Some(&routed.row)), routed.request.clone());
-        let payment = &mut call.payment;
-        let decide = |paid: &[GrantId]| self.decide(caller, target, request, paid);
-        let permitted = match caller.run.unused.lend(payment, decide)? {
-            Verdict::Permit(permitted) => permitted,
-            Verdict::Unpaid(unpaid) => {
-                Box::pin(self.settle(caller, target, unpaid, &payment.grants)).await?
-            }
-        };
-        payment.uses(permitted.basis());
+        let (request, payment) = (routed.request.clone(), &mut call.payment);
+        let permitted = self.permit_further(caller, &routed.row, request, payment).await?;
         call.finish.record.allowed(permitted.basis());
         Ok(())
     }

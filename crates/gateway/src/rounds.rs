@@ -7,8 +7,8 @@ mod questions;
 
 use std::{collections::VecDeque, fmt, pin::Pin, sync::Arc, time::Duration};
 
-use narthex_model::{CallErrorKind, GrantId};
-use narthex_policy::{Payment, Request, Verdict};
+use narthex_model::CallErrorKind;
+use narthex_policy::{Payment, Request};
 use narthex_registry::ServerRow;
 use narthex_upstream::{Booked, Forwarded, Frame, Hop, Link};
 use narthex_wire::{Era, Message, Payload, method};
@@ -16,8 +16,7 @@ use tokio::time::sleep;
 
 use self::questions::{Asking, Given, Wanted, state_of, wanted};
 use crate::{
-    Caller, finish::Finish, gateway::Shared, grants::Target, record::CallRecord, refusal::Refusal,
-    route::Routed,
+    Caller, finish::Finish, gateway::Shared, record::CallRecord, refusal::Refusal, route::Routed,
 };
 
 /// How many further rounds one call may have.
@@ -101,15 +100,7 @@ impl Shared {
         payment: &mut Payment,
     ) -> Result<Forwarded, Refusal> {
         self.prepare(caller, &mut request, link.facts().revision, payment)?;
-        let target = Target::of(Some(row));
-        let decide = |paid: &[GrantId]| self.decide(caller, target, request, paid);
-        let permitted = match caller.run.unused.lend(payment, decide)? {
-            Verdict::Permit(permitted) => permitted,
-            Verdict::Unpaid(unpaid) => {
-                Box::pin(self.settle(caller, target, unpaid, &payment.grants)).await?
-            }
-        };
-        payment.uses(permitted.basis());
+        let permitted = self.permit_further(caller, row, request, payment).await?;
         Ok(link.forward(permitted, hop, booked).await?)
     }
 }
