@@ -143,7 +143,7 @@ impl Tool {
         })
     }
 
-    /// What it does, as far as that is not what MCP takes of a tool that says nothing.
+    /// Hints about the effect. Values that are the default of MCP are left out.
     fn annotations(&self) -> Value {
         let hints = [
             ("readOnlyHint", true, self.effect == Effect::Reads),

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 pub(crate) use self::permission::{ASKING, ask};
 use crate::Tool;
 
-/// What a model should know of the server, each with the tools of which it speaks.
+/// Sentences of the instructions for models, each with the tools that it names.
 const INSTRUCTIONS: [(&[&str], &str); 6] = [
     (&["emit_status"], "Tell people how you get on with `emit_status`."),
     (&["emit_artifact"], "Show people results with `emit_artifact`."),
@@ -41,13 +41,13 @@ const INSTRUCTIONS: [(&[&str], &str); 6] = [
     ),
 ];
 
-/// What a model should know before it calls any of these tools.
+/// Instructions for a model that has these tools.
 pub(crate) fn instructions(has: &BuiltInTools) -> String {
     let told = INSTRUCTIONS.iter().filter(|(tools, _)| tools.iter().all(|tool| has.has(tool)));
     told.map(|(_, text)| *text).collect::<Vec<_>>().join(" ")
 }
 
-/// What is meant by the other name of a tool, with its arguments as that takes them.
+/// Tool and arguments that an alias of a tool stands for; `None` for any other name.
 pub(crate) fn meant(name: &str, arguments: &[u8]) -> Option<(&'static str, Vec<u8>)> {
     let ruled = BuiltInTools::ruled_name(name)?;
     let arguments = match name {

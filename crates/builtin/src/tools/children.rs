@@ -79,7 +79,7 @@ fn spawn() -> Tool {
     }
 }
 
-/// What orchestrators call `spawn_session` by.
+/// Alias of `spawn_session` that orchestrators use.
 pub(super) const START_AGENT: &str = "start_agent";
 
 /// The same in the words of orchestrators; rules, records and limits know `spawn_session` alone.
