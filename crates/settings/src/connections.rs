@@ -118,10 +118,10 @@ mod tests {
         }
     }
 
-    /// C5: settings win over the variables of other programs, of which small letters win, and the
+    /// E169: settings win over the variables of other programs, of which small letters win, and the
     /// one for all is the last.
     #[test]
-    fn c5_proxies_come_from_settings_and_then_from_variables() {
+    fn e169_proxies_come_from_settings_and_then_from_variables() {
         let shown = |file: &str, variables: &[(&str, &str)]| {
             format!("{:?}", read(file, variables).unwrap())
         };
@@ -145,10 +145,10 @@ mod tests {
         assert!(shown("", &[("no_proxy", "c.test")]).contains("c.test"));
     }
 
-    /// C5: a proxy that is none is refused by the name of its setting or variable, without its
+    /// E169: a proxy that is none is refused by the name of its setting or variable, without its
     /// password.
     #[test]
-    fn c5_a_bad_proxy_is_refused_by_its_name() {
+    fn e169_a_bad_proxy_is_refused_by_its_name() {
         for (file, variables, place) in [
             ("[proxy]\nhttp = \"ftp://me:hush@x\"", &[][..], "narthex.toml: `proxy.http`: "),
             ("[proxy]\nhttps = \"http://\"", &[], "narthex.toml: `proxy.https`: "),

@@ -45,10 +45,10 @@ async fn announcing(announces: Arc<AtomicBool>) -> Peer {
     .await
 }
 
-/// C8: a server that announces a change after each reading is read ever more seldom, and the API's
+/// E74: a server that announces a change after each reading is read ever more seldom, and the API's
 /// row of it says so, until it is quiet.
 #[tokio::test]
-async fn c8_a_row_warns_of_changes_without_an_end() {
+async fn e74_a_row_warns_of_changes_without_an_end() {
     let announces = Arc::new(AtomicBool::new(true));
     let peer = announcing(announces.clone()).await;
     let api = Api::over(&json!({ "x": { "transport": "http", "url": peer.url } })).await;

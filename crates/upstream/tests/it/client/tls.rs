@@ -131,10 +131,10 @@ async fn tls_proxy(to: u16) -> (TlsServer, mpsc::Receiver<String>) {
     (TlsServer { port, certificate, tasks }, heads)
 }
 
-/// C5: a server with TLS is reached through a proxy with TLS: one certificate is the proxy's and
+/// E169: a server with TLS is reached through a proxy with TLS: one certificate is the proxy's and
 /// one the server's, each is looked at, and the credential is the proxy's alone.
 #[tokio::test]
-async fn c5_a_tunnel_leads_through_a_proxy_with_tls() {
+async fn e169_a_tunnel_leads_through_a_proxy_with_tls() {
     let server = named_server("far.invalid").await;
     let (proxy, mut heads) = tls_proxy(server.port).await;
     let address = format!("https://me:hush@localhost:{}", proxy.port);
