@@ -23,8 +23,12 @@ pub struct FileStatus {
     pub provenance: Provenance,
     /// Whether some content of it counts.
     pub is_present: bool,
+    /// When the content that counts was read; `None` while none counts, or where it is unknown.
+    pub applied_at: Option<SystemTime>,
     /// Why its present content does not count.
     pub error: Option<String>,
+    /// Since when its present content does not count.
+    pub refused_since: Option<SystemTime>,
     /// When it was looked at last.
     pub last_read: Option<SystemTime>,
 }
@@ -67,12 +71,15 @@ impl Control {
 
     /// The settings of this process, which cannot be read again.
     fn settings_status(&self, error: String) -> Option<FileStatus> {
+        let now = Some(SystemTime::now());
         Some(FileStatus {
             file: self.variables().file()?.clone(),
             provenance: Provenance::Settings,
             is_present: true,
+            applied_at: None,
             error: Some(error),
-            last_read: Some(SystemTime::now()),
+            refused_since: now,
+            last_read: now,
         })
     }
 
@@ -94,7 +101,9 @@ fn statuses(state: &LayersState) -> Vec<FileStatus> {
         file: file.file.to_path_buf(),
         provenance: file.provenance,
         is_present: file.is_present,
+        applied_at: file.applied_at,
         error: file.error.as_ref().map(ToString::to_string),
+        refused_since: file.refused_since,
         last_read: file.last_read,
     };
     state.files.iter().map(status).collect()

@@ -169,12 +169,15 @@ fn capabilities(row: &ServerRow) -> Option<Value> {
 
 /// How a followed file stands.
 pub(crate) fn file(status: &FileStatus) -> Value {
-    let FileStatus { file, provenance, is_present, error, last_read } = status;
+    let FileStatus { file, provenance, is_present, applied_at, error, refused_since, last_read } =
+        status;
     json!({
         "file": file,
         "provenance": provenance,
         "is_present": is_present,
+        "applied_at": applied_at.map(time),
         "error": error,
-        "last_read": last_read.map(|time| Timestamp::new(time).to_string()),
+        "refused_since": refused_since.map(time),
+        "last_read": last_read.map(time),
     })
 }

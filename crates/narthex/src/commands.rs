@@ -14,6 +14,7 @@ pub(crate) mod connect;
 pub(crate) mod daemon;
 pub(crate) mod definitions;
 pub(crate) mod env_bindings;
+mod files;
 pub(crate) mod grants;
 mod in_process;
 pub(crate) mod init;

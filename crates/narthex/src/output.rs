@@ -9,6 +9,7 @@ use std::{
     io::{self, IsTerminal, Write},
     process::ExitCode,
     sync::LazyLock,
+    time::SystemTime,
 };
 
 use narthex_model::{ErrorKind, command::completed};
@@ -168,11 +169,43 @@ pub(crate) fn is_error_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
+/// How long ago a moment is, in its largest unit.
+pub(crate) fn age(time: SystemTime, now: SystemTime) -> String {
+    // A clock that was set back makes it the present.
+    let seconds = now.duration_since(time).unwrap_or_default().as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s ago"),
+        60..3600 => format!("{}m ago", seconds / 60),
+        3600..86_400 => format!("{}h ago", seconds / 3600),
+        _ => format!("{}d ago", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::{path::Path, time::Duration};
 
     use super::*;
+
+    #[test]
+    fn ages_are_told_in_their_largest_unit() {
+        let now = SystemTime::now();
+        let table = [
+            (0, "0s ago"),
+            (12, "12s ago"),
+            (59, "59s ago"),
+            (60, "1m ago"),
+            (200, "3m ago"),
+            (3599, "59m ago"),
+            (3600, "1h ago"),
+            (86_399, "23h ago"),
+            (200_000, "2d ago"),
+        ];
+        for (seconds, expected) in table {
+            assert_eq!(age(now - Duration::from_secs(seconds), now), expected);
+        }
+        assert_eq!(age(now + Duration::from_secs(9), now), "0s ago");
+    }
 
     /// S22: colours are ours; those of others do nothing.
     #[test]

@@ -69,7 +69,7 @@ pub(super) async fn elsewhere(
 }
 
 /// Nothing, where the token may not see it.
-fn unless_hidden(found: Result<Vec<Value>, Failure>) -> Result<Vec<Value>, Failure> {
+pub(super) fn unless_hidden(found: Result<Vec<Value>, Failure>) -> Result<Vec<Value>, Failure> {
     match found {
         Err(failure) if is_hidden(&failure) => Ok(Vec::new()),
         found => found,

@@ -1,7 +1,7 @@
 //! `narthex status`: the daemon, and a row for each of its servers and for each active run, of all
 //! workspaces that the token may see.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::SystemTime};
 
 use narthex_model::command::completed;
 use serde_json::{Value, json};
@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use crate::{
     Failure,
     cli::Context,
-    commands::across::{HOME, active_runs, workspaces},
+    commands::{
+        across::{HOME, active_runs, workspaces},
+        files,
+    },
     daemon_client::DaemonClient,
     output::{self, harmless},
     rows::{Row, logs_of_mount},
@@ -19,6 +22,7 @@ use crate::{
 pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     let rows = client.rows::<Row>().await?;
+    let files = files::followed(&client).await?;
     let workspaces = workspaces(&client).await?;
     let mut runs = Vec::new();
     for workspace in &workspaces {
@@ -31,6 +35,7 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
             "pid": state.pid,
             "socket_dir": state.socket_dir,
             "config": state.config,
+            "files": files,
             "servers": rows,
             "workspaces": workspaces,
             "runs": runs,
@@ -57,6 +62,9 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     };
     let header = ["run", "pid", "workspace", "status", "agent"];
     output::line(&format!("\n{}", table::render(&header, &runs, &none)))?;
+    for sentence in files::refused(&files, SystemTime::now()) {
+        output::line(&format!("\nwarning: {sentence}"))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -324,7 +324,7 @@ fn reload_counts_the_servers() {
     assert_eq!(place.run(["mcp", "reload", "--quiet"]).succeeded().stdout, "2\n");
     place.write("mcp.json", "{");
     // D31: a file that was refused is a failure, and what counted before still does.
-    let done = place.run(["mcp", "reload"]).failed(1, &["mcp.json was not applied"]);
+    let done = place.run(["mcp", "reload"]).failed(1, &["mcp.json was refused"]);
     assert_eq!(done.stdout, "");
     let refused = place.run(["mcp", "reload", "--json"]);
     let refused = (refused.code, refused.json()["error"]["details"]["server_count"].take());

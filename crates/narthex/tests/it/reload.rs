@@ -70,6 +70,42 @@ fn e118_a_broken_file_keeps_what_was_there() {
     daemon.server_in("fixture", "ready");
 }
 
+/// E118, D27: while a content is refused, tables say that an older one is used, and name the
+/// command that approves it, or the fault.
+#[test]
+fn e118_tables_tell_of_a_content_that_is_not_used() {
+    let place = Place::new();
+    place.run(["trust", "--yes"]).succeeded();
+    let daemon = place.start(&["up", "--listen", "127.0.0.1:0"]);
+    daemon.event("ready");
+    let told = |expected: &[&str]| {
+        let status = place.run(["status"]).succeeded().stdout;
+        let list = place.run(["mcp", "list"]).succeeded().stderr;
+        for word in expected.iter().chain(&["mcp.json was refused", "the content that it read"]) {
+            assert!(status.contains(word) && list.contains(word), "{word}: {status}{list}");
+        }
+    };
+    place.write("mcp.json", r#"{"servers": {}}"#);
+    daemon.event("file");
+    let file = place.path("mcp.json");
+    told(&["is not trusted", &place.printed(&format!("trust {}", file.display()))]);
+    place.write("mcp.json", r#"{"servers": {"#);
+    daemon.event("file");
+    told(&["line 1"]);
+    let status = place.run(["status", "--json"]).succeeded().json();
+    let list = place.run(["mcp", "list", "--json"]).succeeded().json();
+    for files in [&status["files"], &list["data"]["files"]] {
+        let of_project = |one: &&serde_json::Value| one["file"] == file.display().to_string();
+        let entry = files.as_array().unwrap().iter().find(of_project).unwrap();
+        assert!(entry["error"].as_str().unwrap().contains("line 1"), "{entry}");
+        assert!(entry["applied_at"].is_string() && entry["refused_since"].is_string(), "{entry}");
+    }
+    place.write("mcp.json", &json!({ "servers": { "fixture": fixture_entry() } }).to_string());
+    place.run(["mcp", "reload"]).succeeded();
+    let clean = place.run(["status"]).succeeded().stdout;
+    assert!(!clean.contains("refused"), "{clean}");
+}
+
 /// E118: whatever is wrong with a file is told to a person once, by the log where there is one.
 #[test]
 fn e118_a_fault_of_a_file_is_told_once() {

@@ -42,8 +42,12 @@ pub struct FileState {
     pub provenance: Provenance,
     /// Whether some content of it counts. A missing file is no error (E123).
     pub is_present: bool,
+    /// When the content that counts was read; `None` while none counts.
+    pub applied_at: Option<SystemTime>,
     /// Why its present content does not count; an older one may.
     pub error: Option<FollowError>,
+    /// When the first look found a content that does not count, with none that counts since then.
+    pub refused_since: Option<SystemTime>,
     /// When it was looked at last.
     pub last_read: Option<SystemTime>,
     /// How often it was looked at.
@@ -100,7 +104,9 @@ impl Shared {
             file: source.file.clone(),
             provenance: source.provenance(),
             is_present: false,
+            applied_at: None,
             error: None,
+            refused_since: None,
             last_read: None,
             reads: 0,
             watching: None,
@@ -222,22 +228,25 @@ impl Shared {
     fn take_over(&self, index: usize, found: Found) {
         let mut contents = self.contents();
         let content = &mut contents.files[index];
+        let now = SystemTime::now();
         let mut error = None;
+        let mut state = LayersState::clone(&self.states.borrow());
+        let file = &mut state.files[index];
         match found {
             Found::Same => {}
             Found::Missing => {
                 content.hash = None;
+                file.applied_at = None;
                 content.config = LoadedConfig { entries: Vec::new(), warnings: Vec::new() };
             }
             Found::Good { hash, config } => {
                 content.hash = Some(hash);
                 content.config = config;
+                file.applied_at = Some(now);
             }
             Found::Bad(bad) => error = Some(bad),
         }
         let is_present = content.hash.is_some();
-        let mut state = LayersState::clone(&self.states.borrow());
-        let file = &mut state.files[index];
         // What the first look finds is what there is, and no event (E122).
         let is_first = file.reads == 0;
         match &error {
@@ -245,9 +254,10 @@ impl Shared {
             None if file.error.is_some() => file.recoveries += 1,
             Some(_) | None => {}
         }
+        file.refused_since = error.is_some().then(|| file.refused_since.unwrap_or(now));
         file.error = error;
         file.is_present = is_present;
-        file.last_read = Some(SystemTime::now());
+        file.last_read = Some(now);
         file.reads += 1;
         self.put_together(&contents, &mut state, is_first);
         self.states.send_replace(Arc::new(state));

@@ -11,10 +11,10 @@ use crate::{
     cli::Context,
     commands::{
         across::{HOME, all_active_runs},
-        source,
+        files, source,
     },
     daemon_client::DaemonClient,
-    output::{self, harmless},
+    output::{self, age, harmless},
     rows::logs_of,
     table,
 };
@@ -34,18 +34,24 @@ const WORKSPACE: usize = 1;
 
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator_if_up(&context.settings)?;
-    let rows = match &client {
+    let (rows, files) = match &client {
         Some(client) => {
             let own = client.api_all("/api/servers").await?;
-            own.into_iter().map(at_home).chain(of_runs(client).await?).collect()
+            let rows: Vec<_> = own.into_iter().map(at_home).chain(of_runs(client).await?).collect();
+            (rows, files::followed(client).await?)
         }
-        None => Vec::new(),
+        None => (Vec::new(), Vec::new()),
     };
     if context.format.is_json() {
         let mounts: Vec<_> = rows.iter().map(mount).collect();
         let daemon = if client.is_some() { "running" } else { "down" };
         let configured = configured(context);
-        output::done(&json!({ "mounts": mounts, "daemon": daemon, "configured": configured }))?;
+        output::done(&json!({
+            "mounts": mounts,
+            "daemon": daemon,
+            "configured": configured,
+            "files": files,
+        }))?;
         return Ok(ExitCode::SUCCESS);
     }
     if context.format.is_quiet() {
@@ -54,10 +60,20 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if rows.is_empty() {
-        return nothing(client.is_some(), context);
-    }
     let now = SystemTime::now();
+    if rows.is_empty() {
+        nothing(client.is_some(), context)?;
+    } else {
+        show(&rows, now, context)?;
+    }
+    for sentence in files::refused(&files, now) {
+        output::notice(&format!("warning: {sentence}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The table, and below it the causes of failures, and warnings.
+fn show(rows: &[Value], now: SystemTime, context: &Context) -> Result<(), Failure> {
     let mut columns = COLUMNS.to_vec();
     let mut cells: Vec<_> = rows.iter().map(|row| cells(row, now, context.is_ascii)).collect();
     if rows.iter().all(|row| row["workspace"] == HOME) {
@@ -76,16 +92,16 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
             output::notice(&format!("{}: {}", harmless(&shown_name(row)), harmless(&told)));
         }
     }
-    for row in &rows {
+    for row in rows {
         for warning in row["warnings"].as_array().into_iter().flatten() {
             let told = harmless(text(warning, "message"));
             output::notice(&format!("{}: warning: {told}", harmless(&shown_name(row))));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn nothing(is_up: bool, context: &Context) -> Result<ExitCode, Failure> {
+fn nothing(is_up: bool, context: &Context) -> Result<(), Failure> {
     let sentence = match is_up {
         true => "The daemon has no servers, nor has any active run that this token may see.",
         false => "No daemon runs, so no server is mounted.",
@@ -97,7 +113,7 @@ fn nothing(is_up: bool, context: &Context) -> Result<ExitCode, Failure> {
         let remedy = narthex(if is_up { "mcp reload" } else { "up" }, &[]);
         output::line(&format!("Configured here: {}. `{remedy}` starts them.", names.join(", ")))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The names in the files of this folder and of the user. What is wrong with a file is told by
@@ -220,43 +236,11 @@ fn cells(row: &Value, now: SystemTime, is_ascii: bool) -> Vec<String> {
     ]
 }
 
-/// How long ago a moment is, in its largest unit.
-fn age(time: SystemTime, now: SystemTime) -> String {
-    // A clock that was set back makes it the present.
-    let seconds = now.duration_since(time).unwrap_or_default().as_secs();
-    match seconds {
-        0..60 => format!("{seconds}s ago"),
-        60..3600 => format!("{}m ago", seconds / 60),
-        3600..86_400 => format!("{}h ago", seconds / 3600),
-        _ => format!("{}d ago", seconds / 86_400),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn ages_are_told_in_their_largest_unit() {
-        let now = SystemTime::now();
-        let table = [
-            (0, "0s ago"),
-            (12, "12s ago"),
-            (59, "59s ago"),
-            (60, "1m ago"),
-            (200, "3m ago"),
-            (3599, "59m ago"),
-            (3600, "1h ago"),
-            (86_399, "23h ago"),
-            (200_000, "2d ago"),
-        ];
-        for (seconds, expected) in table {
-            assert_eq!(age(now - Duration::from_secs(seconds), now), expected);
-        }
-        assert_eq!(age(now + Duration::from_secs(9), now), "0s ago");
-    }
 
     /// R-C1: a row of a run has its path, and is called as its mount is.
     #[test]

@@ -1,16 +1,16 @@
 //! What is done with one server, or with the files, in one step.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::SystemTime};
 
 use http::Method;
-use narthex_model::{CallError, ErrorKind, command::completed};
+use narthex_model::{CallError, ErrorKind};
 use serde_json::{Value, json};
 
 use super::{text, with_names};
 use crate::{
     Failure,
     cli::Context,
-    commands::waiting::waiting,
+    commands::{files, waiting::waiting},
     daemon_client::{ApiRequest, DaemonClient, server_path},
     output::{self, counted, harmless},
     rows::logs_of,
@@ -21,9 +21,10 @@ pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
     let asked = waiting("reading the files", context, client.api_post("/api/reload"));
     let reloaded = asked.await?;
     let files = reloaded["files"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let refused: Vec<_> = files.iter().filter(|file| file["error"].is_string()).collect();
+    let refused = files::refused(files, SystemTime::now());
     if !refused.is_empty() {
-        return Err(not_applied(&refused, &reloaded));
+        let details = Some(reloaded);
+        return Err(Failure { details, ..Failure::new(ErrorKind::Invalid, refused.join("\n")) });
     }
     if context.format.is_json() {
         output::done(&reloaded)?;
@@ -35,17 +36,6 @@ pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
         false => output::line(&counted(count, "server"))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Some file was refused: its servers are still those of its last good content.
-fn not_applied(refused: &[&Value], reloaded: &Value) -> Failure {
-    let line = |file: &&Value| {
-        let (name, error) = (text(file, "file"), text(file, "error"));
-        format!("{name} was not applied, its last good content still counts: {}", completed(error))
-    };
-    let message = refused.iter().map(line).collect::<Vec<_>>().join("\n");
-    let details = Some(reloaded.clone());
-    Failure { details, ..Failure::new(ErrorKind::Invalid, message) }
 }
 
 pub(super) async fn remove(name: &str, context: &Context) -> Result<ExitCode, Failure> {
