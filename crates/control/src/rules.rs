@@ -8,7 +8,7 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_fields::Fields;
 use narthex_model::{ErrorKind, WorkspaceId, json::Node};
 use narthex_policy::WorkspaceRules;
-use narthex_rules::{RuleFaults, RuleSet};
+use narthex_rules::{RuleFault, RuleFaults, RuleSet};
 use narthex_store::{RulesHead, RulesRow, Store};
 
 pub use self::check::RulesChecked;
@@ -37,18 +37,23 @@ impl RulesError {
 pub struct WrittenRules {
     /// What is stored; `None` if there never were any.
     pub row: Option<RulesRow>,
-    /// The ids of the rules, in the order of the text.
+    /// The ids of the rules, in the order of the text; none if they do not compile.
     pub ids: Vec<String>,
+    /// Why they do not compile, as those of another version may: all calls are refused then.
+    pub faults: Vec<RuleFault>,
     /// Tells this state from others; `None` if there never were any.
     pub tag: Option<String>,
 }
 
 impl WrittenRules {
     fn new(row: Option<RulesRow>) -> Self {
-        let set = row.as_ref().and_then(|row| RuleSet::compile(&row.document).ok());
-        let ids = set.iter().flat_map(RuleSet::ids).map(str::to_owned).collect();
+        let compiled = RuleSet::compile(row.as_ref().map_or("", |row| &row.document));
+        let (ids, faults) = match compiled {
+            Ok(set) => (set.ids().map(str::to_owned).collect(), Vec::new()),
+            Err(RuleFaults(faults)) => (Vec::new(), faults),
+        };
         let tag = row.as_ref().map(|row| tag(&row.head));
-        Self { row, ids, tag }
+        Self { row, ids, faults, tag }
     }
 
     /// The text; empty if there are none.
@@ -172,7 +177,7 @@ fn rules_of(fields: &mut Fields) -> String {
 }
 
 fn refused(faults: &RuleFaults) -> CatalogError {
-    let field = |fault: &narthex_rules::RuleFault| {
+    let field = |fault: &RuleFault| {
         let place = fault.place();
         let message = match (fault.line, place.is_empty()) {
             (_, true) => fault.message.clone(),

@@ -6,9 +6,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use narthex_model::WorkspaceId;
-use narthex_policy::{Forbidding, Question, Rules, Ruling, WorkspaceRules};
-use narthex_rules::RuleSet;
+use narthex_model::{WorkspaceId, command::narthex};
+use narthex_policy::{Rules, WorkspaceRules};
+use narthex_rules::{RuleFaults, RuleSet, UnreadableRules};
 use narthex_store::{RulesHead, StatementError, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -23,19 +23,6 @@ pub struct LiveRules {
     by_workspace: ByWorkspace<WorkspaceRules>,
     /// Held while anything changes or is read anew, so that the newest comes last.
     known: tokio::sync::Mutex<KnownRules>,
-}
-
-/// What stands for rules that were stored and cannot be read: nothing is let through by them.
-#[derive(Debug)]
-struct Unreadable;
-
-impl Rules for Unreadable {
-    fn ask(&self, _question: &Question<'_>) -> Ruling {
-        let rule: Arc<str> = "unreadable".into();
-        let reason = "the rules of the workspace cannot be read by this program; write them anew";
-        let forbidden = Forbidding { rule: rule.clone(), reason: reason.into() };
-        Ruling { forbidden: Some(forbidden), matched: vec![rule], ..Ruling::default() }
-    }
 }
 
 impl LiveRules {
@@ -108,18 +95,50 @@ fn compiled(workspace: &WorkspaceId, text: &str) -> Option<Box<dyn Rules>> {
     match RuleSet::compile(text) {
         Ok(set) => set.boxed(),
         Err(faults) => {
-            tracing::error!(
-                %workspace,
-                "the rules that are stored cannot be read, so that nothing may be called: {faults}"
-            );
-            Some(Box::new(Unreadable))
+            tracing::error!(%workspace, "{}", cannot_be_read(workspace, &faults));
+            Some(Box::new(UnreadableRules))
         }
     }
+}
+
+/// One line: what is wrong, what comes of it, and the commands that mend it.
+fn cannot_be_read(workspace: &WorkspaceId, RuleFaults(faults): &RuleFaults) -> String {
+    let [show, set] = ["policy show", "policy set --file FILE"]
+        .map(|template| narthex(template, &[]).in_workspace(workspace.as_str()));
+    let first = faults.first().map(ToString::to_string).unwrap_or_default();
+    let more = match faults.len() {
+        0 | 1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    format!(
+        "the stored rules of the workspace {workspace} cannot be read, so all calls of its runs \
+         are refused: {first}{more}; print the rules and all their faults with `{show}`, correct \
+         the text in a file, and store it with `{set}`"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// D13: the line of the log says what is wrong and which commands mend it.
+    #[test]
+    fn d13_rules_that_cannot_be_read_name_the_commands_that_mend_them() {
+        let workspace = WorkspaceId::new("team").unwrap();
+        let text = "permit(principal, action, resource);\n\
+                    forbid(principal, action, resource == Tool::\"narthex/start_agent\");";
+        let line = cannot_be_read(&workspace, &RuleSet::compile(text).unwrap_err());
+        for part in [
+            "workspace team",
+            "line 1",
+            "(and 1 more)",
+            "`narthex policy show --workspace team`",
+            "`narthex policy set --file FILE --workspace team`",
+        ] {
+            assert!(line.contains(part), "no {part}: {line}");
+        }
+        assert!(!line.contains('\n'), "{line}");
+    }
 
     /// D13: what cannot be read lets nothing through.
     #[test]
@@ -131,7 +150,7 @@ mod tests {
         assert!(!rules.is_empty());
         let unreadable = compiled(&workspace, "forbid everything").unwrap();
         let actors = narthex_policy::Actors::default();
-        let ruling = unreadable.ask(&Question {
+        let ruling = unreadable.ask(&narthex_policy::Question {
             actors: &actors,
             server: &narthex_model::Alias::new("git").unwrap(),
             item: &narthex_policy::Item::Server,

@@ -12,6 +12,7 @@ mod part;
 mod schema;
 mod set;
 mod typed;
+mod unreadable;
 mod values;
 
 pub use fault::{RuleFault, RuleFaults};
@@ -19,3 +20,4 @@ pub use fault::{RuleFault, RuleFaults};
 pub const SCHEMA: &str = schema::TEXT;
 
 pub use set::{RULES_MAX, RuleSet, TEXT_MAX};
+pub use unreadable::UnreadableRules;

@@ -10,7 +10,7 @@ use narthex_model::{
 use narthex_policy::{
     Actors, Arguments, CallOrigin, Item, Question, Rules, Ruling, Site, is_ruled,
 };
-use narthex_rules::RuleSet;
+use narthex_rules::{RuleSet, UnreadableRules};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -117,11 +117,14 @@ impl Control {
         }
         let (agent, is_child) = (asked.agent.clone(), asked.is_child);
         let actors = Actors { user, agent, agent_type, is_child, ..Actors::default() };
-        let rules = match &asked.rules {
-            Some(text) => text.clone(),
-            None => self.rules(workspace).await?.text().to_owned(),
+        let rules: Box<dyn Rules> = match &asked.rules {
+            Some(text) => Box::new(RuleSet::compile(text).map_err(|faults| refused(&faults))?),
+            // As they count for calls.
+            None => match RuleSet::compile(self.rules(workspace).await?.text()) {
+                Ok(set) => Box::new(set),
+                Err(_unreadable) => Box::new(UnreadableRules),
+            },
         };
-        let set = RuleSet::compile(&rules).map_err(|faults| refused(&faults))?;
         let written = asked.arguments.get().as_bytes();
         let (ruled, spelled) = match &asked.item {
             Item::Tool(tool) if asked.alias.is_built_in() => as_ruled(tool, written),
@@ -134,7 +137,7 @@ impl Control {
         if !is_ruled(&asked.item, method) {
             return Ok(RulesChecked { ruling: Ruling::default() });
         }
-        let ruling = set.ask(&Question {
+        let ruling = rules.ask(&Question {
             actors: &actors,
             server: &asked.alias,
             item: &asked.item,

@@ -74,6 +74,7 @@ fn shown(rules: &WrittenRules) -> Value {
     json!({
         "rules": rules.text(),
         "ids": rules.ids,
+        "faults": rules.faults,
         "revision": row.map_or(0, |row| row.head.revision),
         "updated_at": row.map(|row| Timestamp::new(row.head.updated_at).to_string()),
         "updated_by": row.map(|row| row.updated_by.clone()),

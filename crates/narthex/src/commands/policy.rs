@@ -51,6 +51,7 @@ async fn show(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Fail
         output::done(&rules)?;
         return Ok(ExitCode::SUCCESS);
     }
+    warn_of_faults(&rules, place);
     let text = rules["rules"].as_str().unwrap_or_default();
     if text.trim().is_empty() && !context.format.is_quiet() {
         output::line(&table::none_yet("rules", &narthex("policy set --file FILE", &[])))?;
@@ -59,6 +60,25 @@ async fn show(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Fail
     let lines: Vec<_> = text.trim_end().split('\n').map(harmless).collect();
     output::line(&lines.join("\n"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names on standard error why stored rules cannot be read, and the commands that mend them.
+fn warn_of_faults(rules: &Value, place: &WorkspaceArgs) {
+    let faults = rules["faults"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let faults = faults.iter().map(|fault| {
+        let text = |name: &str| fault[name].as_str().unwrap_or_default();
+        let line = fault["line"].as_u64().map(|line| format!("line {line}: ")).unwrap_or_default();
+        harmless(&format!("warning: {line}{}; {}", text("message"), text("remedy")))
+    });
+    let faults: Vec<_> = faults.collect();
+    if faults.is_empty() {
+        return;
+    }
+    let [check, set] = ["policy check --file FILE", "policy set --file FILE"]
+        .map(|template| narthex(template, &[]).in_workspace(&place.workspace));
+    output::notice("warning: the rules cannot be read, so all calls of the workspace are refused");
+    faults.iter().for_each(|fault| output::notice(fault));
+    output::notice(&format!("Correct the text in a file, try `{check}`, then run `{set}`."));
 }
 
 /// Whether a file could be set.

@@ -1,5 +1,7 @@
 //! `narthex policy` with a real daemon and a real server.
 
+use narthex_model::WorkspaceId;
+use narthex_store::Store;
 use serde_json::{Value, json};
 
 use crate::support::{Done, Place, fixture_entry};
@@ -123,4 +125,49 @@ fn d13_a_file_is_checked_without_a_daemon() {
     assert!(schema.contains("action call appliesTo"), "{schema}");
     assert!(schema.lines().count() > 10, "as it is written: {schema}");
     place.run(["policy", "set", "--file", &rules]).failed(1, &["daemon"]);
+}
+
+/// D13: a daemon whose store has rules that it cannot read starts, refuses the calls of their
+/// workspace, and names the commands that mend it.
+#[tokio::test]
+async fn d13_a_daemon_starts_with_rules_that_it_cannot_read() {
+    let place = Place::with(&json!({ "fixture": fixture_entry() }));
+    let mut daemon = place.up();
+    let call = || place.run(["call", "fixture", "echo", "message=hello"]);
+    call().succeeded();
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    let store = Store::open(&place.path("data/store.db")).await.unwrap();
+    let text = "forbid(principal, action, resource == Tool::\"narthex/start_agent\");\n";
+    let id = WorkspaceId::default();
+    assert!(store.rules().write(&id, None, text, "earlier").await.unwrap());
+    store.close().await;
+
+    let log = fs_err::File::create(place.path("log")).unwrap();
+    let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let daemon = place.start_with(&words, |command| {
+        command.stderr(log.into_file());
+    });
+    daemon.event("ready");
+    let log = fs_err::read_to_string(place.path("log")).unwrap();
+    for part in ["ERROR", "workspace default cannot be read", "spawn_session"] {
+        assert!(log.contains(part), "no {part}: {log}");
+    }
+    for command in ["policy show", "policy set --file FILE"] {
+        assert!(log.contains(&place.printed(command)), "no {command}: {log}");
+    }
+    call().failed(1, &["permission_required", "unreadable"]);
+    let shown = place.run(["policy", "show"]).succeeded();
+    assert_eq!(shown.stdout, text);
+    for part in ["cannot be read", "line 1", "spawn_session"] {
+        assert!(shown.stderr.contains(part), "no {part}: {shown:?}");
+    }
+    for command in ["policy check --file FILE", "policy set --file FILE"] {
+        assert!(shown.stderr.contains(&place.printed(command)), "no {command}: {shown:?}");
+    }
+    place.write("rules.cedar", RULE);
+    let rules = place.path("rules.cedar").display().to_string();
+    place.run(["policy", "set", "--file", &rules]).succeeded();
+    call().failed(1, &["permission_required", "no-echo"]);
+    assert_eq!(place.run(["policy", "show"]).succeeded().stderr, "");
 }

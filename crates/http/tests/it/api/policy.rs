@@ -1,7 +1,7 @@
 //! The rules of workspaces over REST: who may write them, what is refused, and that they count.
 
 use http::StatusCode;
-use narthex_model::Role;
+use narthex_model::{Role, WorkspaceId};
 use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -101,6 +101,63 @@ async fn d13_other_daemons_see_rules_come_and_go() {
     until(json!("no-echo")).await;
     assert_eq!(api.ask("DELETE", POLICY).send().await.status, StatusCode::NO_CONTENT);
     until(Value::Null).await;
+}
+
+/// D13: stored rules that do not compile, as those of an earlier version, refuse all calls of their
+/// workspace at once, after a start and on other daemons, until they are set anew. Other
+/// workspaces work, and what is shown and checked says why.
+#[tokio::test]
+async fn d13_stored_rules_that_do_not_compile_fail_closed() {
+    const BROKEN: [&str; 2] = [
+        "forbid(principal, action, resource == Tool::\"narthex/start_agent\");",
+        "forbid everything",
+    ];
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    api.send("POST", "/api/workspaces", json!({ "id": "team" }).to_string()).await.succeeded();
+    let write = async |workspace: &str, text: &str| {
+        let id = WorkspaceId::new(workspace).unwrap();
+        let head = store.rules().find(&id).await.unwrap().map(|row| row.head);
+        assert!(store.rules().write(&id, head, text, "earlier").await.unwrap());
+    };
+    let asked = json!({ "tools": ["one"] }).to_string();
+    let run = api.send("POST", "/api/workspaces/default/runs", asked).await.succeeded();
+    let token = run["token"].as_str().unwrap();
+    let deadline = tokio::time::Instant::now() + super::world::SOON;
+    for text in BROKEN {
+        write("default", text).await;
+        while api.refused_by(token).await != "unreadable" {
+            assert!(tokio::time::Instant::now() < deadline, "it was never seen: {text}");
+            tokio::task::yield_now().await;
+        }
+        api.put_rules("").await.succeeded();
+        assert_eq!(api.refused_by(token).await, Value::Null);
+    }
+    write("team", BROKEN[0]).await;
+    drop(api);
+    let api = daemon(&place).await;
+    assert_eq!(api.refused_by(token).await, Value::Null, "it is another workspace");
+    let team = "/api/workspaces/team/policy";
+    let shown = api.get(team).await;
+    assert_eq!((&shown["rules"], &shown["ids"]), (&json!(BROKEN[0]), &json!([])));
+    assert_eq!(shown["faults"][0]["line"], 1);
+    assert!(shown["faults"][0]["remedy"].as_str().unwrap().contains("spawn_session"), "{shown}");
+    let call = json!({ "server": "one", "tool": "echo" }).to_string();
+    let check = async || api.send("POST", &format!("{team}/check"), call.clone()).await.succeeded();
+    let said = check().await;
+    assert_eq!((&said["decision"], &said["rule"]), (&json!("forbidden"), &json!("unreadable")));
+    assert!(!said["reason"].as_str().unwrap().contains("narthex "), "models read it: {said}");
+    api.send("PUT", team, document(RULE)).await.succeeded();
+    assert_eq!(check().await["rule"], "no-echo");
+    assert_eq!(api.get(team).await["faults"], json!([]));
+
+    write("default", BROKEN[0]).await;
+    drop(api);
+    let api = daemon(&place).await;
+    assert_eq!(api.refused_by(token).await, "unreadable", "from the first call on");
+    assert_eq!(api.ask("DELETE", POLICY).send().await.status, StatusCode::NO_CONTENT);
+    assert_eq!(api.refused_by(token).await, Value::Null);
 }
 
 /// D13, D9: what is wrong with rules is told at once, with line, rule and remedy, and nothing is
