@@ -6,7 +6,7 @@ use bytes::Bytes;
 use narthex_model::{CallErrorKind, ErrorKind, ServerState};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
-use narthex_view::View;
+use narthex_view::{Handling, View, check_capabilities};
 use narthex_wire::{
     Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, rpc,
     supported_versions,
@@ -23,7 +23,6 @@ use crate::{
     run::{RunRow, RunRows},
     task_list::has_tasks,
 };
-use narthex_view::Handling;
 
 /// How long clients may keep what we say of ourselves.
 const DISCOVER_TTL_MS: u32 = 10_000;
@@ -260,9 +259,12 @@ fn identity(request: &Message) -> Result<ClientIdentity, Refusal> {
         return Err(Refusal::invalid("`params.protocolVersion` must be a string"));
     };
     let revision = Revision::parse(&proposed).filter(|revision| !revision.is_modern());
+    let capabilities = object("capabilities")?;
+    check_capabilities(Raw::new(&capabilities))
+        .map_err(|fault| Refusal::invalid(fault.to_string()))?;
     Ok(ClientIdentity {
         info: object("clientInfo")?,
-        capabilities: object("capabilities")?,
+        capabilities,
         revision: revision.unwrap_or(Revision::LEGACY_LATEST),
     })
 }

@@ -142,7 +142,10 @@ impl Shared {
 
 /// Whether the client says that it can lead its user to a page, and has not just done so.
 pub(crate) fn leads_to_pages(caller: &Caller, request: &Message) -> bool {
-    let by_url = |all: Raw<'_>| all.get("elicitation").is_some_and(|own| own.get("url").is_some());
+    let by_url = |all: Raw<'_>| {
+        let url = all.get("elicitation").and_then(|own| own.get("url"));
+        url.is_some_and(Raw::is_object)
+    };
     match (&caller.session, caller.era()) {
         (Some(session), Era::Legacy) => {
             session.revision >= Revision::V2025_11_25

@@ -86,7 +86,7 @@ impl ParkedCalls {
         let mut all = self.all();
         let waiting = all.get(id).filter(|parked| Instant::now() < parked.until);
         let asking = waiting.and_then(|parked| parked.call.asking.as_ref());
-        let answers = asking.ok_or_else(gone)?.answers(retry)?;
+        let answers = asking.ok_or_else(gone)?.answers(retry);
         all.remove(id).map(|parked| (parked, answers)).ok_or_else(gone)
     }
 }

@@ -10,7 +10,7 @@ use narthex_registry::ServerRow;
 use narthex_traffic::Admission;
 use narthex_upstream::{Doubt, Hop, InUse, Link};
 use narthex_view::exposed;
-use narthex_wire::{Message, Raw, meta_key, method, rpc};
+use narthex_wire::{Message, Raw, method, rpc};
 
 use crate::{
     Answering, Caller, Endpoint,
@@ -43,10 +43,6 @@ impl Shared {
         let Some(handling) = handling(&name, era) else {
             return refuse(self.unknown(caller, &request, &name));
         };
-        if request.meta_value(meta_key::PROGRESS_TOKEN).is_some_and(|token| !token.is_token()) {
-            let text = "`params._meta.progressToken` must be a string or an integer";
-            return refuse(Refusal::invalid(text));
-        }
         // Recorded: somebody may try to get past a decision (S12).
         if let Err(fault) = check_decided(handling, &request) {
             let refusal = Refusal::invalid(fault.to_string());

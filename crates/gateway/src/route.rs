@@ -314,7 +314,8 @@ pub(crate) fn unknown_server(alias: &Alias) -> Refusal {
 pub(crate) fn declares_tasks(request: &Message) -> Result<(), Refusal> {
     let declared = request.meta_value(meta_key::CLIENT_CAPABILITIES);
     let extensions = declared.and_then(|declared| declared.get("extensions"));
-    if extensions.and_then(|all| all.get("io.modelcontextprotocol/tasks")).is_some() {
+    let tasks = extensions.and_then(|all| all.get(meta_key::TASKS_EXTENSION));
+    if tasks.is_some_and(Raw::is_object) {
         return Ok(());
     }
     let required =

@@ -7,12 +7,11 @@ use narthex_model::RunId;
 use narthex_policy::Origin;
 use narthex_registry::ServerKey;
 use narthex_upstream::Link;
-use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, method, with_member};
+use narthex_wire::{
+    Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, with_member,
+};
 
 use crate::TaskRoutes;
-
-/// Where messages name the task that they belong to (2025-11-25).
-const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// Who owns the tasks that a server makes for one caller.
 #[derive(Debug)]
@@ -44,7 +43,7 @@ impl TaskOwner {
             method::TOOLS_CALL => self.learn(result, link),
             method::TASKS_LIST => self.keep_own(result, rewrite),
             method::TASKS_RESULT => {
-                let related = result.meta_value(RELATED_TASK);
+                let related = result.meta_value(meta_key::RELATED_TASK);
                 let id = related.and_then(|related| related.get("taskId"));
                 self.routes.has_result(&self.server, id);
             }
@@ -108,11 +107,11 @@ impl TaskOwner {
 
     /// The same where a message only belongs to a task: what else has an id may be the client's.
     pub fn rename_related(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
-        let related = message.meta_value(RELATED_TASK).filter(|_| self.is_aggregated);
+        let related = message.meta_value(meta_key::RELATED_TASK).filter(|_| self.is_aggregated);
         if let Some(related) = related
             && let Some(shown) = self.changed(related.get("taskId"))
         {
-            rewrite.meta.set(RELATED_TASK, with_id(related, &shown));
+            rewrite.meta.set(meta_key::RELATED_TASK, with_id(related, &shown));
         }
     }
 
@@ -142,14 +141,14 @@ impl TaskOwner {
 
     /// Puts the server's own id in what a client sends for one of its tasks.
     pub fn restore(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
-        let related = message.meta_value(RELATED_TASK).filter(|_| self.is_aggregated);
+        let related = message.meta_value(meta_key::RELATED_TASK).filter(|_| self.is_aggregated);
         let Some(related) = related else { return };
         let id = related.get("taskId").and_then(Raw::as_str);
         let routed = id.as_ref().and_then(|id| self.routes.route(self.run, id));
         if let Some((alias, own)) = routed
             && alias == self.server.alias
         {
-            rewrite.meta.set(RELATED_TASK, with_id(related, &own));
+            rewrite.meta.set(meta_key::RELATED_TASK, with_id(related, &own));
         }
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! What is decided on must be what the server reads (S12). So each of these objects has no key
 //! twice, no key that a lenient reader takes for one that is decided on, and members of the types
-//! that the protocol names. The envelope, `params` and `_meta` are held to the same by
-//! [`narthex_wire::Message::parse`].
+//! that the protocol names. The envelope and the names in `params` and `_meta` are held to the same
+//! by [`narthex_wire::Message::parse`].
 
 use narthex_model::imitates;
 use narthex_wire::{
     Message, Raw,
-    json::{JsonError, Scanner, decode_string},
+    json::{JsonError, Scanner, decode_string, key_is},
+    meta_key, method,
 };
 
 use crate::Handling;
@@ -18,37 +19,75 @@ const SHOWN_MAX: usize = 100;
 
 /// One row: a member of `params`, and what decisions read in it.
 struct Row {
-    handling: Handling,
+    /// Whose requests it is in; `None` for all requests.
+    handling: Option<Handling>,
     member: &'static str,
-    fields: &'static [(&'static str, Type)],
+    kind: Type,
+    is_needed: bool,
 }
 
-/// The type of what is decided on. `null` stands for nothing.
+/// A name in an object, and the type of its value.
+type Field = (&'static str, Type);
+
+/// The type of what is decided on. `null` stands for nothing, but for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
     Flag,
     Text,
     Texts,
+    /// A text, or an integer.
+    Token,
+    /// Anything.
+    Any,
+    /// An object with these members among others.
+    Object(&'static [Field]),
+    /// An object of objects, by names of the sender's own.
+    Objects,
 }
+
+const NOTIFICATIONS: &[Field] = &[
+    ("resourceSubscriptions", Type::Texts),
+    ("taskIds", Type::Texts),
+    ("toolsListChanged", Type::Flag),
+    ("promptsListChanged", Type::Flag),
+    ("resourcesListChanged", Type::Flag),
+];
+const REFERENCE: &[Field] = &[("type", Type::Text), ("name", Type::Text), ("uri", Type::Text)];
+const CAPABILITIES: &[Field] = &[
+    ("elicitation", Type::Object(&[("form", Type::Object(&[])), ("url", Type::Object(&[]))])),
+    ("extensions", Type::Object(&[(meta_key::TASKS_EXTENSION, Type::Object(&[]))])),
+    ("roots", Type::Object(&[])),
+    ("sampling", Type::Object(&[("context", Type::Object(&[])), ("tools", Type::Object(&[]))])),
+    ("tasks", Type::Object(&[])),
+];
+/// Members of `_meta`. No name here may be missing in the names that `Message::parse` guards.
+const META: &[Field] = &[
+    (meta_key::PROTOCOL_VERSION, Type::Text),
+    (meta_key::CLIENT_CAPABILITIES, Type::Object(CAPABILITIES)),
+    (meta_key::LOG_LEVEL, Type::Text),
+    (meta_key::PROGRESS_TOKEN, Type::Token),
+    (meta_key::RELATED_TASK, Type::Object(&[("taskId", Type::Text)])),
+];
 
 const ROWS: &[Row] = &[
     Row {
-        handling: Handling::Listen,
+        handling: Some(Handling::Listen),
         member: "notifications",
-        fields: &[
-            ("resourceSubscriptions", Type::Texts),
-            ("taskIds", Type::Texts),
-            ("toolsListChanged", Type::Flag),
-            ("promptsListChanged", Type::Flag),
-            ("resourcesListChanged", Type::Flag),
-        ],
+        kind: Type::Object(NOTIFICATIONS),
+        is_needed: true,
     },
     Row {
-        handling: Handling::Complete,
+        handling: Some(Handling::Complete),
         member: "ref",
-        fields: &[("type", Type::Text), ("name", Type::Text), ("uri", Type::Text)],
+        kind: Type::Object(REFERENCE),
+        is_needed: true,
     },
+    Row { handling: None, member: "inputResponses", kind: Type::Objects, is_needed: false },
 ];
+
+/// Parameters of what servers ask clients.
+const QUESTION: &[Field] =
+    &[("mode", Type::Text), ("url", Type::Text), ("tools", Type::Any), ("toolChoice", Type::Any)];
 
 /// Why parameters cannot be decided on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,7 +102,7 @@ pub enum Undecidable {
     },
     /// A key is there twice, or has NUL in it.
     #[error("`params.{0}` has a key twice, or one with NUL in it; write each key once")]
-    Twice(&'static str),
+    Twice(String),
     /// A key can be read as another.
     #[error("`params{within}` has the key `{key}`, which can be read as `{name}`; write `{name}`")]
     Imitation {
@@ -76,28 +115,66 @@ pub enum Undecidable {
     },
 }
 
+impl Undecidable {
+    /// The same of an object that is a member of another.
+    fn below(self, member: &str) -> Self {
+        match self {
+            Self::Type { field, wanted } => {
+                let field = [member, &field].join(if field.is_empty() { "" } else { "." });
+                Self::Type { field, wanted }
+            }
+            Self::Twice(path) => {
+                Self::Twice([member, &path].join(if path.is_empty() { "" } else { "." }))
+            }
+            Self::Imitation { within, key, name } => {
+                Self::Imitation { within: format!(".{member}{within}"), key, name }
+            }
+        }
+    }
+}
+
 impl Type {
     fn wanted(self) -> &'static str {
         match self {
             Self::Flag => "true or false",
             Self::Text => "a string",
             Self::Texts => "a list of strings",
+            Self::Token => "a string or an integer",
+            Self::Any => "JSON",
+            Self::Object(_) => "an object",
+            Self::Objects => "an object of objects",
         }
     }
 
-    fn is_of(self, value: Raw<'_>) -> bool {
-        match self {
+    /// Checks a value; a fault names the path below it.
+    fn check(self, value: Raw<'_>) -> Result<(), Undecidable> {
+        let is_of_type = match self {
+            Self::Token => value.is_token(),
+            _ if value.as_bytes() == b"null" => true,
             Self::Flag => value.as_bool().is_some(),
             Self::Text => value.as_str().is_some(),
-            Self::Texts => {
-                let mut are_texts = true;
-                let text = value.as_bytes();
-                let array = Scanner::new(text, 0, 0)
-                    .array(|span| are_texts &= decode_string(span.of(text)).is_some());
-                array.is_ok() && are_texts
-            }
-        }
+            Self::Texts => are_texts(value),
+            Self::Any => true,
+            // Most clients declare no capability, and say so.
+            Self::Object(_) | Self::Objects if value.as_bytes() == b"{}" => true,
+            Self::Object(fields) if value.is_object() => return check_object(value, fields),
+            Self::Objects if value.is_object() => return check_objects(value),
+            Self::Object(_) | Self::Objects => false,
+        };
+        is_of_type.then_some(()).ok_or_else(|| self.fault())
     }
+
+    fn fault(self) -> Undecidable {
+        Undecidable::Type { field: String::new(), wanted: self.wanted() }
+    }
+}
+
+fn are_texts(value: Raw<'_>) -> bool {
+    let mut are_texts = true;
+    let text = value.as_bytes();
+    let array =
+        Scanner::new(text, 0, 0).array(|span| are_texts &= decode_string(span.of(text)).is_some());
+    array.is_ok() && are_texts
 }
 
 /// Refuses parameters whose meaning for a decision may differ from that for a server.
@@ -105,111 +182,106 @@ impl Type {
 /// # Errors
 /// Names the member of `params` at fault.
 pub fn check_decided(handling: Handling, request: &Message) -> Result<(), Undecidable> {
-    let Some(row) = ROWS.iter().find(|row| row.handling == handling) else { return Ok(()) };
-    if let Some(body) = request.body() {
-        let mut keys =
-            body.members.iter().filter_map(|one| decode_string(one.key.of(request.bytes())));
-        if let Some(key) = keys.find(|key| imitates(key, row.member)) {
-            return Err(imitation(String::new(), &key, row.member));
+    check_meta(request).map_err(|fault| fault.below("_meta"))?;
+    let rows = ROWS.iter().filter(|row| row.handling.is_none_or(|of| of == handling));
+    for row in rows {
+        if row.is_needed {
+            check_imitated(request, row.member)?;
+        }
+        match request.get(row.member) {
+            None if row.is_needed => return Err(row.kind.fault().below(row.member)),
+            Some(value) if row.is_needed && !value.is_object() => {
+                return Err(row.kind.fault().below(row.member));
+            }
+            None => {}
+            Some(value) => row.kind.check(value).map_err(|fault| fault.below(row.member))?,
         }
     }
-    let within = row.member;
-    let object = Undecidable::Type { field: within.to_owned(), wanted: "an object" };
-    let members = match request.get(within).filter(|value| value.is_object()) {
-        None => return Err(object),
-        Some(value) => value.members().map_err(|error| match error {
-            JsonError::DuplicateKey { .. } | JsonError::DeceptiveKey { .. } => {
-                Undecidable::Twice(within)
-            }
-            _ => object,
-        })?,
-    };
-    members.iter().try_for_each(|(key, value)| row.check(key, *value))
+    Ok(())
 }
 
-impl Row {
-    /// Checks one member of the object.
-    fn check(&self, key: &str, value: Raw<'_>) -> Result<(), Undecidable> {
-        for (name, kind) in self.fields {
-            if imitates(key, name) {
-                return Err(imitation(format!(".{}", self.member), key, name));
-            }
-            if key == *name && value.as_bytes() != b"null" && !kind.is_of(value) {
-                let field = format!("{}.{name}", self.member);
-                return Err(Undecidable::Type { field, wanted: kind.wanted() });
-            }
-        }
-        Ok(())
+/// Refuses capabilities of a client whose meaning for a decision may differ from that for a
+/// server, as [`check_decided`] does those in `_meta`.
+///
+/// # Errors
+/// Names the member at fault.
+pub fn check_capabilities(capabilities: Raw<'_>) -> Result<(), Undecidable> {
+    Type::Object(CAPABILITIES).check(capabilities).map_err(|fault| fault.below("capabilities"))
+}
+
+/// Refuses a question of a server whose meaning for a decision may differ from that for its client.
+///
+/// # Errors
+/// Names the member of `params` at fault.
+pub fn check_question(question: &Message) -> Result<(), Undecidable> {
+    let is_read =
+        matches!(question.method(), method::ELICITATION_CREATE | method::SAMPLING_CREATE_MESSAGE);
+    match question.body_raw().filter(|_| is_read) {
+        Some(params) => Type::Object(QUESTION).check(params),
+        None => Ok(()),
     }
 }
 
-fn imitation(within: String, key: &str, name: &'static str) -> Undecidable {
-    let shown = key.chars().take(SHOWN_MAX);
-    let key = shown.map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    Undecidable::Imitation { within, key, name }
+/// Checks what `_meta` says; its keys are unambiguous by then.
+fn check_meta(request: &Message) -> Result<(), Undecidable> {
+    let text = request.bytes();
+    for member in request.meta().iter().flat_map(|meta| &meta.members) {
+        let key = member.key.of(text);
+        if let Some((name, kind)) = META.iter().find(|(name, _)| key_is(key, name)) {
+            kind.check(Raw::new(member.value.of(text))).map_err(|fault| fault.below(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a key of `params` that can be read as this one.
+fn check_imitated(request: &Message, name: &'static str) -> Result<(), Undecidable> {
+    let Some(body) = request.body() else { return Ok(()) };
+    let text = request.bytes();
+    let mut keys = body.members.iter().filter_map(|one| decode_string(one.key.of(text)));
+    keys.find(|key| imitates(key, name)).map_or(Ok(()), |key| Err(imitation(&key, name)))
+}
+
+fn check_object(object: Raw<'_>, fields: &'static [Field]) -> Result<(), Undecidable> {
+    for (key, value) in members(object)? {
+        match fields.iter().find(|(name, _)| key == *name) {
+            Some((name, kind)) => kind.check(value).map_err(|fault| fault.below(name))?,
+            None => {
+                if let Some((name, _)) = fields.iter().find(|(name, _)| imitates(&key, name)) {
+                    return Err(imitation(&key, name));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_objects(object: Raw<'_>) -> Result<(), Undecidable> {
+    for (key, value) in members(object)? {
+        if !value.is_object() {
+            return Err(Type::Object(&[]).fault().below(&shown(&key)));
+        }
+    }
+    Ok(())
+}
+
+fn members(object: Raw<'_>) -> Result<Vec<(std::borrow::Cow<'_, str>, Raw<'_>)>, Undecidable> {
+    object.members().map_err(|error| match error {
+        JsonError::DuplicateKey { .. } | JsonError::DeceptiveKey { .. } => {
+            Undecidable::Twice(String::new())
+        }
+        _ => Type::Object(&[]).fault(),
+    })
+}
+
+fn imitation(key: &str, name: &'static str) -> Undecidable {
+    Undecidable::Imitation { within: String::new(), key: shown(key), name }
+}
+
+/// A key of a stranger, for an error.
+fn shown(key: &str) -> String {
+    key.chars().take(SHOWN_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-    use narthex_wire::Limits;
-
-    use super::*;
-
-    fn checked(handling: Handling, params: &str) -> Result<(), Undecidable> {
-        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{params}}}"#);
-        let message = Message::parse(Bytes::from(text), &Limits::default()).unwrap();
-        check_decided(handling, &message)
-    }
-
-    /// S12: what two readers may read differently is refused in each object of the table.
-    #[test]
-    fn s12_objects_that_are_decided_on_have_one_meaning() {
-        for row in ROWS {
-            let of = |members: &str| {
-                checked(row.handling, &format!(r#"{{"{}":{{{members}}}}}"#, row.member))
-            };
-            assert_eq!(of(r#""acme":{"a":1},"other":[]"#), Ok(()));
-            for (name, kind) in row.fields {
-                let (good, bad) = match kind {
-                    Type::Flag => ("true", "1"),
-                    Type::Text => (r#""x""#, r#"["x"]"#),
-                    Type::Texts => (r#"["x","y"]"#, r#"["x",{}]"#),
-                };
-                assert_eq!(of(&format!(r#""{name}":{good}"#)), Ok(()));
-                assert_eq!(of(&format!(r#""{name}":null"#)), Ok(()));
-                for bad in [bad, "{}", "7"] {
-                    let refused = of(&format!(r#""{name}":{bad}"#)).unwrap_err();
-                    assert!(matches!(refused, Undecidable::Type { .. }), "{name}: {refused}");
-                }
-                let twice = of(&format!(r#""{name}":null,"{name}":{good}"#)).unwrap_err();
-                assert_eq!(twice, Undecidable::Twice(row.member));
-                let escaped = format!("\\u{:04x}{}", u32::from(name.as_bytes()[0]), &name[1..]);
-                let twice = of(&format!(r#""{name}":null,"{escaped}":{good}"#)).unwrap_err();
-                assert_eq!(twice, Undecidable::Twice(row.member));
-                let spellings = [
-                    name.to_uppercase(),
-                    format!(" {name}"),
-                    format!("{name}\\t"),
-                    format!("{name}\u{a0}"),
-                ];
-                for spelt in spellings {
-                    let refused = of(&format!(r#""{spelt}":{good}"#)).unwrap_err();
-                    assert!(matches!(refused, Undecidable::Imitation { .. }), "{spelt}: {refused}");
-                }
-            }
-            for params in [
-                "{}".to_owned(),
-                format!(r#"{{"{}":[]}}"#, row.member),
-                format!(r#"{{"{}":{{}}," {}":{{}}}}"#, row.member, row.member),
-            ] {
-                // `params` itself is checked by whoever parses it where it names the member.
-                let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{params}}}"#);
-                let parsed = Message::parse(Bytes::from(text), &Limits::default());
-                let is_refused = parsed.is_err() || checked(row.handling, &params).is_err();
-                assert!(is_refused, "{params}");
-            }
-        }
-        assert_eq!(checked(Handling::Tool, r#"{"notifications":7}"#), Ok(()));
-    }
-}
+mod tests;

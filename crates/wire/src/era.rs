@@ -197,6 +197,10 @@ pub mod meta_key {
     pub const ERROR: &str = "narthex/error";
     /// Asks for progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// The task that a legacy message belongs to.
+    pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+    /// The extension for tasks, among the capabilities of a modern client.
+    pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
     /// W3C trace context: the parent span.
     pub const TRACEPARENT: &str = "traceparent";
     /// W3C trace context: what tracing systems add.

@@ -65,7 +65,7 @@ pub type Members = SmallVec<[Member; 6]>;
 pub(crate) struct KnownNames {
     names: &'static [&'static str],
     /// Bit n stands for a name of n bytes.
-    lengths: u32,
+    lengths: u64,
 }
 
 /// Why a text is refused.
@@ -231,7 +231,7 @@ impl KnownNames {
     pub(crate) const fn new(names: &'static [&'static str]) -> Self {
         let (mut lengths, mut i) = (0, 0);
         while i < names.len() {
-            lengths |= 1_u32 << names[i].len();
+            lengths |= 1_u64 << names[i].len();
             i += 1;
         }
         Self { names, lengths }
@@ -244,7 +244,7 @@ impl KnownNames {
             return std::str::from_utf8(key).is_ok_and(|key| self.is_imitated_folded(key));
         }
         // Among ASCII letters, case does not change the length.
-        key.len() < 32
+        key.len() < 64
             && self.lengths >> key.len() & 1 == 1
             && self.names.iter().any(|name| {
                 let name = name.as_bytes();

@@ -29,18 +29,19 @@ impl Answerable {
     /// Reads the capabilities of a client, as JSON.
     #[must_use]
     pub fn of(capabilities: Raw<'_>) -> Self {
+        let object = |within: Raw<'_>, name| within.get(name).is_some_and(Raw::is_object);
         let declared = |name| capabilities.get(name).filter(|raw| raw.is_object());
         let mut bits = 0;
         if let Some(sampling) = declared("sampling") {
             bits |= Self::SAMPLING;
-            bits |= if sampling.get("tools").is_some() { Self::SAMPLING_TOOLS } else { 0 };
-            bits |= if sampling.get("context").is_some() { Self::SAMPLING_CONTEXT } else { 0 };
+            bits |= if object(sampling, "tools") { Self::SAMPLING_TOOLS } else { 0 };
+            bits |= if object(sampling, "context") { Self::SAMPLING_CONTEXT } else { 0 };
         }
         if let Some(elicitation) = declared("elicitation") {
-            let (form, url) = (elicitation.get("form"), elicitation.get("url"));
+            let (form, url) = (object(elicitation, "form"), object(elicitation, "url"));
             // No mode stands for forms.
-            bits |= if form.is_some() || url.is_none() { Self::FORMS } else { 0 };
-            bits |= if url.is_some() { Self::URLS } else { 0 };
+            bits |= if form || !url { Self::FORMS } else { 0 };
+            bits |= if url { Self::URLS } else { 0 };
         }
         bits |= if declared("roots").is_some() { Self::ROOTS } else { 0 };
         Self(bits)

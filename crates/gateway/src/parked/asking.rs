@@ -6,6 +6,7 @@ use bytes::Bytes;
 use narthex_audit::Outcome;
 use narthex_policy::{Paid, Request, bound_arguments};
 use narthex_upstream::{Frame, Link};
+use narthex_view::check_question;
 use narthex_wire::{
     Answerable, Message, MessageKind, Raw, embedded, json::encode_string, meta_key, method, rpc,
     wanted_urls,
@@ -121,6 +122,8 @@ impl Asking {
         if let Some(refused) = self.answerable.refuses(question) {
             return Err(refused);
         }
+        let two_meanings = "a parameter of the question can be read in two ways (S12)";
+        check_question(question).map_err(|_fault| (rpc::code::INVALID_PARAMS, two_meanings))?;
         let too_many = "too many requests to this client are open";
         if self.pending.len() >= QUESTIONS_MAX {
             return Err((rpc::code::INTERNAL_ERROR, too_many));
@@ -164,19 +167,14 @@ impl Asking {
     }
 
     /// The answers in a retry to what was asked.
-    pub(super) fn answers(&self, retry: &Message) -> Result<Vec<Answered>, Refusal> {
+    pub(super) fn answers(&self, retry: &Message) -> Vec<Answered> {
         let given = retry.get("inputResponses");
-        let mut answers = Vec::new();
-        for Question { key, .. } in &self.pending {
-            let Some(answer) = given.and_then(|given| given.get(key)) else { continue };
-            if !answer.is_object() {
-                let text = format!("`params.inputResponses.{key}` must be an object");
-                return Err(Refusal::invalid(text));
-            }
-            let result = Bytes::copy_from_slice(answer.as_bytes());
-            answers.push(Answered { key: key.clone(), result });
-        }
-        Ok(answers)
+        let answer = |Question { key, .. }: &Question| {
+            // An object, as all are (`check_decided`).
+            let answer = given.and_then(|given| given.get(key))?;
+            Some(Answered { key: key.clone(), result: Bytes::copy_from_slice(answer.as_bytes()) })
+        };
+        self.pending.iter().filter_map(answer).collect()
     }
 
     /// Sends the answers to the server. What it does not take is its own affair: how the call goes

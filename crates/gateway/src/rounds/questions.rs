@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::{CallError, CallErrorKind};
+use narthex_view::check_question;
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, json::encode_string, method, rpc,
     translate,
@@ -138,6 +139,7 @@ impl<'a> Question<'a> {
         let request = rpc::request(Raw::new(id.as_bytes()), self.ability.method(), params);
         let request = Message::parse(request.into_bytes(), limits)
             .map_err(|error| refused(error.to_string()))?;
+        check_question(&request).map_err(|fault| refused(fault.to_string()))?;
         let mut rewrite = translate::question_to_legacy(&request, revision);
         let is_url = request.get("mode").is_some_and(|mode| mode.as_bytes() == br#""url""#);
         if is_url && request.get("elicitationId").is_none() {

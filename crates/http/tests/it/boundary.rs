@@ -249,6 +249,57 @@ async fn s12_bad_messages_are_refused() {
     }
 }
 
+/// S12: capabilities and hints of a client that two readers may read differently reach no server,
+/// in a request of the modern era as in the handshake of the legacy one.
+#[tokio::test]
+async fn s12_what_a_client_declares_has_one_meaning() {
+    let world = World::with_fixture().await;
+    let params = serde_json::json!({ "name": "echo", "arguments": { "message": "x" } });
+    let proper = stamped("tools/call", params).to_string();
+    let declared = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
+    assert!(proper.contains(declared), "{proper}");
+    let key = &declared[..declared.len() - 3];
+    for meta in [
+        r#"{"sampling":{},"sampling":{}}"#.to_owned(),
+        r#"{"Sampling":{}}"#.to_owned(),
+        r#"{"elicitation":{"form":{},"form":{}}}"#.to_owned(),
+        r#"{"elicitation":{"URL":{}}}"#.to_owned(),
+        r#"{"extensions":{"io.modelcontextprotocol/Tasks":{}}}"#.to_owned(),
+        r#"{"roots":true}"#.to_owned(),
+        r#"{},"io.modelcontextprotocol/logLevel":7"#.to_owned(),
+        r#"{},"io.modelcontextprotocol/LogLevel":"debug""#.to_owned(),
+        r#"{},"progressToken":{}"#.to_owned(),
+        r#"{},"io.modelcontextprotocol/related-task":{"taskId":"a","taskId":"b"}"#.to_owned(),
+        r#"{},"io.modelcontextprotocol/ClientCapabilities":{}"#.to_owned(),
+    ] {
+        let body = proper.replace(declared, &format!("{key}:{meta}"));
+        for path in ["/mcp", "/mcp/fixture"] {
+            let request = world.post(path, body.clone()).header("mcp-method", "tools/call");
+            let request = request.header("mcp-protocol-version", "2026-07-28");
+            let answer = request.header("mcp-name", "echo").send().await;
+            assert!([-32602, -32700].contains(&answer.code()), "{meta}: {}", answer.text());
+        }
+        if meta.starts_with("{}") {
+            continue;
+        }
+        let hello = crate::world::initialize("2025-11-25");
+        let changed = hello.replace(r#""capabilities":{}"#, &format!(r#""capabilities":{meta}"#));
+        let is_legacy = !meta.contains("extensions");
+        if is_legacy {
+            assert_ne!(hello, changed);
+            let answer = world.post("/mcp", changed).send().await;
+            assert_eq!(answer.code(), -32602, "{meta}: {}", answer.text());
+        }
+    }
+    let calls = || world.fixture.as_ref().unwrap().fixture.counts().calls;
+    assert_eq!(calls(), 0);
+    let fine = proper.replace(declared, &format!(r#"{key}:{{"roots":null,"acme":[7]}}"#));
+    let request = world.post("/mcp/fixture", fine).header("mcp-method", "tools/call");
+    let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-name", "echo");
+    let answer = request.send().await;
+    assert_eq!((answer.status, calls()), (StatusCode::OK, 1), "{}", answer.text());
+}
+
 /// S12, S14: size is checked before anything is read, and while it is read.
 #[tokio::test]
 async fn s12_long_bodies_are_refused() {

@@ -8,7 +8,7 @@ use crate::{
         JsonError, KnownNames, Member, Members, Object, Scanner, Span, check_keys_unless_plain,
         check_utf8, decode_string, key_is,
     },
-    method,
+    meta_key, method,
 };
 
 /// Names in the envelope, and those in a body that decide what happens to a message.
@@ -24,6 +24,17 @@ const BODY_NAMES: KnownNames = KnownNames::new(&[
     "ref",
     "requestState",
     "resultType",
+    "inputResponses",
+    "inputRequests",
+]);
+/// Names in `_meta` that decide something.
+const META_NAMES: KnownNames = KnownNames::new(&[
+    meta_key::PROTOCOL_VERSION,
+    meta_key::CLIENT_CAPABILITIES,
+    meta_key::LOG_LEVEL,
+    meta_key::PROGRESS_TOKEN,
+    meta_key::RELATED_TASK,
+    meta_key::SUBSCRIPTION_ID,
 ]);
 
 /// How many members an envelope may have, a body (`params`, `result` or `error`), and its `_meta`.
@@ -104,6 +115,9 @@ impl Index {
         let kind = known.classify(&bytes)?;
         if let Some(body) = &body {
             body.check_deceptive(&bytes, &BODY_NAMES, is_plain)?;
+        }
+        if let Some(meta) = &meta {
+            meta.check_deceptive(&bytes, &META_NAMES, is_plain)?;
         }
         let Known { id, method, params, result, error, version: _ } = known;
         let known_method = method.and_then(|span| method::frequent(span.of(&bytes)));
