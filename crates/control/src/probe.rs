@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use narthex_model::{CallErrorKind, ServerDefinition};
 use narthex_registry::{Registry, VerbError};
 use narthex_upstream::{Link, LinkError};
-use narthex_wire::{Raw, method, rpc};
+use narthex_wire::{Message, Raw, method, rpc};
 use serde::Serialize;
 use tokio::{
     sync::mpsc,
@@ -214,11 +214,12 @@ async fn list(
     link: &Arc<Link>,
     within: Duration,
     method: &'static str,
-    member: &str,
+    member: &'static str,
 ) -> StageOutcome {
     let mut count = 0;
-    let counting = link.each_page(method, |answer| {
-        count += answer.get(member).map(Raw::items).unwrap_or_default().len();
+    let entries = move |answer: &Message| answer.get(member).map_or(0, |list| list.items().len());
+    let counting = link.each_page(method, entries, |entries| {
+        count += entries;
         Ok(())
     });
     let reason = match timeout(within, counting).await {

@@ -48,7 +48,6 @@ mod views;
 
 pub use alike::{DoneAlike, NotAllowed};
 pub use answering::{Answer, Answering, RefusedCall, Step};
-pub use aside::is_large;
 pub use built_in::{
     BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInServer, BuiltInTool, Lacking,
 };
@@ -58,6 +57,7 @@ pub use grants::{Consumed, Consuming, GrantLedger, LedgerError};
 pub use held::LookingAt;
 pub use narthex_model::{RunId, RunToken};
 pub use narthex_registry::ConnectionId;
+pub use narthex_upstream::is_large;
 pub use narthex_view::shown;
 pub use pages::ToPage;
 pub use places::{Full, Holder, Parts, Place, Places};

@@ -23,7 +23,6 @@ use narthex_registry::{
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_view::View;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -35,7 +34,9 @@ pub(crate) use self::{
     rows::{RunRow, RunRows},
     usage::{Act, Held, Usage},
 };
-use crate::{aside, bridge::Bridges, built_in::Offered};
+use narthex_upstream::Aside;
+
+use crate::{bridge::Bridges, built_in::Offered};
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]
@@ -76,7 +77,7 @@ pub struct RunView {
     /// What it has paid for, and not had.
     pub(crate) unused: Unused,
     /// Whose large message is read at the moment.
-    pub(crate) aside: Arc<Semaphore>,
+    pub(crate) aside: Aside,
     /// The servers that it was last told to lack.
     missing: Mutex<BTreeSet<Alias>>,
     /// The servers of which a list has shown it something.
@@ -118,7 +119,7 @@ impl RunView {
             contents: RunContents::default(),
             bridges: Bridges::default(),
             unused: Unused::default(),
-            aside: aside::turns(),
+            aside: Aside::default(),
             missing: Mutex::default(),
             shown: ArcSwap::default(),
         }

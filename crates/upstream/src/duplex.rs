@@ -12,11 +12,14 @@ use std::{
     },
 };
 
-use narthex_wire::{Message, MessageError, MessageKind, Payload, meta_key, method, rpc};
+use bytes::Bytes;
+use narthex_wire::{Limits, Message, MessageError, MessageKind, Payload, meta_key, method, rpc};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Frame, LinkError, LinkEvent, ids::Ids, outlet::Outlet, stdio::Input};
+use crate::{
+    Frame, LinkError, LinkEvent, aside::BATCH_MAX, ids::Ids, outlet::Outlet, stdio::Input,
+};
 
 /// How many notifications of one request wait for a slow reader before further ones are dropped.
 const NOTIFICATION_QUEUE: usize = 64;
@@ -181,6 +184,33 @@ impl Duplex {
         }
     }
 
+    /// Takes what the server sent in one piece, a message or a batch, to where it belongs.
+    pub(crate) fn take(&self, text: &Bytes, limits: &Limits) {
+        self.taken(text, Message::parse_batch_lenient(text, limits, BATCH_MAX));
+    }
+
+    /// The same of a large piece, which is read aside. Whoever reads from the server waits for
+    /// that, so that what follows comes after it.
+    pub(crate) async fn take_large(&self, text: Bytes, limits: Limits) {
+        let read = {
+            let text = text.clone();
+            move || Message::parse_batch_lenient(&text, &limits, BATCH_MAX)
+        };
+        let read = self.outlet.aside().run(read).await;
+        self.taken(&text, read);
+    }
+
+    fn taken(&self, text: &Bytes, read: Result<Vec<Message>, MessageError>) {
+        match read {
+            Ok(messages) => messages.into_iter().for_each(|message| self.dispatch(message)),
+            // Servers print banners and log lines to stdout by mistake; one does not end the link.
+            Err(error) => {
+                tracing::warn!(%error, "a server sent a piece that is no message");
+                self.refuse(text, &error);
+            }
+        }
+    }
+
     /// Takes one message from the server to where it belongs. Never waits.
     pub(crate) fn dispatch(&self, message: Message) {
         match message.kind() {
@@ -241,7 +271,7 @@ impl Duplex {
     fn asked(&self, message: Message) {
         let Some(id) = message.id() else { return };
         if message.method() == "ping" {
-            self.send_now(rpc::result_response(id, &bytes::Bytes::from_static(b"{}")));
+            self.send_now(rpc::result_response(id, &Bytes::from_static(b"{}")));
             return;
         }
         let refusal = rpc::error_response(

@@ -30,6 +30,7 @@ use self::{
 };
 use crate::{
     Frame, LinkError,
+    aside::is_large,
     client::{ClientError, HttpClient, HttpResponse, ResponseBody},
     duplex::cancelled,
     ids::Ids,
@@ -275,7 +276,13 @@ impl HttpLink {
         // Some servers accept a request with 202 and answer it all the same.
         let is_answered = status != StatusCode::ACCEPTED || !bytes.trim_ascii().is_empty();
         if status.is_success() && is_answered {
-            let answer = parse_answer(bytes.clone(), &self.limits);
+            let answer = match is_large(&bytes) {
+                false => parse_answer(bytes.clone(), &self.limits),
+                true => {
+                    let (text, limits) = (bytes.clone(), self.limits);
+                    self.outlet.aside().run(move || parse_answer(text, &limits)).await
+                }
+            };
             let is_result = answer.as_ref().is_ok_and(|one| one.kind() == MessageKind::Result);
             if !is_result && let Some(lost) = self.lost_by(&bytes).await {
                 return Err(lost);

@@ -7,6 +7,7 @@
 
 pub mod client;
 
+mod aside;
 mod booked;
 mod cause;
 mod connect;
@@ -25,6 +26,7 @@ mod outlet;
 mod sse;
 mod stdio;
 
+pub use aside::{Aside, is_large};
 pub use booked::Booked;
 pub use connect::{
     ConnectContext, ConnectError, Deadlines, Dialect, OnPhase, Phase, Supervision, connect,

@@ -10,7 +10,7 @@ use narthex_wire::{Message, Redactor};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Health, LinkError, LinkEvent};
+use crate::{Aside, Health, LinkError, LinkEvent};
 
 /// Where one link's events go.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub(crate) struct Outlet {
     closed: CancellationToken,
     state: Mutex<State>,
     health: Arc<Health>,
+    aside: Aside,
 }
 
 /// What is known of the end.
@@ -44,7 +45,13 @@ impl Outlet {
     ) -> Self {
         let state = State { place: events.clone().try_reserve_owned().ok(), ..State::default() };
         let (closed, state) = (CancellationToken::new(), Mutex::new(state));
-        Self { server, events, dropped: AtomicU64::new(0), redactor, closed, state, health }
+        let (dropped, aside) = (AtomicU64::new(0), Aside::default());
+        Self { server, events, dropped, redactor, closed, state, health, aside }
+    }
+
+    /// Where large messages of the server are read, one at a time.
+    pub(crate) fn aside(&self) -> &Aside {
+        &self.aside
     }
 
     /// What is known of the server's health.

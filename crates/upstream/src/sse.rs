@@ -3,12 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use narthex_wire::{Limits, Message, Payload, SseParser};
+use narthex_wire::{Limits, Payload, SseParser};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use crate::{
     LinkError,
+    aside::is_large,
     client::{HttpClient, ResponseBody},
     duplex::{Duplex, Outgoing},
     http::is_event_stream,
@@ -116,15 +117,12 @@ impl Reader {
             };
             match event {
                 Ok(Some(event)) if event.data.is_empty() => {}
-                Ok(Some(event)) => {
-                    match Message::parse_batch_lenient(&event.data, &self.limits, 100) {
-                        Ok(messages) => messages.into_iter().for_each(|m| duplex.dispatch(m)),
-                        Err(error) => {
-                            tracing::warn!(%error, "a server sent an unusable event");
-                            duplex.refuse(&event.data, &error);
-                        }
-                    }
-                }
+                Ok(Some(event)) if is_large(&event.data) => tokio::select! {
+                    biased;
+                    () = duplex.closed().cancelled() => return,
+                    () = duplex.take_large(event.data, self.limits) => {}
+                },
+                Ok(Some(event)) => duplex.take(&event.data, &self.limits),
                 Ok(None) => break "the server closed the event stream".to_owned(),
                 Err(error) => break error.to_string(),
             }

@@ -8,13 +8,14 @@ use narthex_model::StdioTarget;
 use narthex_supervisor::{
     BaseEnvironment, ChildIo, ExitInfo, LogRing, Process, ProcessSpec, Redact, SpawnError,
 };
-use narthex_wire::{Limits, LineParser, Message, Payload};
+use narthex_wire::{Limits, LineParser, Payload};
 use tokio::{io::AsyncReadExt, process::ChildStdout, sync::mpsc};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::input::Input;
 use crate::{
     Ended, Supervision,
+    aside::is_large,
     cause::{cause, likely_cause},
     duplex::{Duplex, Outgoing},
     outlet::Outlet,
@@ -184,7 +185,12 @@ async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> R
                 Ok(Some(line)) if is_content_length(&line) => {
                     return ReadEnd::Unusable(CONTENT_LENGTH);
                 }
-                Ok(Some(line)) => take_line(line, &duplex, &limits),
+                Ok(Some(line)) if is_large(&line) => tokio::select! {
+                    biased;
+                    () = duplex.closed().cancelled() => return ReadEnd::Ours,
+                    () = duplex.take_large(line, limits) => {}
+                },
+                Ok(Some(line)) => duplex.take(&line, &limits),
                 Ok(None) => break,
                 Err(error) => {
                     tracing::warn!(%error, "a server wrote a line that is too long");
@@ -199,17 +205,6 @@ async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> R
 fn is_content_length(line: &[u8]) -> bool {
     const NAME: &[u8] = b"content-length:";
     line.get(..NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(NAME))
-}
-
-fn take_line(line: bytes::Bytes, duplex: &Duplex, limits: &Limits) {
-    match Message::parse_batch_lenient(&line, limits, 100) {
-        Ok(messages) => messages.into_iter().for_each(|message| duplex.dispatch(message)),
-        // Servers print banners and log lines to stdout by mistake; one does not end the link.
-        Err(error) => {
-            tracing::warn!(%error, "a server wrote a line that is no message");
-            duplex.refuse(&line, &error);
-        }
-    }
 }
 
 /// Reads until the child has ended, then says why.

@@ -7,11 +7,15 @@ use std::{
 
 use bytes::Bytes;
 use narthex_wire::{Message, MessageError, MessageKind, SseParser, method, rpc};
-use tokio::time::Instant;
+use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::DropGuard;
 
 use super::{CancelOnDrop, HttpLink};
-use crate::{Frame, LinkError, LinkEvent, client::ResponseBody};
+use crate::{
+    Frame, LinkError, LinkEvent, aside,
+    aside::{BATCH_MAX, is_large},
+    client::ResponseBody,
+};
 
 /// The pause before a broken stream is resumed, unless the server names another.
 const RETRY: Duration = Duration::from_secs(1);
@@ -52,13 +56,24 @@ struct Events {
     batch: Vec<Message>,
     /// What came in place of a message.
     unreadable: Bytes,
+    /// A large event, which comes before everything that follows it in the stream.
+    large: Large,
+}
+
+/// A large event that waits to be read, or is being read.
+#[derive(Debug, Default)]
+enum Large {
+    #[default]
+    None,
+    Waiting(Bytes),
+    Reading(Bytes, JoinHandle<Result<Vec<Message>, MessageError>>),
 }
 
 impl Events {
     fn new(link: &HttpLink) -> Self {
         let parser = SseParser::new(link.limits.message_bytes);
         let (last_id, batch, unreadable) = (Vec::new(), Vec::new(), Bytes::new());
-        Self { parser, last_id, retry_ms: None, batch, unreadable }
+        Self { parser, last_id, retry_ms: None, batch, unreadable, large: Large::None }
     }
 
     /// The next message; `None` at the stream's end.
@@ -71,6 +86,9 @@ impl Events {
             if let Some(message) = self.buffered(link)? {
                 return Ok(Some(message));
             }
+            if !matches!(self.large, Large::None) {
+                return Box::pin(self.read_large(link)).await.map(Some);
+            }
             match body.chunk().await {
                 Some(chunk) => self.parser.push(chunk?),
                 None => return Ok(None),
@@ -78,10 +96,40 @@ impl Events {
         }
     }
 
-    /// The next message of what has already arrived.
+    /// The message of a large event, or the first of its batch, read aside. Safe to drop and call
+    /// again.
+    async fn read_large(&mut self, link: &HttpLink) -> Result<Message, LinkError> {
+        if let Large::Waiting(text) = &self.large {
+            let (text, limits) = (text.clone(), link.limits);
+            let read = {
+                let text = text.clone();
+                move || Message::parse_batch_lenient(&text, &limits, BATCH_MAX)
+            };
+            let reading = link.outlet.aside().begin(read).await;
+            self.large = Large::Reading(text, reading);
+        }
+        let read = match &mut self.large {
+            Large::Reading(_, reading) => aside::done(reading).await,
+            Large::None | Large::Waiting(_) => Ok(Vec::new()),
+        };
+        let large = std::mem::take(&mut self.large);
+        match (read, large) {
+            (Ok(messages), _) => self.first_of(messages),
+            (Err(error), Large::Reading(text, _)) => {
+                self.unreadable = text;
+                Err(unusable(error))
+            }
+            (Err(error), _) => Err(unusable(error)),
+        }
+    }
+
+    /// The next message of what has already arrived, but for a large one and what follows that.
     fn buffered(&mut self, link: &HttpLink) -> Result<Option<Message>, LinkError> {
         if let Some(message) = self.batch.pop() {
             return Ok(Some(message));
+        }
+        if !matches!(self.large, Large::None) {
+            return Ok(None);
         }
         let unusable = |error: narthex_wire::SseError| LinkError::Protocol(error.to_string());
         while let Some(event) = self.parser.next_event().map_err(unusable)? {
@@ -91,6 +139,10 @@ impl Events {
             }
             self.retry_ms = event.retry_ms.or(self.retry_ms);
             let is_message = event.event.as_deref().is_none_or(|name| name == b"message");
+            if is_message && is_large(&event.data) {
+                self.large = Large::Waiting(event.data);
+                return Ok(None);
+            }
             if is_message && !event.data.is_empty() {
                 return self.message(event.data, link).map(Some);
             }
@@ -100,7 +152,6 @@ impl Events {
 
     /// The message of one event, or the first of its batch.
     fn message(&mut self, data: Bytes, link: &HttpLink) -> Result<Message, LinkError> {
-        let unusable = |error: MessageError| LinkError::Protocol(error.to_string());
         match Message::parse_lenient(data.clone(), &link.limits) {
             Err(MessageError::Batch) => {}
             parsed => {
@@ -110,7 +161,13 @@ impl Events {
                 return parsed.map_err(unusable);
             }
         }
-        self.batch = Message::parse_batch_lenient(&data, &link.limits, 100).map_err(unusable)?;
+        let messages = Message::parse_batch_lenient(&data, &link.limits, BATCH_MAX);
+        self.first_of(messages.map_err(unusable)?)
+    }
+
+    /// The first message of a batch; the others follow.
+    fn first_of(&mut self, messages: Vec<Message>) -> Result<Message, LinkError> {
+        self.batch = messages;
         self.batch.reverse();
         self.batch.pop().ok_or_else(|| LinkError::Protocol("an empty batch".to_owned()))
     }
@@ -127,6 +184,10 @@ impl Events {
             _ => (self.pause().max(RETRY) * 2_u32.pow(fruitless.min(ATTEMPTS))).min(RETRY_MAX),
         }
     }
+}
+
+fn unusable(error: MessageError) -> LinkError {
+    LinkError::Protocol(error.to_string())
 }
 
 impl HttpStream {

@@ -2,13 +2,12 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use narthex_model::{RowWarning, WarningKind};
 use narthex_wire::{Message, Raw, Readable, method, readable, rpc};
 use tokio::time::timeout;
 
 use super::{Inventory, InventoryEntry, Listed, Merged, shown_name};
-use crate::{Link, LinkError};
+use crate::{Link, LinkError, aside::LARGE};
 
 /// The most entries of one list that are kept.
 const ENTRIES_MAX: usize = 50_000;
@@ -21,6 +20,8 @@ struct Fetched {
     /// The failure of a list of which no page came.
     error: Option<LinkError>,
     warnings: Vec<RowWarning>,
+    /// Whether it has so much that what is done with all of it is done aside.
+    is_large: bool,
 }
 
 /// How a list is asked for, and what its answers are made of.
@@ -97,6 +98,7 @@ impl Inventory {
         let mut inventory = Self::default();
         let mut failed = None;
         let mut has_read = false;
+        let mut is_large = false;
         for (asked, fetched) in
             [(TOOLS, tools), (PROMPTS, prompts), (RESOURCES, resources), (TEMPLATES, templates)]
         {
@@ -113,14 +115,22 @@ impl Inventory {
                     failed.get_or_insert(error);
                 }
             }
+            is_large |= fetched.is_large;
             inventory.warnings.append(&mut fetched.warnings);
             *inventory.list_mut(asked.list) = fetched.entries;
         }
         if let Some(error) = failed.filter(|_| !has_read && known.is_none()) {
             return Err(error);
         }
-        inventory.read_header_params(link.needs_headers());
-        Ok(inventory.indexed())
+        let is_sent = link.needs_headers();
+        let finish = move || {
+            inventory.read_header_params(is_sent);
+            inventory.indexed()
+        };
+        Ok(match is_large {
+            false => finish(),
+            true => link.outlet().aside().run(finish).await,
+        })
     }
 
     fn list_mut(&mut self, list: Listed) -> &mut Vec<InventoryEntry> {
@@ -170,7 +180,8 @@ fn failure(asked: Asked, error: &LinkError, is_known: bool) -> RowWarning {
 
 async fn fetch_list(link: &Link, asked: Asked, within: Duration) -> Fetched {
     let mut reading = Reading::new(asked);
-    let fetching = link.each_page(asked.method, |answer| reading.page(answer));
+    let read = move |answer: &Message| read_page(asked, answer);
+    let fetching = link.each_page(asked.method, read, |page| reading.page(page));
     let fetched = timeout(within, fetching).await;
     let fetched = fetched.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())));
     let error = match fetched {
@@ -186,7 +197,37 @@ async fn fetch_list(link: &Link, asked: Asked, within: Duration) -> Fetched {
         Err(error) => Some(error),
     };
     let warnings = reading.warnings();
-    Fetched { entries: reading.entries, error, warnings }
+    let is_large = reading.bytes >= LARGE;
+    Fetched { entries: reading.entries, error, warnings, is_large }
+}
+
+/// One entry of a page, and the words of a warning about it.
+struct ReadEntry {
+    entry: InventoryEntry,
+    odd: Option<String>,
+}
+
+/// Reads the entries of a page, none of more than a list may have; `None` stands for one without a
+/// name.
+fn read_page(asked: Asked, answer: &Message) -> Vec<Option<ReadEntry>> {
+    let items = answer.get(asked.member).map(Raw::items).unwrap_or_default();
+    let read = |item: Raw<'_>| {
+        let name = item.get(asked.key).and_then(Raw::as_str)?;
+        let mut entry = InventoryEntry::new(&name, answer.bytes().slice_ref(item.as_bytes()));
+        let (merged, odd) = match readable(asked.list.definition(), &entry.raw) {
+            Readable::AsItIs => (Merged::AsItIs, None),
+            Readable::Repaired { raw, members } => {
+                let text = format!("`{}` (`{}`)", shown_name(&name), members.join("`, `"));
+                (Merged::Repaired(raw), Some(text))
+            }
+            Readable::Not { why } => {
+                (Merged::LeftOut, Some(format!("`{}`: {why}", shown_name(&name))))
+            }
+        };
+        entry.merged = merged;
+        Some(ReadEntry { entry, odd })
+    };
+    items.into_iter().take(ENTRIES_MAX + 1).map(read).collect()
 }
 
 /// A list while it is read.
@@ -196,6 +237,8 @@ struct Reading {
     /// The places of the entries by their keys.
     keys: HashMap<Arc<str>, usize>,
     pages: usize,
+    /// How long its entries are together.
+    bytes: usize,
     /// Entries that came, those that are not kept included.
     count: usize,
     cut: Option<RowWarning>,
@@ -210,52 +253,44 @@ const KINDS: [WarningKind; 3] =
 impl Reading {
     fn new(asked: Asked) -> Self {
         let (entries, keys, odd) = (Vec::new(), HashMap::new(), Default::default());
-        Self { asked, entries, keys, pages: 0, count: 0, cut: None, odd }
+        Self { asked, entries, keys, pages: 0, bytes: 0, count: 0, cut: None, odd }
     }
 
-    fn page(&mut self, answer: &Message) -> Result<(), LinkError> {
+    fn page(&mut self, page: Vec<Option<ReadEntry>>) -> Result<(), LinkError> {
         self.pages += 1;
-        let Asked { member, method, .. } = self.asked;
-        let Some(list) = answer.get(member) else { return Ok(()) };
-        for item in list.items() {
+        for entry in page {
             self.count += 1;
             if self.count > ENTRIES_MAX {
+                let method = self.asked.method;
                 return Err(LinkError::Protocol(format!(
                     "{method} has over {ENTRIES_MAX} entries"
                 )));
             }
-            self.entry(item, answer.bytes().slice_ref(item.as_bytes()));
+            self.entry(entry);
         }
         Ok(())
     }
 
-    fn entry(&mut self, item: Raw<'_>, raw: Bytes) {
-        let Asked { key, member, list, .. } = self.asked;
+    fn entry(&mut self, read: Option<ReadEntry>) {
+        let Asked { key, member, .. } = self.asked;
         let [twice, repaired, left_out] = &mut self.odd;
-        let Some(name) = item.get(key).and_then(Raw::as_str) else {
+        let Some(ReadEntry { entry, odd }) = read else {
             left_out.push(format!("an entry of `{member}` has no `{key}`, or one twice"));
             return;
         };
-        let shown = || shown_name(&name);
-        if let Some(first) = self.keys.get(&*name) {
+        if let Some(first) = self.keys.get(&entry.key) {
             // A page that comes twice says nothing new.
-            if self.entries[*first].raw != raw {
-                twice.push(format!("`{}`", shown()));
+            if self.entries[*first].raw != entry.raw {
+                twice.push(format!("`{}`", shown_name(&entry.key)));
             }
             return;
         }
-        let mut entry = InventoryEntry::new(&name, raw);
-        entry.merged = match readable(list.definition(), &entry.raw) {
-            Readable::AsItIs => Merged::AsItIs,
-            Readable::Repaired { raw, members } => {
-                repaired.push(format!("`{}` (`{}`)", shown(), members.join("`, `")));
-                Merged::Repaired(raw)
-            }
-            Readable::Not { why } => {
-                left_out.push(format!("`{}`: {why}", shown()));
-                Merged::LeftOut
-            }
-        };
+        match entry.merged {
+            Merged::AsItIs => {}
+            Merged::Repaired(_) => repaired.extend(odd),
+            Merged::LeftOut => left_out.extend(odd),
+        }
+        self.bytes += entry.raw.len();
         self.keys.insert(entry.key.clone(), self.entries.len());
         self.entries.push(entry);
     }

@@ -3,18 +3,20 @@
 use narthex_wire::{Message, MessageKind, Pages, Raw};
 
 use super::{Asking, Link};
-use crate::LinkError;
+use crate::{LinkError, aside::is_large};
 
 impl Link {
-    /// Asks the server for a list and hands over each page, to the last one.
+    /// Asks the server for a list, reads each page, and hands over what was read, to the last
+    /// page. A large page is read aside.
     ///
     /// # Errors
     /// When no answer comes, the server refuses ([`LinkError::Refused`]), the pages do not end, or
     /// `take` fails.
-    pub async fn each_page(
+    pub async fn each_page<P: Send + 'static>(
         &self,
         method: &'static str,
-        mut take: impl FnMut(&Message) -> Result<(), LinkError>,
+        read: impl Fn(&Message) -> P + Copy + Send + 'static,
+        mut take: impl FnMut(P) -> Result<(), LinkError>,
     ) -> Result<(), LinkError> {
         let is_none = || LinkError::Request(format!("{method} is no list"));
         let list = Asking::list(method).ok_or_else(is_none)?;
@@ -22,7 +24,13 @@ impl Link {
         loop {
             let answer = self.ask(list, &pages.members()).await?;
             accepted(&answer)?;
-            take(&answer)?;
+            take(match is_large(answer.bytes()) {
+                false => read(&answer),
+                true => {
+                    let answer = answer.clone();
+                    self.outlet().aside().run(move || read(&answer)).await
+                }
+            })?;
             match pages.turn(&answer) {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),

@@ -10,6 +10,7 @@ mod calls;
 mod client;
 mod eras;
 mod fixture_process;
+mod large;
 mod lists;
 mod peer;
 mod secrets;

@@ -1,0 +1,108 @@
+//! Work that takes long, away from the threads on which calls go.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::{
+    sync::Semaphore,
+    task::{JoinError, JoinHandle, spawn_blocking},
+};
+
+/// From how many bytes on a message is read aside: a shorter one takes less time than the change of
+/// threads could cost others.
+pub(crate) const LARGE: usize = 1024 * 1024;
+
+/// The most messages in a batch of a server (revision 2025-03-26).
+pub(crate) const BATCH_MAX: usize = 100;
+
+/// Whether a message is so large that reading it delays others: [`Aside`] is for such.
+#[must_use]
+pub fn is_large(message: &Bytes) -> bool {
+    message.len() >= LARGE
+}
+
+/// The turns of one run, or of one server: one piece of work at a time, further ones wait.
+#[derive(Debug, Clone)]
+pub struct Aside(Arc<Semaphore>);
+
+impl Default for Aside {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+}
+
+impl Aside {
+    /// Does work on a thread that may block, once it is its turn. Whoever is dropped while it
+    /// waits for its turn has done nothing; work that has begun ends in any case.
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        done(self.begin(work).await).await
+    }
+
+    /// Begins work once it is its turn.
+    pub(crate) async fn begin<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        // It is never closed.
+        let turn = Arc::clone(&self.0).acquire_owned().await;
+        spawn_blocking(move || {
+            let done = work();
+            // Also where nobody waits for it by now.
+            drop(turn);
+            done
+        })
+    }
+
+    /// Whether something is being done.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.0.available_permits() == 0
+    }
+}
+
+/// The result of work that has begun. Safe to drop and call again until it is there.
+pub(crate) async fn done<T>(working: impl Future<Output = Result<T, JoinError>>) -> T {
+    match working.await.map_err(JoinError::try_into_panic) {
+        Ok(done) => done,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The runtime ends, and the caller with it.
+        Err(Err(_ended)) => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    /// S31: while something large is read, others and other work of the thread go on, and a second
+    /// piece of the same one waits for its turn.
+    #[tokio::test]
+    async fn s31_one_piece_of_work_is_done_at_a_time() {
+        let (one, other) = (Aside::default(), Aside::default());
+        let (release, released) = sync_channel::<()>(0);
+        let (began, begun) = tokio::sync::oneshot::channel();
+        let first = one.run(move || {
+            began.send(()).unwrap();
+            released.recv().unwrap();
+            1
+        });
+        let mut first = std::pin::pin!(first);
+        let mut second = std::pin::pin!(one.run(|| 2));
+        tokio::select! {
+            _ = &mut first => panic!("it is not released yet"),
+            started = begun => started.unwrap(),
+        }
+        assert_eq!(other.run(|| 3).await, 3);
+        tokio::select! {
+            biased;
+            _ = &mut second => panic!("it comes after the first"),
+            () = tokio::task::yield_now() => {}
+        }
+        assert!(one.is_busy() && !other.is_busy());
+        release.send(()).unwrap();
+        assert_eq!(first.await, 1);
+        assert_eq!(second.await, 2);
+    }
+}
