@@ -9,7 +9,7 @@ pub enum SecretsCommand {
     Set(SetArgs),
     /// List the secrets, without their values
     #[command(after_help = "Examples:\n  narthex secrets list\n  \
-        narthex secrets list --json | jq '.data.secrets[] | select(.is_set | not)'")]
+        narthex secrets list --json | jq '.data.items[] | select(.is_set | not)'")]
     List {
         #[command(flatten)]
         place: WorkspaceArgs,

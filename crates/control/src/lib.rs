@@ -62,6 +62,6 @@ pub use narthex_store::{
 };
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use rules::{RulesChecked, RulesError, WrittenRules};
-pub use secrets::SecretRows;
+pub use secrets::{SecretRows, SecretUses};
 pub use servers::Saved;
 pub use traffic::{Usage, UsageRow};

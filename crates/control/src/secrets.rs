@@ -13,6 +13,9 @@ use serde_json::Value;
 
 use crate::{By, Control, ControlError};
 
+/// Names of secrets, each with the places that refer to it.
+pub type SecretUses = BTreeMap<String, Vec<String>>;
+
 impl Control {
     /// The secrets of a workspace that ever were set, by name; never a value (X-M21).
     ///
@@ -57,18 +60,14 @@ impl Control {
         self.to_the_end(put).await
     }
 
-    /// The places in the catalog of a workspace that name a secret, such as
+    /// The secrets that the catalog of a workspace names, each with the places that do, such as
     /// `agents.reader.mcpServers.docs.config.key`.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.
-    pub async fn secret_users(
-        &self,
-        workspace: &WorkspaceId,
-        name: &SecretName,
-    ) -> Result<Vec<String>, ControlError> {
+    pub async fn secret_uses(&self, workspace: &WorkspaceId) -> Result<SecretUses, ControlError> {
         let store = self.catalog_store(workspace).await?;
-        let mut found = Vec::new();
+        let mut found = SecretUses::new();
         for kind in CatalogKind::ALL {
             for row in store.catalog(kind).all(workspace).await.map_err(ControlError::Store)? {
                 let Ok(document) = serde_json::from_str(&row.document) else { continue };
@@ -77,8 +76,7 @@ impl Control {
                     CatalogKind::Capability => "capabilities",
                     CatalogKind::Agent => "agents",
                 };
-                let place = Place::root(kind).key(&row.id);
-                naming(&document, name.as_str(), &place, &mut found);
+                naming(&document, &Place::root(kind).key(&row.id), &mut found);
             }
         }
         Ok(found)
@@ -132,18 +130,16 @@ impl Control {
     }
 }
 
-/// The places in a normal form whose whole value is this secret.
-fn naming(value: &Value, name: &str, at: &Place, found: &mut Vec<String>) {
+/// Notes the places in a normal form whose whole value is a secret.
+fn naming(value: &Value, at: &Place, found: &mut SecretUses) {
     match value {
-        Value::Object(members) if members.get("$secret").is_some_and(|one| one == name) => {
-            found.push(at.to_string());
-        }
-        Value::Object(members) => {
-            members.iter().for_each(|(key, value)| naming(value, name, &at.key(key), found));
-        }
+        Value::Object(members) => match members.get("$secret").and_then(Value::as_str) {
+            Some(name) => found.entry(name.to_owned()).or_default().push(at.to_string()),
+            None => members.iter().for_each(|(key, value)| naming(value, &at.key(key), found)),
+        },
         Value::Array(items) => {
             let items = items.iter().enumerate();
-            items.for_each(|(index, value)| naming(value, name, &at.index(index), found));
+            items.for_each(|(index, value)| naming(value, &at.index(index), found));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }

@@ -9,7 +9,7 @@ mod worker;
 use std::{sync::atomic::AtomicU64, time::SystemTime};
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_control::{By, CatalogError, Control, ControlError, MessageError};
+use narthex_control::{By, CatalogError, Control, ControlError, MessageError, SecretUses};
 use narthex_events::{EventKind, Events};
 use narthex_model::{ChannelName, SecretName, WorkspaceId};
 use narthex_store::{DeliveryRow, NewWebhook, WebhookRow};
@@ -56,28 +56,28 @@ impl Outbound {
         Ok(store.webhooks().all(workspace).await.map_err(ControlError::Store)?)
     }
 
-    /// The channels and webhooks of a workspace that name a secret.
+    /// The secrets that channels and webhooks of a workspace name, each with the fields that do,
+    /// such as `channels.ops.url`.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.
-    pub async fn secret_users(
-        &self,
-        workspace: &WorkspaceId,
-        name: &SecretName,
-    ) -> Result<Vec<String>, OutboundError> {
-        let (channels, webhooks) =
-            (self.channels(workspace).await?, self.webhooks(workspace).await?);
-        let channels = channels.iter().flat_map(|row| {
-            let fields = [("url", row.url.as_ref()), ("signing_key", row.signing_key.as_ref())];
-            let named = fields.into_iter().filter(|(_, secret)| *secret == Some(name));
-            named.map(|(field, _)| format!("channels.{}.{field}", row.name)).collect::<Vec<_>>()
-        });
-        let webhooks = webhooks.iter().flat_map(|row| {
-            let fields = [("url", &row.url), ("signing_key", &row.signing_key)];
-            let named = fields.into_iter().filter(|(_, secret)| *secret == name);
-            named.map(|(field, _)| format!("webhooks.{}.{field}", row.name)).collect::<Vec<_>>()
-        });
-        Ok(channels.chain(webhooks).collect())
+    pub async fn secret_uses(&self, workspace: &WorkspaceId) -> Result<SecretUses, OutboundError> {
+        let mut found = SecretUses::new();
+        let mut note = |place: String, secrets: [Option<&SecretName>; 2]| {
+            for (field, secret) in ["url", "signing_key"].into_iter().zip(secrets) {
+                let Some(secret) = secret else { continue };
+                let places = found.entry(secret.as_str().to_owned()).or_default();
+                places.push(format!("{place}.{field}"));
+            }
+        };
+        for row in self.channels(workspace).await? {
+            let secrets = [row.url.as_ref(), row.signing_key.as_ref()];
+            note(format!("channels.{}", row.name), secrets);
+        }
+        for row in self.webhooks(workspace).await? {
+            note(format!("webhooks.{}", row.name), [Some(&row.url), Some(&row.signing_key)]);
+        }
+        Ok(found)
     }
 
     /// One webhook.

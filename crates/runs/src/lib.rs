@@ -29,6 +29,7 @@ mod own_session;
 mod prepare;
 mod refused;
 mod resuming;
+mod secret_users;
 mod seen;
 mod shares;
 mod singles;
@@ -77,6 +78,7 @@ pub use self::{
     error::{RunError, RunFault},
     executions::{Execution, Outcome, client_entry, events_url},
     prepare::OmittedKey,
+    secret_users::SecretRun,
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
     shares::{
         CommentOn, Commenter, Handed, NewShare, SeenShare, SeenThread, ShareOptions, SharePage,

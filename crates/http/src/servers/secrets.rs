@@ -8,9 +8,11 @@ use std::fmt;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
+use narthex_control::SecretUses;
 use narthex_model::{
     ErrorKind, Secret, SecretName, SecretSummary, Timestamp, VersionSummary, WorkspaceId,
 };
+use narthex_runs::SecretRun;
 use narthex_wire::is_redactable;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json, value::RawValue};
@@ -31,8 +33,22 @@ const TOLD: &str = "agents that were started with it keep the value: it is out o
 
 impl Asked<'_> {
     pub(super) async fn secrets(&self) -> Answered {
-        let all = self.control()?.secrets(&self.workspace()?).await?;
-        self.page(all, |one| one.name.as_str(), summary)
+        let workspace = self.workspace()?;
+        let all = self.control()?.secrets(&workspace).await?;
+        let uses = self.secret_uses(&workspace).await?;
+        let users = |one: &SecretSummary| uses.get(one.name.as_str()).map_or(&[][..], |all| all);
+        self.page(all, |one| one.name.as_str(), |one| summary(one, users(one)))
+    }
+
+    /// The places in the catalog, channels and webhooks that name secrets.
+    async fn secret_uses(&self, workspace: &WorkspaceId) -> Result<SecretUses, Problem> {
+        let mut uses = self.control()?.secret_uses(workspace).await?;
+        if let Some(outbound) = &self.door.options.outbound {
+            for (name, places) in outbound.secret_uses(workspace).await? {
+                uses.entry(name).or_default().extend(places);
+            }
+        }
+        Ok(uses)
     }
 
     pub(super) async fn change_secret<B>(&self, body: B) -> Answered
@@ -62,21 +78,26 @@ impl Asked<'_> {
         Ok(document(status, &shown))
     }
 
-    /// Clears a secret, and names who uses it.
+    /// Clears a secret, and names its users and the live runs that held it.
     async fn clear_secret(&self, workspace: &WorkspaceId, name: &SecretName) -> Answered {
         let control = self.control()?;
-        let mut users = control.secret_users(workspace, name).await?;
-        if let Some(outbound) = &self.door.options.outbound {
-            users.extend(outbound.secret_users(workspace, name).await?);
-        }
+        let users = self.secret_uses(workspace).await?.remove(name.as_str()).unwrap_or_default();
+        let runs = match &self.door.options.runs {
+            Some(runs) => runs.secret_runs(workspace, name).await?,
+            None => Vec::new(),
+        };
         control.secret_clear(workspace, name, &self.by()).await?;
         let bound = control.env_bindings_of(workspace, name).await?;
-        if bound.is_empty() && users.is_empty() {
+        let keeps = !bound.is_empty() || runs.iter().any(|run| !run.env.is_empty());
+        if !keeps && users.is_empty() && runs.is_empty() {
             return Ok(respond::empty(StatusCode::NO_CONTENT));
         }
-        let mut shown = json!({ "name": name.as_str(), "used_by": users });
+        let runs: Vec<_> = runs.iter().map(holder).collect();
+        let mut shown = json!({ "name": name.as_str(), "used_by": users, "runs": runs });
         if !bound.is_empty() {
             shown["env_bindings"] = bound.iter().map(ToString::to_string).collect();
+        }
+        if keeps {
             shown["warning"] = json!(TOLD);
         }
         Ok(ok(&shown))
@@ -144,8 +165,21 @@ struct PutBody<'b> {
     value: &'b RawValue,
 }
 
-/// All that is ever told of a secret (X-M22).
-fn summary(secret: &SecretSummary) -> Value {
+/// A live run that held a secret which was cleared.
+fn holder(run: &SecretRun) -> Value {
+    let SecretRun { id, pid, session, agent, servers, env } = run;
+    json!({
+        "run_id": id.to_text(),
+        "pid": pid.get(),
+        "session_id": session.to_text(),
+        "agent_name": agent,
+        "servers": servers,
+        "agent_env_names": env.iter().map(narthex_model::EnvName::as_str).collect::<Vec<_>>(),
+    })
+}
+
+/// Everything that is ever shown of a secret (X-M22), with the places that name it.
+fn summary(secret: &SecretSummary, used_by: &[String]) -> Value {
     let SecretSummary { name, created_at, updated_at, updated_by, versions } = secret;
     let version = |one: &VersionSummary| {
         let VersionSummary { version, created_at, key } = one;
@@ -162,5 +196,6 @@ fn summary(secret: &SecretSummary) -> Value {
         "updated_at": Timestamp::new(*updated_at).to_string(),
         "updated_by": updated_by,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),
+        "used_by": used_by,
     })
 }

@@ -71,7 +71,7 @@ async fn list(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Fail
         }
     } else {
         let none = table::none_yet("secrets", &narthex("secrets set NAME", &[]));
-        let header = ["name", "set", "version", "kept", "updated", "by", "key"];
+        let header = ["name", "set", "version", "kept", "updated", "by", "key", "used by"];
         let rows: Vec<_> = secrets.iter().map(row).collect();
         output::line(&table::render(&header, &rows, &none))?;
     }
@@ -92,7 +92,21 @@ fn row(secret: &Value) -> Vec<String> {
         harmless(text(secret, "updated_at")),
         harmless(text(secret, "updated_by")),
         or_none(key.map(harmless)),
+        or_none(users(secret)),
     ]
+}
+
+/// The objects that name a secret, such as `agents.reader`, each once.
+fn users(secret: &Value) -> Option<String> {
+    let places = secret["used_by"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut objects: Vec<_> = places.map(|place| object(place).to_owned()).collect();
+    objects.dedup();
+    (!objects.is_empty()).then(|| harmless(&objects.join(", ")))
+}
+
+/// The first two steps of a place such as `agents.reader.mcpServers.docs.config.key`.
+fn object(place: &str) -> &str {
+    place.match_indices('.').nth(1).map_or(place, |(end, _)| &place[..end])
 }
 
 async fn clear(name: &str, place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
@@ -107,13 +121,32 @@ async fn clear(name: &str, place: &WorkspaceArgs, context: &Context) -> Result<E
     if let Some(warning) = data["warning"].as_str() {
         output::notice(&format!("warning: {warning}"));
     }
-    let users = data["used_by"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let users: Vec<_> = users.map(harmless).collect();
-    let sentence = match users.is_empty() {
-        true => format!("cleared {name}"),
-        false => format!("cleared {name}, which is used by {}", users.join(", ")),
+    output::told(&data, &cleared_text(&name, &data), context.format)
+}
+
+/// Says that a secret is cleared, who uses it, and which servers of live runs that ended.
+fn cleared_text(name: &SecretName, data: &Value) -> String {
+    let texts = |value: &Value| {
+        let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+        texts.map(harmless).collect::<Vec<_>>()
     };
-    output::told(&data, &sentence, context.format)
+    let mut told = match texts(&data["used_by"]) {
+        users if users.is_empty() => format!("cleared {name}"),
+        users => format!("cleared {name}, which is used by {}", users.join(", ")),
+    };
+    for run in data["runs"].as_array().into_iter().flatten() {
+        let (number, agent) = (run["pid"].as_u64().unwrap_or_default(), text(run, "agent_name"));
+        let mut line = |what: &str, names: Vec<String>| {
+            if !names.is_empty() {
+                let plural = if names.len() == 1 { "" } else { "s" };
+                let names = names.join(", ");
+                told += &format!("\nrun {number} of {}: {what}{plural} {names}", harmless(agent));
+            }
+        };
+        line("ended server", texts(&run["servers"]));
+        line("its agent keeps the value in variable", texts(&run["agent_env_names"]));
+    }
+    told
 }
 
 async fn rotate_key(context: &Context) -> Result<ExitCode, Failure> {

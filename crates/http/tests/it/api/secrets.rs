@@ -85,7 +85,7 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
     let secret = listed["items"][0].as_object().unwrap();
     let mut members: Vec<_> = secret.keys().map(String::as_str).collect();
     members.sort_unstable();
-    let all = ["created_at", "is_set", "name", "updated_at", "updated_by", "versions"];
+    let all = ["created_at", "is_set", "name", "updated_at", "updated_by", "used_by", "versions"];
     assert_eq!(members, all);
     assert_eq!((&secret["is_set"], &secret["updated_by"]), (&json!(true), &json!("admin")));
     let versions = secret["versions"].as_array().unwrap();
@@ -124,9 +124,11 @@ async fn x_m23_clearing_a_secret_names_its_users() {
     let agent = json!({ "mcpServers": { "d": { "ref": "docs",
         "config": { "key": { "$secret": "LINEAR_API_KEY" } } } } });
     put("agents/reader", &agent).await;
+    let listed = api.get(ALL).await;
     let cleared = api.ask("DELETE", ONE).send().await.succeeded();
     let users = ["servers.docs.default_config.key", "agents.reader.mcpServers.d.config.key"];
-    assert_eq!(cleared, json!({ "name": "LINEAR_API_KEY", "used_by": users }));
+    assert_eq!(cleared, json!({ "name": "LINEAR_API_KEY", "used_by": users, "runs": [] }));
+    assert_eq!(listed["items"][0]["used_by"], json!(users));
 }
 
 /// X-M21: there is no way to read one, whatever the method.

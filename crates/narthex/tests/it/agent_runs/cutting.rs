@@ -25,6 +25,10 @@ async fn d10_clearing_a_secret_cuts_through() {
     operator.works(begun["token"].as_str().unwrap()).await;
     let cleared = operator.ask("DELETE", &format!("{HOME}/secrets/LIBRARY_TOKEN"), "").await;
     assert_eq!(cleared.status, StatusCode::OK);
+    // The run that holds it is named with the server that ends, and no other run.
+    let run = json!({ "run_id": begun["run_id"], "pid": begun["pid"], "agent_name": "reader",
+        "session_id": begun["session_id"], "servers": ["library"], "agent_env_names": [] });
+    assert_eq!(cleared.json()["runs"], json!([run]));
     let reply = operator.echoes(begun["token"].as_str().unwrap()).await;
     assert_eq!(reply.kind(), "secret_cleared", "{reply:?}");
     operator.works(beside["token"].as_str().unwrap()).await;
