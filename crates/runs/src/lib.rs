@@ -31,6 +31,7 @@ mod refused;
 mod resuming;
 mod secret_users;
 mod seen;
+mod seen_clients;
 mod shares;
 mod singles;
 mod sockets;
@@ -80,6 +81,7 @@ pub use self::{
     prepare::OmittedKey,
     secret_users::SecretRun,
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
+    seen_clients::{ClientClosed, SeenClient},
     shares::{
         CommentOn, Commenter, Handed, NewShare, SeenShare, SeenThread, ShareOptions, SharePage,
         SharingError, ThreadPage,

@@ -1,17 +1,17 @@
 //! MCP clients of a workspace: registered, seen and revoked.
 
-use std::{fmt, time::SystemTime};
+use std::{fmt, sync::Arc, time::SystemTime};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
 use narthex_control::{CreatedClient, KnownClient};
-use narthex_model::{RunId, SessionId, Timestamp};
-use narthex_runs::client_entry;
+use narthex_model::{RunId, SessionId, Timestamp, WorkspaceId};
+use narthex_runs::{ClientClosed, SeenClient, client_entry};
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, access::created, ok};
-use crate::{respond, routes::Target};
+use crate::{problem::Problem, respond, routes::Target};
 
 impl Asked<'_> {
     /// All clients of a workspace, page by page, a new one, or one of them.
@@ -23,8 +23,10 @@ impl Asked<'_> {
             _ if matches!(self.target, Target::Client) => self.mcp_client().await,
             Method::POST => self.register_client(body).await,
             _ => {
-                let all = self.control()?.clients(&self.workspace()?)?;
-                self.page(all, |one| one.row.id.as_str(), |one| client(one))
+                let workspace = self.workspace()?;
+                let all = self.control()?.clients(&workspace)?;
+                let all = self.known_runs()?.seen_clients(&workspace, all).await?;
+                self.page(all, |one| one.known.row.id.as_str(), client)
             }
         }
     }
@@ -37,7 +39,17 @@ impl Asked<'_> {
             self.known_runs()?.client_revoke(&here, &id, &self.by()).await?;
             return Ok(respond::empty(StatusCode::NO_CONTENT));
         }
-        Ok(ok(&client(&*self.control()?.client(&here, &id)?)))
+        let known = self.control()?.client(&here, &id)?;
+        Ok(ok(&self.shown_client(&here, known).await?))
+    }
+
+    async fn shown_client(
+        &self,
+        workspace: &WorkspaceId,
+        known: Arc<KnownClient>,
+    ) -> Result<Value, Problem> {
+        let seen = self.known_runs()?.seen_clients(workspace, vec![known]).await?;
+        Ok(seen.first().map(client).unwrap_or_default())
     }
 
     async fn register_client<B>(&self, body: B) -> Answered
@@ -49,23 +61,26 @@ impl Asked<'_> {
         let text = self.entry(body, &[]).await?;
         let made = runs.client_register(&here, &text, &self.by()).await?;
         let CreatedClient { token, known } = made;
-        let mut shown = client(&known);
+        let id = known.row.id.clone();
+        let mut shown = self.shown_client(&here, known).await?;
         shown["token"] = json!(token.expose());
         let entry = client_entry(&self.endpoint(), token.expose());
         shown["mcpServers"] = json!({ "narthex": entry });
-        let place = format!("/api/workspaces/{here}/mcp-clients/{}", known.row.id);
+        let place = format!("/api/workspaces/{here}/mcp-clients/{id}");
         Ok(created(&shown, &place))
     }
 }
 
-fn client(client: &KnownClient) -> Value {
-    let row = &client.row;
+fn client(client: &SeenClient) -> Value {
+    let SeenClient { known, is_live, closed } = client;
+    let row = &known.row;
     json!({
         "id": row.id,
-        "client": client.account.name,
+        "client": known.account.name,
         "agent_name": row.agent,
         "origins": row.origins,
-        "is_live": client.is_live(SystemTime::now()),
+        "is_live": is_live,
+        "closed_because": closed.map(ClientClosed::as_str),
         "session_id": row.session.map(SessionId::to_text),
         "run_id": row.run.map(RunId::to_text),
         "created_at": time(row.created_at),

@@ -112,21 +112,26 @@ pub(super) fn warn(stored: &Value) {
     }
 }
 
-/// Warns of registered clients whose runs the deleted agent had. It only informs: a caller who may
-/// not list clients deletes all the same.
-async fn tell_clients(client: &DaemonClient, args: &DeleteArgs) {
+/// Warns of registered clients whose runs the deleted agent had, and gives their ids. It only
+/// informs: a caller who may not list clients deletes all the same.
+async fn tell_clients(client: &DaemonClient, args: &DeleteArgs) -> Vec<String> {
     let path = workspace_path(&args.place.workspace, "/mcp-clients");
     let clients = client.api_all(&path).await.unwrap_or_default();
-    let is_of_it = |one: &&Value| one["is_live"] == true && one["agent_name"] == args.id.as_str();
-    for one in clients.iter().filter(is_of_it) {
-        let id = text(one, "id");
-        let remove = narthex("clients revoke {}", &[&id]).in_workspace(&args.place.workspace);
+    let is_of_it = |one: &&Value| {
+        one["closed_because"] == "agent_deleted" && one["agent_name"] == args.id.as_str()
+    };
+    let ids = clients.iter().filter(is_of_it).map(|one| text(one, "id").to_owned());
+    let ids: Vec<_> = ids.collect();
+    for id in &ids {
+        let remove = narthex("clients revoke {}", &[id]).in_workspace(&args.place.workspace);
         output::notice(&format!(
-            "warning: the client {} begins runs of {}, which is gone; revoke it with `{remove}`",
+            "warning: the client {} can begin no run any more, since its agent {} is deleted; \
+             revoke it with `{remove}`",
             harmless(id),
             harmless(&args.id)
         ));
     }
+    ids
 }
 
 async fn delete(
@@ -143,23 +148,25 @@ async fn delete(
     let asked = client.api(ApiRequest::new(Method::DELETE, path));
     let deleted = waiting(&format!("deleting {}", args.id), context, asked).await;
     deleted.map_err(|failure| failure.with_flag("force=true", "--force"))?;
-    if kind == CatalogKind::Agent {
-        tell_clients(&client, args).await;
-    }
-    let made = match kind {
-        CatalogKind::Agent => Some(made::after_delete(&client, args).await),
+    let of_agent = match kind {
+        CatalogKind::Agent => {
+            let clients = tell_clients(&client, args).await;
+            Some((clients, made::after_delete(&client, args).await))
+        }
         CatalogKind::Server | CatalogKind::Capability => None,
     };
     if context.format.is_json() {
         let mut done = json!({ "id": args.id });
-        if let Some(made) = made {
+        if let Some((clients, made)) = of_agent {
+            done["clients"] = clients.into();
             done["servers"] = made.iter().map(Made::json).collect();
         }
         output::done(&done)?;
         return Ok(ExitCode::SUCCESS);
     }
     told(&format!("deleted the {kind} {}", args.id), context)?;
-    for one in made.iter().flatten().filter(|_| !context.format.is_quiet()) {
+    let made = of_agent.map(|(_, made)| made).unwrap_or_default();
+    for one in made.iter().filter(|_| !context.format.is_quiet()) {
         one.tell(&args.id)?;
     }
     Ok(ExitCode::SUCCESS)

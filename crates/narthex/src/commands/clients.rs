@@ -80,7 +80,7 @@ async fn register(
     let id = table::text(&made, "id");
     let paste = "paste this into the client's configuration: it is shown this once";
     output::notice(&match made["is_live"].as_bool() {
-        Some(false) => format!("{id} may not come in now, as its principal is disabled; {paste}"),
+        Some(false) => format!("{id} may not come in now ({}); {paste}", opens(&made)),
         _ => format!("{id} may come in; {paste}"),
     });
     Ok(ExitCode::SUCCESS)
@@ -110,8 +110,21 @@ fn show(client: &Value, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether a client may come in, and why not.
 fn opens(client: &Value) -> String {
-    if client["is_live"] == true { "yes" } else { "no" }.to_owned()
+    let why = match client["closed_because"].as_str() {
+        None => "",
+        Some("agent_deleted") => "agent deleted",
+        Some("agent_inactive") => "agent not active",
+        Some("disabled") => "principal disabled",
+        Some(why) => &harmless(why),
+    };
+    match (client["is_live"] == true, why) {
+        (true, "") => "yes".to_owned(),
+        (true, why) => format!("until its run ends: {why}"),
+        (false, "") => "no".to_owned(),
+        (false, why) => format!("no: {why}"),
+    }
 }
 
 fn row(client: &Value) -> Vec<String> {

@@ -226,6 +226,36 @@ async fn a_revoked_client_comes_in_no_more() {
     assert_eq!(operator.client(&short).await["is_live"], false);
 }
 
+/// A client says whether it may come in, and why not: without its agent its run goes on to
+/// its end, and it begins no further one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_without_its_agent_may_not_come_in() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.has_reader("secret").await;
+    let made = operator.register(&desktop()).await;
+    let standing = async || {
+        let client = operator.client(&made).await;
+        (client["is_live"] == true, client["closed_because"].clone())
+    };
+    assert_eq!(standing().await, (true, Value::Null));
+    operator.works(token(&made)).await;
+    let mut agent = super::reader();
+    agent["active"] = json!(false);
+    operator.put("agents/reader", &agent).await;
+    assert_eq!(standing().await, (true, json!("agent_inactive")));
+    let deleted = operator.ask("DELETE", &format!("{HOME}/agents/reader"), "").await;
+    assert!(deleted.status.is_success(), "{deleted:?}");
+    assert_eq!(standing().await, (true, json!("agent_deleted")));
+    operator.works(token(&made)).await;
+    let run = operator.client(&made).await["run_id"].as_str().unwrap().to_owned();
+    operator.ask("DELETE", &format!("{RUNS}/{run}"), "").await;
+    assert_eq!(standing().await, (false, json!("agent_deleted")));
+    assert_eq!(operator.echoes(token(&made)).await.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(operator.revoke(&made).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(standing().await, (false, json!("revoked")));
+}
+
 /// A client that is disabled ends as a revoked one does, and begins anew once it is let in again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disabled_client_ends_with_its_run() {
@@ -349,7 +379,7 @@ async fn the_page_of_clients_shows_what_works() {
     place.write("run.json", r#"{"params": {"topic": "x"}}"#);
     place
         .run(["clients", "register", "other", "--agent", "nobody", "--with", "run.json"])
-        .failed(1, &["invalid", "nobody"]);
+        .failed(1, &["not_found", "nobody"]);
     let address = url.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
     let token = bearer.trim_start_matches("Bearer ");
     let mut client = Client::new(address, "/mcp", token);
@@ -367,4 +397,11 @@ async fn the_page_of_clients_shows_what_works() {
     assert_eq!(of("session.run.created")["actor"], actor);
     assert_eq!(of("access.denied")["actor"], actor);
     place.run(["clients", "revoke", &id]).failed(1, &["not_found"]);
+    place.run(["clients", "register", "second", "--agent", "reader"]).succeeded();
+    let deleted = place.run(["agents", "delete", "reader", "--json"]).succeeded();
+    let second = deleted.json()["data"]["clients"][0].as_str().unwrap().to_owned();
+    let warning = format!("the client {second} can begin no run any more");
+    assert!(deleted.stderr.contains(&warning), "{deleted:?}");
+    let table = place.run(["clients", "list"]).succeeded().stdout;
+    assert!(table.contains("no: agent deleted") && table.contains("no: revoked"), "{table}");
 }

@@ -1,0 +1,108 @@
+//! Whether the token of a registered client opens a run now, and why not.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use narthex_control::{ControlError, KnownClient};
+use narthex_model::{AgentName, CatalogKind, RunId, WorkspaceId};
+use narthex_store::CatalogRow;
+use serde_json::Value;
+
+use crate::{RunError, Runs};
+
+/// Why a client begins no further run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientClosed {
+    /// An operator has revoked it.
+    Revoked,
+    /// Its time is over.
+    Expired,
+    /// Its principal is disabled.
+    Disabled,
+    /// The agent of its runs is deleted.
+    AgentDeleted,
+    /// The agent of its runs is not active.
+    AgentInactive,
+}
+
+impl ClientClosed {
+    /// The spelling in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Revoked => "revoked",
+            Self::Expired => "expired",
+            Self::Disabled => "disabled",
+            Self::AgentDeleted => "agent_deleted",
+            Self::AgentInactive => "agent_inactive",
+        }
+    }
+
+    /// What closes a client by itself, whatever becomes of its agent.
+    fn of(client: &KnownClient) -> Option<Self> {
+        let has_ended = client.row.expires_at.is_some_and(|end| end <= SystemTime::now());
+        if client.row.revoked_at.is_some() {
+            Some(Self::Revoked)
+        } else if has_ended {
+            Some(Self::Expired)
+        } else {
+            client.account.disabled_at.is_some().then_some(Self::Disabled)
+        }
+    }
+
+    /// What an agent that is stored so, or not at all, closes its clients by.
+    fn of_agent(agent: Option<&CatalogRow>) -> Option<Self> {
+        let Some(agent) = agent else { return Some(Self::AgentDeleted) };
+        let document: Value = serde_json::from_str(&agent.document).unwrap_or_default();
+        (document["active"] == false).then_some(Self::AgentInactive)
+    }
+}
+
+/// A registered client, and whether it may come in.
+#[derive(Debug, Clone)]
+pub struct SeenClient {
+    /// The client.
+    pub known: Arc<KnownClient>,
+    /// Whether its token opens a run now. Without its agent that is the run that lives already.
+    pub is_live: bool,
+    /// Why it begins no further run.
+    pub closed: Option<ClientClosed>,
+}
+
+impl Runs {
+    /// Clients of one workspace, each with whether it may come in now, in the same order.
+    ///
+    /// # Errors
+    /// When there is no store, or it fails.
+    pub async fn seen_clients(
+        &self,
+        workspace: &WorkspaceId,
+        clients: Vec<Arc<KnownClient>>,
+    ) -> Result<Vec<SeenClient>, RunError> {
+        let open = clients.iter().filter(|client| ClientClosed::of(client).is_none());
+        let agents: BTreeSet<&AgentName> = open.map(|client| &client.row.agent).collect();
+        let rows = self.store()?.catalog(CatalogKind::Agent);
+        let mut closed = BTreeMap::new();
+        for agent in agents {
+            let row = rows.find(workspace, agent.as_str()).await.map_err(ControlError::Store)?;
+            if let Some(why) = ClientClosed::of_agent(row.as_ref()) {
+                closed.insert(agent.clone(), why);
+            }
+        }
+        let is_without = |client: &&Arc<KnownClient>| closed.contains_key(&client.row.agent);
+        let runs: Vec<RunId> =
+            clients.iter().filter(is_without).filter_map(|client| client.row.run).collect();
+        let living = self.store()?.runs().living(&runs).await.map_err(ControlError::Store)?;
+        let seen = |known: Arc<KnownClient>| {
+            let of_itself = ClientClosed::of(&known);
+            let why = of_itself.or_else(|| closed.get(&known.row.agent).copied());
+            let has_run = known.row.run.is_some_and(|run| living.contains(&run));
+            let is_live = of_itself.is_none() && (why.is_none() || has_run);
+            SeenClient { known, is_live, closed: why }
+        };
+        Ok(clients.into_iter().map(seen).collect())
+    }
+}
