@@ -165,7 +165,7 @@ fn fault(field: &str, code: &'static str, sentence: &str, else_remedy: &str) -> 
 /// What is wrong with the request for a run, where that is one field.
 fn run_field(error: &RunError) -> Option<FieldError> {
     match error {
-        RunError::NoAgent(_) => {
+        RunError::NoAgent { .. } => {
             let remedy = "name an agent of the workspace";
             Some(fault("agent_name", "agent_not_found", &error.to_string(), remedy))
         }

@@ -30,8 +30,16 @@ pub enum RunError {
     #[error("{}", first_of(.0))]
     Unfit(Faults),
     /// There is no such agent.
-    #[error("there is no agent `{0}` in this workspace")]
-    NoAgent(AgentName),
+    #[error("there is no agent `{name}` in workspace `{workspace}`{hint}")]
+    NoAgent {
+        /// The name that was given.
+        name: AgentName,
+        /// Where it was looked for.
+        workspace: WorkspaceId,
+        /// The nearest name, or the command that lists all, after `; `; empty for a run, which
+        /// learns of no other agents.
+        hint: String,
+    },
     /// Whoever asks may not say this.
     #[error("`{field}`: {message}")]
     Denied {
@@ -227,9 +235,8 @@ impl RunError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Malformed(_) | Self::NoAgent(_) | Self::NoParent | Self::OverBudget(_) => {
-                ErrorKind::Invalid
-            }
+            Self::Malformed(_) | Self::NoParent | Self::OverBudget(_) => ErrorKind::Invalid,
+            Self::NoAgent { .. } => ErrorKind::NotFound,
             Self::Refused(faults) | Self::Unfit(faults) => faults.kind(),
             Self::Denied { .. }
             | Self::NotSpawnable(_)
@@ -272,7 +279,7 @@ impl RunError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NoAgent(_) => "agent_not_found",
+            Self::NoAgent { .. } => "agent_not_found",
             Self::NoExecutor(_) => "executor_unknown",
             Self::NotSpawnable(_) => "permission_required",
             Self::OtherModels(_) | Self::ModelNotEnabled(_) => "model_not_enabled",
@@ -330,7 +337,7 @@ impl RunError {
     pub fn members(&self) -> Option<Value> {
         match self {
             Self::Refused(faults) | Self::Unfit(faults) => Some(faults.rejection()),
-            Self::NoAgent(_) => {
+            Self::NoAgent { .. } => {
                 Some(json!({ "error": self.to_string(), "code": "agent_not_found" }))
             }
             Self::Denied { field, .. } => {

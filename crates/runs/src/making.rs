@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, mem::take, sync::atomic::Ordering};
 
 use narthex_audit::ActorKind;
 use narthex_control::{CatalogError, Control, ControlError};
-use narthex_model::{AgentEnv, AgentName, EnvName, ErrorKind, SecretName, SessionId};
+use narthex_model::{
+    AgentEnv, AgentName, CatalogKind, EnvName, SecretName, SessionId, command::narthex, nearest,
+};
 use narthex_policy::RunPolicy;
 use narthex_registry::MountSet;
 use narthex_resolve::{Agent, RunKind};
@@ -16,6 +18,9 @@ use crate::{
     frozen::{FrozenAgent, Made},
     prepare::{self, Failed, Of, Opened, Prepared},
 };
+
+/// How many agents a misspelt name is compared with.
+const NAMES_MAX: u32 = 500;
 
 /// What a run would consist of, before any of it is started.
 pub(crate) struct Ready {
@@ -99,13 +104,13 @@ impl Runs {
                 .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
         };
         // Also where another one is used: whoever has taken it away has meant this.
-        let now =
-            Control::agent_parts(self.store()?, workspace, &name).await.map_err(
-                |error| match error.kind() {
-                    ErrorKind::NotFound if is_unknown_object(&error) => RunError::NoAgent(name),
-                    _ => error.into(),
-                },
-            )?;
+        let now = match Control::agent_parts(self.store()?, workspace, &name).await {
+            Ok(parts) => parts,
+            Err(error) if is_unknown_agent(&error) => {
+                return Err(self.no_agent(draft, name).await?);
+            }
+            Err(error) => return Err(error.into()),
+        };
         let kept = draft.kept_agent();
         if kept.is_some() && !now.agent.active {
             let why = "its agent is not active any more; an author sets `active`";
@@ -159,6 +164,27 @@ impl Runs {
         Ok((prepared, Made::Agent(Box::new(frozen)), agent_env))
     }
 
+    /// The error of an agent that the workspace does not have, with the nearest name for those who
+    /// may list the agents.
+    async fn no_agent(&self, draft: &Draft, name: AgentName) -> Result<RunError, RunError> {
+        let workspace = draft.workspace.clone();
+        let is_outside =
+            matches!(draft.by.kind, ActorKind::Run | ActorKind::Client | ActorKind::System);
+        if is_outside || draft.parent.is_some() {
+            return Ok(RunError::NoAgent { name, workspace, hint: String::new() });
+        }
+        let agents = self.store()?.catalog(CatalogKind::Agent);
+        let some = agents.page(&workspace, "", NAMES_MAX).await.map_err(ControlError::Store)?;
+        let hint = match nearest(name.as_str(), some.iter().map(|row| &*row.id)) {
+            Some(meant) => format!("; did you mean `{meant}`?"),
+            None => {
+                let list = narthex("agents list", &[]).in_workspace(workspace.as_str());
+                format!("; `{list}` shows those that there are")
+            }
+        };
+        Ok(RunError::NoAgent { name, workspace, hint })
+    }
+
     /// What the agent gets into its own environment. A run that creates another is told no values
     /// (X-M32): it could hand them on to whom they are not meant for.
     async fn bound_env(
@@ -181,8 +207,8 @@ impl Runs {
 const OWN_SERVERS: &str = "its run had servers of its own, of which nothing is kept; create a new \
                            one";
 
-fn is_unknown_object(error: &ControlError) -> bool {
-    matches!(error, ControlError::Catalog(CatalogError::Unknown { .. }))
+fn is_unknown_agent(error: &ControlError) -> bool {
+    matches!(error, ControlError::Catalog(CatalogError::Unknown { kind: CatalogKind::Agent, .. }))
 }
 
 /// What it was made of is of another version of the program.

@@ -33,9 +33,27 @@ fn d36_no_command_takes_one_workspace_for_all() {
     assert!(pending.stdout.contains("No run of workspace default waits"), "{pending:?}");
     let checks = place.run(["check", "mcp"]);
     assert!(checks.stdout.contains("workspace team: 0 agents"), "{checks:?}");
-    for more in [&["--params", "a=1"][..], &[]] {
-        let mut words = vec!["runs", "create", "--agent", "nope", "--workspace", "team"];
-        words.extend(more);
-        place.run(words).failed(1, &["not_found", "there is no agent `nope` in workspace `team`"]);
+}
+
+/// D36: an agent that is not there is one error at every command, with the workspace and the nearest
+/// name.
+#[test]
+fn d36_a_missing_agent_is_one_error_with_the_nearest_name() {
+    let place = Place::new();
+    let _daemon = place.up();
+    place.run(["workspaces", "create", "team"]).succeeded();
+    place.write("agent.json", &json!({ "name": "reader" }).to_string());
+    place.run(["agents", "apply", "--file", "agent.json", "--workspace", "team"]).succeeded();
+    let commands: [&[&str]; 3] = [
+        &["runs", "create", "--params", "a=1", "--agent"],
+        &["runs", "create", "--agent"],
+        &["clients", "register", "desk", "--agent"],
+    ];
+    for (agent, hint) in [("reade", "did you mean `reader`?"), ("nope", "agents list")] {
+        for command in commands {
+            let words = command.iter().copied().chain([agent, "--workspace", "team"]);
+            let told = format!("there is no agent `{agent}` in workspace `team`; ");
+            place.run(words).failed(1, &["not_found", &told, hint]);
+        }
     }
 }

@@ -178,7 +178,10 @@ async fn o60_a_refused_run_leaves_nothing() {
         problem["errors"].as_array().unwrap().iter().map(|fault| &fault["code"]).collect();
     assert!(codes.contains(&&json!("params_invalid")), "{problem}");
     assert!(codes.contains(&&json!("missing_required_mcp_config")), "{problem}");
-    let problem = refused(json!({ "agent_name": "nobody" })).await;
+    let mut document = request();
+    document["agent_name"] = json!("nobody");
+    let document = document.to_string();
+    let problem = operator.refused(&document, StatusCode::NOT_FOUND, "not_found").await;
     assert_eq!(problem["code"], "agent_not_found");
     for change in [
         json!({ "expires_in": 0 }),

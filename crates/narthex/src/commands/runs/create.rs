@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{runs_path, text, words};
 use crate::{
-    Failure, arguments,
+    Failure, FailureKind, arguments,
     cli::Context,
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
@@ -33,39 +33,12 @@ const EXAMPLE: &str = "write the request as one JSON object, such as \
 pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Failure> {
     let mut document = document(args)?;
     let client = DaemonClient::operator(&context.settings)?;
-    if let Some(unknown) = unknown_agent(&document, args, &client).await {
-        return Err(unknown);
-    }
     add_params(&mut document, args, &client).await?;
     let request = ApiRequest::new(Method::POST, runs_path(&args.place));
     let request = request.entry(&document.to_string());
     let asked = Box::pin(client.api(request));
     let asked = waiting("starting the servers of the run", context, asked).await;
     told(&begun(asked, context)?, context)
-}
-
-/// The failure of a run of an agent that the workspace does not have, with what was probably meant.
-/// Nothing if the agents cannot be listed: then the daemon says what is wrong.
-async fn unknown_agent(
-    document: &Value,
-    args: &CreateArgs,
-    client: &DaemonClient,
-) -> Option<Failure> {
-    let agent = document.get("agent_name")?.as_str()?;
-    let workspace = &args.place.workspace;
-    let agents = client.api_all(&workspace_path(workspace, "/agents")).await.ok()?;
-    let names: Vec<_> = agents.iter().filter_map(|one| one["id"].as_str()).collect();
-    if names.contains(&agent) {
-        return None;
-    }
-    let list = narthex("agents list", &[]).in_workspace(workspace);
-    let hint = match narthex_failure::near(agent, names.iter().copied())[..] {
-        [] => format!("`{list}` shows those that there are"),
-        [nearest, ..] => format!("did you mean {}?", harmless(nearest)),
-    };
-    let (agent, workspace) = (harmless(agent), harmless(workspace));
-    let text = format!("there is no agent `{agent}` in workspace `{workspace}`; {hint}");
-    Some(Failure::new(ErrorKind::NotFound, text))
 }
 
 /// What the daemon has answered, or its refusal as people read it.
@@ -197,7 +170,13 @@ async fn add_params(
     let mut schema = None;
     if !agent.is_empty() && arguments::need_schema(&args.params) {
         let path = format!("/agents/{}", segment(agent));
-        let found = client.api_get(workspace_path(&args.place.workspace, &path)).await?;
+        let found = match client.api_get(workspace_path(&args.place.workspace, &path)).await {
+            // The creation says what is missing, in the same words with and without parameters.
+            Err(failure) if failure.kind == FailureKind::Operation(ErrorKind::NotFound) => {
+                Value::Null
+            }
+            found => found?,
+        };
         let declared = &found["definition"]["params_schema"];
         // A schema of JSON has them below, others are by name.
         schema = Some(match declared["properties"].is_object() {
