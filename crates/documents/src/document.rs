@@ -125,7 +125,11 @@ fn file(path: &Path) -> Result<Vec<Document>, DocumentError> {
     parse(&path.display().to_string(), &text, is_json)
 }
 
-fn parse(source: &str, text: &str, is_json: bool) -> Result<Vec<Document>, DocumentError> {
+pub(crate) fn parse(
+    source: &str,
+    text: &str,
+    is_json: bool,
+) -> Result<Vec<Document>, DocumentError> {
     let invalid = |why: String| DocumentError::Invalid(format!("{source}: {why}"));
     if text.len() as u64 > TEXT_MAX {
         return Err(invalid(format!("it is longer than {TEXT_MAX} bytes")));

@@ -1,25 +1,56 @@
 //! What desktop clients keep their servers in, `{"mcpServers": {…}}`, pasted as a file: each of
 //! them becomes a server of the catalog (X-M12, D7).
 
-use narthex_model::{SecretReference, UnknownKey, written::is_variable_name};
+use narthex_model::{
+    SecretReference, UnknownKey,
+    json::{Place, shortened},
+    written::is_variable_name,
+};
 use serde_json::{Map, Value, json};
 
-use crate::DocumentError;
+use crate::{Document, DocumentError};
 
 /// Servers, and what of them was written in another way, in words for people.
 #[derive(Debug)]
 pub struct Pasted {
     /// Servers of the catalog.
-    pub servers: Vec<Value>,
+    pub servers: Vec<PastedServer>,
     /// In words for people.
     pub notices: Vec<String>,
+}
+
+/// One server of the catalog, and where its parts stand in the file.
+#[derive(Debug)]
+pub struct PastedServer {
+    /// As the catalog takes it.
+    pub value: Value,
+    /// Its place in the file, such as `mcpServers.docs`.
+    place: Place,
+    /// Fields of the catalog that have another place in the file, relative to the server.
+    moved: Vec<(String, String)>,
+}
+
+impl PastedServer {
+    /// The place in the file of a field that the catalog names.
+    #[must_use]
+    pub fn place(&self, field: &str) -> String {
+        let is_of = |moved: &str| {
+            let rest = field.strip_prefix(moved);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let moved = self.moved.iter().find(|(catalog, _)| is_of(catalog));
+        match moved.map_or(field, |(_, file)| file) {
+            "" => self.place.to_string(),
+            field => format!("{}.{field}", self.place),
+        }
+    }
 }
 
 /// The members under which clients keep their servers.
 const PLACES: [&str; 2] = ["mcpServers", "servers"];
 
-/// The member with the headers of a server.
-const HEADERS: &str = "headers";
+/// The member with the headers of a server: a key of such files alone.
+pub const HEADERS: &str = "headers";
 
 /// What stands before a token in the header that has it (RFC 6750 §2.1).
 const BEARER: &str = "Bearer ";
@@ -27,122 +58,175 @@ const BEARER: &str = "Bearer ";
 /// Takes the servers out; `None` if this is one server.
 ///
 /// # Errors
-/// When a part cannot be used; the message names its place.
-pub fn take_out(document: &Value) -> Result<Option<Pasted>, DocumentError> {
-    let Some(fields) = document.as_object() else { return Ok(None) };
+/// When parts cannot be used; the message names the place and the line of each.
+pub fn take_out(document: &Document) -> Result<Option<Pasted>, DocumentError> {
+    let Some(fields) = document.value.as_object() else { return Ok(None) };
     let Some(place) = PLACES.into_iter().find(|place| fields.contains_key(*place)) else {
         return Ok(None);
     };
-    if let Some(other) = fields.keys().find(|key| *key != place && !key.starts_with('$')) {
-        let at = narthex_model::json::shortened(other);
-        return Err(invalid(&at, &format!("leave nothing here but `{place}`")));
+    let mut reader = Reader::default();
+    let further = fields.keys().filter(|key| *key != place && !key.starts_with('$'));
+    for other in further {
+        reader.fault(&Place::root(&shortened(other)), format!("leave nothing here but `{place}`"));
     }
-    let mut pasted = Pasted { servers: Vec::new(), notices: Vec::new() };
-    for (alias, entry) in object(&fields[place], place)? {
-        let at = format!("{place}.{}", narthex_model::json::shortened(alias));
-        let mut server = object(entry, &at)?.clone();
-        if server.get("id").is_some_and(|id| id.as_str() != Some(alias)) {
-            return Err(invalid(&format!("{at}.id"), "leave it out: the name is the id"));
-        }
-        server.insert("id".to_owned(), alias.clone().into());
-        rewrite(&mut server, &at, &mut pasted.notices)?;
-        pasted.servers.push(server.into());
+    let mut servers = Vec::new();
+    let root = Place::root(place);
+    for (alias, entry) in reader.object(&fields[place], &root).into_iter().flatten() {
+        servers.extend(reader.server(alias, entry, &root.key(alias)));
     }
-    Ok(Some(pasted))
+    match reader.faults.as_slice() {
+        [] => Ok(Some(Pasted { servers, notices: reader.notices })),
+        faults => Err(DocumentError::Invalid(told(document, faults))),
+    }
 }
 
-/// Writes `${VAR}` as the catalog does. A secret stands in a variable or a header, as a whole.
-fn rewrite(
-    server: &mut Map<String, Value>,
-    at: &str,
-    notices: &mut Vec<String>,
-) -> Result<(), DocumentError> {
-    // The catalog itself knows no `headers`, so it could not name them.
-    for key in server.keys().filter(|key| *key != HEADERS) {
-        if UnknownKey::new(key, &[HEADERS]).meant().is_some() {
-            let at = format!("{at}.{}", narthex_model::json::shortened(key));
-            return Err(invalid(&at, &format!("did you mean `{HEADERS}`?")));
-        }
-    }
-    let at_env = format!("{at}.env");
-    if let Some(env) = server.get_mut("env").filter(|env| !env.is_null()) {
-        object(env, &at_env)?;
-        for (key, written) in env.as_object_mut().into_iter().flatten() {
-            let (text, notice) = value(written, &format!("{at_env}.{key}"), true)?;
-            notices.extend(notice);
-            *written = text.into();
-        }
-    }
-    if let Some(given) = server.remove(HEADERS).filter(|given| !given.is_null()) {
-        headers(server, &given, &format!("{at}.headers"), notices)?;
-    }
-    if let Some(url) = server.get_mut("url") {
-        let (text, notice) = value(url, &format!("{at}.url"), false)?;
-        notices.extend(notice);
-        *url = text.into();
-    }
-    for (index, arg) in
-        server.get_mut("args").and_then(Value::as_array_mut).into_iter().flatten().enumerate()
-    {
-        let (text, notice) = value(arg, &format!("{at}.args[{index}]"), false)?;
-        notices.extend(notice);
-        *arg = text.into();
-    }
-    Ok(())
-}
-
-/// Headers are configuration of the catalog, except for a token, which is authentication.
-fn headers(
-    server: &mut Map<String, Value>,
-    given: &Value,
-    at: &str,
-    notices: &mut Vec<String>,
-) -> Result<(), DocumentError> {
-    let mut config = Map::new();
-    for (name, written) in object(given, at)? {
-        let at = format!("{at}.{name}");
-        let token = written.as_str().and_then(|text| text.strip_prefix(BEARER));
-        if let Some(token) = token.filter(|token| SecretReference::parse(token).is_ok())
-            && name.eq_ignore_ascii_case("authorization")
-        {
-            notices.push(format!("{at}: `{token}` is read as the secret of that name"));
-            let auth = json!({ "mode": "apiKey", "key": token, "headerName": "Authorization",
-                               "valuePrefix": BEARER });
-            server.insert("auth".to_owned(), auth);
-            continue;
-        }
-        let (text, notice) = value(written, &at, true)?;
-        notices.extend(notice);
-        config.insert(name.clone(), text.into());
-    }
-    if !config.is_empty() {
-        server.insert("verbatim_headers".to_owned(), true.into());
-        server.insert("default_config".to_owned(), config.into());
-    }
-    Ok(())
-}
-
-/// A value as the catalog writes it, and what to tell people of it. `${VAR}` alone is a secret of
-/// the workspace where there may be one; else, and inside a longer text, a variable of the daemon.
-fn value(
-    written: &Value,
-    at: &str,
-    may_be_secret: bool,
-) -> Result<(String, Option<String>), DocumentError> {
-    let written = match written {
-        Value::String(text) => text.clone(),
-        Value::Number(_) | Value::Bool(_) => written.to_string(),
-        _ => return Err(invalid(at, "a text belongs here")),
+/// All faults, each in a line with its place, its line and its remedy.
+fn told(document: &Document, faults: &[(String, String)]) -> String {
+    let one = |(place, remedy): &(String, String)| match document.line(place) {
+        Some(line) => format!("`{place}` (line {line}) cannot be used; {remedy}"),
+        None => format!("`{place}` cannot be used; {remedy}"),
     };
-    if may_be_secret && SecretReference::parse(&written).is_ok() {
-        let notice = format!("{at}: `{written}` is read as the secret of that name");
-        return Ok((written, Some(notice)));
+    let lines: Vec<_> = faults.iter().map(one).collect();
+    let separator = format!("\n{}: ", document.source);
+    lines.join(&separator)
+}
+
+/// Rewrites servers, and gathers everything that is to be said of them.
+#[derive(Default)]
+struct Reader {
+    notices: Vec<String>,
+    /// Places, each with its remedy.
+    faults: Vec<(String, String)>,
+}
+
+impl Reader {
+    fn fault(&mut self, at: &Place, remedy: impl Into<String>) {
+        self.faults.push((at.to_string(), remedy.into()));
     }
-    let rewritten = rewritten(&written);
-    let notice = (rewritten != written).then(|| {
-        format!("{at}: `{written}` is read as `{rewritten}`, with variables of the daemon")
-    });
-    Ok((rewritten, notice))
+
+    fn object<'v>(&mut self, value: &'v Value, at: &Place) -> Option<&'v Map<String, Value>> {
+        if !value.is_object() {
+            self.fault(at, "an object belongs here");
+        }
+        value.as_object()
+    }
+
+    /// Writes `${VAR}` as the catalog does. A secret stands in a variable or a header, as a whole.
+    fn server(&mut self, alias: &str, entry: &Value, at: &Place) -> Option<PastedServer> {
+        let mut server = self.object(entry, at)?.clone();
+        if server.get("id").is_some_and(|id| id.as_str() != Some(alias)) {
+            self.fault(&at.key("id"), "leave it out: the name is the id");
+        }
+        server.insert("id".to_owned(), alias.into());
+        // The catalog itself knows no `headers`, so it could not name them.
+        let keys = server.keys().filter(|key| *key != HEADERS);
+        for key in keys.filter(|key| UnknownKey::new(key, &[HEADERS]).meant().is_some()) {
+            self.fault(&at.key(key), format!("did you mean `{HEADERS}`?"));
+        }
+        let mut moved = Vec::new();
+        self.env(&mut server, &at.key("env"), &mut moved);
+        if let Some(given) = server.remove(HEADERS).filter(|given| !given.is_null()) {
+            self.headers(&mut server, &given, &at.key(HEADERS), &mut moved);
+        }
+        if let Some(url) = server.get_mut("url") {
+            *url = self.value(url, &at.key("url"), false).into();
+        }
+        self.arguments(&server, &at.key("args"));
+        Some(PastedServer { value: server.into(), place: at.clone(), moved })
+    }
+
+    fn env(
+        &mut self,
+        server: &mut Map<String, Value>,
+        at: &Place,
+        moved: &mut Vec<(String, String)>,
+    ) {
+        let Some(env) = server.get_mut("env").filter(|env| !env.is_null()) else { return };
+        if self.object(env, at).is_none() {
+            return;
+        }
+        for (key, written) in env.as_object_mut().into_iter().flatten() {
+            *written = self.value(written, &at.key(key), true).into();
+            // The catalog keeps variables in its configuration.
+            moved.push((place("default_config", key), place("env", key)));
+        }
+    }
+
+    /// All users of the machine can read arguments, so the catalog fills nothing into them.
+    fn arguments(&mut self, server: &Map<String, Value>, at: &Place) {
+        let args = server.get("args").and_then(Value::as_array).into_iter().flatten();
+        for (index, arg) in args.enumerate() {
+            let at = at.index(index);
+            match arg {
+                Value::String(text) if rewritten(text).contains("${env.") => self.fault(
+                    &at,
+                    "all users of the machine can read arguments; hand the variable over in `env`",
+                ),
+                Value::String(_) => {}
+                _ => self.fault(&at, "a text belongs here"),
+            }
+        }
+    }
+
+    /// Headers are configuration of the catalog, except for a token, which is authentication.
+    fn headers(
+        &mut self,
+        server: &mut Map<String, Value>,
+        given: &Value,
+        at: &Place,
+        moved: &mut Vec<(String, String)>,
+    ) {
+        let mut config = Map::new();
+        for (name, written) in self.object(given, at).into_iter().flatten() {
+            let at = at.key(name);
+            let token = written.as_str().and_then(|text| text.strip_prefix(BEARER));
+            if let Some(token) = token.filter(|token| SecretReference::parse(token).is_ok())
+                && name.eq_ignore_ascii_case("authorization")
+            {
+                self.notices.push(format!("{at}: `{token}` is read as the secret of that name"));
+                let auth = json!({ "mode": "apiKey", "key": token,
+                                   "headerName": "Authorization", "valuePrefix": BEARER });
+                server.insert("auth".to_owned(), auth);
+                moved.push(("auth".to_owned(), place(HEADERS, name)));
+                continue;
+            }
+            config.insert(name.clone(), self.value(written, &at, true).into());
+            moved.push((place("default_config", name), place(HEADERS, name)));
+        }
+        if !config.is_empty() {
+            server.insert("verbatim_headers".to_owned(), true.into());
+            server.insert("default_config".to_owned(), config.into());
+        }
+    }
+
+    /// A value as the catalog writes it. `${VAR}` alone is a secret of the workspace where there
+    /// may be one; else, and inside a longer text, a variable of the daemon.
+    fn value(&mut self, written: &Value, at: &Place, may_be_secret: bool) -> String {
+        let written = match written {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => written.to_string(),
+            _ => {
+                self.fault(at, "a text belongs here");
+                return String::new();
+            }
+        };
+        if may_be_secret && SecretReference::parse(&written).is_ok() {
+            self.notices.push(format!("{at}: `{written}` is read as the secret of that name"));
+            return written;
+        }
+        let rewritten = rewritten(&written);
+        if rewritten != written {
+            self.notices.push(format!(
+                "{at}: `{written}` is read as `{rewritten}`, with variables of the daemon"
+            ));
+        }
+        rewritten
+    }
+}
+
+/// A place below a member of a server.
+fn place(member: &str, key: &str) -> String {
+    Place::root(member).key(key).to_string()
 }
 
 fn rewritten(text: &str) -> String {
@@ -167,18 +251,17 @@ fn rewritten(text: &str) -> String {
     out
 }
 
-fn object<'v>(value: &'v Value, at: &str) -> Result<&'v Map<String, Value>, DocumentError> {
-    value.as_object().ok_or_else(|| invalid(at, "an object belongs here"))
-}
-
-fn invalid(at: &str, remedy: &str) -> DocumentError {
-    DocumentError::Invalid(format!("`{at}` cannot be used; {remedy}"))
-}
-
 #[cfg(test)]
 mod tests {
-
     use super::*;
+
+    fn document(text: &str) -> Document {
+        crate::document::parse("d.json", text, true).unwrap().remove(0)
+    }
+
+    fn of(value: &Value) -> Document {
+        document(&value.to_string())
+    }
 
     /// X-M12, D7: what is pasted is as many servers as stand in it, and what is read in another way
     /// is told.
@@ -187,47 +270,84 @@ mod tests {
         let document = json!({ "mcpServers": {
             "docs": { "url": "https://${HOST}/mcp", "headers": {
                 "authorization": "Bearer ${TOKEN}", "x-key": "${DOCS_KEY}" } },
-            "github": { "command": "npx", "args": ["-y", "x", "${HOME}/x"],
+            "github": { "command": "npx", "args": ["-y", "x", "$HOME"],
                         "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": 80 } } } });
-        let Pasted { servers, notices } = take_out(&document).unwrap().unwrap();
+        let Pasted { servers, notices } = take_out(&of(&document)).unwrap().unwrap();
+        let values: Vec<_> = servers.iter().map(|server| server.value.clone()).collect();
         assert_eq!(
-            servers,
+            values,
             [
                 json!({ "id": "docs", "url": "https://${env.HOST}/mcp", "verbatim_headers": true,
                     "default_config": { "x-key": "${DOCS_KEY}" },
                     "auth": { "mode": "apiKey", "key": "${TOKEN}", "headerName": "Authorization",
                               "valuePrefix": "Bearer " } }),
-                json!({ "id": "github", "command": "npx", "args": ["-y", "x", "${env.HOME}/x"],
+                json!({ "id": "github", "command": "npx", "args": ["-y", "x", "$HOME"],
                     "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": "80" } }),
             ]
         );
-        assert_eq!(notices.len(), 5, "{notices:?}");
+        assert_eq!(notices.len(), 4, "{notices:?}");
         assert!(notices[0].starts_with("mcpServers.docs.headers.authorization"), "{notices:?}");
+        for (server, field, place) in [
+            (0, "", "mcpServers.docs"),
+            (0, "auth.key", "mcpServers.docs.headers.authorization"),
+            (0, "default_config.x-key", "mcpServers.docs.headers.x-key"),
+            (0, "url", "mcpServers.docs.url"),
+            (1, "default_config.TOKEN", "mcpServers.github.env.TOKEN"),
+            (1, "args[2]", "mcpServers.github.args[2]"),
+        ] {
+            assert_eq!(servers[server].place(field), place, "{field}");
+        }
     }
 
     #[test]
     fn x_m12_one_server_is_left_as_it_is() {
         for one in [json!({ "id": "a", "command": "npx" }), json!([]), json!(null)] {
-            assert!(take_out(&one).unwrap().is_none(), "{one}");
+            assert!(take_out(&of(&one)).unwrap().is_none(), "{one}");
         }
     }
 
     #[test]
     fn x_m12_what_cannot_be_used_is_named() {
-        for (document, place) in [
-            (json!({ "mcpServers": [] }), "`mcpServers`"),
-            (json!({ "mcpServers": { "a": 1 } }), "`mcpServers.a`"),
-            (json!({ "mcpServers": { "a": { "id": "b" } } }), "`mcpServers.a.id`"),
-            (json!({ "mcpServers": { "a": { "env": { "B": {} } } } }), "`mcpServers.a.env.B`"),
-            (json!({ "mcpServers": { "a": { "args": [{}] } } }), "`mcpServers.a.args[0]`"),
-            (json!({ "mcpServers": {}, "theme": "dark" }), "`theme`"),
+        for (value, place) in [
+            (json!({ "mcpServers": [] }), "`mcpServers` (line 1)"),
+            (json!({ "mcpServers": { "a": 1 } }), "`mcpServers.a` (line 1)"),
+            (json!({ "mcpServers": { "a": { "id": "b" } } }), "`mcpServers.a.id` (line 1)"),
             (
-                json!({ "mcpServers": { "a": { "url": "https://a.test", "hedaers": {} } } }),
-                "`mcpServers.a.hedaers` cannot be used; did you mean `headers`?",
+                json!({ "mcpServers": { "a": { "env": { "B": {} } } } }),
+                "`mcpServers.a.env.B` (line 1)",
             ),
+            (json!({ "mcpServers": { "a": { "args": [{}] } } }), "`mcpServers.a.args[0]` (line 1)"),
+            (json!({ "mcpServers": {}, "theme": "dark" }), "`theme` (line 1)"),
         ] {
-            let error = take_out(&document).unwrap_err();
+            let error = take_out(&of(&value)).unwrap_err();
             assert!(error.to_string().starts_with(place), "{error}");
         }
+    }
+
+    /// X-M12: every fault is told at once, each with its server, its line and one remedy.
+    #[test]
+    fn x_m12_all_faults_have_their_server_and_line() {
+        let text = r#"{
+            "mcpServers": {
+                "a": {
+                    "url": "https://a.test",
+                    "hedaers": {}
+                },
+                "b": {
+                    "command": "x",
+                    "args": ["-y", "--key=${API_KEY}"]
+                }
+            }
+        }"#;
+        let error = take_out(&document(text)).unwrap_err().to_string();
+        let lines: Vec<_> = error.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "`mcpServers.a.hedaers` (line 5) cannot be used; did you mean `headers`?",
+                "d.json: `mcpServers.b.args[1]` (line 9) cannot be used; all users of the machine \
+                 can read arguments; hand the variable over in `env`",
+            ]
+        );
     }
 }

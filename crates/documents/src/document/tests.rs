@@ -200,7 +200,7 @@ fn files_of_any_shape_leave_the_process_alive() {
             if let Ok(documents) = parse("x", text, is_json) {
                 for document in documents {
                     std::hint::black_box(document.line("a.a[0].a"));
-                    drop(crate::take_out(&document.value));
+                    drop(crate::take_out(&document));
                     drop(yaml(&document.value));
                 }
             }

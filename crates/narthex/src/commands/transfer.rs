@@ -5,7 +5,7 @@ use std::{fmt, path::Path, process::ExitCode, rc::Rc};
 
 use http::Method;
 use narthex_cli::{ApplyArgs, ExportArgs, ImportArgs, WorkspaceArgs};
-use narthex_documents::{Document, DocumentError, differences};
+use narthex_documents::{Document, DocumentError, HEADERS, PastedServer, differences};
 use narthex_model::{CatalogKind, ErrorKind, command::narthex};
 use serde_json::{Map, Value, json};
 
@@ -32,15 +32,18 @@ struct Bundle {
 struct Given {
     value: Value,
     from: Rc<Document>,
-    /// Whether its places are those of the document.
-    is_whole: bool,
+    /// Where its parts stand in the document, of a server among others.
+    part: Option<PastedServer>,
 }
 
 /// A place in a file.
+#[derive(Default)]
 struct Written {
     source: Option<String>,
     field: String,
     line: Option<u64>,
+    /// Whether it is a key beside which a file of a desktop client may have `headers`.
+    has_headers: bool,
 }
 
 pub(crate) async fn apply(
@@ -125,11 +128,11 @@ impl Bundle {
     fn add(&mut self, kind: CatalogKind, document: Document) -> Result<(), Failure> {
         let from = Rc::new(document);
         let (source, value) = (&from.source, &from.value);
-        let whole = || Given { value: value.clone(), from: from.clone(), is_whole: true };
+        let whole = || Given { value: value.clone(), from: from.clone(), part: None };
         match kind {
             CatalogKind::Server => {
                 let pasted =
-                    narthex_documents::take_out(value).map_err(|error| at(source, &error))?;
+                    narthex_documents::take_out(&from).map_err(|error| at(source, &error))?;
                 let Some(pasted) = pasted else {
                     self.servers.push(whole());
                     return Ok(());
@@ -137,7 +140,11 @@ impl Bundle {
                 for notice in pasted.notices {
                     output::notice(&harmless(&format!("{source}: {notice}")));
                 }
-                let part = |value| Given { value, from: from.clone(), is_whole: false };
+                let part = |part: PastedServer| Given {
+                    value: part.value.clone(),
+                    from: from.clone(),
+                    part: Some(part),
+                };
                 self.servers.extend(pasted.servers.into_iter().map(part));
             }
             CatalogKind::Capability => self.capabilities.push(whole()),
@@ -165,6 +172,9 @@ impl Bundle {
         let mut lines = Vec::new();
         for error in errors {
             let written = self.written(text(error, "field"));
+            if written.has_headers {
+                error["remedy"] = with_headers(text(error, "remedy")).into();
+            }
             let told = format!("{}; {}", text(error, "message"), text(error, "remedy"));
             lines.push(format!("{written}{told}"));
             written.note(error);
@@ -187,10 +197,15 @@ impl Bundle {
             _ => None,
         };
         let Some((given, field)) = found.or_else(alone) else {
-            return Written { source: None, field: field.to_owned(), line: None };
+            return Written { field: field.to_owned(), ..Written::default() };
         };
-        let line = given.from.line(field).filter(|_| given.is_whole);
-        Written { source: Some(given.from.source.clone()), field: field.to_owned(), line }
+        let place = match &given.part {
+            Some(part) => part.place(field),
+            None => field.to_owned(),
+        };
+        let (line, source) = (given.from.line(&place), Some(given.from.source.clone()));
+        let has_headers = given.part.is_some() && !field.contains(['.', '[']);
+        Written { source, field: place, line, has_headers }
     }
 }
 
@@ -265,6 +280,15 @@ impl Asked<'_> {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The remedy of an unknown key of a server in a file of a desktop client, whose list of keys has
+/// `headers`, too.
+fn with_headers(remedy: &str) -> String {
+    match remedy.starts_with("remove it; the keys here are ") {
+        true => format!("{remedy}, `{HEADERS}`"),
+        false => remedy.to_owned(),
     }
 }
 

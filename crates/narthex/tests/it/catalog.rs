@@ -73,6 +73,46 @@ fn x_m12_servers_of_a_desktop_client_are_applied() {
     assert_eq!((&auth["mode"], &auth["valuePrefix"]), (&json!("apiKey"), &json!("Bearer ")));
 }
 
+/// X-M12, O61: a fault that the daemon finds in a file of a desktop client has its place and its
+/// line there, and the list of accepted keys has those of such files.
+#[test]
+fn x_m12_faults_of_a_desktop_file_have_their_place_and_line() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let text = r#"{
+        "mcpServers": {
+            "docs": {
+                "url": "nope",
+                "colour": 1,
+                "headers": {
+                    "x-key": "${NOT_SET}"
+                }
+            },
+            "mail": {
+                "command": "mail",
+                "env": { "TOKEN": "${NOT_SET}" }
+            }
+        }
+    }"#;
+    place.write("desktop.json", text);
+    place.run(["servers", "apply", "-f", "desktop.json"]).failed(
+        1,
+        &[
+            "desktop.json: `mcpServers.docs.url` (line 4): ",
+            "desktop.json: `mcpServers.docs.colour` (line 5): ",
+            "`env`, ",
+            ", `headers`\n",
+            "desktop.json: `mcpServers.docs.headers.x-key` (line 7): ",
+            "desktop.json: `mcpServers.mail.env.TOKEN` (line 12): ",
+        ],
+    );
+    let text = r#"{ "id": "docs", "command": "docs", "args": ["--key=${env.KEY}"] }"#;
+    place.write("server.json", text);
+    let refused = place.run(["servers", "apply", "-f", "server.json"]);
+    assert_eq!(refused.stderr.matches("args[0]").count(), 1, "one remedy: {refused:?}");
+    assert!(refused.stderr.contains("hand the value over in `env`"), "{refused:?}");
+}
+
 /// O83: a folder of files is applied as one, after a look at what would change.
 #[test]
 fn o83_files_are_applied_together_after_a_dry_run() {

@@ -15,9 +15,9 @@ use crate::{
     resolve::key,
     resolved,
     schema::{KeyKind, KeySchema},
-    server::{EntryAuth, ServerEntry, Shape, StdioShape},
+    server::{EntryAuth, ServerEntry, Shape},
     surroundings::{EnvValue, Surroundings},
-    template::{ConfigValue, Placeholder, Source, Template, Tree},
+    template::{ConfigValue, Placeholder, Source, Tree},
 };
 
 /// Looks at one value of one server.
@@ -309,27 +309,15 @@ impl Checker<'_> {
         }
     }
 
-    /// The entry's own texts: its URL, its arguments and its authentication.
+    /// The entry's own texts: its URL and its authentication. Reading the entry has refused
+    /// variables in the arguments of a program.
     fn entry_itself(&mut self) {
         let entry = self.entry;
         let at = origin::server(&entry.id);
-        let mut template = |place: Place, template: &Template| {
-            for placeholder in template.placeholders() {
-                self.placeholder(None, placeholder, &place);
+        if let Shape::Http(http) | Shape::Sse(http) = &entry.shape {
+            for placeholder in http.url.placeholders() {
+                self.placeholder(None, placeholder, &at.key("url"));
             }
-        };
-        match &entry.shape {
-            Shape::Http(http) | Shape::Sse(http) => template(at.key("url"), &http.url),
-            Shape::Stdio(StdioShape::Command(command)) => {
-                for (index, arg) in command.args.iter().enumerate() {
-                    template(at.key("args").index(index), arg);
-                }
-                if let Some(confinement) = &command.confinement {
-                    let paths = confinement.paths(&at.key("confinement"));
-                    paths.into_iter().for_each(|(place, path)| template(place, path));
-                }
-            }
-            Shape::Stdio(StdioShape::Image { .. } | StdioShape::Script { .. }) => {}
         }
         if entry.auth == EntryAuth::None {
             return;

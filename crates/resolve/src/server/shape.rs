@@ -228,7 +228,7 @@ pub(super) fn argument(reader: &mut Reader, node: &Node, at: &Place) -> Option<T
     let is_own = |source| matches!(source, Source::Runtime | Source::Runner);
     for placeholder in template.placeholders().filter(|p| !is_own(p.source)) {
         let message = format!("`${{{placeholder}}}` may not stand in an argument");
-        let remedy = "hand the value over by `default_config`, which becomes a variable";
+        let remedy = "hand the value over in `env`, as a variable of the program";
         reader.fault(at, FaultCode::PlaceholderNotAllowed, message, remedy);
     }
     if template.written().len() > ARG_MAX {
