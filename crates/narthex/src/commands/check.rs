@@ -1,6 +1,7 @@
 //! `narthex check mcp`: what would keep servers from working, found before they are started.
 
 mod agents;
+mod browsers;
 mod entries;
 mod executors;
 mod files;

@@ -35,8 +35,7 @@ fn d36_no_command_takes_one_workspace_for_all() {
     assert!(checks.stdout.contains("workspace team: 0 agents"), "{checks:?}");
 }
 
-/// D36: an agent that is not there is one error at every command, with the workspace and the nearest
-/// name.
+/// D36: an agent that is not there is one error at each command, with workspace and nearest name.
 #[test]
 fn d36_a_missing_agent_is_one_error_with_the_nearest_name() {
     let place = Place::new();

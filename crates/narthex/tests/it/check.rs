@@ -35,7 +35,8 @@ fn r_m33_every_finding_has_its_code_and_level() {
     let place = Place::with(&json!({
         "bad": { "transport": "pigeon" },
         "lost": { "transport": "stdio", "command": "no-such-program" },
-        "node": { "transport": "stdio", "command": "npx", "args": ["-y", "@playwright/mcp"] },
+        "node": { "transport": "stdio", "command": "npx",
+            "args": ["-y", "@playwright/mcp", "--browser=chromium"] },
         "python": { "transport": "stdio", "command": "uvx" },
         "unset": { "transport": "stdio", "command": "node",
             "env": { "A": "${env:NARTHEX_TEST_UNSET}" } },
@@ -68,6 +69,8 @@ fn r_m33_every_finding_has_its_code_and_level() {
     assert!(npx.contains(place.path("bin/npx").to_str().unwrap()), "{npx}");
     let trust = found(data, "MCP_JSON")[1];
     assert!(trust["hint"].as_str().unwrap().contains("narthex trust"), "{trust}");
+    let browser = found(data, "CHROMIUM")[0]["hint"].as_str().unwrap();
+    assert!(browser.contains("install-browser chrome-for-testing"), "{browser}");
     let env = found(data, "ENV")[0];
     assert!(env["message"].as_str().unwrap().contains("`unset`"), "{env}");
     assert!(env["detail"].as_str().unwrap().contains("NARTHEX_TEST_UNSET"), "{env}");

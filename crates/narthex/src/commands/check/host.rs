@@ -9,11 +9,9 @@ use fs_err as fs;
 use narthex_model::{NetworkAccess, ServerDefinition, StdioTarget, Target};
 use narthex_registry::config::Entry;
 
-use super::{Check, Level};
+use super::{Check, Level, browsers};
 use crate::{commands::source::Unfilled, config};
 
-const BROWSERS: [&str; 5] =
-    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
 const NODE_HINT: &str = "install Node.js (https://nodejs.org)";
 
 /// The programs of all entries that are to be started.
@@ -50,13 +48,7 @@ pub(super) fn programs(files: &[Unfilled]) -> Vec<Check> {
         let hint = "install Python 3 (https://www.python.org)";
         checks.push(program("PYTHON", "python3", hint));
     }
-    let is_browser = |target: &StdioTarget| {
-        let words = std::iter::once(&target.command).chain(&target.args);
-        words.into_iter().any(|word| word.contains("playwright"))
-    };
-    if targets(files).any(|(_, target)| is_browser(target)) {
-        checks.push(chromium());
-    }
+    checks.extend(browsers::checks(targets(files).map(|(_, target)| target)));
     checks.extend(confinement(files));
     checks
 }
@@ -65,27 +57,6 @@ fn program(code: &'static str, name: &str, hint: &str) -> Check {
     match find(name, Path::new("")) {
         Some(path) => Check::info(code, format!("{name} is {}", path.display())),
         None => Check::warn(code, format!("{name} is not in PATH"), hint),
-    }
-}
-
-fn chromium() -> Check {
-    let installed = || {
-        let usual = Path::new(&config::variable("HOME")?).join(".cache/ms-playwright");
-        let own = config::variable("PLAYWRIGHT_BROWSERS_PATH").map(PathBuf::from);
-        let mut entries = fs::read_dir(own.unwrap_or(usual)).ok()?.filter_map(Result::ok);
-        let browser =
-            |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("chromium");
-        entries.find(browser).map(|entry| entry.path())
-    };
-    let found = BROWSERS.iter().find_map(|name| find(name, Path::new("")));
-    match found.or_else(installed) {
-        Some(path) => Check::info("CHROMIUM", format!("Chromium is {}", path.display())),
-        None => Check::warn(
-            "CHROMIUM",
-            "an entry starts playwright, and there is no Chromium for it",
-            "install one with `npx playwright install chrome`, or \
-             `npx playwright install chromium` for an entry with `--browser chromium`",
-        ),
     }
 }
 
