@@ -4,7 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use narthex_control::FileStatus;
 use narthex_gateway::shown;
-use narthex_model::{Pid, ServerDefinition, Target, Timestamp};
+use narthex_model::{Pid, ServerDefinition, Target, Timestamp, value_for_models};
 use narthex_mount::MountName;
 use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
@@ -62,8 +62,18 @@ pub(crate) fn in_order<'s>(
 /// All rows that a principal may see.
 pub(crate) fn all(snapshot: &Snapshot, principal: &Principal, has_tools: bool) -> Value {
     let pid = pid_of(principal);
-    let rows: Vec<_> = visible(snapshot, principal).map(|row| one(row, pid, has_tools)).collect();
+    let shown = |row: &ServerRow| as_read_by(principal, one(row, pid, has_tools));
+    let rows: Vec<_> = visible(snapshot, principal).map(shown).collect();
     json!({ "settled": snapshot.is_settled(), "servers": rows })
+}
+
+/// A row as a principal reads it: what a person does about an error is not for models (D28), and a
+/// run's token is a model's.
+pub(crate) fn as_read_by(principal: &Principal, mut document: Value) -> Value {
+    if matches!(principal, Principal::Run(_)) {
+        value_for_models(&mut document["error"]);
+    }
+    document
 }
 
 /// Whose paths rows have that somebody sees by no run: those of the daemon's own.

@@ -212,7 +212,8 @@ impl Asked<'_> {
         let row = self.seen(&name);
         let row = row.filter(|row| rows::may_see(row, &self.principal));
         let row = row.ok_or_else(|| unknown(&name))?;
-        Ok(rows::one(&row, rows::pid_of(&self.principal), has_tools))
+        let document = rows::one(&row, rows::pid_of(&self.principal), has_tools);
+        Ok(rows::as_read_by(&self.principal, document))
     }
 
     /// The servers as whoever asks may see them; those of single runs are no operator's rows.
@@ -318,7 +319,8 @@ impl Asked<'_> {
         shown: impl Fn(&ServerRow) -> Value,
     ) -> Answered {
         let rows = rows::in_order(snapshot, &self.principal);
-        let mut page = page_of(query, rows, |(key, _)| key, |(_, row)| shown(row))?;
+        let read = |row: &ServerRow| rows::as_read_by(&self.principal, shown(row));
+        let mut page = page_of(query, rows, |(key, _)| key, |(_, row)| read(row))?;
         page["settled"] = json!(snapshot.is_settled());
         Ok(ok(&page))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::Secret;
+use crate::{Secret, SecretName, WorkspaceId};
 
 /// How requests to a server are authenticated.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +73,21 @@ pub struct ApiKeyAuth {
     pub value_prefix: String,
     /// `None` gives an `error` row of kind `auth_unavailable` without any network call.
     pub key: Option<Secret>,
+}
+
+/// Where the value of a configured header comes from, by names alone: for messages to operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderSource {
+    /// The header.
+    pub header: String,
+    /// The key of the configuration that has its value, such as `config.api_key`.
+    pub key: String,
+    /// The secret that is its value.
+    pub secret: Option<SecretName>,
+    /// The variables of the daemon that its value has.
+    pub variables: Vec<String>,
+    /// The workspace of the secret.
+    pub workspace: Option<WorkspaceId>,
 }
 
 /// What OAuth scopes are asked for. A set, as their order means nothing (E49).

@@ -51,8 +51,8 @@ pub use agent_env::AgentEnv;
 pub use agent_type::{AgentType, OauthOnOrchestrators};
 pub use alias::{Alias, AliasError};
 pub use auth::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient, OAuthScopes,
-    OAuthTokens, ServerAuth,
+    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HeaderSource, OAuth, OAuthClient,
+    OAuthScopes, OAuthTokens, ServerAuth,
 };
 pub use built_in_tools::BuiltInTools;
 pub use catalog::CatalogKind;

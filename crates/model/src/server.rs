@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::PathBuf, time::Dura
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Alias, CallError, Confinement, Exposed, Gates, NotificationName, Secret, ServerAuth,
-    TrafficLimits,
+    Alias, CallError, Confinement, Exposed, Gates, HeaderSource, NotificationName, Secret,
+    ServerAuth, TrafficLimits,
     package::{self, UnpinnedPackage},
 };
 
@@ -110,6 +110,8 @@ pub struct ServerDefinition {
     /// The values of environment variables whose name tells of a secret, wherever in the entry they
     /// were filled in.
     pub filled_in: Vec<Secret>,
+    /// Where the values of its headers come from.
+    pub header_sources: Vec<HeaderSource>,
 }
 
 /// How much text one result may bring (D23). `None` means no limit of this kind, or the default of
@@ -142,6 +144,7 @@ impl ServerDefinition {
             pins_definitions: false,
             shows_flagged: false,
             filled_in: Vec::new(),
+            header_sources: Vec::new(),
         }
     }
 

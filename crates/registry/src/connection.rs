@@ -5,6 +5,7 @@ mod end;
 mod life;
 mod open;
 mod pins;
+mod remedy;
 
 use std::{
     fmt,

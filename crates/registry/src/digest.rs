@@ -4,8 +4,9 @@ use std::{path::Path, time::Duration};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use narthex_model::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HttpTarget, OAuth, OAuthClient,
-    OAuthTokens, Secret, ServerAuth, ServerDefinition, StdioTarget, Target,
+    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HeaderSource, HttpTarget, OAuth,
+    OAuthClient, OAuthTokens, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget,
+    Target, WorkspaceId,
 };
 use sha2::Sha256;
 
@@ -37,6 +38,7 @@ impl DigestKey {
             pins_definitions,
             shows_flagged,
             filled_in,
+            header_sources,
             // What callers see and how much of it is the gateway's part, which reads the row.
             output: _,
             traffic: _,
@@ -57,6 +59,7 @@ impl DigestKey {
             Target::Http(target) => fields.http(target),
         }
         fields.many(filled_in.iter().map(Secret::expose));
+        fields.sources(header_sources);
         Digest(fields.0.finalize().into_bytes().into())
     }
 
@@ -107,6 +110,18 @@ impl Fields {
     fn many<'t>(&mut self, texts: impl ExactSizeIterator<Item = &'t str>) {
         self.number(texts.len() as u64);
         texts.for_each(|text| self.text(text));
+    }
+
+    /// What is told of a header must be true of the connection that has it.
+    fn sources(&mut self, sources: &[HeaderSource]) {
+        self.number(sources.len() as u64);
+        for HeaderSource { header, key, secret, variables, workspace } in sources {
+            self.text(header);
+            self.text(key);
+            self.optional(secret.as_ref().map(SecretName::as_str));
+            self.many(variables.iter().map(String::as_str));
+            self.optional(workspace.as_ref().map(WorkspaceId::as_str));
+        }
     }
 
     fn stdio(&mut self, target: &StdioTarget) {

@@ -321,7 +321,10 @@ fn add(
         // There is no folder of scripts.
         runner: &|key| of.built_in_url.filter(|_| key == BUILT_IN_URL).map(str::to_owned),
     };
-    let definition = server.definition(opening)?;
+    let mut definition = server.definition(opening)?;
+    for source in &mut definition.header_sources {
+        source.workspace = source.secret.as_ref().map(|_| of.workspace.clone());
+    }
     if let Some(direct) = &mut prepared.direct {
         direct.add(server, opening)?;
     }

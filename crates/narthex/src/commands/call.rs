@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use narthex_cli::CallArgs;
 use narthex_model::{
     CallError, CallErrorKind, ErrorKind,
-    command::{CommandLine, narthex},
+    command::{CommandLine, completed, narthex},
     json::with_whole_pairs,
 };
 use narthex_wire::{Message, MessageKind, Raw, meta_key};
@@ -29,6 +29,9 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
             Err(failure) if failure.kind == FailureKind::Operation(ErrorKind::NotFound) => {
                 Err(unknown_alias(failure, &client, &args).await)
             }
+            Err(failure) if failure.kind == FailureKind::Call(CallErrorKind::AuthUnavailable) => {
+                Err(with_remedy(failure, &args, &context).await)
+            }
             called => called,
         };
     };
@@ -40,6 +43,20 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
         call(Peer::Local(&app), &args, &context).await
     })
     .await
+}
+
+/// What a person does about the credential, as the server's row has it for operators. The answer to
+/// a call is for models, which do not read that.
+async fn with_remedy(mut failure: Failure, args: &CallArgs, context: &Context) -> Failure {
+    let Ok(Some(client)) = DaemonClient::operator_if_up(&context.settings) else { return failure };
+    let rows = client.rows::<Row>().await.unwrap_or_default();
+    let row = rows.into_iter().find(|row| row.alias == args.alias.as_str() && !row.is_overridden);
+    if let Some(error) = row.and_then(|row| row.error)
+        && error.kind == CallErrorKind::AuthUnavailable
+    {
+        failure.message = completed(&error.message).into_owned();
+    }
+    failure
 }
 
 /// The server is not there, in the words of `narthex tools`; what else is not there stays as it is.

@@ -80,7 +80,7 @@ fn servers_of(run: &Value) -> Vec<Vec<String>> {
         let error = server["error"]["message"].as_str().map(|text| {
             let kind = member(&server["error"], "kind");
             let logs = logs_of_mount(&mount, &workspace, &transport, &kind);
-            harmless(&format!(": {text}{}", logs.unwrap_or_default()))
+            harmless(&format!(": {}{}", completed(text), logs.unwrap_or_default()))
         });
         vec![
             mount,

@@ -1,6 +1,8 @@
 //! Commands that are printed, pasted into a shell: with a workspace other than `default`, and a
 //! data folder with a blank in its path (D36).
 
+mod credentials;
+
 use std::{
     io::Write,
     path::Path,
@@ -38,8 +40,12 @@ impl World {
     }
 
     fn feed(&self, words: &str, input: &Value) -> Done {
+        self.pipe(words, &input.to_string())
+    }
+
+    fn pipe(&self, words: &str, input: &str) -> Done {
         let words: Vec<_> = words.split(' ').chain(["--data", FOLDER]).collect();
-        self.place.pipe(&words, &input.to_string())
+        self.place.pipe(&words, input)
     }
 
     /// Every command that was printed, as a line of the shell.

@@ -9,7 +9,7 @@ use narthex_model::{
 
 use super::{
     node::{Node, Place, field, shortened},
-    placeholder::Dialect,
+    placeholder::{Dialect, Expanded},
     problem::EntryProblem,
     reader::{Fields, REFERENCES, Reader},
     secrets,
@@ -87,9 +87,12 @@ fn api_key(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<ServerA
     }
     let prefix = reader.text(auth, at, "valuePrefix").map(|prefix| prefix.value);
     let prefix = reader.header_value(&at.key("valuePrefix"), prefix.unwrap_or_default());
-    let key = reader.secret(auth, at, "key");
-    let key = match key {
-        Some(key) => Some(reader.header_value(&at.key("key"), key)?),
+    let key = match reader.secret_text(auth, at, "key") {
+        Some(key) => {
+            let place = at.key("key");
+            reader.header_from(&header_name, &place, &key);
+            Some(reader.header_value(&place, key.value)?)
+        }
         None => None,
     };
     Some(ServerAuth::ApiKey(ApiKeyAuth {
@@ -184,11 +187,16 @@ fn scopes(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> OAuthScopes {
 impl Reader<'_> {
     /// A string that should come from the environment.
     fn secret(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<String> {
+        self.secret_text(fields, at, key).map(|text| text.value)
+    }
+
+    /// The same, with the variables that it came from.
+    fn secret_text(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<Expanded> {
         let text = self.filled(fields, at, key)?;
-        if !text.is_from_env {
+        if !text.is_from_env() {
             self.warn(&at.key(key), secrets::ADVICE);
         }
-        Some(text.value)
+        Some(text)
     }
 
     fn required(

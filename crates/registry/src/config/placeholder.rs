@@ -22,8 +22,8 @@ pub(super) enum Dialect {
 pub(super) struct Expanded {
     /// The result.
     pub(super) value: String,
-    /// Whether any part came from the environment.
-    pub(super) is_from_env: bool,
+    /// The variables that parts of it came from.
+    pub(super) variables: Vec<String>,
     /// What came from variables whose name tells of a secret.
     pub(super) secrets: Vec<Secret>,
     /// What was rewritten: other program's spelling, ours. Defaults are left out.
@@ -171,12 +171,17 @@ fn push_env(
 impl Expanded {
     /// A text without placeholders.
     pub(super) fn literal(value: String) -> Self {
-        Self { value, is_from_env: false, secrets: Vec::new(), rewritten: Vec::new() }
+        Self { value, variables: Vec::new(), secrets: Vec::new(), rewritten: Vec::new() }
+    }
+
+    /// Whether any part came from the environment.
+    pub(super) fn is_from_env(&self) -> bool {
+        !self.variables.is_empty()
     }
 
     fn push_from_env(&mut self, name: &str, value: &str) {
         self.value.push_str(value);
-        self.is_from_env = true;
+        self.variables.push(name.to_owned());
         if is_secret_variable(name) {
             self.secrets.push(Secret::new(value));
         }

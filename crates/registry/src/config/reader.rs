@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use narthex_model::{
-    CallError, CallErrorKind, ConfigFault, ConfinementProblem, Secret, ServerDefinition, UnknownKey,
+    CallError, CallErrorKind, ConfigFault, ConfinementProblem, HeaderSource, Secret,
+    ServerDefinition, UnknownKey,
 };
 use serde_json::json;
 use url::Url;
@@ -37,6 +38,8 @@ pub(super) struct Reader<'a> {
     misspelt: Vec<(Place, UnknownKey)>,
     /// What came from secret variables into this entry.
     filled_in: Vec<Secret>,
+    /// Where the values of its headers come from.
+    header_sources: Vec<HeaderSource>,
 }
 
 /// Keys that say what callers must not do. One that is misspelt is a fault: passed over, it would
@@ -61,6 +64,7 @@ impl<'a> Reader<'a> {
             faults: Vec::new(),
             misspelt: Vec::new(),
             filled_in: Vec::new(),
+            header_sources: Vec::new(),
         }
     }
 
@@ -90,9 +94,10 @@ impl<'a> Reader<'a> {
     ) -> Entry {
         let faults = self.take_faults();
         let filled_in = std::mem::take(&mut self.filled_in);
+        let header_sources = std::mem::take(&mut self.header_sources);
         match definition {
             Some(definition) if faults.is_empty() => {
-                Entry::Server(ServerDefinition { filled_in, ..definition })
+                Entry::Server(ServerDefinition { filled_in, header_sources, ..definition })
             }
             _ => Entry::Fault(ConfigFault {
                 name: shortened(name),
@@ -224,9 +229,20 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// Notes where the value of a header comes from.
+    pub(super) fn header_from(&mut self, header: &str, place: &Place, value: &Expanded) {
+        self.header_sources.push(HeaderSource {
+            header: header.to_owned(),
+            key: place.to_string(),
+            secret: None,
+            variables: value.variables.clone(),
+            workspace: None,
+        });
+    }
+
     /// Recommends a variable where a secret seems to stand in the file itself (E16).
     pub(super) fn advise_if_secret(&mut self, place: &Place, name: &str, value: &Expanded) {
-        if !value.is_from_env && secrets::looks_secret(name, &value.value) {
+        if !value.is_from_env() && secrets::looks_secret(name, &value.value) {
             self.warn(place, secrets::ADVICE);
         }
     }

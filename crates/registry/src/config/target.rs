@@ -142,7 +142,7 @@ impl Reader<'_> {
                 for (index, node) in nodes.iter().enumerate() {
                     let place = place.index(index);
                     let Some(arg) = self.any_text(node, &place) else { continue };
-                    if !arg.is_from_env && secrets::looks_secret("", &arg.value) {
+                    if !arg.is_from_env() && secrets::looks_secret("", &arg.value) {
                         self.warn(
                             &place,
                             "this looks like a secret, and other programs on this machine can \
@@ -196,6 +196,7 @@ impl Reader<'_> {
                 self.fault(&place, EntryProblem::HeaderTwice { name: name.clone() });
             } else if let Some(value) = self.any_text(node, &place) {
                 self.advise_if_secret(&place, name, &value);
+                self.header_from(name, &place, &value);
                 if let Some(value) = self.header_value(&place, value.value) {
                     headers.insert(name.clone(), Secret::new(value));
                 }

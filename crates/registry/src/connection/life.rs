@@ -5,10 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_model::{
-    CallError, CallErrorKind, ServerAuth, ServerState, Target, WarningKind, command::narthex,
-    with_causes,
-};
+use narthex_model::{CallError, CallErrorKind, ServerState, Target, WarningKind, with_causes};
 use narthex_upstream::{Doubt, Inventory, Link, LinkError, LinkEvent, ListChanges};
 use narthex_wire::method;
 use tokio::{
@@ -544,26 +541,12 @@ impl Connection {
         found.unmatched = unmatched.into();
     }
 
-    /// The fault with what a person does about a credential that is refused: which one it is, and
-    /// the command that has the server tried anew.
+    /// The fault with what a person does about a credential that is refused.
     fn with_remedy(&self, fault: Fault) -> Fault {
-        let Target::Http(target) = &self.definition.target else { return fault };
-        if !fault.is_refused {
-            return fault;
+        match super::remedy::of(&self.definition, self.is_shown()).filter(|_| fault.is_refused) {
+            Some(remedy) => fault.and(remedy),
+            None => fault,
         }
-        let alias = self.alias();
-        let headers: Vec<_> = target.headers.keys().map(String::as_str).collect();
-        let sent = match (&target.auth, &headers[..]) {
-            (ServerAuth::ApiKey(auth), _) => format!("the key in `{}`", auth.header_name),
-            (_, []) => "no credential".to_owned(),
-            (_, names) => format!("the headers `{}`", names.join("`, `")),
-        };
-        let then = match self.is_shown() {
-            true => format!("run `{}`", narthex("mcp reconnect {}", &[alias])),
-            false => "create a new run".to_owned(),
-        };
-        let mend = format!("set the credential of `{alias}` anew, then {then}");
-        fault.and(format!("narthex sends {sent}; {mend}"))
     }
 
     /// Whether a server that failed for this reason is probed until it is back. A person must mend

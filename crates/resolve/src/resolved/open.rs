@@ -7,9 +7,9 @@ use std::{
 };
 
 use narthex_model::{
-    Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, EntryConfinement, HttpTarget,
-    OAuth, OAuthClient, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget, Target,
-    command::narthex,
+    Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, EntryConfinement,
+    HeaderSource, HttpTarget, OAuth, OAuthClient, Secret, SecretName, ServerAuth, ServerDefinition,
+    StdioTarget, Target, command::narthex,
 };
 use serde_json::{Map, Value, json};
 
@@ -134,9 +134,11 @@ impl ResolvedServer {
             }
             carried.insert(key.carrier.name().to_owned(), text);
         }
+        let mut sources: Vec<_> = self.config.iter().filter_map(key_source).collect();
         let target = match &self.target {
             ResolvedTarget::Http { url, is_sse, auth } => {
                 filled_in.extend(opener.variables(url.placeholders()));
+                sources.extend(auth_source(auth));
                 Target::Http(HttpTarget {
                     url: opener.url(url)?,
                     is_sse: *is_sse,
@@ -182,6 +184,7 @@ impl ResolvedServer {
             notifications: self.settings.notifications.clone().into(),
             is_disabled: self.settings.disabled,
             filled_in,
+            header_sources: sources,
             ..definition
         })
     }
@@ -215,6 +218,33 @@ impl ResolvedServer {
         }
         Ok(payload)
     }
+}
+
+/// Where the value of a key comes from that travels as a header.
+fn key_source((name, key): (&String, &ResolvedKey)) -> Option<HeaderSource> {
+    let Carrier::Header(header) = &key.carrier else { return None };
+    let (secret, variables) = match &key.value {
+        ResolvedValue::Secret(secret) => (Some(secret.clone()), Vec::new()),
+        ResolvedValue::Tree(tree) => (None, variables_of(tree.placeholders())),
+    };
+    let (header, key) = (header.clone(), format!("config.{name}"));
+    Some(HeaderSource { header, key, secret, variables, workspace: None })
+}
+
+/// Where the key of `auth` comes from.
+fn auth_source(auth: &EntryAuth) -> Option<HeaderSource> {
+    let EntryAuth::ApiKey { header_name, key, .. } = auth else { return None };
+    let (secret, variables) = match &key.0 {
+        ConfigValue::Secret(secret) => (Some(secret.clone()), Vec::new()),
+        other => (None, variables_of(other.placeholders())),
+    };
+    let (header, key) = (header_name.clone(), "auth.key".to_owned());
+    Some(HeaderSource { header, key, secret, variables, workspace: None })
+}
+
+fn variables_of(placeholders: Vec<&Placeholder>) -> Vec<String> {
+    let of_env = placeholders.into_iter().filter(|one| one.source == Source::Env);
+    of_env.map(|one| one.key.clone()).collect()
 }
 
 /// Opens the values of one server.

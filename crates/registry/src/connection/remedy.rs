@@ -1,0 +1,149 @@
+//! What a person does about a credential that a server refuses.
+
+use narthex_model::{
+    Alias, HeaderSource, ServerDefinition, Target, basic_credentials, command::narthex,
+};
+
+/// Names each header that holds a credential, where its value comes from, and the commands that
+/// mend it; `None` for a program. One clause, so that models read nothing of it (D28). `is_live`:
+/// the server is one of the live configuration, and not a run's.
+pub(super) fn of(definition: &ServerDefinition, is_live: bool) -> Option<String> {
+    let Target::Http(target) = &definition.target else { return None };
+    let live = is_live.then_some(&definition.alias);
+    let sources = likely(&definition.header_sources);
+    if sources.is_empty() {
+        let sent = match basic_credentials(&target.url) {
+            Some(_) => "the user and the password of its `url`",
+            None => "no credential",
+        };
+        let set = format!("narthex sends {sent}: set one in its entry");
+        return Some(format!("{set}, {}", taking_effect(live, 0)));
+    }
+    let named: Vec<_> = sources.iter().map(|source| named(source)).collect();
+    let (secrets, variables, literals) = parts(&sources);
+    let it = |count: usize| if count == 1 { "it" } else { "each" };
+    let mut mend = Vec::new();
+    if !secrets.is_empty() {
+        mend.push(format!("set {} anew with {}", it(secrets.len()), secrets.join(" and ")));
+    }
+    if variables > 0 {
+        let up = narthex("up", &[]);
+        let it = it(variables);
+        mend.push(format!("set {it} anew where the daemon starts and start it again with `{up}`"));
+    }
+    if literals > 0 {
+        mend.push(format!("correct {} there", it(literals)));
+    }
+    let then = taking_effect(live, variables);
+    Some(format!("{}: {}, {then}", named.join(" and "), mend.join(" and ")))
+}
+
+/// The headers whose values are kept out of the configuration, or all if there are none.
+fn likely(sources: &[HeaderSource]) -> Vec<&HeaderSource> {
+    let is_filled_in =
+        |source: &&HeaderSource| source.secret.is_some() || !source.variables.is_empty();
+    let filled_in: Vec<_> = sources.iter().filter(is_filled_in).collect();
+    if filled_in.is_empty() { sources.iter().collect() } else { filled_in }
+}
+
+fn named(source: &HeaderSource) -> String {
+    let HeaderSource { header, key, secret, variables, workspace: _ } = source;
+    let from = match (secret, &variables[..]) {
+        (Some(secret), _) => format!("the secret `{secret}` (`{key}`)"),
+        (None, []) => format!("the value of `{key}`"),
+        (None, [name]) => format!("the variable `{name}` (`{key}`)"),
+        (None, names) => format!("the variables `{}` (`{key}`)", names.join("`, `")),
+    };
+    format!("the header `{header}` has {from}")
+}
+
+/// The commands that set the secrets, and how many variables and other values there are.
+fn parts(sources: &[&HeaderSource]) -> (Vec<String>, usize, usize) {
+    let (mut secrets, mut variables, mut literals) = (Vec::new(), 0, 0);
+    for source in sources {
+        match &source.secret {
+            Some(secret) => {
+                let set = narthex("secrets set {}", &[secret]);
+                let set = match &source.workspace {
+                    Some(workspace) => set.in_workspace(workspace.as_str()),
+                    None => set,
+                };
+                secrets.push(format!("`{set}`"));
+            }
+            None if source.variables.is_empty() => literals += 1,
+            None => variables += source.variables.len(),
+        }
+    }
+    (secrets, variables, literals)
+}
+
+/// What makes the new value count. An entry of the live configuration is followed, but not the
+/// variables in it; a run keeps what it was created with (D10).
+fn taking_effect(live: Option<&Alias>, variables: usize) -> String {
+    let Some(alias) = live else { return "then create a new run".to_owned() };
+    let reconnect = narthex("mcp reconnect {}", &[alias]);
+    let by_itself = if variables == 0 { "which takes effect by itself, " } else { "" };
+    format!("{by_itself}or run `{reconnect}` once the server accepts the same value")
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_model::{HttpTarget, SecretName, ServerAuth, WorkspaceId, for_models};
+
+    use super::*;
+
+    fn told(sources: Vec<HeaderSource>, is_live: bool) -> String {
+        let target = Target::Http(HttpTarget {
+            url: "https://pay.example/mcp".to_owned(),
+            is_sse: false,
+            headers: [].into(),
+            auth: ServerAuth::None,
+        });
+        let mut definition = ServerDefinition::new(Alias::new("pay").unwrap(), target);
+        definition.header_sources = sources;
+        of(&definition, is_live).unwrap()
+    }
+
+    fn source(header: &str, key: &str) -> HeaderSource {
+        HeaderSource {
+            header: header.to_owned(),
+            key: key.to_owned(),
+            secret: None,
+            variables: Vec::new(),
+            workspace: None,
+        }
+    }
+
+    /// E88: the message names the header, the key, the secret and the command; a run keeps what
+    /// it has.
+    #[test]
+    fn e88_a_secret_is_named_with_the_command_that_sets_it() {
+        let mut key = source("Authorization", "config.api_key");
+        key.secret = Some(SecretName::new("PAY_KEY").unwrap());
+        key.workspace = Some(WorkspaceId::new("team").unwrap());
+        let text = told(vec![source("x-tenant", "config.tenant"), key], false);
+        let expected = "the header `Authorization` has the secret `PAY_KEY` (`config.api_key`): \
+                        set it anew with `narthex secrets set PAY_KEY --workspace team`, then \
+                        create a new run";
+        assert_eq!(text, expected);
+        let read = format!("the server refuses the credential (HTTP 401); {text}");
+        assert_eq!(for_models(&read), "the server refuses the credential (HTTP 401)");
+    }
+
+    /// E88: so is a variable, and any other value.
+    #[test]
+    fn e88_a_variable_needs_a_new_start_and_other_values_are_followed() {
+        let mut key = source("Authorization", "servers.pay.auth.key");
+        key.variables = vec!["PAY_KEY".to_owned()];
+        let expected = "the header `Authorization` has the variable `PAY_KEY` \
+                        (`servers.pay.auth.key`): set it anew where the daemon starts and start \
+                        it again with `narthex up`, or run `narthex mcp reconnect pay` once the \
+                        server accepts the same value";
+        assert_eq!(told(vec![key], true), expected);
+        let expected = "the header `X-Key` has the value of `servers.pay.headers.X-Key`: correct \
+                        it there, which takes effect by itself, or run `narthex mcp reconnect \
+                        pay` once the server accepts the same value";
+        assert_eq!(told(vec![source("X-Key", "servers.pay.headers.X-Key")], true), expected);
+        assert!(told(Vec::new(), true).starts_with("narthex sends no credential: set one in"));
+    }
+}
