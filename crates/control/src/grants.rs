@@ -6,6 +6,7 @@ mod asking;
 mod expiring;
 mod ledger;
 mod requests;
+mod scopes;
 
 use std::time::{Duration, SystemTime};
 

@@ -55,7 +55,7 @@ pub use narthex_resolve::{
     LookUp, ManifestDocument, ManifestFault, ReadAllowed, Setting, SettingPlace, Variables,
     VariablesError,
 };
-pub use narthex_rules::{RuleFault, RuleFaults, RuleSet, SCHEMA as POLICY_SCHEMA};
+pub use narthex_rules::{Named, RuleFault, RuleFaults, RuleName, RuleSet, SCHEMA as POLICY_SCHEMA};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,
     PasskeyRow, Workspace,

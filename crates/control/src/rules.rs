@@ -8,7 +8,7 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_fields::Fields;
 use narthex_model::{ErrorKind, WorkspaceId, json::Node};
 use narthex_policy::WorkspaceRules;
-use narthex_rules::{RuleFault, RuleFaults, RuleSet};
+use narthex_rules::{RuleFault, RuleFaults, RuleName, RuleSet};
 use narthex_store::{RulesHead, RulesRow, Store};
 
 pub use self::check::RulesChecked;
@@ -41,6 +41,8 @@ pub struct WrittenRules {
     pub ids: Vec<String>,
     /// Why they do not compile, as those of another version may: all calls are refused then.
     pub faults: Vec<RuleFault>,
+    /// The names that the rules use; none if they do not compile.
+    pub names: Vec<RuleName>,
     /// Tells this state from others; `None` if there never were any.
     pub tag: Option<String>,
 }
@@ -48,12 +50,14 @@ pub struct WrittenRules {
 impl WrittenRules {
     fn new(row: Option<RulesRow>) -> Self {
         let compiled = RuleSet::compile(row.as_ref().map_or("", |row| &row.document));
-        let (ids, faults) = match compiled {
-            Ok(set) => (set.ids().map(str::to_owned).collect(), Vec::new()),
-            Err(RuleFaults(faults)) => (Vec::new(), faults),
+        let (ids, names, faults) = match compiled {
+            Ok(set) => {
+                (set.ids().map(str::to_owned).collect(), set.names().to_vec(), Vec::new())
+            }
+            Err(RuleFaults(faults)) => (Vec::new(), Vec::new(), faults),
         };
         let tag = row.as_ref().map(|row| tag(&row.head));
-        Self { row, ids, faults, tag }
+        Self { row, ids, faults, names, tag }
     }
 
     /// The text; empty if there are none.

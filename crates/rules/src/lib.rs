@@ -8,6 +8,7 @@ mod ask;
 mod bounds;
 mod fault;
 mod further;
+mod named;
 mod part;
 mod schema;
 mod set;
@@ -16,6 +17,7 @@ mod unreadable;
 mod values;
 
 pub use fault::{RuleFault, RuleFaults};
+pub use named::{Named, RuleName};
 /// What rules may name, as a Cedar schema that people read.
 pub const SCHEMA: &str = schema::TEXT;
 

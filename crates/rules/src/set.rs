@@ -13,11 +13,11 @@ use narthex_model::{ToolScope, ToolScopes};
 use narthex_policy::Rules;
 
 use crate::{
-    RuleFault, RuleFaults,
+    RuleFault, RuleFaults, RuleName,
     arguments::{Asked, Kinds},
     bounds,
     fault::{invalid, line_of, suspicious, unreadable},
-    further,
+    further, named,
     part::{self, Part},
     schema,
     typed::Typed,
@@ -42,6 +42,8 @@ pub struct RuleSet {
     pub(crate) plain: Group,
     /// Those that do.
     pub(crate) asking: Group,
+    /// The names that rules use.
+    pub(crate) names: Vec<RuleName>,
 }
 
 /// One rule.
@@ -120,7 +122,12 @@ impl RuleSet {
         }
         let ordered = ordered(&read);
         let drafts = drafts(text, &ordered, &mut faults);
-        let mut set = Self { rules: Vec::new(), plain: Group::default(), asking: Group::default() };
+        let mut set = Self {
+            rules: Vec::new(),
+            plain: Group::default(),
+            asking: Group::default(),
+            names: Vec::new(),
+        };
         for Draft { policy, line, rule } in drafts {
             let kinds = check(policy, &rule, line, &mut faults);
             let kept = match part::shallow(policy) {
@@ -132,6 +139,8 @@ impl RuleSet {
                     continue;
                 }
             };
+            let of_rule = |of| RuleName { rule: rule.id.clone(), of };
+            set.names.extend(named::of(policy).into_iter().map(of_rule));
             let group = if kinds.is_some() { &mut set.asking } else { &mut set.plain };
             group.add(&kept, set.rules.len());
             let typed = kinds.map(|kinds| Typed::of(&kept, kinds));
@@ -158,6 +167,12 @@ impl RuleSet {
     #[must_use]
     pub fn boxed(self) -> Option<Box<dyn Rules>> {
         (!self.is_empty()).then(|| Box::new(self) as Box<dyn Rules>)
+    }
+
+    /// The names that the rules use, in the order of the text.
+    #[must_use]
+    pub fn names(&self) -> &[RuleName] {
+        &self.names
     }
 
     /// The ids of the rules, in the order of the text.

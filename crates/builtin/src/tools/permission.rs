@@ -100,7 +100,11 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
             format!("something else was asked for under the request_id `{id}`; choose another id");
         return Err(coded(CallErrorKind::InvalidArguments, "request_id_conflict", text));
     }
-    let absent = named::absent(called.platform.runs.gateway(), called.run, &asked.of);
+    let mut absent = named::absent(called.platform.runs.gateway(), called.run, &asked.of);
+    if let GrantOf::ToolScope(of) = &asked.of {
+        let misspelt = misspelt(&called, &of.scope).await?;
+        absent.extend(misspelt.map(|told| ("details.scope".to_owned(), told)));
+    }
     if !absent.is_empty() {
         return Err(invalid(absent));
     }
@@ -112,6 +116,17 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     }
     result.to_page = to_page(&called, &row);
     Ok(result)
+}
+
+/// Says of a scope that nothing which the run sees requires it, and which one was probably meant.
+async fn misspelt(called: &Called<'_>, scope: &ToolScope) -> Result<Option<String>, CallError> {
+    let Some(meant) = named::meant(called.platform.runs.gateway(), called.run, scope) else {
+        return Ok(None);
+    };
+    let control = &called.platform.control;
+    let is_ruled = control.is_scope_of_rules(&called.run.workspace, scope.as_str()).await;
+    let told = format!("nothing that this run has requires `{scope}`; did you mean `{meant}`?");
+    Ok((!is_ruled.map_err(|error| failed(&error))?).then_some(told))
 }
 
 /// What the run has asked for before: by this call, before its client led its user to the page, or
@@ -225,6 +240,14 @@ async fn permission(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
         (Some(tool), None) => format!("{} (to call `{tool}`)", asked.justification),
         (None, _) => asked.justification,
     };
+    let mut faults = Vec::new();
+    for (index, scope) in scopes.iter().enumerate() {
+        let told = misspelt(&called, scope).await?;
+        faults.extend(told.map(|told| (format!("scopes.{index}"), told)));
+    }
+    if !faults.is_empty() {
+        return Err(invalid(faults));
+    }
     let of = |scope: &ToolScope| {
         let (scope, server) = (scope.clone(), None);
         GrantOf::ToolScope(ToolScopeGrant { scope, server, tool: None, arguments: None })

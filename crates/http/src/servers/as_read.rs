@@ -59,7 +59,7 @@ pub(super) fn to_be_stored(target: Target, text: String) -> String {
     let only_shown: &[&str] = match target {
         Target::Object(_) => return definition(&text).unwrap_or(text),
         Target::Attachments | Target::Attachment => &["warnings"],
-        Target::Policy => &["ids", "revision", "updated_at", "updated_by"],
+        Target::Policy => &["ids", "faults", "revision", "updated_at", "updated_by", "warnings"],
         Target::Outbound(OutboundTarget::Channel) => &["name", "updated_at", "updated_by"],
         Target::Outbound(OutboundTarget::Webhook) => {
             &["name", "attempts", "next_attempt_at", "updated_at", "updated_by"]

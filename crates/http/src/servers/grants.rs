@@ -68,7 +68,8 @@ impl Asked<'_> {
         let place = format!("/api/workspaces/{workspace}/grants/{}", made.grant.id);
         let mut shown = self.shown_grant(&made)?;
         if let GrantOf::ToolScope(granted) = &made.grant.of
-            && let Some(warning) = self.misspelt_scope(&workspace, granted.scope.as_str()).await?
+            && let Some(warning) =
+                self.control()?.scope_misspelt(&workspace, granted.scope.as_str()).await?
         {
             shown["warnings"] = json!([warning]);
         }
@@ -105,7 +106,15 @@ impl Asked<'_> {
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = self.control()?.grant_requests(&workspace, status, after, limit).await?;
         let control = self.control()?;
-        let items: Vec<_> = page.items.iter().map(|row| request(control, row)).collect();
+        let mut items = Vec::new();
+        for row in &page.items {
+            let mut shown = request(control, row);
+            if row.status == GrantRequestStatus::Pending {
+                let warning = control.grant_request_warning(row).await?;
+                shown["warnings"] = warning.into_iter().collect();
+            }
+            items.push(shown);
+        }
         Ok(ok(&json!({ "items": items, "next": page.next })))
     }
 
@@ -186,6 +195,7 @@ fn request(control: &Control, row: &GrantRequestRow) -> Value {
         "decision_reason": row.decision_reason,
         "grant_id": row.grant.map(GrantId::to_text),
         "page": control.grant_request_page(&row.workspace, &row.id.to_text()),
+        "warnings": [],
     })
 }
 

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use narthex_control::CatalogObject;
+use narthex_control::{CatalogObject, Named, RuleName, WrittenRules};
 use narthex_model::{
     Alias, BuiltInTools, CatalogKind, ErrorKind, GATE_FIELDS, ServerId, WorkspaceId,
     command::narthex, nearest, unmatched_in,
 };
+use narthex_registry::ServerRow;
 use serde_json::{Value, json};
 
 use super::Asked;
@@ -15,6 +16,8 @@ use crate::problem::Problem;
 
 /// How many names of the catalog a misspelt one is held against.
 const NAMES_MAX: u32 = 500;
+/// The kind of a tool among what a server has listed.
+const TOOL: &str = "tool";
 
 impl Asked<'_> {
     /// What is to be said of the agent, the server and the tool that a question about rules names.
@@ -24,32 +27,100 @@ impl Asked<'_> {
         })?;
         let workspace = self.workspace()?;
         let mut told: Vec<_> = further_name(&asked).into_iter().collect();
-        if let Some(agent) = asked["agent"].as_str()
-            && !self.is_in_catalog(&workspace, CatalogKind::Agent, agent).await?
-        {
-            let known = self.ids(&workspace, CatalogKind::Agent).await?;
-            told.push(format!("there is no agent `{agent}`{}", meant(agent, &known)));
+        if let Some(agent) = asked["agent"].as_str() {
+            told.extend(self.unknown_agent(&workspace, agent).await?);
         }
-        let Some(server) = asked["server"].as_str() else { return Ok(told) };
-        let Some(tools) = self.tools_of(&workspace, server).await? else {
-            let mut known = self.ids(&workspace, CatalogKind::Server).await?;
-            known.extend(self.live_names(&workspace));
-            told.push(format!(
-                "there is no server `{server}`, neither in the catalog nor live{}",
-                meant(server, &known)
-            ));
-            return Ok(told);
-        };
-        if let Some(tool) = asked["tool"].as_str()
-            && !tools.is_empty()
-            && !tools.iter().any(|known| known == tool)
-        {
-            told.push(format!(
-                "the server `{server}` has listed no tool `{tool}`{}",
-                meant(tool, &tools)
-            ));
+        if let Some(server) = asked["server"].as_str() {
+            told.extend(self.unknown_at(&workspace, server, asked["tool"].as_str()).await?);
         }
         Ok(told)
+    }
+
+    /// What is to be said of the names that rules use, each with the id of its rule.
+    pub(super) async fn unknown_in_rules(
+        &self,
+        rules: &WrittenRules,
+    ) -> Result<Vec<String>, Problem> {
+        let workspace = self.workspace()?;
+        let mut told = Vec::new();
+        for RuleName { rule, of } in &rules.names {
+            let said = match of {
+                Named::Agent(agent) => self.unknown_agent(&workspace, agent).await?,
+                Named::Server(server) => self.unknown_at(&workspace, server, None).await?,
+                Named::Tool { server, tool } => {
+                    self.unknown_at(&workspace, server, Some(tool)).await?
+                }
+                Named::Pattern(pattern) => self.uncovered(&workspace, of, pattern).await?,
+            };
+            told.extend(said.map(|said| format!("rule `{rule}`: {said}")));
+        }
+        Ok(told)
+    }
+
+    async fn unknown_agent(
+        &self,
+        workspace: &WorkspaceId,
+        agent: &str,
+    ) -> Result<Option<String>, Problem> {
+        if self.is_in_catalog(workspace, CatalogKind::Agent, agent).await? {
+            return Ok(None);
+        }
+        let known = self.ids(workspace, CatalogKind::Agent).await?;
+        Ok(Some(format!("there is no agent `{agent}`{}", meant(agent, &known))))
+    }
+
+    /// A server that there is none of, or a tool that it has not listed.
+    async fn unknown_at(
+        &self,
+        workspace: &WorkspaceId,
+        server: &str,
+        tool: Option<&str>,
+    ) -> Result<Option<String>, Problem> {
+        let Some(listed) = self.listed_by(workspace, server).await? else {
+            let known = self.server_names(workspace).await?;
+            return Ok(Some(format!(
+                "there is no server `{server}`, neither in the catalog nor live{}",
+                meant(server, &known)
+            )));
+        };
+        let tools: Vec<_> =
+            listed.into_iter().filter(|(kind, _)| kind == TOOL).map(|(_, name)| name).collect();
+        let is_unknown =
+            |tool: &&str| !tools.is_empty() && !tools.iter().any(|known| known == tool);
+        Ok(tool.filter(is_unknown).map(|tool| {
+            format!("the server `{server}` has listed no tool `{tool}`{}", meant(tool, &tools))
+        }))
+    }
+
+    /// A pattern of names that covers nothing that any server has listed. Nothing is said while
+    /// some server has listed nothing, unless the pattern covers a name that no call has.
+    async fn uncovered(
+        &self,
+        workspace: &WorkspaceId,
+        of: &Named,
+        pattern: &str,
+    ) -> Result<Option<String>, Problem> {
+        let mut names = BTreeSet::new();
+        let mut are_all_known = true;
+        for server in self.server_names(workspace).await? {
+            let listed = self.listed_by(workspace, &server).await?.unwrap_or_default();
+            are_all_known &= !listed.is_empty();
+            names.extend(listed.into_iter().map(|(_, name)| name));
+        }
+        names.retain(|name| BuiltInTools::ruled_name(name).is_none());
+        if names.iter().any(|name| of.covers(name)) {
+            return Ok(None);
+        }
+        if let Some((further, ruled)) = of.further_name() {
+            return Ok(Some(format!(
+                "`{pattern}` covers no name that a call has: `{further}` is another name of \
+                 `{ruled}`, and rules know `{ruled}` alone"
+            )));
+        }
+        let names: Vec<_> = names.into_iter().collect();
+        let is_one = !pattern.contains('*');
+        let meant = if is_one { meant(pattern, &names) } else { String::new() };
+        Ok(are_all_known.then(|| format!("no server has listed a name like `{pattern}`{meant}")))
     }
 
     /// Gates of a server of the catalog that gate nothing of what it has listed in any run; none
@@ -74,67 +145,40 @@ impl Asked<'_> {
         Ok(told.collect())
     }
 
-    /// Warns of a granted scope that nothing of the workspace requires and that nearly spells one
-    /// that is required. A rule may require any scope, so no other scope is warned of.
-    pub(super) async fn misspelt_scope(
-        &self,
-        workspace: &WorkspaceId,
-        scope: &str,
-    ) -> Result<Option<String>, Problem> {
-        let control = self.control()?;
-        let mut known = BTreeSet::new();
-        let page = control.catalog_list(workspace, CatalogKind::Server, "", NAMES_MAX).await?;
-        for definition in page.items.iter().filter_map(|object| object.definition.as_ref()) {
-            let gates = GATE_FIELDS.iter().filter_map(|field| definition[*field].as_object());
-            for scopes in gates.flat_map(|gates| gates.values()) {
-                let all = scopes.as_array().map_or(std::slice::from_ref(scopes), Vec::as_slice);
-                known.extend(all.iter().filter_map(Value::as_str).map(str::to_owned));
-            }
-        }
-        if control.home() == workspace {
-            let snapshot = self.door.gateway.registry().snapshot();
-            let live = snapshot.servers.iter().filter_map(|row| row.definition.as_ref());
-            known.extend(live.flat_map(|one| one.gates.scopes()).map(ToString::to_string));
-        }
-        let rules = control.rules(workspace).await?.row;
-        let is_in_rules = rules.is_some_and(|row| row.document.contains(scope));
-        if known.contains(scope) || is_in_rules {
-            return Ok(None);
-        }
-        let meant = nearest(scope, known.iter().map(String::as_str));
-        Ok(meant.map(|meant| format!("no server requires `{scope}`; did you mean `{meant}`?")))
-    }
-
-    /// The tools of a server, as far as they are known. `None`: there is no such server.
-    async fn tools_of(
+    /// What a server has listed, each with its kind, such as `tool`, as far as that is known.
+    /// `None`: there is no such server.
+    async fn listed_by(
         &self,
         workspace: &WorkspaceId,
         server: &str,
-    ) -> Result<Option<Vec<String>>, Problem> {
+    ) -> Result<Option<Vec<(String, String)>>, Problem> {
         let gateway = &self.door.gateway;
-        let keys = |inventory: &narthex_registry::ServerRow| {
-            inventory.inventory.tools.iter().map(|tool| tool.key.to_string()).collect::<Vec<_>>()
-        };
         let snapshot = gateway.registry().snapshot();
         let is_home = self.control()?.home() == workspace;
         let live = snapshot.get(server).filter(|_| is_home);
-        let mut tools = live.map(|row| keys(row));
+        let mut listed = live.map(|row| names_of(row));
         if Alias::built_in().as_str() == server
             && let Some(built_in) = gateway.built_in_inventory()
         {
-            tools = Some(built_in.tools.iter().map(|tool| tool.key.to_string()).collect());
+            listed = Some(names_of(&ServerRow::built_in(Alias::built_in(), built_in)));
         }
         if self.is_in_catalog(workspace, CatalogKind::Server, server).await?
             && let Ok(id) = ServerId::new(server)
         {
-            let known = tools.get_or_insert_default();
+            let known = listed.get_or_insert_default();
             if let Some(runs) = &self.door.options.runs {
-                let seen = runs.definition_names(workspace, &id).await?;
-                let of_kind = seen.into_iter().filter(|(kind, _)| kind == "tool");
-                known.extend(of_kind.map(|(_, name)| name));
+                known.extend(runs.definition_names(workspace, &id).await?);
             }
         }
-        Ok(tools)
+        Ok(listed)
+    }
+
+    /// The ids and names of all servers that a rule of a workspace may name.
+    async fn server_names(&self, workspace: &WorkspaceId) -> Result<Vec<String>, Problem> {
+        let mut known = self.ids(workspace, CatalogKind::Server).await?;
+        known.extend(self.live_names(workspace));
+        known.push(Alias::built_in().to_string());
+        Ok(known)
     }
 
     async fn is_in_catalog(
@@ -177,6 +221,21 @@ fn further_name(asked: &Value) -> Option<String> {
         "`{tool}` is another name of `{ruled}`: rules, grants, records and limits know `{ruled}` \
          alone, and this is the answer for it"
     ))
+}
+
+/// What a server has listed, each with its kind.
+fn names_of(row: &ServerRow) -> Vec<(String, String)> {
+    let inventory = &row.inventory;
+    let kinds = [
+        (TOOL, &inventory.tools),
+        ("prompt", &inventory.prompts),
+        ("resource", &inventory.resources),
+        ("template", &inventory.templates),
+    ];
+    let named = kinds.into_iter().flat_map(|(kind, entries)| {
+        entries.iter().map(move |entry| (kind.to_owned(), entry.key.to_string()))
+    });
+    named.collect()
 }
 
 /// What was probably meant, at the end of a sentence.

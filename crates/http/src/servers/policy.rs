@@ -61,7 +61,11 @@ impl Asked<'_> {
             }
             _ => control.rules(&workspace).await?,
         };
-        let answer = ok(&shown(&rules));
+        let mut document = shown(&rules);
+        if self.parts.method == Method::PUT {
+            document["warnings"] = json!(self.unknown_in_rules(&rules).await?);
+        }
+        let answer = ok(&document);
         Ok(match &rules.tag {
             Some(tag) => with_tag(answer, tag),
             None => answer,

@@ -34,6 +34,8 @@ const SHOWN_MAX: usize = 4_000;
 /// What is asked, and by which right somebody decides.
 struct Shown<'a> {
     row: &'a GrantRequestRow,
+    /// The scope that its tool requires instead, or the one that was probably meant.
+    warning: Option<String>,
     /// What people call whoever drives the run.
     driver: Option<String>,
     who: &'a str,
@@ -69,8 +71,13 @@ impl Visitor<'_> {
             }
             _ => None,
         };
+        let warning = match consent {
+            Some(_) => self.control.grant_request_warning(&row).await?,
+            None => None,
+        };
         Ok(page(&Shown {
             row: &row,
+            warning,
             driver: self.driver(&row)?,
             who: signed_in.account.name.as_str(),
             csrf: &self.control.form_token(token),
@@ -227,6 +234,9 @@ fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
             };
             facts.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
         }
+    }
+    if let Some(warning) = &shown.warning {
+        facts.push(("look out", warning.clone()));
     }
     if row.of.details().get("arguments_digest").is_some() {
         let unknown = "it has said their digest alone; nobody can read them here";

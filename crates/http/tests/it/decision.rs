@@ -102,6 +102,27 @@ async fn x_m56_a_human_decides_on_a_page() {
     assert_eq!(told["payload"]["reason"], "go on");
 }
 
+/// D15: the page says when the tool of a request requires another scope than the one asked for.
+#[tokio::test]
+async fn d15_the_page_tells_of_the_scope_that_is_required() {
+    let site = Site::new().await;
+    agent_with_a_gated_tool(&site.api).await;
+    let server = json!({ "url": site.api.fixture_url(), "transport": "http",
+                         "tool_scopes": { "echo": "demo.write", "add": "demo.read" } });
+    let path = "/api/workspaces/default/mcp-servers/demo";
+    site.api.send("PUT", path, server.to_string()).await.succeeded();
+    let run = Run::begin(&site.api).await;
+    let mut asked = wanted("to add");
+    asked["details"] = json!({ "scope": "demo.write", "server": "demo", "tool": "add" });
+    let asked = run.called("request_grant", asked).await;
+    let path = page_of(asked["grant_request_id"].as_str().unwrap());
+    let mut browser = Browser::new(&site);
+    let link = site.link("ada").await;
+    browser.form(&link, "").await;
+    let page = browser.request(Method::GET, &path).send().await;
+    assert!(page.text().contains("requires `demo.read`, and not `demo.write`"), "{}", page.text());
+}
+
 /// D5, D15: nobody decides who may not by the API; what is not theirs looks as absent as what is
 /// not there.
 #[tokio::test]

@@ -66,7 +66,9 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
             let none = format!("No run of workspace {} waits for a grant.", place.workspace);
             let asked = (none, narthex("grants pending", &[]), "/grant-requests");
             let none = or_elsewhere(&client, &items, asked, &place);
-            table::list(&items, &header, request_row, &none.await?, &context)
+            let listed = table::list(&items, &header, request_row, &none.await?, &context)?;
+            warn_of_requests(&items, &context);
+            Ok(listed)
         }
         GrantsCommand::Approve { id, scope, once, reason, place } => {
             let scope = if once { Some("once") } else { scope.as_deref() };
@@ -76,6 +78,19 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
         GrantsCommand::Deny { id, reason, place } => {
             let body = said([("reason", reason.as_deref())]);
             decide(&client, (&id, "deny"), &body, &place, &context).await
+        }
+    }
+}
+
+/// Says which requests ask for a scope that does not help. JSON has it itself.
+fn warn_of_requests(items: &[Value], context: &Context) {
+    if context.format.is_json() || context.format.is_quiet() {
+        return;
+    }
+    for request in items {
+        for warning in request["warnings"].as_array().into_iter().flatten() {
+            let (id, told) = (table::text(request, "id"), warning.as_str().unwrap_or_default());
+            output::notice(&format!("{id}: warning: {}", harmless(told)));
         }
     }
 }

@@ -40,6 +40,7 @@ pub(crate) async fn run(command: PolicyCommand, context: Context) -> Result<Exit
     let client = DaemonClient::operator(&context.settings)?;
     let request = ApiRequest::new(method, policy_path(&place)).entry(&body.to_string());
     let rules = waiting("changing the rules", &context, client.api(request)).await?;
+    warn(&rules, &context);
     output::told(&rules, &counted(&rules), context.format)
 }
 
@@ -100,12 +101,17 @@ async fn check(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Fa
     let client = DaemonClient::operator(&context.settings)?;
     let request = ApiRequest::new(Method::POST, format!("{}/check", policy_path(&args.place)));
     let checked = waiting("asking the daemon", context, client.api(request.entry(&entry))).await?;
+    warn(&checked, context);
+    output::told(&checked, &harmless(&sentence(&checked)), context.format)
+}
+
+/// Names that nothing has. JSON has them itself.
+fn warn(answer: &Value, context: &Context) {
     if !context.format.is_json() {
-        for told in checked["warnings"].as_array().into_iter().flatten() {
+        for told in answer["warnings"].as_array().into_iter().flatten() {
             output::notice(&format!("warning: {}", told.as_str().unwrap_or_default()));
         }
     }
-    output::told(&checked, &harmless(&sentence(&checked)), context.format)
 }
 
 /// The call that is asked about.

@@ -319,7 +319,7 @@ proptest! {
 
 /// The same rules, all of which are asked about everything.
 fn unsorted(set: RuleSet) -> RuleSet {
-    let RuleSet { rules, plain, asking } = set;
+    let RuleSet { rules, plain, asking, names } = set;
     let [plain, asking] = [plain, asking].map(|group| {
         let mut one = Part::default();
         for part in group.by_head.values() {
@@ -329,7 +329,7 @@ fn unsorted(set: RuleSet) -> RuleSet {
         let any = Head { principal: None, resource: HeadResource::Any };
         Group { by_head: HashMap::from([(any, one)]) }
     });
-    RuleSet { rules, plain, asking }
+    RuleSet { rules, plain, asking, names }
 }
 
 proptest! {

@@ -1,8 +1,10 @@
 //! Whether there is what a run asks a grant for: a grant for a name that nothing has would be
 //! decided on for nothing.
 
+use std::collections::BTreeSet;
+
 use narthex_gateway::{Gateway, RunView, shown};
-use narthex_model::{Alias, GrantOf, ToolScopeGrant, nearest};
+use narthex_model::{Alias, GrantOf, ToolScope, ToolScopeGrant, nearest};
 use narthex_wire::Template;
 
 /// How many names are told of what there is.
@@ -56,6 +58,30 @@ pub(super) fn absent(gateway: &Gateway, run: &RunView, of: &GrantOf) -> Vec<(Str
     let shown: String = tool.chars().take(200).collect();
     let told = format!("there is no tool, prompt or resource `{shown}` at the server `{server}`");
     vec![("details.tool".to_owned(), with_names(told, tool, &names))]
+}
+
+/// The scope that was probably meant by one which nothing that the run sees requires; `None` where
+/// something requires it, or none is near. What is hidden from the run is as what does not exist
+/// (D5).
+pub(super) fn meant(gateway: &Gateway, run: &RunView, scope: &ToolScope) -> Option<String> {
+    let snapshot = gateway.snapshot(run);
+    let mut known = BTreeSet::new();
+    for row in &snapshot.servers {
+        let Some(definition) = row.definition.as_ref().filter(|one| !one.gates.is_empty()) else {
+            continue;
+        };
+        let (gates, listed) = (&definition.gates, shown(row));
+        let tools = listed.tools.iter().flat_map(|entry| gates.of_tool(&entry.key));
+        let prompts = listed.prompts.iter().flat_map(|entry| gates.of_prompt(&entry.key));
+        known.extend(tools.chain(prompts).cloned());
+        for entry in listed.resources.iter().chain(&listed.templates) {
+            known.extend(gates.of_resource(&entry.key).iter().cloned());
+        }
+    }
+    if known.contains(scope) {
+        return None;
+    }
+    nearest(scope.as_str(), known.iter().map(ToolScope::as_str)).map(str::to_owned)
 }
 
 fn with_names(told: String, name: &str, known: &[&str]) -> String {

@@ -335,6 +335,66 @@ async fn d15_a_grant_for_nothing_is_not_asked_for() {
     }
 }
 
+/// D15, D5: a scope that nearly spells one that the run's servers require is not asked for; one
+/// that only hidden tools require is as what does not exist.
+#[tokio::test]
+async fn d15_a_misspelt_scope_is_not_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let server = json!({ "url": api.fixture_url(), "transport": "http",
+                         "tool_scopes": { "echo": "demo.write", "add": "hidden.write" },
+                         "tools": { "deny": ["add"] } });
+    let path = "/api/workspaces/default/mcp-servers/demo";
+    api.send("PUT", path, server.to_string()).await.succeeded();
+    let run = Run::begin(&api).await;
+    let asked = |scope: &str| {
+        json!({ "request_id": scope, "grant_type": "tool_scope", "scope": "session",
+                "details": { "scope": scope }, "justification": "to try it" })
+    };
+    let told = "nothing that this run has requires `demo.wirte`; did you mean `demo.write`?";
+    let error = run.refused("request_grant", asked("demo.wirte")).await;
+    let fault = &error["details"]["errors"][0];
+    assert_eq!((&fault["field"], &fault["message"]), (&json!("details.scope"), &json!(told)));
+    let several = json!({ "scopes": ["demo.write", "demo.wirte"], "justification": "to try it" });
+    let error = run.refused("request_permission", several).await;
+    let fault = &error["details"]["errors"][0];
+    assert_eq!((&fault["field"], &fault["message"]), (&json!("scopes.1"), &json!(told)));
+    for scope in ["hidden.wirte", "quite.other"] {
+        assert_eq!(run.called("request_grant", asked(scope)).await["status"], "pending", "{scope}");
+    }
+    let path = "/api/workspaces/default/grant-requests";
+    let rows = api.get(path).await["items"].as_array().unwrap().clone();
+    let of = |scope: &str| rows.iter().find(|row| row["details"]["scope"] == scope).unwrap();
+    let told = "no server requires `hidden.wirte`; did you mean `hidden.write`?";
+    assert_eq!(of("hidden.wirte")["warnings"], json!([told]), "a human may know");
+    assert_eq!(of("quite.other")["warnings"], json!([]));
+}
+
+/// D15: a human sees that the tool of a request requires another scope than the one asked for.
+#[tokio::test]
+async fn d15_a_request_for_another_scope_is_told_to_the_human() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let server = json!({ "url": api.fixture_url(), "transport": "http",
+                         "tool_scopes": { "echo": "demo.write", "add": ["demo.read"] } });
+    let path = "/api/workspaces/default/mcp-servers/demo";
+    api.send("PUT", path, server.to_string()).await.succeeded();
+    let run = Run::begin(&api).await;
+    for (tool, scope) in [("add", "demo.write"), ("echo", "demo.write")] {
+        let details = json!({ "scope": scope, "server": "demo", "tool": tool });
+        let asked = json!({ "request_id": tool, "grant_type": "tool_scope", "scope": "session",
+                            "details": details, "justification": "to try it" });
+        assert_eq!(run.called("request_grant", asked).await["status"], "pending", "{tool}");
+    }
+    let rows = api.get("/api/workspaces/default/grant-requests").await;
+    let rows = rows["items"].as_array().unwrap();
+    let of = |tool: &str| rows.iter().find(|row| row["details"]["tool"] == tool).unwrap();
+    let told = "`add` requires `demo.read`, and not `demo.write`: this grant would let no call of \
+                it through";
+    assert_eq!(of("add")["warnings"], json!([told]));
+    assert_eq!(of("echo")["warnings"], json!([]));
+}
+
 /// X-E74: what is asked for has bounds, so that what tells of it always fits in an event.
 #[tokio::test]
 async fn x_e74_details_have_bounds() {

@@ -210,6 +210,38 @@ async fn d13_a_check_warns_of_names_that_nothing_has() {
     assert_eq!(told, json!([server]));
 }
 
+/// D13: rules are stored with a warning of each name that nothing has, and what was meant.
+#[tokio::test]
+async fn d13_rules_are_stored_with_warnings_of_unknown_names() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let agent = json!({ "mcpServers": {} }).to_string();
+    api.send("PUT", "/api/workspaces/default/agents/writer", agent).await.succeeded();
+    let rules = r#"
+        @id("agent") forbid(principal == Agent::"writter", action, resource);
+        @id("tool") forbid(principal, action, resource == Tool::"one/ecko");
+        @id("server") forbid(principal, action, resource in Server::"onee");
+        @id("alias") forbid(principal, action, resource) when { resource.name like "start_*" };
+        @id("name") forbid(principal, action, resource) when { resource.name == "ecko" };
+        @id("fine") forbid(principal == Agent::"writer", action, resource == Tool::"one/echo")
+            when { resource.name like "ec*" };"#;
+    let stored = api.put_rules(rules).await.succeeded();
+    let expected = [
+        "rule `agent`: there is no agent `writter`; did you mean `writer`?",
+        "rule `tool`: the server `one` has listed no tool `ecko`; did you mean `echo`?",
+        "rule `server`: there is no server `onee`, neither in the catalog nor live; did you mean \
+         `one`?",
+        "rule `alias`: `start_*` covers no name that a call has: `start_agent` is another name of \
+         `spawn_session`, and rules know `spawn_session` alone",
+        "rule `name`: no server has listed a name like `ecko`; did you mean `echo`?",
+    ];
+    assert_eq!(stored["warnings"], json!(expected));
+    assert_eq!(stored["ids"].as_array().unwrap().len(), 6);
+    let read = api.get(POLICY).await;
+    assert_eq!(read["rules"], rules);
+    api.send("PUT", POLICY, stored.to_string()).await.succeeded();
+}
+
 /// D13: a check says what the rules say, of those that are stored or of others, and is no call.
 #[tokio::test]
 async fn d13_a_check_asks_the_rules() {

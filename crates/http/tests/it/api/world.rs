@@ -138,7 +138,7 @@ impl Api {
     }
 
     /// The address of the fixture.
-    pub(super) fn fixture_url(&self) -> String {
+    pub(crate) fn fixture_url(&self) -> String {
         self.fixture.url.clone()
     }
 
