@@ -31,6 +31,24 @@ pub(crate) const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often a run is made anew because what it is made of was taken away meanwhile.
 pub(crate) const ATTEMPTS: usize = 3;
 
+/// A gate of a server of a run that gates nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnmatchedOf {
+    /// The server.
+    pub server: Alias,
+    /// The gate.
+    pub gate: UnmatchedGate,
+}
+
+impl UnmatchedOf {
+    /// A sentence; with `is_for_model` without a word of the server, such as what was meant.
+    #[must_use]
+    pub fn told(&self, is_for_model: bool) -> String {
+        let gate = if is_for_model { self.gate.plain() } else { self.gate.to_string() };
+        format!("server `{}`: {gate}", self.server)
+    }
+}
+
 /// A run that has begun.
 #[derive(Debug)]
 pub struct Created {
@@ -44,8 +62,10 @@ pub struct Created {
     pub faults: Vec<MountFault>,
     /// The optional servers whose configuration could not be made.
     pub skipped: Vec<RunFault>,
-    /// What a person should know.
+    /// What a person should know. No word of a server is in it.
     pub warnings: Vec<String>,
+    /// Gates of its servers that gate nothing of what these list (D14).
+    pub unmatched: Vec<UnmatchedOf>,
     /// Optional keys of its servers that it does without.
     pub omitted: Vec<OmittedKey>,
     /// The shared servers that the run asks for and that there are none of.
@@ -212,7 +232,8 @@ impl Runs {
         let Making { set, prepared, meters, made, agent_env } = making;
         let Prepared { policy, skipped, direct, built_in, secrets, withheld, omitted, .. } =
             prepared;
-        warnings.extend(prepared.warnings.into_iter().chain(unmatched(&set)));
+        warnings.extend(prepared.warnings);
+        let unmatched = unmatched(&set);
         warnings.extend(omitted.iter().map(ToString::to_string));
         let id = draft.token.run_id();
         let inputs = made.inputs().text();
@@ -260,6 +281,7 @@ impl Runs {
             faults,
             skipped,
             warnings,
+            unmatched,
             omitted,
             missing,
             direct,
@@ -309,11 +331,35 @@ impl Runs {
     }
 }
 
-/// Gates of its servers that gate nothing of what these list (D14). No word of a server is in it.
-fn unmatched(set: &MountSet) -> Vec<String> {
-    let told = set.mounts().iter().flat_map(|mount| {
-        let told = |gate: &UnmatchedGate| format!("server `{}`: {}", mount.alias(), gate.plain());
-        mount.found().unmatched.iter().map(told).collect::<Vec<_>>()
+/// Gates of its servers that gate nothing of what these list (D14).
+fn unmatched(set: &MountSet) -> Vec<UnmatchedOf> {
+    let found = set.mounts().iter().flat_map(|mount| {
+        let of = |gate: &UnmatchedGate| UnmatchedOf {
+            server: mount.alias().clone(),
+            gate: gate.clone(),
+        };
+        mount.found().unmatched.iter().map(of).collect::<Vec<_>>()
     });
-    told.collect()
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D14: a human reads what was probably meant by a gate for nothing, and a model no word of
+    /// the server.
+    #[test]
+    fn d14_a_gate_for_nothing_is_told_to_humans_with_what_was_meant() {
+        let gate = UnmatchedGate {
+            field: "tool_scopes",
+            name: "ecko".to_owned(),
+            nearest: Some("echo".to_owned()),
+        };
+        let one = UnmatchedOf { server: Alias::new("demo").unwrap(), gate };
+        let plain = "server `demo`: `tool_scopes` names `ecko`, which the server does not list: it \
+                     gates nothing";
+        assert_eq!(one.told(true), plain);
+        assert_eq!(one.told(false), format!("{plain}; did you mean `echo`?"));
+    }
 }

@@ -69,7 +69,7 @@ pub use self::{
     children::{Caller, Child, Started},
     claims::{Brief, Claimed, Claiming},
     costs::CostOf,
-    create::Created,
+    create::{Created, UnmatchedOf},
     definitions::{
         DefinitionPage, DefinitionReason, DefinitionSource, DefinitionVerdict, SeenDefinition,
     },

@@ -148,7 +148,10 @@ impl Asked<'_> {
 
     /// What the one who creates a run is told, and nobody later.
     fn add_secrets(&self, created: &Created, shown: &mut Value) -> Result<(), Problem> {
-        let Created { row, run, token, faults, skipped, warnings, omitted, missing, .. } = created;
+        let Created { row, run, token, faults, skipped, warnings, unmatched, .. } = created;
+        let Created { omitted, missing, .. } = created;
+        // Whoever creates a run by the token of another may be a model.
+        let is_model = matches!(self.principal, Principal::Run(_));
         // What an executor carries out is opened by nobody else.
         let is_carried = row.waiting.is_some();
         if !is_carried {
@@ -169,7 +172,8 @@ impl Asked<'_> {
         }
         let failed = faults
             .iter()
-            .map(|fault| json!({ "alias": fault.alias, "state": "error", "error": fault.error }));
+            .map(|fault| json!({ "alias": fault.alias, "state": "error", "error": fault.error }))
+            .map(|server| rows::as_read_by(&self.principal, server));
         let skipped = skipped.iter().map(|fault| {
             let error = json!({ "kind": fault.kind, "message": fault.message });
             json!({ "alias": fault.server, "state": "error", "error": error })
@@ -179,7 +183,8 @@ impl Asked<'_> {
             servers.extend(skipped);
         }
         shown["former_pids"] = created.former_pids.iter().map(|pid| pid.get()).collect();
-        shown["warnings"] = json!(warnings);
+        let gates = unmatched.iter().map(|one| one.told(is_model));
+        shown["warnings"] = warnings.iter().cloned().chain(gates).collect();
         shown["omitted"] = json!(omitted);
         shown["missing"] = json!(missing);
         Ok(())

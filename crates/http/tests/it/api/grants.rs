@@ -147,8 +147,7 @@ async fn x_m57_a_gate_for_nothing_is_told_of() {
     api.send("PUT", &format!("{here}/agents/writer"), agent.to_string()).await.succeeded();
     let asked = json!({ "agent_name": "writer" }).to_string();
     let made = api.send("POST", &format!("{here}/runs"), asked).await.succeeded();
-    // Whoever creates a run may be a model, which is told no word of a server here.
-    assert_eq!(made["warnings"], json!([format!("server `demo`: {told}")]), "{made}");
+    assert_eq!(made["warnings"], json!([format!("server `demo`: {meant}")]), "{made}");
     let warnings = put().await;
     assert_eq!(warnings[0]["field"], "tool_scopes.ecko", "{warnings}");
     let message = warnings[0]["message"].as_str().unwrap();
