@@ -1,6 +1,10 @@
 //! `narthex mcp list`: a row for each server; without a daemon, what is configured.
 
-use std::{collections::BTreeSet, process::ExitCode, time::SystemTime};
+use std::{
+    collections::BTreeSet,
+    process::ExitCode,
+    time::{Duration, SystemTime},
+};
 
 use narthex_model::{Timestamp, command::narthex};
 use serde_json::{Value, json};
@@ -29,6 +33,8 @@ const COLUMNS: [&str; 8] = [
     "last check",
     "last failure",
 ];
+/// From when on an idle server over HTTP may have stopped answering unnoticed.
+const LONG_IDLE: Duration = Duration::from_secs(60);
 /// The column that is left out where all rows are of the home workspace.
 const WORKSPACE: usize = 1;
 
@@ -92,6 +98,13 @@ fn show(rows: &[Value], now: SystemTime, context: &Context) -> Result<(), Failur
             output::notice(&format!("{}: {}", harmless(&shown_name(row)), harmless(&told)));
         }
     }
+    if rows.iter().any(|row| is_long_idle(row, now)) {
+        let test = narthex("mcp test NAME", &[]);
+        output::notice(&format!(
+            "LAST CHECK is when a server last answered. narthex checks no idle server before its \
+             next call: check one now with `{test}`."
+        ));
+    }
     for row in rows {
         for warning in row["warnings"].as_array().into_iter().flatten() {
             let told = harmless(text(warning, "message"));
@@ -134,6 +147,15 @@ fn failure_since(row: &Value, now: SystemTime) -> Option<String> {
         return None;
     }
     Some(format!("failed {}: {}", age(at, now), text(failure, "message")))
+}
+
+/// Whether a server may have stopped answering unnoticed: it is ready, over HTTP, and was not asked
+/// anything for a minute. The end of a program is seen by itself.
+fn is_long_idle(row: &Value, now: SystemTime) -> bool {
+    let answered = row["last_success"].as_str().and_then(Timestamp::read);
+    let idle = answered.and_then(|answered| now.duration_since(answered).ok());
+    let is_ready = row["state"] == "ready" && row["is_asleep"] != true;
+    is_ready && row["transport"] != "stdio" && idle.is_some_and(|idle| idle >= LONG_IDLE)
 }
 
 /// A row of the daemon's own servers, with their workspace.
@@ -238,8 +260,6 @@ fn cells(row: &Value, now: SystemTime, is_ascii: bool) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// R-C1: a row of a run has its path, and is called as its mount is.
@@ -255,6 +275,25 @@ mod tests {
         assert_eq!((shown_name(row).as_str(), &row["workspace"]), ("3-git", &json!("team")));
         assert_eq!(mount(row)["status"], "ready");
         assert_eq!(shown_name(&json!({ "name": "git" })), "git");
+    }
+
+    /// D30: a ready server over HTTP that nobody has asked for a minute may have stopped answering.
+    #[test]
+    fn d30_long_idle_servers_are_told_of() {
+        let now = SystemTime::now();
+        let row = |state: &str, transport: &str, seconds| {
+            let at = Timestamp::new(now - Duration::from_secs(seconds)).to_string();
+            json!({ "state": state, "transport": transport, "last_success": at })
+        };
+        for (row, expected) in [
+            (row("ready", "http", 61), true),
+            (row("ready", "http", 50), false),
+            (row("ready", "stdio", 600), false),
+            (row("error", "http", 600), false),
+            (json!({ "state": "ready", "transport": "http", "last_success": null }), false),
+        ] {
+            assert_eq!(is_long_idle(&row, now), expected, "{row}");
+        }
     }
 
     /// D30: a failure after which the server has not answered is told with its cause, also of a row
