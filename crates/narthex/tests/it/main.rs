@@ -37,6 +37,7 @@ mod limits;
 mod matrix;
 mod mcp;
 mod operators;
+mod orchestrator;
 mod outbound;
 mod outcomes;
 mod policy;
