@@ -51,9 +51,7 @@ impl WrittenRules {
     fn new(row: Option<RulesRow>) -> Self {
         let compiled = RuleSet::compile(row.as_ref().map_or("", |row| &row.document));
         let (ids, names, faults) = match compiled {
-            Ok(set) => {
-                (set.ids().map(str::to_owned).collect(), set.names().to_vec(), Vec::new())
-            }
+            Ok(set) => (set.ids().map(str::to_owned).collect(), set.names().to_vec(), Vec::new()),
             Err(RuleFaults(faults)) => (Vec::new(), Vec::new(), faults),
         };
         let tag = row.as_ref().map(|row| tag(&row.head));
