@@ -98,6 +98,12 @@ const RUNNERS: [Runner; 13] = [
     },
 ];
 
+/// The sentence of a package of npm that its registry does not have.
+#[must_use]
+pub fn absent_package(name: &str) -> String {
+    format!("the package `{name}` does not exist in the registry of npm")
+}
+
 /// A package of which a runner may start another version each time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnpinnedPackage {

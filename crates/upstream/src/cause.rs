@@ -3,6 +3,8 @@
 //! The last line seldom does: behind the error stand a stack, a version, where a log lies, or how
 //! to get help.
 
+use narthex_model::package::absent_package;
+
 /// How much of a line is shown.
 const LINE_MAX: usize = 400;
 
@@ -142,10 +144,29 @@ fn of_npm(lines: &[&str]) -> Option<String> {
             && !line.contains("This is a problem related to network")
     };
     let reason = own.iter().filter(is_detail).find(|line| line.contains(' '));
+    let absent = unknown_package(&own).filter(|_| code == "E404");
+    let code = match absent {
+        Some(name) => format!("{code}: {}", absent_package(&name)),
+        None => code,
+    };
     Some(match reason {
         Some(reason) => format!("npm error {code}: {reason}"),
         None => format!("npm error {code}"),
     })
+}
+
+/// The package that a registry does not have, of the lines that npm writes then: it quotes the name
+/// with a version, or else its address ends with it.
+fn unknown_package(own: &[String]) -> Option<String> {
+    let quoted = own.iter().filter_map(|line| line.split('\'').nth(1));
+    let mut quoted = quoted.filter_map(|spec| spec.rsplit_once('@')).map(|(name, _)| name);
+    let fetched = || {
+        let (_, address) = own.iter().find_map(|line| line.split_once(" - GET "))?;
+        let (_, path) = address.split(' ').next()?.rsplit_once('/')?;
+        Some(path.replace("%2f", "/").replace("%2F", "/"))
+    };
+    let name = quoted.find(|name| !name.is_empty()).map(str::to_owned).or_else(fetched);
+    name.filter(|name| !name.is_empty())
 }
 
 /// A line without what it is drawn with.
@@ -171,6 +192,31 @@ mod tests {
         assert_eq!(likely_cause(&lines).as_deref(), Some("Error: no disk"));
     }
 
+    /// A package of npm that does not exist is named, by npm's quotation of it or by its address.
+    #[test]
+    fn a_package_that_does_not_exist_is_named() {
+        for (text, expected) in [
+            (
+                "npm error code E404\n\
+                 npm error 404 Not Found - GET https://packages.example/x - Not found\n\
+                 npm error 404\nnpm error 404 The requested resource could not be found.\n\
+                 npm error A complete log of this run can be found in: /x.log",
+                "npm error E404: the package `x` does not exist in the registry of npm: 404 Not \
+                 Found - GET https://packages.example/x - Not found",
+            ),
+            (
+                "npm error code E404\n\
+                 npm error 404 Not Found - GET https://packages.example/@scope%2fno-such\n\
+                 npm error 404\nnpm error 404  The requested resource '@scope/no-such@*' could \
+                 not be found or you do not have permission to access it.",
+                "npm error E404: the package `@scope/no-such` does not exist in the registry of \
+                 npm: 404 Not Found - GET https://packages.example/@scope%2fno-such",
+            ),
+        ] {
+            assert_eq!(found(text), expected);
+        }
+    }
+
     /// What programs really print, and the line in it that says why.
     #[test]
     fn the_line_that_says_why_is_found() {
@@ -185,13 +231,6 @@ mod tests {
                  /home/a/.npm/_logs/1.log",
                 "npm error ENOTFOUND: network request to https://packages.example/x failed, \
                  reason: getaddrinfo ENOTFOUND packages.example",
-            ),
-            (
-                "npm error code E404\n\
-                 npm error 404 Not Found - GET https://packages.example/x - Not found\n\
-                 npm error 404\nnpm error 404 The requested resource could not be found.\n\
-                 npm error A complete log of this run can be found in: /x.log",
-                "npm error E404: 404 Not Found - GET https://packages.example/x - Not found",
             ),
             (
                 "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is \

@@ -16,7 +16,7 @@ use narthex_wire::Revision;
 use serde::Serialize;
 use serde_json::json;
 
-use super::source;
+use super::{packages::FailedStarts, source};
 use crate::{
     Failure,
     cli::Context,
@@ -51,7 +51,9 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     let served = rows::served(&context.settings).await;
     let rows = rows::all(&context.settings).await;
     let is_new = |check: &Check| !rows.iter().any(|row| row.tells(check));
-    let of_entries: Vec<_> = entries::all(&files, &served).into_iter().filter(is_new).collect();
+    let failed = FailedStarts::of(&context.settings).await;
+    let of_entries = entries::all(&files, &served, &failed).into_iter();
+    let of_entries: Vec<_> = of_entries.filter(is_new).collect();
     checks.extend(rows);
     checks.extend(host::programs(&files));
     checks.extend(files::all(&files, &context.settings, &served).await);

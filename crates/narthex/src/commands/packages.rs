@@ -2,27 +2,57 @@
 
 use std::path::{Path, PathBuf};
 
-use narthex_model::{ServerDefinition, package::UnpinnedPackage};
+use narthex_model::{
+    ServerDefinition,
+    package::{UnpinnedPackage, absent_package},
+};
 use serde_json::Value;
 
-use crate::config;
+use crate::{
+    config::{self, Settings},
+    daemon_client::DaemonClient,
+    rows::Row,
+};
 
 /// How much of a package's description is read at most.
 const MANIFEST_MAX: u64 = 1 << 20;
 
-/// A sentence for each, with the pin to write. The definition has its placeholders as they are
-/// written.
-pub(super) fn unpinned(definition: &ServerDefinition) -> Vec<String> {
+/// Why servers of the daemon failed, as far as a daemon runs: some starts find that a package does
+/// not exist.
+#[derive(Debug, Default)]
+pub(super) struct FailedStarts(Vec<String>);
+
+impl FailedStarts {
+    /// Those of the daemon here; none if no daemon runs, or it cannot be asked.
+    pub(super) async fn of(settings: &Settings) -> Self {
+        let Ok(Some(client)) = DaemonClient::operator_if_up(settings) else {
+            return Self::default();
+        };
+        let rows = client.rows::<Row>().await.unwrap_or_default();
+        Self(rows.into_iter().filter_map(|row| Some(row.error?.message)).collect())
+    }
+
+    fn find_absent(&self, name: &str) -> bool {
+        let absent = absent_package(name);
+        self.0.iter().any(|message| message.contains(&absent))
+    }
+}
+
+/// A sentence for each, with the pin to write, or with its correction if it does not exist. The
+/// definition has its placeholders as they are written.
+pub(super) fn unpinned(definition: &ServerDefinition, failed: &FailedStarts) -> Vec<String> {
     let folder = cache();
-    let known = |package: UnpinnedPackage| {
-        let version = folder.as_deref().zip(package.npm_name.as_deref());
-        match version.and_then(|(folder, name)| installed(folder, name)) {
-            Some(version) => package.with_version(&version),
-            None => package,
+    let told = |package: UnpinnedPackage| match package.npm_name.as_deref() {
+        Some(name) if failed.find_absent(name) => {
+            format!("{}: correct its name in `args`", absent_package(name))
         }
+        Some(name) => match folder.as_deref().and_then(|folder| installed(folder, name)) {
+            Some(version) => package.with_version(&version).to_string(),
+            None => package.to_string(),
+        },
+        None => package.to_string(),
     };
-    let packages = definition.unpinned_packages().into_iter();
-    packages.map(|package| known(package).to_string()).collect()
+    definition.unpinned_packages().into_iter().map(told).collect()
 }
 
 /// Where `npx` keeps what it has downloaded.
@@ -50,6 +80,14 @@ fn installed(folder: &Path, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// S5: a package that does not exist has no version to look for.
+    #[test]
+    fn s5_a_package_that_does_not_exist_is_told_as_such() {
+        let message = "`npx` ended; it wrote: npm error E404: ".to_owned() + &absent_package("no");
+        let failed = FailedStarts(vec![message]);
+        assert!(failed.find_absent("no") && !failed.find_absent("n") && !failed.find_absent("x"));
+    }
 
     /// S5: the version that is in the cache already is the pin to write.
     #[test]

@@ -16,7 +16,10 @@ use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{packages, source};
+use super::{
+    packages::{self, FailedStarts},
+    source,
+};
 use crate::{
     Failure,
     cli::Context,
@@ -32,8 +35,9 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
     let path = args.file.unwrap_or_else(source::usual);
     let folder = Folder::read(&path)?;
     let loaded = unfilled(&folder, &path)?;
+    let failed = FailedStarts::of(&context.settings).await;
     let servers: Vec<_> =
-        loaded.entries.iter().map(|entry| shown(entry, &loaded.warnings)).collect();
+        loaded.entries.iter().map(|entry| shown(entry, &loaded.warnings, &failed)).collect();
     let data = json!({
         "file": std::path::absolute(&path)?,
         "sha256": folder.hash(),
@@ -133,17 +137,21 @@ fn unfilled(folder: &Folder, path: &Path) -> Result<LoadedConfig, Failure> {
     Ok(parse(&folder.text, &context)?)
 }
 
-fn shown(entry: &Entry, warnings: &[ConfigWarning]) -> Value {
+fn shown(entry: &Entry, warnings: &[ConfigWarning], failed: &FailedStarts) -> Value {
     match entry {
         Entry::Fault(fault) => json!({
             "alias": fault.name,
             "starts": format!("nothing: {}", fault.error.message),
         }),
-        Entry::Server(definition) => definition_shown(definition, warnings),
+        Entry::Server(definition) => definition_shown(definition, warnings, failed),
     }
 }
 
-fn definition_shown(definition: &ServerDefinition, warnings: &[ConfigWarning]) -> Value {
+fn definition_shown(
+    definition: &ServerDefinition,
+    warnings: &[ConfigWarning],
+    failed: &FailedStarts,
+) -> Value {
     let alias = definition.alias.as_str();
     if definition.is_disabled {
         return json!({ "alias": alias, "starts": "nothing: it is disabled" });
@@ -178,7 +186,7 @@ fn definition_shown(definition: &ServerDefinition, warnings: &[ConfigWarning]) -
                 "folder": target.working_dir.as_ref().map(|folder| folder.display().to_string()),
                 "confinement": confinement.map(|all| confined(all)),
                 "environment": Value::Object(env.collect()),
-                "unpinned": packages::unpinned(definition),
+                "unpinned": packages::unpinned(definition, failed),
             })
         }
         Target::Http(target) => {

@@ -11,11 +11,11 @@ use super::{
     rows::Served,
 };
 use crate::commands::{
-    packages,
+    packages::{self, FailedStarts},
     source::{self, Unfilled},
 };
 
-pub(super) fn all(files: &[Unfilled], served: &Served) -> Vec<Check> {
+pub(super) fn all(files: &[Unfilled], served: &Served, failed: &FailedStarts) -> Vec<Check> {
     let mut checks: Vec<_> = targets(files)
         // What a placeholder stands for is told where it cannot be filled in.
         .filter(|(_, target)| !target.command.contains("${"))
@@ -24,7 +24,7 @@ pub(super) fn all(files: &[Unfilled], served: &Served) -> Vec<Check> {
             command(name, &target.command, folder)
         })
         .collect();
-    checks.extend(definitions(files).flat_map(unpinned));
+    checks.extend(definitions(files).flat_map(|definition| unpinned(definition, failed)));
     for file in files.iter().filter(|file| file.loaded.is_ok()) {
         match source::filled(file) {
             Ok(loaded) => checks.extend(faults(&loaded, served)),
@@ -38,13 +38,13 @@ pub(super) fn all(files: &[Unfilled], served: &Served) -> Vec<Check> {
 }
 
 /// S5: what may be other code at each start.
-fn unpinned(definition: &ServerDefinition) -> Vec<Check> {
+fn unpinned(definition: &ServerDefinition, failed: &FailedStarts) -> Vec<Check> {
     let name = &definition.alias;
     let check = |package: String| {
         let text = format!("`{name}` downloads a package whose version is not fixed");
         Check::warn("UNPINNED", text, "write the pin into the entry's `args`").detail(package)
     };
-    packages::unpinned(definition).into_iter().map(check).collect()
+    packages::unpinned(definition, failed).into_iter().map(check).collect()
 }
 
 fn command(name: &str, command: &str, folder: &Path) -> Check {
