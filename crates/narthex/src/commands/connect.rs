@@ -54,9 +54,9 @@ async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
     if given_token(&context.settings)?.is_some_and(|token| token.expose().starts_with("nxt_")) {
         return Err(Failure::usage(of_a_run()));
     }
-    let mut dialer = Dialer::new(args, context);
     let limits = context.settings.limits;
     let (mut input, mut output) = (Input::begin(limits), Output::new());
+    let mut dialer = Dialer::new(args, context, input.closed());
     let mut session = Session::new(limits);
     let end = dialer.end();
     let mut link = Link::new(dialer.dial(end).await?, limits);

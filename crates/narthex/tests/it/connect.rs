@@ -67,8 +67,11 @@ fn failures_leave_standard_output_to_the_protocol() {
     let done = place.run(words).failed(1, &["no daemon", "narthex up"]);
     assert!(done.stdout.is_empty(), "{done:?}");
     let _daemon = place.up();
-    let done = place.run(["connect", "--server", "nobody"]).failed(1, &["nobody"]);
-    assert!(done.stdout.is_empty(), "{done:?}");
+    for (server, hint) in [("fixtur", "did you mean `fixture`?"), ("nobody", "narthex status")] {
+        let told = format!("not_found: the daemon has no server `{server}`; ");
+        let done = place.run(["connect", "--server", server]).failed(1, &[&told, hint]);
+        assert!(done.stdout.is_empty(), "{done:?}");
+    }
 }
 
 /// D15: who has a run's token gets no other run for it.
@@ -243,8 +246,23 @@ fn requests_that_stand_alone_go_to_the_next_daemon() {
 #[test]
 fn a_daemon_that_does_not_come_is_waited_for_within_a_bound() {
     let place = Place::new();
-    let done = place.run(["connect", "--wait", "1s"]);
-    done.failed(1, &["waiting for one, for up to 1 s", "error: unavailable: no daemon runs"]);
+    let mut client = Client::begin(&place, &["connect", "--wait", "1s"]);
+    client.told("waiting for one, for up to 1 s");
+    client.told("error: unavailable: no daemon runs");
+    assert_eq!(client.child.wait().unwrap().code(), Some(1));
+}
+
+/// A client that has closed standard input wants nothing any more, also of a daemon that comes.
+#[test]
+fn no_daemon_is_waited_for_after_the_last_line() {
+    let place = Place::new();
+    let mut client = Client::begin(&place, &["connect", "--wait", "3600s"]);
+    client.told("waiting for one");
+    client.say(&modern(1, "server/discover", json!({})));
+    let Client { mut child, input, .. } = client;
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    place.run(["connect", "--wait", "3600s"]).failed(1, &["error: unavailable: no daemon runs"]);
 }
 
 /// One command in a client's settings is enough.

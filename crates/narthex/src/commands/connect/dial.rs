@@ -2,17 +2,18 @@
 
 use std::{
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
 use narthex_cli::ConnectArgs;
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{ErrorKind, command::narthex, nearest};
 use tokio::{
     net::UnixStream,
     time::{Instant, sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{Failure, cli::Context, config, data_dir::DataDir, output};
 
@@ -29,6 +30,8 @@ pub(super) struct Dialer<'a> {
     context: &'a Context,
     /// Whether there was a connection before: a server that is missing may come again.
     has_dialed: bool,
+    /// The client has closed standard input: no daemon is waited for any more.
+    closed: CancellationToken,
 }
 
 /// Why there is no connection.
@@ -40,8 +43,12 @@ enum Fault {
 }
 
 impl<'a> Dialer<'a> {
-    pub(super) fn new(args: &'a ConnectArgs, context: &'a Context) -> Self {
-        Self { args, context, has_dialed: false }
+    pub(super) fn new(
+        args: &'a ConnectArgs,
+        context: &'a Context,
+        closed: CancellationToken,
+    ) -> Self {
+        Self { args, context, has_dialed: false, closed }
     }
 
     /// Until when a daemon is waited for from now on.
@@ -49,19 +56,34 @@ impl<'a> Dialer<'a> {
         Instant::now() + self.args.wait
     }
 
-    /// Waits a moment before the next try; false, at once, if the time is over.
+    /// Waits a moment before the next try; false, at once, if the time is over or the client has
+    /// closed standard input.
     pub(super) async fn pauses(&self, end: Instant) -> bool {
-        let is_early = Instant::now() < end;
-        if is_early {
-            sleep(PAUSE).await;
+        if self.is_over(end) {
+            return false;
         }
-        is_early
+        self.pause().await;
+        true
+    }
+
+    async fn pause(&self) {
+        tokio::select! {
+            () = sleep(PAUSE) => {}
+            () = self.closed.cancelled(), if !self.args.start => {}
+        }
+    }
+
+    /// Whether no daemon is waited for any more. One that is started here answers what the client
+    /// has asked before it closed standard input.
+    fn is_over(&self, end: Instant) -> bool {
+        Instant::now() >= end || (self.closed.is_cancelled() && !self.args.start)
     }
 
     /// Connects, as soon as there is a daemon to connect to.
     ///
     /// # Errors
-    /// When there is none before `end`, or none can be used.
+    /// When there is none before `end` or before the client closes standard input, or none can be
+    /// used.
     pub(super) async fn dial(&mut self, end: Instant) -> Result<UnixStream, Failure> {
         let (mut started, mut is_told): (Option<Child>, bool) = (None, false);
         loop {
@@ -84,7 +106,7 @@ impl<'a> Dialer<'a> {
                     }
                 }
             }
-            if Instant::now() >= end {
+            if self.is_over(end) {
                 return Err(failure);
             }
             if !is_told {
@@ -95,7 +117,7 @@ impl<'a> Dialer<'a> {
                 ));
                 is_told = true;
             }
-            self.pauses(end).await;
+            self.pause().await;
         }
     }
 
@@ -133,7 +155,8 @@ impl<'a> Dialer<'a> {
             false => Fault::Lasting(error.into()),
         })?;
         let path = folder.join(self.socket());
-        UnixStream::connect(&path).await.map_err(|error| self.fault(&path, &error))
+        let connected = UnixStream::connect(&path).await;
+        connected.map_err(|error| self.fault(&path, &folder, &error))
     }
 
     fn socket(&self) -> String {
@@ -141,15 +164,17 @@ impl<'a> Dialer<'a> {
         alias.map_or_else(|| "mcp.sock".to_owned(), |alias| format!("{alias}.sock"))
     }
 
-    fn fault(&self, path: &std::path::Path, error: &io::Error) -> Fault {
-        let mut text = format!("cannot connect to {}: {error}", path.display());
-        if let Some(alias) = &self.args.server {
-            let status = narthex("status", &[]);
-            text += &format!("; does the daemon have a server `{alias}`? See `{status}`");
-        }
-        let failure = Failure::new(ErrorKind::Unavailable, text);
-        // A misspelt server never comes.
+    fn fault(&self, path: &Path, folder: &Path, error: &io::Error) -> Fault {
         let is_missing = error.kind() == io::ErrorKind::NotFound && self.args.server.is_some();
+        let failure = match &self.args.server {
+            // Each server of the daemon has a socket there.
+            Some(alias) if is_missing => no_server(alias.as_str(), folder),
+            _ => {
+                let text = format!("cannot connect to {}: {error}", path.display());
+                Failure::new(ErrorKind::Unavailable, text)
+            }
+        };
+        // A misspelt server never comes.
         match is_missing && !self.has_dialed && !self.args.start {
             true => Fault::Lasting(failure),
             false => Fault::Passing(failure),
@@ -185,4 +210,20 @@ impl<'a> Dialer<'a> {
             format!("the daemon ended as it started ({status}):\n{}", output::harmless(&last));
         Failure::new(ErrorKind::Unavailable, text)
     }
+}
+
+/// The failure of a server that the daemon does not have, with the name that was probably meant.
+fn no_server(alias: &str, folder: &Path) -> Failure {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let names = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        name.strip_suffix(".sock").filter(|name| *name != "mcp").map(str::to_owned)
+    });
+    let names: Vec<_> = names.collect();
+    let hint = match nearest(alias, names.iter().map(String::as_str)) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("`{}` shows those that there are", narthex("status", &[])),
+    };
+    let text = format!("the daemon has no server `{alias}`; {hint}");
+    Failure::new(ErrorKind::NotFound, text)
 }

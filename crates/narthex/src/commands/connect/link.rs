@@ -13,7 +13,7 @@ use tokio::{
     },
     sync::mpsc,
 };
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::Failure;
 
@@ -108,12 +108,17 @@ impl Link {
 pub(super) struct Input {
     lines: mpsc::Receiver<Bytes>,
     has_ended: bool,
+    /// Cancelled when the client has closed standard input; lines of it may still wait.
+    closed: CancellationToken,
 }
 
 impl Input {
     pub(super) fn begin(limits: Limits) -> Self {
         let (sender, lines) = mpsc::channel(WAITING_MOST);
+        let closed = CancellationToken::new();
+        let guard = closed.clone().drop_guard();
         let reading = async move {
+            let _guard = guard;
             let mut from = Lines::new(stdin(), limits);
             while let Ok(Some(line)) = from.next().await {
                 if sender.send(line).await.is_err() {
@@ -123,7 +128,12 @@ impl Input {
         };
         // It ends with the process: a read of standard input can be given up by nothing else.
         TaskTracker::new().spawn(reading);
-        Self { lines, has_ended: false }
+        Self { lines, has_ended: false, closed }
+    }
+
+    /// Says when the client has closed standard input.
+    pub(super) fn closed(&self) -> CancellationToken {
+        self.closed.clone()
     }
 
     /// The next line; `None` once the client has no more to say. Nothing is lost where this is not
