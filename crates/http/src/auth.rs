@@ -148,7 +148,7 @@ impl Principal {
             Self::Run(run) => Actor::new(ActorKind::Run, run.id.to_text()),
             Self::Known(token) => token.account.actor(),
             Self::Human(signed_in) => signed_in.account.actor(),
-            Self::LocalAdmin => Actor::new(ActorKind::LocalAdmin, "admin"),
+            Self::LocalAdmin => Actor::new(ActorKind::LocalAdmin, PrincipalId::LOCAL_ADMIN_NAME),
         }
     }
 

@@ -163,6 +163,9 @@ name! {
 }
 
 impl PrincipalId {
+    /// The name of [`Self::local_admin`] for people, which no account can have.
+    pub const LOCAL_ADMIN_NAME: &str = "admin";
+
     /// The fixed id of whoever has the operator's token of this machine: the user who drives the
     /// run of the daemon itself. It has no row, and nobody else ever gets it.
     #[must_use]

@@ -20,6 +20,17 @@ impl Control {
         Ok(self.access().accounts.values().cloned().collect())
     }
 
+    /// The name of a principal for people: `admin` for the holder of this machine's admin token,
+    /// and the id itself where there is no account of it.
+    #[must_use]
+    pub fn principal_name(&self, id: &PrincipalId) -> String {
+        if *id == PrincipalId::local_admin() {
+            return PrincipalId::LOCAL_ADMIN_NAME.to_owned();
+        }
+        let account = self.access().accounts.get(id).cloned();
+        account.map_or_else(|| id.to_string(), |account| account.name.to_string())
+    }
+
     /// One of them, by id or by name.
     ///
     /// # Errors

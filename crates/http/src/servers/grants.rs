@@ -84,8 +84,10 @@ impl Asked<'_> {
 
     /// A grant, and whether it counts now.
     fn shown_grant(&self, row: &GrantRow) -> Result<Value, Problem> {
-        let mut shown = shown(row);
-        shown["counts"] = json!(self.control()?.grant_counts(row));
+        let (control, mut shown) = (self.control()?, shown(row));
+        let user = row.grant.subject.parts().0;
+        shown["user_name"] = json!(user.map(|id| control.principal_name(id)));
+        shown["counts"] = json!(control.grant_counts(row));
         Ok(shown)
     }
 
@@ -182,6 +184,7 @@ fn request(control: &Control, row: &GrantRequestRow) -> Value {
         "run_id": row.run.to_text(),
         "session_id": row.session.map(SessionId::to_text),
         "user_subject_id": row.user,
+        "user_name": row.user.as_ref().map(|id| control.principal_name(id)),
         "agent_subject_id": row.agent,
         "grant_type": row.of.word(),
         "details": row.of.details(),

@@ -78,7 +78,7 @@ impl Visitor<'_> {
         Ok(page(&Shown {
             row: &row,
             warning,
-            driver: self.driver(&row)?,
+            driver: row.user.as_ref().map(|id| self.driver(id)),
             who: signed_in.account.name.as_str(),
             csrf: &self.control.form_token(token),
             consent: consent.as_ref().map_or("", |token| token.expose()),
@@ -86,14 +86,13 @@ impl Visitor<'_> {
         }))
     }
 
-    fn driver(&self, row: &GrantRequestRow) -> Result<Option<String>, Problem> {
-        let Some(id) = &row.user else { return Ok(None) };
+    fn driver(&self, id: &PrincipalId) -> String {
+        let name = self.control.principal_name(id);
         if *id == PrincipalId::local_admin() {
-            return Ok(Some("whoever has the admin token".to_owned()));
+            format!("{name} (the holder of the admin token)")
+        } else {
+            name
         }
-        let all = self.control.principals()?;
-        let found = all.iter().find(|one| one.id == *id);
-        Ok(Some(found.map_or_else(|| id.to_string(), |one| one.name.to_string())))
     }
 
     /// Approves or denies it.

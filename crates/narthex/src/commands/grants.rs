@@ -231,7 +231,7 @@ fn subject(grant: &Value) -> String {
     let of = |kind: &str, member: &str| {
         grant[member].as_str().map(|id| format!("{kind} {}", harmless(id)))
     };
-    let user = of("user", "user_subject_id");
+    let user = of("user", "user_name");
     user.or_else(|| of("agent", "agent_subject_id")).unwrap_or_default()
 }
 
@@ -253,7 +253,7 @@ fn what(grant: &Value) -> String {
 /// Whose call waits: the agent's, and the user's that it acts for.
 fn asking(request: &Value) -> String {
     let of = |member: &str| request[member].as_str().map(harmless);
-    match (of("agent_subject_id"), of("user_subject_id")) {
+    match (of("agent_subject_id"), of("user_name")) {
         (Some(agent), Some(user)) => format!("{agent} for {user}"),
         (one, other) => one.or(other).unwrap_or_default(),
     }
@@ -309,12 +309,12 @@ mod tests {
     #[test]
     fn a_request_says_who_asks_and_what_for() {
         let request = json!({ "id": "grq_1", "run_id": "run_1", "agent_subject_id": "lead",
-            "user_subject_id": "ada", "grant_type": "spawn", "scope": "once", "reason": "help",
+            "user_name": "ada", "grant_type": "spawn", "scope": "once", "reason": "help",
             "details": { "child_agent_id": "helper" }, "expires_at": "later" });
         let row = request_row(&request);
         let shown = ["grq_1", "run_1", "lead for ada", "to start runs of helper"];
         assert_eq!(row[..4], shown);
-        let of_nobody = json!({ "user_subject_id": "ada", "grant_type": "tool_scope",
+        let of_nobody = json!({ "user_name": "ada", "grant_type": "tool_scope",
             "details": { "scope": "x.y", "server": "s", "tool": "t" } });
         assert_eq!((&*asking(&of_nobody), &*what(&of_nobody)), ("ada", "x.y s t"));
         let exactly = json!({ "details": { "scope": "x.y" }, "arguments": "{\"a\":1}" });

@@ -92,6 +92,9 @@ fn commands_say_what_they_did(place: &Place) {
     let quiet = ["grants", "create", "demo.read", "--user", LOCAL, "--quiet"];
     let quiet = place.run(quiet).succeeded().stdout;
     assert!(quiet.starts_with("gra_") && quiet.trim_end().len() == 20, "{quiet}");
+    // People read a name.
+    let listed = place.run(["grants", "list"]).succeeded().stdout;
+    assert!(listed.contains("user admin ") && !listed.contains(LOCAL), "{listed}");
     place.run(["grants", "create", "demo.write", "--agent", "nobody"]).failed(1, &["nobody"]);
     place.run(["grants", "show", "gra_00"]).failed(1, &["not_found", "gra_00"]);
     let waiting = data(place.run(["grants", "pending", "--json"]));
