@@ -1,7 +1,7 @@
 //! The part of the command line that is about who may what.
 
 use clap::{Args, Subcommand};
-use narthex_model::Role;
+use narthex_model::{Role, nearest};
 
 use crate::WorkspaceArgs;
 
@@ -110,8 +110,18 @@ pub enum MembersCommand {
         /// Its name or id; a service has its workspace and / in front
         member: String,
         /// The roles, separated by commas: admin, author, runner, auditor
-        #[arg(value_parser = role, value_delimiter = ',', required = true)]
+        #[arg(value_parser = role, value_delimiter = ',', required_unless_present = "role")]
         roles: Vec<Role>,
+        /// The same as the roles after the name
+        #[arg(
+            long,
+            value_parser = role,
+            value_delimiter = ',',
+            value_name = "ROLES",
+            conflicts_with = "roles",
+            hide = true
+        )]
+        role: Vec<Role>,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
@@ -163,6 +173,9 @@ pub struct NewTokenArgs {
 }
 
 fn role(text: &str) -> Result<Role, String> {
-    let all = Role::ALL.map(Role::as_str).join(", ");
-    Role::parse(text).ok_or_else(|| format!("it is none of {all}"))
+    let all = Role::ALL.map(Role::as_str);
+    Role::parse(text).ok_or_else(|| match nearest(text, all) {
+        Some(meant) => format!("there is no such role; did you mean `{meant}`?"),
+        None => format!("there is no such role; the roles are {}", all.join(", ")),
+    })
 }

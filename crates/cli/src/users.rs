@@ -12,7 +12,7 @@ pub enum UsersCommand {
     List,
     /// Print a link that signs a human in once, within 15 minutes
     #[command(after_help = "Example:\n  narthex users link ada\n\n\
-        Whoever opens it is that human, so send it to nobody else.\n\n\
+        The human who opens it is signed in under this name, so send it to them alone.\n\n\
         Once there is a passkey or a provider, a link made here adds no further passkey.\n\
         An operator who has signed in with one makes a link that does on the sign-in page.")]
     Link {

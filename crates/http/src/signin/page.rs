@@ -199,8 +199,8 @@ pub(super) fn made_link(made: &CreatedLink) -> Response {
         "<h1>A link for {name}</h1>\n\
          <input readonly aria-label=\"Link\" value=\"{url}\">\n\
          <p>It works once, until {until}. {adds}</p>\n\
-         <p class=\"note\">Send it to {name} alone: whoever opens it is signed in as {name}. This \
-         page shows it only now.</p>\n\
+         <p class=\"note\">Send it to {name} alone: the human who opens it is signed in as \
+         {name}. This page shows it only now.</p>\n\
          <a class=\"button\" href=\"/signin\">To the sign-in page</a>\n"
     );
     html(StatusCode::OK, "A link", "", &main)

@@ -25,7 +25,8 @@ pub(crate) async fn run(command: MembersCommand, context: Context) -> Result<Exi
             let header = ["name", "kind", "roles", "disabled", "id"];
             table::list(&items, &header, row, "There are no members yet.", &context)
         }
-        MembersCommand::Set { member, roles, place } => {
+        MembersCommand::Set { member, mut roles, role, place } => {
+            roles.extend(role);
             let path = member_path(&place, &member);
             let body = json!({ "roles": roles }).to_string();
             let asked = client.api(ApiRequest::new(Method::PUT, path).entry(&body));

@@ -54,8 +54,11 @@ async fn show(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Fail
     }
     warn_of_faults(&rules, place);
     let text = rules["rules"].as_str().unwrap_or_default();
-    if text.trim().is_empty() && !context.format.is_quiet() {
-        output::line(&table::none_yet("rules", &narthex("policy set --file FILE", &[])))?;
+    if text.trim().is_empty() {
+        // Standard output is the rules, which a program may read.
+        if !context.format.is_quiet() {
+            output::notice(&table::none_yet("rules", &narthex("policy set --file FILE", &[])));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let lines: Vec<_> = text.trim_end().split('\n').map(harmless).collect();

@@ -29,9 +29,13 @@ pub(crate) async fn run(command: SecretsCommand, context: Context) -> Result<Exi
 
 async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     if !args.value.is_empty() || args.name.contains('=') {
-        let text = "a value on the command line can be read by other processes and stays in the \
-                    shell's history: replace it where it came from; say the name only, and give \
-                    the value when asked or on standard input";
+        // No word of it is repeated: any may be the value.
+        let set = narthex("secrets set NAME", &[]).in_workspace(&args.place.workspace);
+        let text = format!(
+            "nothing was stored; the value is now in the shell's history, and other processes \
+             could read it: replace it where it came from, then give the new one to `{set}` when \
+             it asks, or on its standard input"
+        );
         return Err(Failure::usage(text));
     }
     let name = checked(&args.name)?;

@@ -8,6 +8,21 @@ fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
 }
 
+/// A misspelt role is told with the nearest one, and other words with all roles, also behind the
+/// flag that other commands have for it.
+#[test]
+fn a_misspelt_role_is_told_with_the_nearest_one() {
+    let place = Place::new();
+    for (role, hint) in [("admn", "did you mean `admin`?"), ("wizard", "the roles are admin, ")] {
+        for words in
+            [&["members", "set", "ada", role][..], &["members", "set", "ada", "--role", role]]
+        {
+            let refused = place.run(words.iter().copied());
+            refused.failed(2, &["there is no such role", hint]);
+        }
+    }
+}
+
 /// A workspace, a service and its token from the command line; then the same daemon from another
 /// folder, with its address and that token alone.
 #[test]

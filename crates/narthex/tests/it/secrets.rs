@@ -74,7 +74,7 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
     let listed = place.run(["secrets", "list"]).succeeded();
     let lines: Vec<Vec<&str>> =
         listed.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines[0], ["NAME", "SET", "VERSION", "KEPT", "UPDATED", "BY", "KEY"]);
+    assert_eq!(lines[0], ["NAME", "SET", "VERSION", "KEPT", "UPDATED", "BY", "KEY", "USED", "BY"]);
     assert_eq!(lines[1][..4], ["LINEAR_API_KEY", "yes", "2", "2"]);
     assert_eq!((lines[1][5], lines[1][6].len()), ("admin", 16));
     place.run(["secrets", "clear", "OTHER"]).succeeded();
