@@ -261,6 +261,26 @@ async fn noting() -> (World, Caller) {
     (world, caller)
 }
 
+/// The first call of a server `one` that is a script.
+struct Scripted {
+    scripts: Scripts,
+    world: World,
+    caller: Caller,
+    params: Value,
+    answer: Value,
+}
+
+/// Calls a server that does this with each line, as a client that declares this.
+async fn scripted(script: &str, declared: &Value) -> Scripted {
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("one", ["", script, ""])];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let caller = world.modern_caller(transparent("one"));
+    let params = first("act", declared);
+    let answer = world.call(&caller, call(1, &params)).await;
+    Scripted { scripts, world, caller, params, answer }
+}
+
 fn parked(world: &World) -> bool {
     let metrics = world.gateway.metrics().render();
     assert!(metrics.contains("narthex_calls_parked "), "{metrics}");
@@ -313,12 +333,8 @@ async fn e184_processes_for_questions_end_with_their_run() {
         echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}'; continue ;;
       *'"id":"q"'*) id=$call; answer '{"content":[]}'; continue ;;
     esac"#;
-    let scripts = Scripts::new();
-    let entries = vec![scripts.entry("one", ["", ASKS, ""])];
-    let world = World::settled(entries, GatewayOptions::default()).await;
-    let caller = world.modern_caller(transparent("one"));
-    let params = first("act", &json!({"roots": {}}));
-    let answer = world.call(&caller, call(1, &params)).await;
+    let Scripted { scripts, world, caller, params, answer } =
+        scripted(ASKS, &json!({"roots": {}})).await;
     assert_eq!(scripts.started("one").len(), 2, "the shared one, and one for questions");
     let key = only(&answer);
     let mut other = params.clone();
@@ -344,12 +360,8 @@ async fn e184_processes_for_questions_end_with_their_run() {
 async fn e184_a_call_ends_with_its_server() {
     const ASKS: &str = r#"case $line in *'"method":"tools/call"'*)
         echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}'; continue ;; esac"#;
-    let scripts = Scripts::new();
-    let entries = vec![scripts.entry("one", ["", ASKS, ""])];
-    let world = World::settled(entries, GatewayOptions::default()).await;
-    let caller = world.modern_caller(transparent("one"));
-    let params = first("act", &json!({"roots": {}}));
-    let answer = world.call(&caller, call(1, &params)).await;
+    let Scripted { scripts, world, caller, params, answer } =
+        scripted(ASKS, &json!({"roots": {}})).await;
     let pid = scripts.started("one")[1].to_string();
     let killed = std::process::Command::new("kill").args(["-9", &pid]).status();
     assert!(killed.unwrap().success());
@@ -444,12 +456,8 @@ const LEADS: &str = r#"case $line in *'"method":"tools/call"'*)
 /// again by its retry. A client that cannot be led there is told what it lacks.
 #[tokio::test]
 async fn e185_a_wanted_url_leads_a_modern_client_there() {
-    let scripts = Scripts::new();
-    let entries = vec![scripts.entry("one", ["", LEADS, ""])];
-    let world = World::settled(entries, GatewayOptions::default()).await;
-    let caller = world.modern_caller(transparent("one"));
-    let params = first("act", &json!({"elicitation": {"url": {}}}));
-    let answer = world.call(&caller, call(1, &params)).await;
+    let Scripted { scripts, world, caller, params, answer } =
+        scripted(LEADS, &json!({"elicitation": {"url": {}}})).await;
     let key = only(&answer);
     assert_eq!(
         answer["result"]["inputRequests"][&key],

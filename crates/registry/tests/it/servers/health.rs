@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use narthex_model::{CallErrorKind, ServerState};
+use narthex_model::{CallErrorKind, ServerDefinition, ServerState};
 use narthex_registry::{MountOptions, Mountable, Registry, ServerRow, Snapshot};
 use narthex_upstream::{Dialect, LinkError};
 use serde_json::json;
@@ -65,6 +65,28 @@ async fn moody() -> (Peer, Mode) {
 
 async fn ready(registry: &Registry) -> Arc<ServerRow> {
     until_state(registry, "x", ServerState::Ready).await
+}
+
+/// A server after a call of it has failed, on a clock that is paused since the server was ready.
+struct Failed {
+    peer: Peer,
+    mode: Mode,
+    registry: Registry,
+    row: Arc<ServerRow>,
+}
+
+/// Has a call fail with HTTP 503, and waits for this state of the row.
+async fn failed(state: ServerState, change: impl FnOnce(&mut ServerDefinition)) -> Failed {
+    let (peer, mode) = moody().await;
+    let mut definition = http("x", &peer.url);
+    change(&mut definition);
+    let registry = start([definition]);
+    let row = ready(&registry).await;
+    tokio::time::pause();
+    mode.set(503);
+    call(&row).await.unwrap_err();
+    let row = until_state(&registry, "x", state).await;
+    Failed { peer, mode, registry, row }
 }
 
 /// How many requests of this method a server has seen.
@@ -135,13 +157,7 @@ async fn d17_a_refused_credential_stays_an_error() {
 /// itself.
 #[tokio::test]
 async fn d17_an_unreachable_server_is_probed_until_it_is_back() {
-    let (peer, mode) = moody().await;
-    let registry = start([http("x", &peer.url)]);
-    let row = ready(&registry).await;
-    tokio::time::pause();
-    mode.set(503);
-    call(&row).await.unwrap_err();
-    let mut row = until_state(&registry, "x", ServerState::Error).await;
+    let Failed { mode, registry, mut row, peer: _peer } = failed(ServerState::Error, |_| {}).await;
     assert!(row.is_probed && message(&row).contains("tries again by itself"), "{}", message(&row));
     let mut pauses = Vec::new();
     for _ in 0..7 {
@@ -167,13 +183,7 @@ async fn d17_an_unreachable_server_is_probed_until_it_is_back() {
 /// D17: a probe that a caller wants does not make the next one later.
 #[tokio::test]
 async fn d17_wanted_probes_do_not_lengthen_the_pause() {
-    let (peer, mode) = moody().await;
-    let registry = start([http("x", &peer.url)]);
-    let row = ready(&registry).await;
-    tokio::time::pause();
-    mode.set(503);
-    call(&row).await.unwrap_err();
-    let row = until_state(&registry, "x", ServerState::Error).await;
+    let Failed { mode, registry, row, peer: _peer } = failed(ServerState::Error, |_| {}).await;
     for _ in 0..3 {
         registry.probe(&row, Duration::from_secs(20)).await;
     }
@@ -189,14 +199,8 @@ async fn d17_wanted_probes_do_not_lengthen_the_pause() {
 /// and says the cause alone: nothing is left for which narthex could try again.
 #[tokio::test]
 async fn d17_a_mount_waits_for_one_attempt_at_most() {
-    let (peer, mode) = moody().await;
+    let Failed { peer, registry, .. } = failed(ServerState::Connecting, |_| {}).await;
     let definition = http("x", &peer.url);
-    let registry = start([definition.clone()]);
-    let row = ready(&registry).await;
-    tokio::time::pause();
-    mode.set(503);
-    call(&row).await.unwrap_err();
-    until_state(&registry, "x", ServerState::Connecting).await;
     let since = Instant::now();
     for wanted in [1, 0] {
         let before = since.elapsed();
@@ -230,15 +234,8 @@ async fn d17_a_server_that_starts_late_comes_by_itself() {
 /// D17, E34: `autoRecover: false` leaves every error to a person.
 #[tokio::test]
 async fn e34_without_recovery_an_unreachable_server_stays_an_error() {
-    let (peer, mode) = moody().await;
-    let mut definition = http("x", &peer.url);
-    definition.recovers = false;
-    let registry = start([definition]);
-    let row = ready(&registry).await;
-    tokio::time::pause();
-    mode.set(503);
-    call(&row).await.unwrap_err();
-    let row = until_state(&registry, "x", ServerState::Error).await;
+    let is_left = |definition: &mut ServerDefinition| definition.recovers = false;
+    let Failed { mode, registry, row, peer: _peer } = failed(ServerState::Error, is_left).await;
     assert!(message(&row).contains("gave up after 3 attempts"), "{}", message(&row));
     mode.set(WORKS);
     let seq = registry.snapshot().seq;
@@ -250,13 +247,7 @@ async fn e34_without_recovery_an_unreachable_server_stays_an_error() {
 /// D17: a caller has a server tried that is probed, and callers share one try a second.
 #[tokio::test]
 async fn d17_a_caller_has_an_unreachable_server_tried() {
-    let (peer, mode) = moody().await;
-    let registry = start([http("x", &peer.url)]);
-    let row = ready(&registry).await;
-    tokio::time::pause();
-    mode.set(503);
-    call(&row).await.unwrap_err();
-    let row = until_state(&registry, "x", ServerState::Error).await;
+    let Failed { peer, mode, registry, row } = failed(ServerState::Error, |_| {}).await;
     let before = seen(&peer, "initialize");
     let since = Instant::now();
     let probe = || registry.probe(&row, Duration::from_secs(20));
