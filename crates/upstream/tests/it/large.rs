@@ -3,7 +3,7 @@
 use std::{
     future::Future,
     pin::{Pin, pin},
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::mpsc::{SyncSender, sync_channel},
     time::Duration,
 };
 
@@ -23,13 +23,13 @@ const CALLS: usize = 20;
 
 /// The only thread that may block, which does until it is released.
 struct Busy {
-    release: Sender<()>,
+    release: SyncSender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Busy {
     fn now() -> Self {
-        let (release, released): (_, Receiver<()>) = channel();
+        let (release, released) = sync_channel::<()>(1);
         let thread = spawn_blocking(move || released.recv().unwrap());
         Self { release, thread }
     }
