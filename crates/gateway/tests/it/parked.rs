@@ -7,12 +7,14 @@ use narthex_gateway::{Answering, Caller, Endpoint, GatewayOptions, Step};
 use narthex_policy::RunPolicy;
 use narthex_registry::config::Entry;
 use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
+use narthex_upstream::CutReason;
 use narthex_wire::Message;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
     fixture_process,
+    own_servers::begin,
     scripted::{Scripts, is_alive},
     world::{SOON, World, finish, http_server, modern, transparent},
 };
@@ -325,6 +327,62 @@ async fn e184_a_call_ends_with_its_run() {
     }
 }
 
+/// E184, D10: a server that is switched off, a secret that is cleared, and the end of a run end a
+/// call that waits at once. Its retry is refused for that reason, and the server, which has not
+/// got the client's answer, is given up.
+#[tokio::test]
+async fn e184_what_cuts_off_a_server_ends_calls_that_wait() {
+    for why in ["server_disabled", "secret_cleared", "run"] {
+        let options = Options { eras: Eras::Legacy, records_messages: true, ..Options::default() };
+        let fixture = Running::http(options).await.unwrap();
+        let definition = || http_server("one", &fixture.url);
+        let is_own = why == "secret_cleared";
+        let rows = if is_own { vec![] } else { vec![Entry::Server(definition())] };
+        let world = World::settled(rows, GatewayOptions::default()).await;
+        let own = if is_own { vec![definition()] } else { vec![] };
+        let (run, _token) = begin(&world, RunPolicy::AllAttached, own).await;
+        let caller = world.seen_by(&run).modern_caller(transparent("one"));
+        let params = first("test_input_required_result_elicitation", &everything());
+        let answer = world.call(&caller, call(1, &params)).await;
+        let reply = json!({only(&answer): accepted(json!({"name": "Ada"}))});
+        assert!(parked(&world), "{why}");
+        let registry = world.gateway.registry();
+        match why {
+            "server_disabled" => registry.disable("one").unwrap(),
+            "secret_cleared" => registry.cut(&CutReason::SecretCleared("KEY".into()), |_| true),
+            _ => drop(world.gateway.end_run(run.id).await.unwrap()),
+        }
+        none_parked(&world).await;
+        let refused = world.call(&caller, call(2, &again(&params, &answer, reply))).await;
+        let shown = refused.to_string();
+        assert!(!shown.contains("Ada") && !shown.contains("inputRequests"), "{why}: {refused}");
+        match why {
+            "run" => assert!(refused["error"]["code"].is_i64(), "{refused}"),
+            kind => {
+                let error = &refused["result"]["structuredContent"]["error"];
+                assert_eq!(error["kind"], kind, "{refused}");
+            }
+        }
+        match why {
+            "run" => given_up(&fixture).await,
+            // The shared one, and that of the call.
+            _ => sessions_end(&fixture, 2).await,
+        }
+        assert_eq!(fixture.fixture.counts().calls, 1, "{why}");
+        timeout(SOON, world.gateway.drain()).await.expect("a call is left");
+    }
+}
+
+/// Waits until so many sessions were given back to the server.
+async fn sessions_end(fixture: &Running, count: u64) {
+    let ending = async {
+        while fixture.fixture.counts().sessions_deleted < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, ending).await.expect("the session stays");
+}
+
 /// E184: a process that was opened for such calls ends with its run.
 #[tokio::test]
 async fn e184_processes_for_questions_end_with_their_run() {
@@ -352,6 +410,40 @@ async fn e184_processes_for_questions_end_with_their_run() {
     };
     timeout(SOON, ending).await.expect("a process is left");
     assert!(is_alive(started[0]), "the shared one is others', too");
+    world.gateway.drain().await;
+}
+
+/// E184: lists do not depend on what a modern request declares. A tool that a legacy server lists
+/// only to clients that can be asked something is called at the server's own endpoint; a legacy
+/// client that can be asked sees it.
+#[tokio::test]
+async fn e184_lists_show_what_is_there_without_capabilities() {
+    const LISTS: &str = r#"case $line in
+      *'"method":"initialize"'*) case $line in *'"roots":'*) more=',{"name":"more",
+        "inputSchema":{"type":"object"}}' ;; esac ;;
+      *'"method":"tools/list"'*)
+        answer '{"tools":[{"name":"act","inputSchema":{"type":"object"}}'"$more"']}'; continue ;;
+      *'"name":"more"'*) answer '{"content":[{"type":"text","text":"more"}]}'; continue ;;
+    esac"#;
+    let scripts = Scripts::new();
+    let lists = LISTS.replace(",\n        ", ",");
+    let entries = vec![scripts.entry("one", ["", &lists, ""])];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let names = |answer: &Value| -> Vec<String> {
+        answer["result"]["tools"].as_array().unwrap().iter().map(|one| text(&one["name"])).collect()
+    };
+    let caller = world.modern_caller(transparent("one"));
+    for declared in [json!({}), json!({"roots": {}})] {
+        let params = json!({"_meta": {DECLARED: declared}});
+        let answer = world.call(&caller, modern(1, "tools/list", params)).await;
+        assert_eq!(names(&answer), ["act"], "{answer}");
+    }
+    let answer = world.call(&caller, call(2, &first("more", &json!({"roots": {}})))).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "more", "{answer}");
+    let session = world.session(&transparent("one"), json!({"roots": {}})).await;
+    let legacy = Caller::new(world.run.clone(), transparent("one"), Some(session));
+    let answer = world.ask(&legacy, "tools/list", json!({})).await;
+    assert_eq!(names(&answer), ["act", "more"], "{answer}");
     world.gateway.drain().await;
 }
 

@@ -100,3 +100,37 @@ async fn errors_about_messages_carry_the_id() {
         client.ask(&json!({"jsonrpc": "2.0", "id": 9, "method": "ping", "params": null})).await;
     assert!(answered["result"].is_object(), "{answered}");
 }
+
+/// E184: a legacy server asks a modern client at the socket, too: the call waits beside others on
+/// the same connection, and a retry on any connection of the run finishes it.
+#[tokio::test]
+async fn e184_a_call_that_waits_for_its_client_is_answered_at_the_socket() {
+    let world = World::new(Eras::Legacy, SocketOptions::default()).await;
+    let ask = |id: u64, name: &str| {
+        let mut call = modern(tool(id, name, json!({})));
+        let declared = "io.modelcontextprotocol/clientCapabilities";
+        call["params"]["_meta"][declared] = json!({"elicitation": {}});
+        call
+    };
+    for (socket, prefix) in [("mcp.sock", "mcp__fix__"), ("fix.sock", "")] {
+        let name = format!("{prefix}test_input_required_result_elicitation");
+        let mut client = world.connect(socket).await;
+        let asked = client.ask(&ask(1, &name)).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        let questions = asked["result"]["inputRequests"].as_object().unwrap();
+        let (key, question) = questions.iter().next().unwrap();
+        assert_eq!((questions.len(), &question["method"]), (1, &json!("elicitation/create")));
+        let echo = modern(tool(2, &format!("{prefix}echo"), json!({"message": "beside"})));
+        assert_eq!(text_of(&client.ask(&echo).await), "beside");
+        let mut retry = ask(3, &name);
+        retry["params"]["requestState"] = asked["result"]["requestState"].clone();
+        let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+        retry["params"]["inputResponses"] = json!({key.clone(): answer});
+        let mut other = world.connect(socket).await;
+        let done = other.ask(&retry).await;
+        assert_eq!(done["id"], 3);
+        assert_eq!(text_of(&done), "Hello, Ada!");
+        let again = client.ask(&retry).await;
+        assert_eq!(again["error"]["code"], -32602, "a state is good once: {again}");
+    }
+}
