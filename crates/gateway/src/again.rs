@@ -11,7 +11,6 @@ use crate::{
     Answering, Caller,
     gateway::Shared,
     open::{Failed, FirstTry},
-    refusal::Refusal,
 };
 
 /// What a second try of a call is made from.
@@ -58,12 +57,7 @@ impl Again {
         SecondTry(Box::pin(async move {
             let tried = shared.forward_again(&caller, handling, first, failed).await;
             tried.unwrap_or_else(|refusal| {
-                let session = caller.session.as_ref();
-                let has_ended = session.is_some_and(|one| one.closed().is_cancelled());
-                let refusal = match refusal {
-                    Refusal::Cancelled if has_ended => Refusal::session_over(),
-                    refusal => refusal,
-                };
+                let refusal = refusal.explained(&caller);
                 refusal.into_answering(Raw::new(&id), &method, caller.era())
             })
         }))

@@ -430,7 +430,7 @@ impl Shared {
         let shown = built_in.and_then(|one| one.tools.shown(asked.item.name(), arguments));
         asked.shown = shown.or(meant).map(Into::into);
         let calling = self.built_in_answer(caller, built_in, asked, &mut record);
-        match unless_given_up(open_call.as_ref(), calling).await {
+        match unless_given_up(caller, open_call.as_ref(), calling).await {
             Ok(answering) => Ok(answering),
             Err(refusal) => {
                 record.refused(&refusal);

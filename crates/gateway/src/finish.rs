@@ -43,6 +43,8 @@ pub(crate) struct Finish {
     pub(crate) link: Held,
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) open_call: Option<OpenCall>,
+    /// Cancelled when the run of a modern client ends; `None` for streams, which end otherwise.
+    pub(crate) run_over: Option<CancellationToken>,
     pub(crate) record: CallRecord,
     pub(crate) state: Option<StateSeal>,
     pub(crate) tasks: Option<TaskOwner>,
@@ -98,7 +100,10 @@ impl Finish {
     }
 
     pub(crate) fn cancelled(&self) -> Option<CancellationToken> {
-        self.open_call.as_ref().map(|call| call.cancelled.clone())
+        match &self.open_call {
+            Some(call) => Some(call.cancelled.clone()),
+            None => self.run_over.clone(),
+        }
     }
 
     pub(crate) fn waits_for_client(&self) -> bool {
@@ -222,6 +227,9 @@ impl Finish {
             Refusal::Cancelled if self.has_session_ended() => {
                 Some(self.step(outcome, Refusal::session_over()))
             }
+            Refusal::Cancelled if self.has_run_ended() => {
+                Some(self.step(outcome, Refusal::run_over()))
+            }
             Refusal::Cancelled => {
                 self.record.finish(outcome);
                 None
@@ -232,6 +240,10 @@ impl Finish {
 
     fn has_session_ended(&self) -> bool {
         self.open_call.as_ref().is_some_and(|call| call.session.closed().is_cancelled())
+    }
+
+    fn has_run_ended(&self) -> bool {
+        self.run_over.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
     fn step(&mut self, outcome: Outcome, refusal: Refusal) -> Step {

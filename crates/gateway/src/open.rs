@@ -51,19 +51,21 @@ pub(crate) fn open_call(caller: &Caller, request: &Message) -> Result<Option<Ope
     Ok(Some(call))
 }
 
-/// What a step gives, unless the client gives the call up before.
+/// What a step gives, unless the client gives the call up before, or its session or run ends. A
+/// modern client gives a call up by dropping it.
 pub(crate) async fn unless_given_up<T>(
+    caller: &Caller,
     call: Option<&OpenCall>,
     step: impl Future<Output = Result<T, Refusal>>,
 ) -> Result<T, Refusal> {
-    let Some(call) = call else { return step.await };
-    if call.cancelled.is_cancelled() {
+    let over = call.map_or_else(|| caller.run.calls_end(), |call| &call.cancelled);
+    if over.is_cancelled() {
         return Err(Refusal::Cancelled);
     }
     tokio::select! {
         biased;
         // First, since most steps are over at once.
         done = step => done,
-        () = call.cancelled.cancelled() => Err(Refusal::Cancelled),
+        () = over.cancelled() => Err(Refusal::Cancelled),
     }
 }

@@ -34,12 +34,8 @@ impl Shared {
     pub(crate) async fn call(self: &Arc<Self>, caller: &Caller, request: Message) -> Answering {
         let era = caller.era();
         let (id, name) = (id_of(&request), name_of(&request));
-        let has_ended = || caller.session.as_ref().is_some_and(|one| one.closed().is_cancelled());
-        let refuse = |refusal: Refusal| match refusal {
-            Refusal::Cancelled if has_ended() => Refusal::session_over(),
-            refusal => refusal,
-        };
-        let refuse = |refusal: Refusal| refuse(refusal).into_answering(Raw::new(&id), &name, era);
+        let refuse =
+            |refusal: Refusal| refusal.explained(caller).into_answering(Raw::new(&id), &name, era);
         let Some(handling) = handling(&name, era) else {
             return refuse(self.unknown(caller, &request, &name));
         };
@@ -121,7 +117,8 @@ impl Shared {
         let refused = |refusal| self.refused(caller, handling, &asked, refusal);
         let open_call = open_call(caller, &asked).map_err(refused)?;
         let finding = self.find(caller, handling, request, Search { clock, is_counted: false });
-        let found = unless_given_up(open_call.as_ref(), finding).await.map_err(refused)??;
+        let found =
+            unless_given_up(caller, open_call.as_ref(), finding).await.map_err(refused)??;
         let (routed, chosen, hop, admission) = match found {
             Found::Anew(found) => found,
             Found::Parked(parked) => {
@@ -174,7 +171,7 @@ impl Shared {
             }
             self.find(caller, handling, first.asked, Search { clock, is_counted: true }).await?
         };
-        let found = unless_given_up(open.open_call.as_ref(), finding).await;
+        let found = unless_given_up(caller, open.open_call.as_ref(), finding).await;
         let Failed { refusal, mut open } = match found {
             Err(refusal) => Failed { refusal, open },
             // What is counted is made, and does not wait.
@@ -354,7 +351,7 @@ impl Shared {
         };
         let link = (link, hop, booked);
         let sending = self.send(caller, routed, link, open.clock, &mut open.payment);
-        match unless_given_up(open.open_call.as_ref(), sending).await {
+        match unless_given_up(caller, open.open_call.as_ref(), sending).await {
             Ok(sent) => {
                 open.record.allowed(sent.finish.basis());
                 Ok(Answering::forwarded(sent.into_call(open, rounds)))

@@ -9,7 +9,7 @@ use narthex_upstream::LinkError;
 use narthex_wire::{Era, Raw, method, rpc};
 use serde_json::json;
 
-use crate::{Answering, RefusedCall};
+use crate::{Answering, Caller, RefusedCall};
 
 /// Why a request is answered without a server, or instead of one.
 #[derive(Debug, Clone)]
@@ -63,6 +63,23 @@ impl Refusal {
     pub(crate) fn session_over() -> Self {
         let text = "the session has ended before the call was answered; open one with initialize";
         Self::rpc(rpc::code::LEGACY_SESSION_NOT_FOUND, text)
+    }
+
+    /// What a call is answered whose run has ended.
+    pub(crate) fn run_over() -> Self {
+        let text = "the run has ended before the call was answered";
+        Self::Kind(ErrorKind::Conflict, text.to_owned())
+    }
+
+    /// The same, with words for a caller whose call was not given up by itself.
+    pub(crate) fn explained(self, caller: &Caller) -> Self {
+        match (self, &caller.session) {
+            (Self::Cancelled, Some(session)) if session.closed().is_cancelled() => {
+                Self::session_over()
+            }
+            (Self::Cancelled, None) if caller.run.has_ended() => Self::run_over(),
+            (refusal, _) => refusal,
+        }
     }
 
     /// Whether it says that something is not there.

@@ -1,6 +1,7 @@
 //! Runs.
 
 mod contents;
+mod ends;
 mod granted;
 mod own;
 mod rows;
@@ -22,11 +23,13 @@ use narthex_registry::{
     ServerRow, Snapshot,
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
+use narthex_upstream::Aside;
 use narthex_view::View;
 use tokio_util::sync::CancellationToken;
 
 use self::{
     contents::RunContents,
+    ends::CallEnds,
     own::{Changed, OwnServers},
 };
 pub use self::{own::Changes, table::RunTable};
@@ -34,8 +37,6 @@ pub(crate) use self::{
     rows::{RunRow, RunRows},
     usage::{Act, Held, Usage},
 };
-use narthex_upstream::Aside;
-
 use crate::{bridge::Bridges, built_in::Offered};
 
 /// A run as the data plane sees it: what it may do never changes.
@@ -63,8 +64,9 @@ pub struct RunView {
     offered: OnceLock<Arc<Offered>>,
     /// What counts its calls.
     pub(crate) meters: RunMeters,
-    /// Ends what has no end of its own; open calls of modern clients get their answers.
+    /// Ends streams and open calls.
     pub(crate) ended: CancellationToken,
+    call_ends: CallEnds,
     /// The tools that it was last recorded to see (E20).
     pub(crate) tools: ArcSwapOption<ToolSet>,
     /// What it saw last, while it is used.
@@ -112,6 +114,7 @@ impl RunView {
             offered: OnceLock::new(),
             meters: RunMeters::default(),
             ended: CancellationToken::new(),
+            call_ends: CallEnds::default(),
             tools: ArcSwapOption::empty(),
             token_hash,
             view: ArcSwapOption::empty(),
@@ -327,6 +330,11 @@ impl RunView {
     /// The aliases of the servers that it has for itself.
     pub fn own_servers(&self) -> impl Iterator<Item = &Alias> {
         self.own.aliases()
+    }
+
+    /// What ends the open calls of modern clients, for those of this thread.
+    pub(crate) fn calls_end(&self) -> &CancellationToken {
+        self.call_ends.here(&self.ended)
     }
 
     /// Whether it has ended: nothing begins in it any more.

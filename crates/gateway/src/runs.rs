@@ -91,9 +91,9 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ends a run: its token opens nothing any more, its sessions end with their calls, and so do
-    /// its streams. A call of a modern client that is open gets its answer; the run's own servers
-    /// end after the last of those, which is not waited for. `None` if there is no such run.
+    /// Ends a run: its token opens nothing any more, and its sessions, streams and open calls end.
+    /// The servers of the calls are told, and the callers are answered at once. The run's own
+    /// servers end then, which is not waited for. `None` if there is no such run.
     pub async fn end_run(&self, id: RunId) -> Option<Arc<RunView>> {
         let run = self.shared.runs.remove(id)?;
         // To its end, also if whoever asked for it goes away.

@@ -59,6 +59,7 @@ pub(crate) struct FinishParts {
     told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
     basis: Basis,
     is_shaped: bool,
+    run_over: Option<CancellationToken>,
     /// What it needs so that its server can ask its client.
     pub(crate) asking: Option<Box<Asking>>,
     /// What it hears of the log on its server's own stream.
@@ -121,6 +122,10 @@ impl FinishParts {
                 .then(|| Box::new((caller.run.clone(), Arc::clone(row)))),
             basis: Basis::default(),
             is_shaped: *is_shaped,
+            run_over: match message.method() {
+                method::SUBSCRIPTIONS_LISTEN => None,
+                _ => caller.session.is_none().then(|| caller.run.calls_end().clone()),
+            },
             asking: None,
             ear: None,
         }
@@ -170,6 +175,7 @@ impl Sent {
             link,
             session: finish.session,
             open_call: open.open_call,
+            run_over: finish.run_over,
             record: open.record,
             state: finish.state,
             tasks: finish.tasks,

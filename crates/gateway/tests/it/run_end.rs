@@ -116,10 +116,10 @@ async fn finish_of(answering: &mut narthex_gateway::Answering) -> Value {
     }
 }
 
-/// E7, E40: a call of a modern client that is open when its run ends gets its answer, and only then
-/// the server ends; nothing new begins meanwhile.
+/// E7: an open call of a modern client is answered when its run ends, whatever its server does, and
+/// so does the server; nothing new begins meanwhile.
 #[tokio::test]
-async fn e7_an_open_call_of_a_modern_client_is_answered_after_its_runs_end() {
+async fn e7_an_open_call_of_a_modern_client_ends_with_its_run() {
     let scripts = Scripts::new();
     let pipe = scripts.pipe("gate");
     let world = World::settled(vec![], GatewayOptions::default()).await;
@@ -135,18 +135,52 @@ async fn e7_an_open_call_of_a_modern_client_is_answered_after_its_runs_end() {
         called(&scripts, "mine").await;
         let ended = timeout(SOON, world.gateway.end_run(run.id)).await;
         assert!(ended.expect("it waits for the call").is_some());
-        let pids = scripts.started("mine");
-        assert!(pids.iter().all(|pid| is_alive(*pid)));
-        let late = finish(world.gateway.call(&caller, call()).await).await;
-        assert!(late["result"]["isError"] == true || late["error"].is_object(), "{late}");
-        let opening = tokio::task::spawn_blocking(move || fs_err::write(pipe, "\n"));
-        opening.await.unwrap().unwrap();
-        pids
     };
-    let (answer, pids) = tokio::join!(calling, ending);
-    assert!(answer["result"].is_object(), "{answer}");
-    gone(pids).await;
+    let (answer, ()) = tokio::join!(timeout(SOON, calling), ending);
+    let answer = answer.expect("the call goes on");
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(3), &json!(-31409)), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("has ended"), "{answer}");
+    let late = finish(world.gateway.call(&caller, call()).await).await;
+    assert!(late["result"]["isError"] == true || late["error"].is_object(), "{late}");
+    gone(scripts.started("mine")).await;
     world.gateway.drain().await;
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, waiting).await.expect("the server does not hear of it");
+}
+
+/// E7: servers that all share are told to cancel what an ended run has asked of them, in each era,
+/// and go on for others.
+#[tokio::test]
+async fn e7_the_end_of_a_run_cancels_its_calls_at_shared_servers() {
+    for eras in [Eras::Modern, Eras::Legacy] {
+        let world = World::with(&[("all", eras)]).await;
+        let counts = || world.fixtures[0].fixture.counts();
+        let (run, _token) = begin(&world, RunPolicy::AllAttached, vec![]).await;
+        let ms = u64::try_from(SOON.as_millis()).unwrap() * 2;
+        let sleep = json!({"name": "mcp__all__sleep", "arguments": {"ms": ms}});
+        let caller = world.seen_by(&run).modern_caller(Endpoint::Aggregated);
+        let calling = world.ask(&caller, "tools/call", sleep);
+        let ending = async {
+            until(|| counts().calls == 1).await;
+            world.gateway.end_run(run.id).await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(timeout(SOON, calling), ending);
+        let answer = answer.expect("the call goes on");
+        assert_eq!(answer["error"]["code"], -31409, "{answer}");
+        until(|| counts().cancelled == 1).await;
+        let other = world.modern_caller(Endpoint::Aggregated);
+        let echo = json!({"name": "mcp__all__echo", "arguments": {"message": "x"}});
+        let answer = world.ask(&other, "tools/call", echo).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "x", "{answer}");
+        world.gateway.drain().await;
+    }
 }
 
 /// E7: an open call of a session is answered that this has ended when the run ends, and so does the
