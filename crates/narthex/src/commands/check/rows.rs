@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use narthex_model::{ServerState, command::narthex};
+use narthex_model::{CallError, CallErrorKind, ServerState, command::narthex};
 use serde_json::Value;
 
 use super::Check;
@@ -52,6 +52,11 @@ async fn look(settings: &Settings) -> Result<Vec<Check>, Failure> {
     Ok(rows.iter().filter(|row| !row.is_overridden).map(check).collect())
 }
 
+/// Whether the server takes no call for want of a credential that it accepts.
+fn is_refused(error: &CallError) -> bool {
+    error.kind == CallErrorKind::AuthUnavailable
+}
+
 fn check(row: &Row) -> Check {
     let (name, state) = (&row.alias, row.status.as_str());
     let text = match row.status {
@@ -65,6 +70,10 @@ fn check(row: &Row) -> Check {
                 _ if of_entry.is_some_and(|details| details["problems"].is_array()) => {
                     let reload = narthex("mcp reload", &[]);
                     format!("correct the entry, and have the file read with `{reload}`")
+                }
+                // The detail names the value and the command.
+                _ if error.as_ref().is_some_and(is_refused) => {
+                    "change the value that is named here, or have the server accept it".to_owned()
                 }
                 Some("stdio") => {
                     let logs = narthex("mcp logs {}", &[name]);

@@ -53,6 +53,9 @@ async fn e88_a_live_server_is_back_with_its_new_key() {
     for shown in [list, call] {
         assert!(shown.contains(told) && shown.contains(&reconnect), "{shown}");
     }
+    let check = place.run(["check", "mcp"]);
+    let checked = check.stdout.contains("hint: change the value that is named here");
+    assert!(check.stdout.contains(told) && checked, "{check:?}");
     place.write("mcp.json", &json!({ "servers": entry(RIGHT) }).to_string());
     daemon.server_in("pay", "ready");
     place.run(["call", "pay", "echo", "message=hello"]).succeeded();
