@@ -292,7 +292,7 @@ impl Authority {
             let mut missing = Vec::new();
             for scope in required {
                 let grant = self.grants.taken(actors, scope, &wanted, &paid);
-                let grant = grant.or_else(|| self.grants.find(actors, scope, &wanted, &found));
+                let grant = grant.or_else(|| self.grants.find(actors, scope, &wanted));
                 match grant {
                     Some(grant) => found.push(grant),
                     None => missing.push(scope.clone()),

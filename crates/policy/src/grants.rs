@@ -271,13 +271,12 @@ impl Grants {
     }
 
     /// The grant by which `scope` may be used: one that lasts if there is one, else one for a
-    /// single call that is not among `besides`.
+    /// single call.
     pub(crate) fn find(
         &self,
         actors: &Actors,
         scope: &ToolScope,
         wanted: &Use<'_>,
-        besides: &[Arc<LiveGrant>],
     ) -> Option<Arc<LiveGrant>> {
         let user = actors.user.clone().map(GrantSubject::User);
         let agent = actors.agent.clone().map(GrantSubject::Agent);
@@ -292,10 +291,7 @@ impl Grants {
                 if !live.grant.duration.is_single() {
                     return Some(live.clone());
                 }
-                let is_free = !besides.iter().any(|other| Arc::ptr_eq(other, live));
-                if single.is_none() && is_free {
-                    single = Some(live.clone());
-                }
+                single.get_or_insert_with(|| live.clone());
             }
         }
         single

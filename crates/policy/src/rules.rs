@@ -173,4 +173,32 @@ mod tests {
         assert_eq!(RunPolicy::of::<&str>(&[]).unwrap(), RunPolicy::default());
         assert!(RunPolicy::of(&["Git Hub"]).is_err());
     }
+
+    /// D5: a refusal names the tool only where the caller may know of it, and all that is missing.
+    #[test]
+    fn d5_a_refusal_names_a_tool_that_the_caller_may_know() {
+        let tool = || Item::Tool("write".into());
+        let by = Forbidding { rule: "no-writes".into(), reason: "".into() };
+        let forbidden = |item| Denial::Forbidden { item, by: by.clone() };
+        let missing = ["git.push", "git.write"].map(|name| ToolScope::new(name).unwrap());
+        let ungranted = |item| {
+            let (server, name, missing) = ("git".into(), "write".into(), missing.to_vec());
+            Denial::Ungranted { server, item, name, missing, has_digest: true }
+        };
+        assert_eq!(forbidden(tool()).tool(), Some("write"));
+        assert_eq!(ungranted(tool()).tool(), Some("write"));
+        let git = Alias::new("git").unwrap();
+        let prompt = || Item::Prompt("write".into());
+        for silent in [
+            forbidden(prompt()),
+            ungranted(prompt()),
+            Denial::Hidden(tool()),
+            Denial::NotAttached(git),
+        ] {
+            assert_eq!(silent.tool(), None, "{silent:?}");
+        }
+        assert_eq!(forbidden(tool()).to_string(), "the rule `no-writes` forbids this");
+        assert_eq!(ungranted(tool()).to_string(), "this requires `git.push` and `git.write`");
+        assert_eq!(Denial::Hidden(tool()).to_string(), "`write` is not to be seen here");
+    }
 }

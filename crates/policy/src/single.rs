@@ -229,8 +229,9 @@ mod tests {
         let mut first = bring(at);
         first.bring(([1; 12], grants(&[1])), &spent, at);
         assert_eq!(first.grants, grants(&[1]), "a second try of the same call brings no more");
-        assert!(bring(at + 11 * second).grants.is_empty());
+        assert!(bring(at + 12 * second).grants.is_empty(), "its last moment");
         first.give_back(&unused, &spent);
+        assert!(spent.lock().in_order.is_empty());
         assert!(!unused.is_any.load(Ordering::Acquire), "an earlier round has used it");
         assert_eq!(bring(at + second).grants, grants(&[1]));
         assert!(bring(at + 2 * second).grants.is_empty());

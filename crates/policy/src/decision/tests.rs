@@ -12,6 +12,7 @@ use narthex_wire::{Limits, Message};
 use super::*;
 use crate::Origin;
 
+mod basis;
 mod turns;
 
 fn alias(name: &str) -> Alias {
@@ -401,6 +402,7 @@ fn d13_rules_are_asked_about_what_uses_something() {
     let authority = authority();
     let says = Says { ruling: forbids(), asked: Arc::clone(&asked) };
     authority.rules.set(Some(Box::new(says)));
+    assert!(!authority.rules.is_empty());
     let attempt = || Attempt::first(|| at(0));
     let hidden = Exposed { tools: NameRule::new(None, &["*"]), ..Exposed::default() };
     let rules = ServerRules { exposed: &hidden, gates: &Gates::default(), id: None };

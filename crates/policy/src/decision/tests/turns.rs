@@ -57,6 +57,8 @@ fn x_e81_what_is_open_ends_with_the_turn() {
     authority.acting().take_turn(2, Some(&user('2')));
     assert!(changes.has_changed().unwrap());
     changes.mark_unchanged();
+    authority.acting().take_turn(2, Some(&user('1')));
+    assert!(!changes.has_changed().unwrap(), "that turn is known");
     assert!(!theirs.counts(&authority.actors(), at(100)));
     assert!(agents.counts(&authority.actors(), at(100)));
 }
