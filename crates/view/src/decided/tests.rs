@@ -40,12 +40,10 @@ fn places() -> Vec<Place> {
 impl Place {
     /// The parameters with these members in this object.
     fn with(&self, members: &str) -> String {
-        let within = self
-            .path
+        self.path
             .iter()
             .rev()
-            .fold(format!("{{{members}}}"), |inner, name| format!(r#"{{"{name}":{inner}}}"#));
-        within
+            .fold(format!("{{{members}}}"), |inner, name| format!(r#"{{"{name}":{inner}}}"#))
     }
 
     #[track_caller]

@@ -235,8 +235,17 @@ async fn s24_names_like_others_of_live_servers_are_held_back() {
     assert_eq!((&held["like"], &held["reason"]), (&like, &json!("look_alike")), "{held}");
     let before = rival.fixture.counts().calls;
     let mut client = Seen::new(&world, &world.token, "/mcp");
-    let said = call("mcp__rival__docs_greet", json!({ "message": "x" }));
-    let reply = client.ask("tools/call", said).await;
+    // The definition is stored a moment before the new list is served.
+    let refused = async {
+        loop {
+            let said = call("mcp__rival__docs_greet", json!({ "message": "x" }));
+            let reply = client.ask("tools/call", said).await;
+            if reply.kind() != "tool_not_found" {
+                return reply;
+            }
+        }
+    };
+    let reply = tokio::time::timeout(SOON, refused).await.expect("the new list is served");
     assert_eq!(reply.kind(), "definition_changed", "{reply:?}");
     assert_eq!(rival.fixture.counts().calls, before);
     everywhere_there(&world, &world.token).await;
