@@ -6,7 +6,7 @@ use std::{sync::Arc, time::UNIX_EPOCH};
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_fields::Fields;
-use narthex_model::{ErrorKind, WorkspaceId, json::Node};
+use narthex_model::{ErrorKind, ToolScopes, WorkspaceId, json::Node};
 use narthex_policy::WorkspaceRules;
 use narthex_rules::{RuleFault, RuleFaults, RuleName, RuleSet};
 use narthex_store::{RulesHead, RulesRow, Store};
@@ -43,6 +43,8 @@ pub struct WrittenRules {
     pub faults: Vec<RuleFault>,
     /// The names that the rules use; none if they do not compile.
     pub names: Vec<RuleName>,
+    /// The tool scopes that the rules require by `@approval`; none if they do not compile.
+    pub scopes: ToolScopes,
     /// Tells this state from others; `None` if there never were any.
     pub tag: Option<String>,
 }
@@ -50,12 +52,15 @@ pub struct WrittenRules {
 impl WrittenRules {
     fn new(row: Option<RulesRow>) -> Self {
         let compiled = RuleSet::compile(row.as_ref().map_or("", |row| &row.document));
-        let (ids, names, faults) = match compiled {
-            Ok(set) => (set.ids().map(str::to_owned).collect(), set.names().to_vec(), Vec::new()),
-            Err(RuleFaults(faults)) => (Vec::new(), Vec::new(), faults),
+        let (set, faults) = match compiled {
+            Ok(set) => (Some(set), Vec::new()),
+            Err(RuleFaults(faults)) => (None, faults),
         };
+        let ids = set.iter().flat_map(RuleSet::ids).map(str::to_owned).collect();
+        let names = set.as_ref().map_or_else(Vec::new, |set| set.names().to_vec());
+        let scopes = set.as_ref().map(RuleSet::scopes).unwrap_or_default();
         let tag = row.as_ref().map(|row| tag(&row.head));
-        Self { row, ids, faults, names, tag }
+        Self { row, ids, faults, names, scopes, tag }
     }
 
     /// The text; empty if there are none.

@@ -6,6 +6,8 @@ use narthex_model::{RunId, SessionId, Timestamp, WorkspaceId};
 use narthex_store::EventsOf;
 use serde_json::{Value, json};
 
+use crate::EventKind;
+
 /// Where something happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPlace {
@@ -60,6 +62,24 @@ impl EventRow {
             envelope["message_id"] = json!(message);
         }
         envelope
+    }
+
+    /// The same as models read it: of a fault that only humans mend they read its kind, and no
+    /// name of a secret, a key or a place, and no word of a program (D28).
+    #[must_use]
+    pub fn for_models(mut self) -> Self {
+        let refused = EventKind::SessionRunRefused.as_str();
+        let failed = EventKind::McpError.as_str();
+        if self.kind == refused {
+            for fault in self.payload["faults"].as_array_mut().into_iter().flatten() {
+                *fault = json!({ "code": fault["code"] });
+            }
+        } else if self.kind == failed
+            && let Some(members) = self.payload.as_object_mut()
+        {
+            members.remove("reason");
+        }
+        self
     }
 
     /// `None` if what is stored as JSON is none.

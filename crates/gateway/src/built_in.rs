@@ -270,6 +270,12 @@ impl Shared {
         own.into_iter().chain(named).collect()
     }
 
+    /// The tools that a run is offered, by name of the server.
+    pub(crate) fn built_in_of(&self, run: &RunView) -> Vec<Arc<Inventory>> {
+        let offers = self.offers(&self.snapshot(run), &run.policy, Some(run));
+        offers.into_iter().map(|(_, offered)| offered.inventory.clone()).collect()
+    }
+
     /// The same as rows, for a run that lists its servers.
     pub(crate) fn built_in_rows(&self, run: &RunView) -> Vec<Arc<ServerRow>> {
         let offers = self.offers(&self.snapshot(run), &run.policy, Some(run));

@@ -228,6 +228,12 @@ impl Gateway {
         self.shared.built_in.get().map(|built_in| built_in.inventory().clone())
     }
 
+    /// The tools of the built-in server that a run is offered, under each of its names.
+    #[must_use]
+    pub fn built_in_of(&self, run: &RunView) -> Vec<Arc<Inventory>> {
+        self.shared.built_in_of(run)
+    }
+
     /// What a run has of the built-in server, under each of its names, as rows of servers.
     #[must_use]
     pub fn built_in_rows(&self, run: &RunView) -> Vec<Arc<ServerRow>> {

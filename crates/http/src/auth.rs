@@ -162,6 +162,11 @@ impl Principal {
         }
     }
 
+    /// Whether a model may read the answers: the token of a run is its agent's.
+    pub(crate) fn is_model(&self) -> bool {
+        matches!(self, Self::Run(_))
+    }
+
     /// Whether they may do everything in all workspaces.
     pub(crate) fn is_operator(&self) -> bool {
         match self {

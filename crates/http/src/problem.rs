@@ -4,11 +4,14 @@ use std::borrow::Cow;
 
 use http::{HeaderValue, StatusCode, header};
 use narthex_control::{CatalogError, ControlError, FieldCode, FieldError, RulesError};
-use narthex_model::{ErrorKind, WorkspaceId, command::completed_in};
-use narthex_runs::RunError;
+use narthex_model::{ErrorKind, WorkspaceId, command::completed_in, for_models, value_for_models};
+use narthex_runs::{ModelWords, RunError};
 use serde_json::{Map, Value, json};
 
-use crate::respond::{self, Response};
+use crate::{
+    auth::Principal,
+    respond::{self, Response},
+};
 
 /// Why a request of the API is refused.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub(crate) struct Problem {
     errors: Vec<Value>,
     /// Further members, for readers that know one error only (O61).
     members: Box<Map<String, Value>>,
+    /// What a run's token reads instead of all this, where only a human mends it (D28).
+    for_models: Option<Box<ModelWords>>,
 }
 
 /// The HTTP status of an error kind: this door's table.
@@ -40,7 +45,8 @@ pub(crate) fn status_of_kind(kind: ErrorKind) -> StatusCode {
 impl Problem {
     pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         let (errors, members) = (Vec::new(), Box::default());
-        Self { kind, status: status_of_kind(kind), detail: detail.into(), errors, members }
+        let (status, for_models) = (status_of_kind(kind), None);
+        Self { kind, status, detail: detail.into(), errors, members, for_models }
     }
 
     /// For a workspace that is not there, or not for whoever asks.
@@ -78,6 +84,24 @@ impl Problem {
         for value in self.errors.iter_mut().chain(members) {
             for_each_text(value, &complete);
         }
+        self
+    }
+
+    /// The same as a principal reads it: a run's token is a model's, which reads nothing that only
+    /// humans mend (D28).
+    pub(crate) fn as_read_by(mut self, principal: &Principal) -> Self {
+        if !principal.is_model() {
+            return self;
+        }
+        if let Some(ModelWords { code, what }) = self.for_models.take().map(|words| *words) {
+            let detail = format!("no run was begun: {what}");
+            let problem = Self::new(self.kind, &*detail).with("error", json!(detail));
+            return problem.with("code", json!(code)).with_status(self.status);
+        }
+        if let Cow::Owned(detail) = for_models(&self.detail) {
+            self.detail = detail;
+        }
+        self.errors.iter_mut().chain(self.members.values_mut()).for_each(value_for_models);
         self
     }
 
@@ -210,9 +234,9 @@ impl From<ControlError> for Problem {
 
 impl From<RunError> for Problem {
     fn from(error: RunError) -> Self {
-        let members = error.members();
+        let (members, for_models) = (error.members(), error.for_models().map(Box::new));
         let error = match error {
-            RunError::Control(error) => return error.into(),
+            RunError::Control(error) => return Self { for_models, ..error.into() },
             error => error,
         };
         let mut errors: Vec<_> = error.faults().iter().map(|fault| json!(fault)).collect();
@@ -221,7 +245,7 @@ impl From<RunError> for Problem {
             Some(Value::Object(members)) => Box::new(members),
             _ => Box::default(),
         };
-        Self { errors, members, ..Self::new(error.kind(), error.to_string()) }
+        Self { errors, members, for_models, ..Self::new(error.kind(), error.to_string()) }
     }
 }
 

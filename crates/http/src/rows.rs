@@ -67,11 +67,29 @@ pub(crate) fn all(snapshot: &Snapshot, principal: &Principal, has_tools: bool) -
     json!({ "settled": snapshot.is_settled(), "servers": rows })
 }
 
+/// The reason of a failure that a model reads: commands, paths, secrets and what a program wrote
+/// are for humans (D28).
+const FAILED: &str = "the server does not work; a human has to mend it";
+
+/// The reason of a failure as a principal reads it.
+pub(crate) fn failure_as_read_by<'a>(principal: &Principal, message: &'a str) -> &'a str {
+    if principal.is_model() { FAILED } else { message }
+}
+
 /// A row as a principal reads it: what a person does about an error is not for models (D28), and a
 /// run's token is a model's.
 pub(crate) fn as_read_by(principal: &Principal, mut document: Value) -> Value {
-    if matches!(principal, Principal::Run(_)) {
-        value_for_models(&mut document["error"]);
+    if principal.is_model() {
+        for name in ["error", "last_failure"] {
+            let Some(failure) = document.get_mut(name).and_then(Value::as_object_mut) else {
+                continue;
+            };
+            failure.retain(|member, _| member == "kind" || member == "at");
+            failure.insert("message".to_owned(), json!(FAILED));
+        }
+        if let Some(warnings) = document.get_mut("warnings") {
+            value_for_models(warnings);
+        }
     }
     document
 }

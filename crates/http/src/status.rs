@@ -11,7 +11,7 @@ use crate::{
     auth::Principal,
     problem::Problem,
     respond::Response,
-    rows::{last_failure, time, unmatched, visible},
+    rows::{failure_as_read_by, last_failure, time, unmatched, visible},
     servers::{Query, page_of},
 };
 
@@ -39,7 +39,8 @@ pub(crate) fn readiness(snapshot: &Snapshot, principal: &Principal) -> String {
         let succeeded = row.health.last_success().map_or_else(never, time);
         let failure = row.health.last_failure();
         let failed = failure.as_ref().map_or_else(never, |failure| {
-            format!("{} ({}: {})", time(failure.at), failure.kind, one_line(&failure.message))
+            let message = failure_as_read_by(principal, &failure.message);
+            format!("{} ({}: {})", time(failure.at), failure.kind, one_line(message))
         });
         let (name, state) = (one_line(&row.name), row.state.as_str());
         lines.push_str(&format!(

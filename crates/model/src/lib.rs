@@ -74,7 +74,7 @@ pub use method_name::{
     NotificationName, NotificationNameError, folded_method, imitates, is_plain_method,
     is_protocol_method,
 };
-pub use model_text::{REFUSAL_TEXT_MAX, for_models, value_for_models};
+pub use model_text::{REFUSAL_TEXT_MAX, for_models, for_operators, value_for_models};
 pub use models::{EnabledModel, EnabledModels, ModelFault};
 pub use names::{
     AgentName, CapabilityName, ChannelName, EnvName, ExecutorName, McpClientId, NameError,

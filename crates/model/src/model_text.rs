@@ -1,6 +1,6 @@
 //! Texts that models read: they name no way around a human (D28).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Display};
 
 use serde_json::Value;
 
@@ -11,16 +11,27 @@ pub const REFUSAL_TEXT_MAX: usize = 300;
 const OPERATOR: [&str; 5] =
     ["`narthex ", "/api/", "narthex grants ", "grants create", "grants approve"];
 
+/// The beginning of the part of a text that only operators read, to the text's end.
+const FOR_OPERATORS: &str = "for operators: ";
+
 /// Replaces a text of which every clause is for operators.
 const MENDED_BY_HUMANS: &str = "a human has to mend this";
 
-/// The text without its clauses that name a command or an address of operators. A clause ends at a
-/// semicolon or a full stop.
+/// Marks the last part of a text, such as the places of a value, as one that only operators read:
+/// [`for_models`] leaves it out with all that follows it, whatever stands in it.
+#[must_use]
+pub fn for_operators(part: impl Display) -> String {
+    format!("{FOR_OPERATORS}{part}")
+}
+
+/// The text without what [`for_operators`] marks, and without its clauses that name a command or an
+/// address of operators. A clause ends at a semicolon or a full stop.
 #[must_use]
 pub fn for_models(text: &str) -> Cow<'_, str> {
     if !is_for_operators(text) {
         return Cow::Borrowed(text);
     }
+    let text = text.split_once(FOR_OPERATORS).map_or(text, |(before, _)| before);
     let mut kept = String::new();
     for clause in clauses(text) {
         if !is_for_operators(clause) {
@@ -46,7 +57,7 @@ pub fn value_for_models(value: &mut Value) {
 }
 
 fn is_for_operators(text: &str) -> bool {
-    OPERATOR.iter().any(|mark| text.contains(mark))
+    text.contains(FOR_OPERATORS) || OPERATOR.iter().any(|mark| text.contains(mark))
 }
 
 /// The clauses of a text, each with the sign and the space that end it.
@@ -105,6 +116,14 @@ mod tests {
         let mut value = json!({ "a": ["no; `narthex up`"], "`narthex x`": { "b": 1 } });
         value_for_models(&mut value);
         assert_eq!(value, json!({ "a": ["no"], "`narthex x`": { "b": 1 } }));
+    }
+
+    /// D28: a part for operators goes, also one without a command, and all that follows it.
+    #[test]
+    fn d28_a_part_for_operators_is_left_out_to_its_end() {
+        let part = for_operators("the header `x-key` has the value of `config.key`: correct it");
+        assert_eq!(for_models(&format!("HTTP 401; {part}; so be it. Yes")), "HTTP 401");
+        assert_eq!(for_models(&part), MENDED_BY_HUMANS);
     }
 
     #[test]

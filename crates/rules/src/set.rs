@@ -175,6 +175,12 @@ impl RuleSet {
         &self.names
     }
 
+    /// The tool scopes that the rules require by `@approval`.
+    #[must_use]
+    pub fn scopes(&self) -> ToolScopes {
+        self.rules.iter().flat_map(|rule| &rule.scopes).cloned().collect()
+    }
+
     /// The ids of the rules, in the order of the text.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().map(|rule| &*rule.id)

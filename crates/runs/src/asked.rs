@@ -14,7 +14,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{RunError, RunFault, RunsOptions, prepare::Prepared};
+use crate::{RunError, RunFault, RunWarning, RunsOptions, prepare::Prepared};
 
 /// What messages call the document.
 const PLACE: &str = "the request";
@@ -118,7 +118,8 @@ pub(crate) fn read(
     }
     match faults.is_empty() {
         true => {
-            let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+            let warnings = loaded.warnings.iter();
+            let warnings = warnings.map(|one| RunWarning::of_operators(one.to_string())).collect();
             Ok(prepared(servers, policy, warnings))
         }
         false => Err(RunError::Entries(faults)),
@@ -126,7 +127,7 @@ pub(crate) fn read(
 }
 
 /// What such a run has for itself is counted in it alone.
-fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<String>) -> Prepared {
+fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<RunWarning>) -> Prepared {
     Prepared { servers, policy, warnings, ..Prepared::default() }
 }
 

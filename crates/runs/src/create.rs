@@ -49,6 +49,37 @@ impl UnmatchedOf {
     }
 }
 
+/// A warning of a run that has begun. No word of a server is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunWarning {
+    text: String,
+    for_models: Option<String>,
+}
+
+impl RunWarning {
+    /// A warning of the request itself, which its sender reads, whoever that is.
+    pub(crate) fn of_request(text: String) -> Self {
+        Self { for_models: Some(text.clone()), text }
+    }
+
+    /// A warning of what operators and authors have written: it names their keys, servers or
+    /// commands, so models read nothing of it (D28).
+    pub(crate) fn of_operators(text: String) -> Self {
+        Self { text, for_models: None }
+    }
+
+    /// The same, where models read these words.
+    pub(crate) fn or_for_models(self, words: String) -> Self {
+        Self { for_models: Some(words), ..self }
+    }
+
+    /// The words for a reader; `None` if a model reads nothing of it.
+    #[must_use]
+    pub fn read_by(&self, is_model: bool) -> Option<&str> {
+        if is_model { self.for_models.as_deref() } else { Some(&self.text) }
+    }
+}
+
 /// A run that has begun.
 #[derive(Debug)]
 pub struct Created {
@@ -62,8 +93,8 @@ pub struct Created {
     pub faults: Vec<MountFault>,
     /// The optional servers whose configuration could not be made.
     pub skipped: Vec<RunFault>,
-    /// What a person should know. No word of a server is in it.
-    pub warnings: Vec<String>,
+    /// Warnings, in words for humans and for models.
+    pub warnings: Vec<RunWarning>,
     /// Gates of its servers that gate nothing of what these list (D14).
     pub unmatched: Vec<UnmatchedOf>,
     /// Optional keys of its servers that it does without.
@@ -135,7 +166,7 @@ impl Runs {
         }
         // First: nothing comes of what is forbidden, not even what tells whether it would work.
         let decided = self.decided(&workspace, &request, &by).await?;
-        let said = warnings.into_iter().map(|one| one.message).collect();
+        let said = warnings.into_iter().map(|one| RunWarning::of_request(one.message)).collect();
         let made = Box::pin(self.make_as(workspace, (request, text), by, said)).await;
         if let Some(decided) = decided {
             decided.ended(made.as_ref().err().map(|error| error.kind().into()));
@@ -148,7 +179,7 @@ impl Runs {
         workspace: WorkspaceId,
         (request, text): (RunRequest, String),
         by: Creator,
-        warnings: Vec<String>,
+        warnings: Vec<RunWarning>,
     ) -> Result<Created, RunError> {
         let draft = self.draft(workspace, request, text, by).await?;
         for _ in 0..ATTEMPTS {
@@ -227,14 +258,14 @@ impl Runs {
         &self,
         draft: Draft,
         making: Making,
-        mut warnings: Vec<String>,
+        mut warnings: Vec<RunWarning>,
     ) -> Result<Created, RunError> {
         let Making { set, prepared, meters, made, agent_env } = making;
         let Prepared { policy, skipped, direct, built_in, secrets, withheld, omitted, .. } =
             prepared;
         warnings.extend(prepared.warnings);
         let unmatched = unmatched(&set);
-        warnings.extend(omitted.iter().map(ToString::to_string));
+        warnings.extend(omitted.iter().map(|one| RunWarning::of_operators(one.to_string())));
         let id = draft.token.run_id();
         let inputs = made.inputs().text();
         let tools = made.built_in_tools(draft.session.parent.is_some());

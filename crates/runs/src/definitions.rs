@@ -35,7 +35,7 @@ pub use self::{
     live::DefinitionSource,
 };
 pub(crate) use self::{live::Decided, read::ReadLists};
-use crate::{RunError, Runs, Shared};
+use crate::{RunError, RunWarning, Runs, Shared};
 
 /// The most definitions of one server that are kept; of what comes later nobody has anything.
 const KEPT_MAX: usize = 5000;
@@ -100,7 +100,7 @@ pub(crate) struct LookedAt {
     pub(crate) lists: KeptLists,
     pub(crate) held: HeldNames,
     /// For whoever creates it. No word of a server is in them: a model may read them.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<RunWarning>,
 }
 
 /// What is found of the lists of a server.
@@ -140,10 +140,11 @@ impl Runs {
             if !names.is_empty() {
                 let (count, id) = (names.len(), &server.id);
                 let see = narthex("servers definitions {}", &[id]).in_workspace(workspace);
-                warnings.push(format!(
-                    "server `{id}`: {count} of its definitions are held back until a human has \
-                     accepted them: see `{see}`"
-                ));
+                let held =
+                    format!("{count} of its definitions are held back until a human has accepted");
+                let warning = format!("server `{id}`: {held} them: see `{see}`");
+                let plain = format!("server `{alias}`: {held} them");
+                warnings.push(RunWarning::of_operators(warning).or_for_models(plain));
             }
             for (list, name) in &names {
                 match list {

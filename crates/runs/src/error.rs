@@ -200,6 +200,18 @@ pub enum RunError {
     Local,
 }
 
+/// The end of what a model reads of a fault that its caller cannot mend.
+const MENDED_BY_HUMAN: &str = "a human has to mend it";
+
+/// A fault that only a human mends, in words for models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelWords {
+    /// The word for programs.
+    pub code: String,
+    /// What is wrong, and that a human has to mend it.
+    pub what: String,
+}
+
 /// What is wrong with one server of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunFault {
@@ -297,10 +309,17 @@ impl RunError {
         }
     }
 
-    /// Of a fault that neither the caller's arguments nor its time mend: the word for programs, and
-    /// what is wrong in words that tell a model nothing of scopes and settings (D28).
+    /// The words for models of a fault that only a human mends (D28): they say what kind of fault
+    /// it is, and name no server, secret, key, command or path. `None` where the caller mends it.
     #[must_use]
-    pub fn of_operators(&self) -> Option<(String, &'static str)> {
+    pub fn for_models(&self) -> Option<ModelWords> {
+        let (code, what) = self.of_operators()?;
+        Some(ModelWords { code, what: format!("{what}; {MENDED_BY_HUMAN}") })
+    }
+
+    /// Of a fault that neither the caller's arguments nor its time mend: the word for programs, and
+    /// what is wrong in words that tell a model nothing of scopes and settings.
+    fn of_operators(&self) -> Option<(String, &'static str)> {
         let is_operators = |fault: &&Fault| {
             let of = ["agents.", "capabilities.", "servers.", "run.scope"];
             of.iter().any(|start| fault.path.starts_with(start))
@@ -325,6 +344,15 @@ impl RunError {
             Self::OverBudget(_) => ("over_budget", "it would start more than a run may"),
             Self::TooManyToday(_) => {
                 (self.code(), "this workspace has begun as many children today as it may")
+            }
+            Self::Folder { .. } => (self.code(), "its folder cannot be used"),
+            Self::Sockets(_) => (self.code(), "its sockets cannot be opened"),
+            Self::Record(_) => (self.code(), "it cannot be recorded"),
+            Self::Randomness(_) => (self.code(), "the host does not work as it should"),
+            Self::Control(error)
+                if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Bug) =>
+            {
+                (self.code(), "narthex does not work as it should")
             }
             _ => return None,
         };

@@ -20,7 +20,7 @@ use narthex_resolve::{
 use narthex_vault::{Vault, VaultError};
 use serde::Serialize;
 
-use crate::{DirectServers, RunError, RunFault, attended::withheld, frozen::Inputs};
+use crate::{DirectServers, RunError, RunFault, RunWarning, attended::withheld, frozen::Inputs};
 
 /// What is to be mounted, and what a person should know of it.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Prepared {
     pub(crate) counted: Vec<(Alias, String)>,
     /// The same, as their definitions are looked at.
     pub(crate) pinned: BTreeMap<Alias, PinnedServer>,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<RunWarning>,
     /// Optional servers that the run does without, and why.
     pub(crate) skipped: Vec<RunFault>,
     /// Servers whose configuration cannot be opened now.
@@ -248,7 +248,10 @@ pub(crate) fn agent(
     let mut prepared = Prepared {
         counted: counted.collect(),
         pinned: servers.values().map(pinned).collect(),
-        warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
+        warnings: warnings
+            .iter()
+            .map(|one| RunWarning::of_operators(format!("{}: {}", one.path, one.message)))
+            .collect(),
         skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
         omitted: servers.values().flat_map(omitted).collect(),
         secrets: opened.values.values().map(|(value, _)| value.clone()).collect(),

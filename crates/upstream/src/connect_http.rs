@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue};
-use narthex_model::{HttpTarget, ServerAuth, basic_credentials};
+use narthex_model::{HttpTarget, ServerAuth, basic_credentials, for_operators};
 use narthex_wire::{
     Message, Payload, Revision,
     headers::{MCP_METHOD, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
@@ -125,9 +125,9 @@ fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
         }
         ServerAuth::ApiKey(auth) => {
             let Some(key) = &auth.key else {
-                let why =
-                    "auth mode apiKey needs a key: set `auth.key`, for example to ${env:NAME}";
-                return Err(ConnectError::Auth(why.to_owned()));
+                let set = for_operators("set `auth.key`, for example to ${env:NAME}");
+                let why = format!("auth mode apiKey needs a key; {set}");
+                return Err(ConnectError::Auth(why));
             };
             insert(&auth.header_name, &format!("{}{}", auth.value_prefix, key.expose()))?;
         }

@@ -7,7 +7,7 @@ use narthex_control::{Control, Message, Speaker};
 use narthex_events::{EventKind, EventRow, Wanted};
 use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, CallErrorKind, SessionId, Timestamp};
-use narthex_runs::{Awaited, Child, RunError, Started};
+use narthex_runs::{Awaited, Child, ModelWords, RunError, Started};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -170,10 +170,9 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
 /// Why a child does not begin. Of a fault that only an operator mends a model is told that it is
 /// there, and neither a key of the scope nor a setting (D28).
 fn of_spawn(agent: &str, error: &RunError) -> CallError {
-    match error.of_operators() {
-        Some((code, what)) => {
-            let text =
-                format!("the agent `{agent}` cannot be started: {what}; a human has to mend it");
+    match error.for_models() {
+        Some(ModelWords { code, what }) => {
+            let text = format!("the agent `{agent}` cannot be started: {what}");
             coded(CallErrorKind::ServerError, &code, text)
         }
         None => of_runs(error),
@@ -216,8 +215,9 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let page = events.read(&called.run.workspace, child.session.id, wanted).await;
     let page = page.map_err(|error| of_events(&error))?;
     let (mut told, mut bytes, mut next) = (Vec::new(), 0, page.next);
-    for event in &page.events {
-        let one = shown(event);
+    let count = page.events.len();
+    for event in page.events.into_iter().map(EventRow::for_models) {
+        let one = shown(&event);
         bytes += one.to_string().len();
         if bytes > OUTPUT_BYTES && !told.is_empty() {
             break;
@@ -225,7 +225,7 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         next = event.seq;
         told.push(one);
     }
-    if told.len() == page.events.len() {
+    if told.len() == count {
         next = page.next;
     }
     let text = format!("{}: {} events", child.status, told.len());

@@ -101,8 +101,9 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
         return Err(coded(CallErrorKind::InvalidArguments, "request_id_conflict", text));
     }
     let mut absent = named::absent(called.platform.runs.gateway(), called.run, &asked.of);
-    if let GrantOf::ToolScope(of) = &asked.of {
-        let misspelt = misspelt(&called, &of.scope).await?;
+    // A refusal names the server, and maybe a scope of a rule, which only a refusal may tell of.
+    if let GrantOf::ToolScope(of @ ToolScopeGrant { server: None, .. }) = &asked.of {
+        let misspelt = misspelt(&called, &of.scope);
         absent.extend(misspelt.map(|told| ("details.scope".to_owned(), told)));
     }
     if !absent.is_empty() {
@@ -119,14 +120,10 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
 }
 
 /// Says of a scope that nothing which the run sees requires it, and which one was probably meant.
-async fn misspelt(called: &Called<'_>, scope: &ToolScope) -> Result<Option<String>, CallError> {
-    let Some(meant) = named::meant(called.platform.runs.gateway(), called.run, scope) else {
-        return Ok(None);
-    };
-    let control = &called.platform.control;
-    let is_ruled = control.is_scope_of_rules(&called.run.workspace, scope.as_str()).await;
-    let told = format!("nothing that this run has requires `{scope}`; did you mean `{meant}`?");
-    Ok((!is_ruled.map_err(|error| failed(&error))?).then_some(told))
+/// The rules of the workspace have no part in it: else the answer would tell a model of them.
+fn misspelt(called: &Called<'_>, scope: &ToolScope) -> Option<String> {
+    let meant = named::meant(called.platform.runs.gateway(), called.run, scope)?;
+    Some(format!("nothing that this run has requires `{scope}`; did you mean `{meant}`?"))
 }
 
 /// What the run has asked for before: by this call, before its client led its user to the page, or
@@ -242,7 +239,7 @@ async fn permission(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
     };
     let mut faults = Vec::new();
     for (index, scope) in scopes.iter().enumerate() {
-        let told = misspelt(&called, scope).await?;
+        let told = misspelt(&called, scope);
         faults.extend(told.map(|told| (format!("scopes.{index}"), told)));
     }
     if !faults.is_empty() {

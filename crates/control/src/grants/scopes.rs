@@ -35,16 +35,15 @@ impl Control {
         Ok(meant.map(|meant| format!("no server requires `{scope}`; did you mean `{meant}`?")))
     }
 
-    /// Whether the rules of a workspace name a tool scope.
-    ///
-    /// # Errors
-    /// When there is no such workspace or no store, or it fails.
-    pub async fn is_scope_of_rules(
+    /// Whether a rule of a workspace requires a tool scope. Only warnings for humans depend on it:
+    /// rules are hidden from models.
+    async fn is_scope_of_rules(
         &self,
         workspace: &WorkspaceId,
         scope: &str,
     ) -> Result<bool, ControlError> {
-        Ok(self.rules(workspace).await?.text().contains(scope))
+        let scopes = self.rules(workspace).await?.scopes;
+        Ok(scopes.iter().any(|one| one.as_str() == scope))
     }
 
     /// Says of a request for a grant that its tool requires another scope than the one that is

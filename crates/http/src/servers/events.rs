@@ -90,7 +90,8 @@ impl Asked<'_> {
         if !prefers_stream(&self.parts.headers) {
             let page = events.read(&workspace, session, wanted).await?;
             heard(self.control()?, &page.events).await?;
-            let items: Vec<_> = page.events.iter().map(EventRow::envelope).collect();
+            let read = |event: EventRow| as_read(event, self.principal.is_model());
+            let items: Vec<_> = page.events.into_iter().map(read).collect();
             let next = (page.next < page.last).then_some(page.next);
             return Ok(ok(&json!({
                 "items": items,
@@ -217,7 +218,7 @@ impl Asked<'_> {
             Principal::Run(run) => Some(run.clone()),
             Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => None,
         };
-        let control = self.control()?.clone();
+        let (control, is_model) = (self.control()?.clone(), self.principal.is_model());
         Ok(self.stream(async move |events: feed::Events| {
             let over = async {
                 match &run {
@@ -229,7 +230,7 @@ impl Asked<'_> {
                 biased;
                 () = over => {}
                 () = sleep(STREAM_LIFE) => {}
-                () = put_all(&control, follower, (id, frame), &events, place) => {}
+                () = put_all(&control, follower, (id, frame, is_model), &events, place) => {}
             }
         }))
     }
@@ -239,7 +240,7 @@ impl Asked<'_> {
 async fn put_all(
     control: &Control,
     mut follower: Follower,
-    (id, frame): (Numbered, Frame),
+    (id, frame, is_model): (Numbered, Frame, bool),
     events: &feed::Events,
     _place: OwnedSemaphorePermit,
 ) {
@@ -254,8 +255,8 @@ async fn put_all(
         };
         match found {
             Ok(Some(found)) => {
-                for event in &found {
-                    events.put_as(id(event), &event.envelope()).await;
+                for event in found {
+                    events.put_as(id(&event), &as_read(event, is_model)).await;
                 }
             }
             Ok(None) => {
@@ -271,6 +272,11 @@ async fn put_all(
             }
         }
     }
+}
+
+/// An event as its reader sees it: the token of a run is a model's (D28).
+fn as_read(event: EventRow, is_model: bool) -> Value {
+    if is_model { event.for_models().envelope() } else { event.envelope() }
 }
 
 /// Whose turn it is since these were said counts here before anybody acts on them (X-E81).

@@ -151,7 +151,7 @@ impl Asked<'_> {
         let Created { row, run, token, faults, skipped, warnings, unmatched, .. } = created;
         let Created { omitted, missing, .. } = created;
         // Whoever creates a run by the token of another may be a model.
-        let is_model = matches!(self.principal, Principal::Run(_));
+        let is_model = self.principal.is_model();
         // What an executor carries out is opened by nobody else.
         let is_carried = row.waiting.is_some();
         if !is_carried {
@@ -172,20 +172,21 @@ impl Asked<'_> {
         }
         let failed = faults
             .iter()
-            .map(|fault| json!({ "alias": fault.alias, "state": "error", "error": fault.error }))
-            .map(|server| rows::as_read_by(&self.principal, server));
+            .map(|fault| json!({ "alias": fault.alias, "state": "error", "error": fault.error }));
         let skipped = skipped.iter().map(|fault| {
             let error = json!({ "kind": fault.kind, "message": fault.message });
             json!({ "alias": fault.server, "state": "error", "error": error })
         });
         if let Some(servers) = shown["servers"].as_array_mut() {
-            servers.extend(failed);
-            servers.extend(skipped);
+            let without = failed.chain(skipped);
+            servers.extend(without.map(|server| rows::as_read_by(&self.principal, server)));
         }
         shown["former_pids"] = created.former_pids.iter().map(|pid| pid.get()).collect();
         let gates = unmatched.iter().map(|one| one.told(is_model));
-        shown["warnings"] = warnings.iter().cloned().chain(gates).collect();
-        shown["omitted"] = json!(omitted);
+        let warnings = warnings.iter().filter_map(|one| one.read_by(is_model));
+        shown["warnings"] = warnings.map(str::to_owned).chain(gates).collect();
+        // Keys of servers and of the scope are their author's.
+        shown["omitted"] = if is_model { json!([]) } else { json!(omitted) };
         shown["missing"] = json!(missing);
         Ok(())
     }
@@ -231,7 +232,8 @@ impl Asked<'_> {
         shown["mcp_sessions"] = json!(gateway.sessions_of(view.id));
         shown["tools"] = shared(view);
         let pid = run.row.as_ref().map_or(Pid::OWN, |row| row.pid);
-        shown["servers"] = own.map(|row| own_server(row, pid)).collect();
+        let own = own.map(|row| rows::as_read_by(&self.principal, own_server(row, pid)));
+        shown["servers"] = own.collect();
         shown["tool_set"] = json!(view.tools().map(|tools| tool_set(&tools, is_whole)));
         Ok(shown)
     }

@@ -2,12 +2,17 @@
 
 use narthex_model::{
     Alias, HeaderSource, ServerDefinition, Target, basic_credentials, command::narthex,
+    for_operators,
 };
 
 /// Names each header that holds a credential, where its value comes from, and the commands that
-/// mend it; `None` for a program. One clause, so that models read nothing of it (D28). `is_live`:
-/// the server is one of the live configuration, and not a run's.
+/// mend it; `None` for a program. Models read nothing of it (D28). `is_live`: the server is one of
+/// the live configuration, and not a run's.
 pub(super) fn of(definition: &ServerDefinition, is_live: bool) -> Option<String> {
+    remedy(definition, is_live).map(for_operators)
+}
+
+fn remedy(definition: &ServerDefinition, is_live: bool) -> Option<String> {
     let Target::Http(target) = &definition.target else { return None };
     let live = is_live.then_some(&definition.alias);
     let sources = likely(&definition.header_sources);
@@ -101,7 +106,10 @@ mod tests {
         });
         let mut definition = ServerDefinition::new(Alias::new("pay").unwrap(), target);
         definition.header_sources = sources;
-        of(&definition, is_live).unwrap()
+        let told = of(&definition, is_live).unwrap();
+        let read = format!("the server refuses the credential (HTTP 401); {told}");
+        assert_eq!(for_models(&read), "the server refuses the credential (HTTP 401)");
+        told.strip_prefix("for operators: ").unwrap().to_owned()
     }
 
     fn source(header: &str, key: &str) -> HeaderSource {
@@ -126,8 +134,6 @@ mod tests {
                         set it anew with `narthex secrets set PAY_KEY --workspace team`, then \
                         create a new run";
         assert_eq!(text, expected);
-        let read = format!("the server refuses the credential (HTTP 401); {text}");
-        assert_eq!(for_models(&read), "the server refuses the credential (HTTP 401)");
     }
 
     /// E88: so is a variable, and any other value.
@@ -144,6 +150,9 @@ mod tests {
                         it there, which takes effect by itself, or run `narthex mcp reconnect \
                         pay` once the server accepts the same value";
         assert_eq!(told(vec![source("X-Key", "servers.pay.headers.X-Key")], true), expected);
+        // Of a run no part names a command.
+        let text = told(vec![source("x-key", "config.key")], false);
+        assert!(text.ends_with("correct it there, then create a new run"), "{text}");
         assert!(told(Vec::new(), true).starts_with("narthex sends no credential: set one in"));
     }
 }

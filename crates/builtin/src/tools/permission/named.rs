@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use narthex_gateway::{Gateway, RunView, shown};
-use narthex_model::{Alias, GrantOf, ToolScope, ToolScopeGrant, nearest};
+use narthex_model::{Alias, BuiltInTools, GrantOf, ToolScope, ToolScopeGrant, nearest};
 use narthex_wire::Template;
 
 /// How many names are told of what there is.
@@ -39,22 +39,27 @@ pub(super) fn absent(gateway: &Gateway, run: &RunView, of: &GrantOf) -> Vec<(Str
     let snapshot = gateway.snapshot(run);
     let row = |alias: &Alias| snapshot.get(alias.as_str()).filter(|row| row.is_ready());
     let listed: Option<Vec<_>> = match server.is_built_in() {
-        true => gateway.built_in_inventory().map(|own| vec![own]),
+        true => Some(gateway.built_in_of(run)),
         false => meant.iter().map(|alias| row(alias).map(|row| shown(row))).collect(),
     };
     let Some(listed) = listed else { return Vec::new() };
     let is_template = |text: &str| text == tool.as_str() || Template::parse(text).matches(tool);
-    let is_there = listed.iter().any(|listed| {
-        listed.tool(tool).is_some()
-            || listed.has_prompt(tool)
-            || listed.resources.iter().any(|entry| *entry.key == **tool)
-            || listed.templates.iter().any(|entry| is_template(&entry.key))
-    });
+    // Grants name a built-in tool by one of its names.
+    let granted = |name| match server.is_built_in() {
+        true => BuiltInTools::ruled_name(name).unwrap_or(name),
+        false => name,
+    };
+    let tools = || listed.iter().flat_map(|listed| &listed.tools).map(|one| granted(&one.key));
+    let is_there = tools().any(|name| name == &**tool)
+        || listed.iter().any(|listed| {
+            listed.has_prompt(tool)
+                || listed.resources.iter().any(|entry| *entry.key == **tool)
+                || listed.templates.iter().any(|entry| is_template(&entry.key))
+        });
     if is_there {
         return Vec::new();
     }
-    let names: Vec<_> =
-        listed.iter().flat_map(|listed| &listed.tools).map(|entry| &*entry.key).collect();
+    let names: Vec<_> = tools().collect::<BTreeSet<_>>().into_iter().collect();
     let shown: String = tool.chars().take(200).collect();
     let told = format!("there is no tool, prompt or resource `{shown}` at the server `{server}`");
     vec![("details.tool".to_owned(), with_names(told, tool, &names))]

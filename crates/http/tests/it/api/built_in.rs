@@ -362,12 +362,60 @@ async fn d15_a_misspelt_scope_is_not_asked_for() {
     for scope in ["hidden.wirte", "quite.other"] {
         assert_eq!(run.called("request_grant", asked(scope)).await["status"], "pending", "{scope}");
     }
+    // A model learns nothing of rules: neither of their scopes nor of their words.
+    let rules = r#"// demo.wirtes hidden.wirtes
+        @approval("demo.wirte") forbid(principal, action, resource == Tool::"demo/echo");"#;
+    let rules = json!({ "rules": rules }).to_string();
+    api.send("PUT", "/api/workspaces/default/policy", rules).await.succeeded();
+    for scope in ["demo.wirte", "demo.wirtes"] {
+        let error = run.refused("request_grant", asked(scope)).await;
+        let message = &error["details"]["errors"][0]["message"];
+        assert_eq!(*message, json!(told.replace("demo.wirte`", &format!("{scope}`"))), "{error}");
+    }
+    // What a refusal says is asked for as it stands, also where a rule requires it.
+    let mut refused = asked("demo.wirte");
+    refused["details"] = json!({ "scope": "demo.wirte", "server": "demo", "tool": "echo" });
+    assert_eq!(run.called("request_grant", refused).await["status"], "pending");
+    assert_eq!(run.called("request_grant", asked("hidden.wirtes")).await["status"], "pending");
     let path = "/api/workspaces/default/grant-requests";
     let rows = api.get(path).await["items"].as_array().unwrap().clone();
     let of = |scope: &str| rows.iter().find(|row| row["details"]["scope"] == scope).unwrap();
     let told = "no server requires `hidden.wirte`; did you mean `hidden.write`?";
     assert_eq!(of("hidden.wirte")["warnings"], json!([told]), "a human may know");
+    let told = "no server requires `hidden.wirtes`; did you mean `hidden.write`?";
+    assert_eq!(of("hidden.wirtes")["warnings"], json!([told]), "a comment is no scope");
+    assert_eq!(of("demo.wirte")["warnings"], json!([]), "a rule requires it");
     assert_eq!(of("quite.other")["warnings"], json!([]));
+}
+
+/// D5: of the built-in tools a request names those that its run is offered, and one that is hidden
+/// is as what does not exist.
+#[tokio::test]
+async fn d15_a_hidden_built_in_tool_is_as_what_does_not_exist() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let agent = json!({ "builtin": ["request_grant", "emit_status"] });
+    api.send("PUT", "/api/workspaces/default/agents/shy", with_tools(agent)).await.succeeded();
+    let run = Run::of(&api, "shy").await;
+    let asked = |tool: &str| {
+        json!({ "request_id": tool, "grant_type": "tool_scope", "scope": "session",
+                "details": { "scope": "a.b", "server": "narthex", "tool": tool },
+                "justification": "to try it" })
+    };
+    for (tool, meant) in [
+        ("spawn_session", ""),
+        ("spawn_sesion", ""),
+        ("emit_artifact", ""),
+        ("emit_statu", "; did you mean `emit_status`?"),
+    ] {
+        let error = run.refused("request_grant", asked(tool)).await;
+        let told = format!(
+            "there is no tool, prompt or resource `{tool}` at the server `narthex`{meant}; there \
+             are `emit_status`, `request_grant`"
+        );
+        assert_eq!(error["details"]["errors"][0]["message"], json!(told));
+    }
+    assert_eq!(run.called("request_grant", asked("emit_status")).await["status"], "pending");
 }
 
 /// D15: a human sees that the tool of a request requires another scope than the one asked for.

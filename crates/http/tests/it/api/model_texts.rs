@@ -4,9 +4,10 @@ use narthex_store::Store;
 use serde_json::{Map, Value, json};
 
 use super::{
-    built_in::{Run, agent_with_a_gated_tool},
+    built_in::{Run, agent_with_a_gated_tool, with_tools},
     world::Api,
 };
+use crate::world::whole;
 
 /// Marks of commands and addresses of operators.
 const MARKS: [&str; 3] = ["narthex ", "grants create", "/api/"];
@@ -86,4 +87,75 @@ async fn d28_no_answer_to_a_model_names_what_operators_do() {
             }
         }
     }
+}
+
+/// D28: by the token of a run nobody reads a secret, a key, a command, a path, a line of a program
+/// or an id of the catalog, whether a server that fails is required or optional; operators do.
+#[tokio::test]
+async fn d28_a_runs_token_reads_nothing_of_how_servers_are_set_up() {
+    const SET_UP: [&str; 4] = ["hush", "api_key", "default_config", "config."];
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
+    let here = "/api/workspaces/default";
+    let server = json!({ "command": "/absent/hush-server", "args": ["@hush/package"],
+        "config_schema": { "api_key": { "sensitive": true }, "other": {} },
+        "default_config": { "api_key": "a literal value" } });
+    api.send("PUT", &format!("{here}/mcp-servers/hush-id"), server.to_string()).await.succeeded();
+    for (name, agent) in [
+        ("strict", json!({ "mcpServers": { "docs": { "ref": "hush-id" } } })),
+        ("lenient", json!({ "mcpServers": { "docs": { "ref": "hush-id", "optional": true } } })),
+        (
+            "lead",
+            json!({ "agent_type": "orchestrator",
+                         "spawnable_agents": ["strict", "lenient"] }),
+        ),
+    ] {
+        let path = format!("{here}/agents/{name}");
+        api.send("PUT", &path, with_tools(agent)).await.succeeded();
+    }
+    let lead = Run::of(&api, "lead").await;
+    let bearer = format!("Bearer {}", lead.token);
+    let asked = |agent: &str| json!({ "type": "start_session", "agent_name": agent }).to_string();
+    let as_run = |method: &str, path: &str| {
+        let request = api.world.request(method.parse().unwrap(), path);
+        request.header("authorization", &bearer).header("content-type", "application/json")
+    };
+    let runs = format!("{here}/runs");
+
+    let refused = as_run("POST", &runs).body(whole(asked("strict"))).send().await;
+    let detail = "no run was begun: its servers do not start; a human has to mend it";
+    let told = json!({ "type": "about:blank", "title": "Service Unavailable", "status": 503,
+        "kind": "unavailable", "detail": detail, "error": detail, "code": "child_not_started" });
+    assert_eq!(refused.json(), told);
+    let by_operator = api.send("POST", &runs, asked("strict")).await;
+    assert!(by_operator.text().contains("hush-server"), "{}", by_operator.text());
+
+    let began = as_run("POST", &runs).body(whole(asked("lenient"))).send().await.succeeded();
+    for mark in SET_UP {
+        assert!(!began.to_string().contains(mark), "`{mark}` in {began}");
+    }
+    assert_eq!(began["servers"][0]["alias"], "docs", "{began}");
+    let by_operator = api.send("POST", &runs, asked("lenient")).await.succeeded();
+    let warning = "servers.hush-id.default_config.api_key: a sensitive key has a literal value";
+    assert!(by_operator["warnings"].to_string().contains(warning), "{by_operator}");
+    let error = by_operator["servers"][0]["error"].to_string();
+    assert!(error.contains("hush-server"), "{error}");
+
+    // What has happened in sessions, as a run reads it of its own and of a child's.
+    let events = format!("{here}/sessions/{}/events", lead.session);
+    let own = as_run("GET", &events).send().await.json();
+    let items = own["items"].as_array().unwrap();
+    let refused = items.iter().find(|one| one["type"] == "session.run_refused").unwrap();
+    assert_eq!(refused["payload"]["faults"], json!([{ "code": "transport_error" }]), "{own}");
+    let all = api.get(&events).await.to_string();
+    assert!(all.contains(r#""server":"docs""#), "{all}");
+    let of = began["session_id"].clone();
+    let output = lead.called("read_child_output", json!({ "child_session_id": of })).await;
+    for text in [own.to_string(), output.to_string()] {
+        for mark in SET_UP {
+            assert!(!text.contains(mark), "`{mark}` in {text}");
+        }
+    }
+    assert!(output.to_string().contains("mcp.error"), "{output}");
 }
