@@ -9,7 +9,7 @@ use narthex_policy::{Item, Paid};
 use narthex_registry::ServerRow;
 use narthex_tasks::TaskOwner;
 use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
-use narthex_view::OwnCall;
+use narthex_view::{OwnCall, check_questions};
 use narthex_wire::{
     Era, LogLevel, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc,
     supported_versions, translate,
@@ -171,10 +171,9 @@ impl Finish {
         let Some(session) = session else {
             return Err(refused("this client declared no such capability"));
         };
-        session.ask(self.link(), question, self.open_call.as_ref()).ok_or_else(|| {
-            let text = "too many requests to this client are open";
-            rpc::error_response(question.id(), rpc::code::INTERNAL_ERROR, text, None)
-        })
+        session
+            .ask(self.link(), question, self.open_call.as_ref())
+            .map_err(|(code, text)| rpc::error_response(question.id(), code, text, None))
     }
 
     /// The answer as the caller gets it.
@@ -280,14 +279,18 @@ impl Finish {
 
     /// Wraps a modern server's request state, bound to this caller and this request (§1.3).
     fn seal_state(&self, message: &Message, rewrite: &mut Rewrite<'static>) -> Result<(), Refusal> {
-        let is_interim =
-            message.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""input_required""#);
+        let kind = message.get("resultType").and_then(Raw::as_str);
+        let is_interim = kind.is_some_and(|kind| kind == "input_required");
         if is_interim && self.is_cross_era() {
             let text = format!(
                 "the server asks for input in its answer to `{}`, with neither questions nor a \
                  state that could be brought to a client of an older revision",
                 self.method
             );
+            return Err(Refusal::call(CallErrorKind::ServerError, text));
+        }
+        if is_interim && let Err(fault) = check_questions(message) {
+            let text = format!("the server asks its client what can be read in two ways: {fault}");
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         }
         let Some(seal) = self.state.as_ref().filter(|_| is_interim) else { return Ok(()) };

@@ -27,7 +27,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::asks::Ask;
-pub(crate) use self::asks::{ASKS_MAX, Asker};
+pub(crate) use self::asks::{ASKS_MAX, Asker, TWO_MEANINGS};
 use crate::{
     Endpoint, Place, Places, RunView,
     hub::{FollowKey, Following},

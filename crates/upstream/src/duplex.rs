@@ -13,7 +13,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_wire::{Limits, Message, MessageError, MessageKind, Payload, meta_key, method, rpc};
+use narthex_wire::{
+    Limits, Message, MessageError, MessageKind, Payload, Raw, meta_key, method, rpc,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -176,11 +178,16 @@ impl Duplex {
         }
     }
 
-    /// Ends the request that an unacceptable text of the server would answer, if there is one:
-    /// whoever waits for it should not wait in vain.
+    /// Ends the request that an unacceptable text of the server would answer, and refuses the one
+    /// that it would be, if there is one: whoever waits should not wait in vain.
     pub(crate) fn refuse(&self, text: &[u8], why: &MessageError) {
         if let Some(id) = refused::answered_by(text) {
             self.fail(id, LinkError::Protocol(why.to_string()));
+        }
+        if let Some(id) = refused::asked_by(text) {
+            let (id, why) = (Raw::new(id.as_bytes()), format!("the request is unusable: {why}"));
+            let code = rpc::code::INVALID_REQUEST;
+            self.send_now(rpc::error_response(Some(id), code, &why, None));
         }
     }
 
@@ -223,7 +230,7 @@ impl Duplex {
     fn answered(&self, message: Message) {
         self.outlet.health().answered();
         // Some servers give a number back as a text.
-        let as_text = |id: narthex_wire::Raw<'_>| id.as_str()?.parse().ok();
+        let as_text = |id: Raw<'_>| id.as_str()?.parse().ok();
         let id = message.id().and_then(|id| id.as_u64().or_else(|| as_text(id)));
         let pending = id.and_then(|id| self.pending().remove(&id));
         let Some(pending) = pending else {
@@ -241,7 +248,7 @@ impl Duplex {
             // The messages of a modern subscription carry the id of its request.
             _ => message.meta_value(meta_key::SUBSCRIPTION_ID),
         };
-        let token = token.and_then(narthex_wire::Raw::as_u64);
+        let token = token.and_then(Raw::as_u64);
         let Some(token) = token else {
             if message.method() == method::MESSAGE {
                 self.logged(&message);

@@ -89,6 +89,9 @@ const ROWS: &[Row] = &[
 const QUESTION: &[Field] =
     &[("mode", Type::Text), ("url", Type::Text), ("tools", Type::Any), ("toolChoice", Type::Any)];
 
+/// A question in a server's answer.
+const ENTRY: &[Field] = &[("method", Type::Text), ("params", Type::Any)];
+
 /// Why parameters cannot be decided on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Undecidable {
@@ -214,9 +217,27 @@ pub fn check_capabilities(capabilities: Raw<'_>) -> Result<(), Undecidable> {
 /// # Errors
 /// Names the member of `params` at fault.
 pub fn check_question(question: &Message) -> Result<(), Undecidable> {
-    let is_read =
-        matches!(question.method(), method::ELICITATION_CREATE | method::SAMPLING_CREATE_MESSAGE);
-    match question.body_raw().filter(|_| is_read) {
+    check_question_of(question.method(), question.body_raw())
+}
+
+/// The same of all questions in the answer of a server.
+///
+/// # Errors
+/// Names the member at fault, below `params` of its question.
+pub fn check_questions(answer: &Message) -> Result<(), Undecidable> {
+    let all = answer.get("inputRequests").filter(|all| all.as_bytes() != b"null");
+    for (key, entry) in all.map(members).transpose()?.unwrap_or_default() {
+        let below = |fault: Undecidable| fault.below(&shown(&key));
+        Type::Object(ENTRY).check(entry).map_err(below)?;
+        let method = entry.get("method").and_then(Raw::as_str).unwrap_or_default();
+        check_question_of(&method, entry.get("params")).map_err(below)?;
+    }
+    Ok(())
+}
+
+fn check_question_of(method: &str, params: Option<Raw<'_>>) -> Result<(), Undecidable> {
+    let is_read = matches!(method, method::ELICITATION_CREATE | method::SAMPLING_CREATE_MESSAGE);
+    match params.filter(|_| is_read) {
         Some(params) => Type::Object(QUESTION).check(params),
         None => Ok(()),
     }

@@ -10,7 +10,9 @@ mod notice;
 mod own_tool;
 mod view;
 
-pub use decided::{Undecidable, check_capabilities, check_decided, check_question};
+pub use decided::{
+    Undecidable, check_capabilities, check_decided, check_question, check_questions,
+};
 pub use list_kind::ListKind;
 pub use method::{Handling, handling, is_like_known, known_name};
 pub use notice::{Notice, notice};

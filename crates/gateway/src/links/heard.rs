@@ -149,10 +149,7 @@ fn tell(session: &Session, link: &Arc<Link>, message: &Message) {
 
 async fn ask(session: &Session, link: &Arc<Link>, question: &Message) {
     match session.ask(link, question, None) {
-        Some(payload) => session.deliver(payload),
-        None => {
-            let why = "too many requests to this client are open";
-            link.refuse(question, rpc::code::INTERNAL_ERROR, why).await;
-        }
+        Ok(payload) => session.deliver(payload),
+        Err((code, why)) => link.refuse(question, code, why).await,
     }
 }

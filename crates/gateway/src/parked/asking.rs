@@ -21,6 +21,7 @@ use crate::{
     gateway::Shared,
     prepare::state_binding,
     refusal::Refusal,
+    session::TWO_MEANINGS,
 };
 
 /// How long further questions are waited for that a server asks at the same time.
@@ -122,8 +123,7 @@ impl Asking {
         if let Some(refused) = self.answerable.refuses(question) {
             return Err(refused);
         }
-        let two_meanings = "a parameter of the question can be read in two ways (S12)";
-        check_question(question).map_err(|_fault| (rpc::code::INVALID_PARAMS, two_meanings))?;
+        check_question(question).map_err(|_fault| (rpc::code::INVALID_PARAMS, TWO_MEANINGS))?;
         let too_many = "too many requests to this client are open";
         if self.pending.len() >= QUESTIONS_MAX {
             return Err((rpc::code::INTERNAL_ERROR, too_many));

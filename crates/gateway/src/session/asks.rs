@@ -5,7 +5,8 @@ use std::sync::{Arc, atomic::Ordering};
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_upstream::Link;
-use narthex_wire::{Message, Payload, Raw, Rewrite};
+use narthex_view::check_question;
+use narthex_wire::{Message, Payload, Raw, Rewrite, rpc};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{ASK_TIMEOUT, OpenCall, Session, State};
@@ -13,6 +14,8 @@ use crate::{Place, RunView};
 
 /// How many questions of servers may wait for one client.
 pub(crate) const ASKS_MAX: usize = 64;
+/// The refusal of a question that its client may read otherwise than the gateway.
+pub(crate) const TWO_MEANINGS: &str = "a parameter of the question can be read in two ways (S12)";
 
 /// A question of a server that waits for the client's answer.
 #[derive(Debug)]
@@ -46,21 +49,26 @@ impl Ask {
 
 impl Session {
     /// Takes a server's question: gives it an id of ours, under which the answer will come. Where
-    /// nothing says to which `call` it belongs, it may be any that is open at the server. `None` if
-    /// too many are waiting: for this client, or for all of its run, its workspace or the daemon.
+    /// nothing says to which `call` it belongs, it may be any that is open at the server.
+    ///
+    /// # Errors
+    /// The code and the text for the server, where the question can be read in two ways, or too
+    /// many are waiting: for this client, or for all of its run, its workspace or the daemon.
     pub(crate) fn ask(
         &self,
         link: &Arc<Link>,
         question: &Message,
         call: Option<&OpenCall>,
-    ) -> Option<Payload> {
-        let id = Bytes::copy_from_slice(question.id()?.as_bytes());
+    ) -> Result<Payload, (i64, &'static str)> {
+        check_question(question).map_err(|_fault| (rpc::code::INVALID_PARAMS, TWO_MEANINGS))?;
+        let too_many = (rpc::code::INTERNAL_ERROR, "too many requests to this client are open");
+        let id = Bytes::copy_from_slice(question.id().ok_or(too_many)?.as_bytes());
         let ours = self.next_ask();
         let mut state = self.state();
         if !state.has_room_for(1) {
-            return None;
+            return Err(too_many);
         }
-        let place = state.place_for_question(&self.run)?;
+        let place = state.place_for_question(&self.run).ok_or(too_many)?;
         let calls = match call {
             Some(call) => vec![call.number],
             None => {
@@ -78,7 +86,7 @@ impl Session {
         let mut rewrite =
             Rewrite { id: Some(ours.to_string().into_bytes().into()), ..Rewrite::default() };
         self.task_owner(link.alias()).rename_related(question, &mut rewrite);
-        Some(rewrite.apply(question))
+        Ok(rewrite.apply(question))
     }
 
     /// Takes questions that a call asks for its server, under ids of [`Session::next_ask`]. Each

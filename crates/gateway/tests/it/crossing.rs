@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::{
     fixture_process,
     scripted::Scripts,
-    world::{SOON, World, finish, initialize, legacy, parse, transparent},
+    world::{SOON, World, finish, initialize, legacy, modern, parse, transparent},
 };
 
 fn all() -> Value {
@@ -168,6 +168,25 @@ const ASKS: &str = r#"case $line in
         {"q":{"method":"roots/list"},"q":{"method":"roots/list"}}}' | tr -d '\n'; echo; continue ;;
     *'"method":"tools/call"'*'"name":"leave"'*)
       ask '{"method":"roots/list"}'; read -r line < "$PIDS.leave"; exit 0 ;;
+    esac"#;
+
+/// Asks in a way that two programs may read differently, and for `fine` as vendors do.
+const AMBIGUOUS: &str = r#"case $line in
+    *'"method":"tools/call"'*'"what":"fine"'*)
+      ask '{"method":"elicitation/create","params":{"message":"m","acme":{"Mode":1}}}'; continue ;;
+    *'"method":"tools/call"'*)
+      ask '{"method":"elicitation/create","params":{"mode":"form","Mode":"url"}}'; continue ;;
+    esac"#;
+
+/// A legacy server that asks in such a way, and answers with what it hears.
+const LEGACY_AMBIGUOUS: &str = r#"ask() {
+      echo '{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":'"$1"'}'; }
+    case $line in
+    *'"method":"tools/call"'*'"what":"case"'*) call=$id
+      ask '{"message":"m","Mode":"url"}'; continue ;;
+    *'"method":"tools/call"'*) call=$id; ask '{"message":"m","message":"n"}'; continue ;;
+    *'"q1"'*'"error"'*) heard=${line#*'"message":"'}; heard=${heard%%'"'*}
+      id=$call; answer '{"content":[{"type":"text","text":"'"$heard"'"}]}'; continue ;;
     esac"#;
 
 /// Never has enough.
@@ -341,6 +360,40 @@ async fn e175_an_undeclared_question_fails_the_call() {
         assert_eq!(error(&answer)["kind"], "server_error", "{tool}: {answer}");
     }
     assert_eq!(scripts.said("one").lines().count(), 7, "a call was made again");
+    world.gateway.drain().await;
+}
+
+/// S12: a question that can be read in two ways reaches no client of the server's own era either,
+/// and a legacy server hears so at once.
+#[tokio::test]
+async fn s12_questions_within_an_era_have_one_meaning() {
+    let scripts = Scripts::new();
+    let world = scripted(&scripts, AMBIGUOUS).await;
+    let caller = world.modern_caller(transparent("one"));
+    let call = async |what: &str| {
+        let can = json!({"io.modelcontextprotocol/clientCapabilities": all()});
+        let params = json!({"name": "act", "arguments": {"what": what}, "_meta": can});
+        world.call(&caller, modern(1, "tools/call", params)).await
+    };
+    let answer = call("case").await;
+    assert_eq!(error(&answer)["kind"], "server_error", "{answer}");
+    let why = error(&answer)["message"].as_str().unwrap();
+    assert!(why.contains("can be read in two ways") && why.contains("`Mode`"), "{why}");
+    let answer = call("fine").await;
+    assert_eq!(answer["result"]["inputRequests"]["q"]["params"]["acme"]["Mode"], 1, "{answer}");
+    world.gateway.drain().await;
+
+    let entries = vec![scripts.entry("two", ["", LEGACY_AMBIGUOUS, ""])];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let client = Client::at(&world, transparent("two"), "2025-11-25", all()).await;
+    for (what, heard) in [("case", "can be read in two ways"), ("twice", "request is unusable")] {
+        let call = json!({"name": "act", "arguments": {"what": what}});
+        let call = world.gateway.call(&client.caller, legacy(1, "tools/call", call)).await;
+        let (asked, answer) = client.finish(call).await;
+        assert!(asked.is_empty(), "{asked:?}");
+        let text = answer["result"]["content"][0]["text"].as_str();
+        assert!(text.is_some_and(|text| text.contains(heard)), "{what}: {answer}");
+    }
     world.gateway.drain().await;
 }
 

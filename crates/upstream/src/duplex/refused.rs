@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{
-    Deserialize,
+    Deserialize, Serialize,
     de::{Deserializer, IgnoredAny, MapAccess, Visitor},
 };
 
@@ -11,12 +11,21 @@ use serde::{
 /// nothing of the line is passed on: whoever waits for it should not wait in vain. Other JSON, such
 /// as a log record with an id, answers nothing.
 pub(super) fn answered_by(text: &[u8]) -> Option<u64> {
-    let mut seen = Envelope::default();
-    let mut json = serde_json::Deserializer::from_slice(text);
-    if let Err(error) = json.deserialize_map(&mut seen) {
-        tracing::debug!(%error, "a refused text is no whole JSON object of an answer");
+    let (seen, _) = Envelope::read(text);
+    match seen.id {
+        Some(Id::Number(id)) if seen.is_rpc && seen.is_answer && !seen.has_method => Some(id),
+        _ => None,
     }
-    seen.id.filter(|_| seen.is_rpc && seen.is_answer && !seen.has_method)
+}
+
+/// The id, as JSON, of the request that a refused text would be if it were acceptable. `None` of
+/// what is no whole JSON object.
+pub(super) fn asked_by(text: &[u8]) -> Option<String> {
+    let (seen, is_whole) = Envelope::read(text);
+    if !(is_whole && seen.is_rpc && seen.has_method && !seen.is_answer) {
+        return None;
+    }
+    serde_json::to_string(&seen.id?).ok()
 }
 
 /// What was seen of a text's members, up to where it breaks. Nothing of their values is kept: the
@@ -25,7 +34,7 @@ pub(super) fn answered_by(text: &[u8]) -> Option<u64> {
 struct Envelope {
     is_rpc: bool,
     /// The first one.
-    id: Option<u64>,
+    id: Option<Id>,
     is_answer: bool,
     has_method: bool,
 }
@@ -40,6 +49,28 @@ enum Member {
     Method,
     #[serde(other)]
     Other,
+}
+
+/// An id that a request may have.
+#[derive(Deserialize, Serialize)]
+#[serde(untagged)]
+enum Id {
+    Number(u64),
+    Signed(i64),
+    Text(String),
+}
+
+impl Envelope {
+    /// What is seen of a text, and whether that is a whole object.
+    fn read(text: &[u8]) -> (Self, bool) {
+        let mut seen = Self::default();
+        let mut json = serde_json::Deserializer::from_slice(text);
+        let read = json.deserialize_map(&mut seen).and_then(|()| json.end());
+        if let Err(error) = &read {
+            tracing::debug!(%error, "a refused text is no whole JSON object of a message");
+        }
+        (seen, read.is_ok())
+    }
 }
 
 #[derive(Deserialize)]
@@ -59,10 +90,9 @@ impl<'de> Visitor<'de> for &mut Envelope {
         let mut last_id = None;
         while let Some(member) = members.next_key()? {
             // Only what follows a number shows that it was not cut off.
-            self.id = self.id.or(last_id.take());
+            self.id = self.id.take().or(last_id.take());
             match member {
-                // An id that is no such number is none of ours.
-                Member::Id => last_id = Some(members.next_value::<u64>()?),
+                Member::Id => last_id = Some(members.next_value::<Id>()?),
                 Member::Jsonrpc => {
                     let Version::Two = members.next_value()?;
                     self.is_rpc = true;
@@ -80,14 +110,14 @@ impl<'de> Visitor<'de> for &mut Envelope {
                 }
             }
         }
-        self.id = self.id.or(last_id);
+        self.id = self.id.take().or(last_id);
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::answered_by;
+    use super::{answered_by, asked_by};
 
     #[test]
     fn e133_a_refused_answer_names_its_request() {
@@ -102,6 +132,28 @@ mod tests {
         }
         let deep = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{}"#, "[".repeat(1 << 20));
         assert_eq!(answered_by(deep.as_bytes()), Some(7));
+    }
+
+    /// S12: a request with a key twice is refused under its id, so that its server does not wait.
+    #[test]
+    fn s12_a_refused_request_names_its_id() {
+        for (line, id) in [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"a","params":{"x":1,"x":2}}"#, "7"),
+            (r#"{"method":"a","method":"b","id":"q","jsonrpc":"2.0"}"#, r#""q""#),
+            (r#"{"jsonrpc":"2.0","id":-7,"method":"a","id":8}"#, "-7"),
+        ] {
+            assert_eq!(asked_by(line.as_bytes()).as_deref(), Some(id), "{line}");
+        }
+        for line in [
+            r#"{"jsonrpc":"2.0","method":"a","params":{"x":1,"x":2}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"a","params":{"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"a"} x"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#,
+            r#"{"jsonrpc":"2.0","id":7,"method":"a","result":{}}"#,
+            r#"{"id":7,"method":"a"}"#,
+        ] {
+            assert_eq!(asked_by(line.as_bytes()), None, "{line}");
+        }
     }
 
     #[test]

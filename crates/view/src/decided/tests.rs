@@ -170,3 +170,30 @@ fn s12_questions_of_servers_have_one_meaning() {
     asked("elicitation/create", r#"{"message":"m","mode":"form"}"#).unwrap();
     asked("vendor/ask", r#"{"Mode":7}"#).unwrap();
 }
+
+/// S12: so do the questions in an answer of a server; keys of vendors pass.
+#[test]
+fn s12_questions_in_answers_have_one_meaning() {
+    let asked = |questions: &str| {
+        let result = format!(r#"{{"resultType":"input_required","inputRequests":{questions}}}"#);
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        check_questions(&Message::parse(Bytes::from(text), &Limits::default()).unwrap())
+    };
+    let of = |params: &str| {
+        asked(&format!(r#"{{"a":{{"method":"elicitation/create","params":{params}}}}}"#))
+    };
+    for params in [r#"{"mode":"form","Mode":"url"}"#, r#"{"mode":"form","mode":"url"}"#, "7"] {
+        of(params).unwrap_err();
+    }
+    of(r#"{"mode":"form","message":"m","acmeHint":{"Mode":1},"_meta":{"x":1}}"#).unwrap();
+    for twice in [
+        r#"{"a":{"method":"roots/list"},"a":{"method":"roots/list"}}"#,
+        r#"{"a":{"method":"roots/list","Method":"elicitation/create"}}"#,
+        r#"{"a":{"method":"roots/list","method":"elicitation/create"}}"#,
+    ] {
+        asked(twice).unwrap_err();
+    }
+    for fine in ["{}", "null", r#"{"a":{"method":"vendor/ask","params":{"Mode":7}},"b":{}}"#] {
+        asked(fine).unwrap();
+    }
+}
