@@ -14,6 +14,7 @@ use subtle::ConstantTimeEq;
 use crate::{
     Access,
     problem::Problem,
+    routes::AUTHOR,
     signin::{check_cookie_request, session_cookie},
 };
 use narthex_listener::single;
@@ -228,6 +229,11 @@ impl Principal {
             Self::Known(token) => token.row.is_proved,
             Self::Run(_) | Self::Human(_) | Self::LocalAdmin => self.is_authenticated_human(),
         }
+    }
+
+    /// Whether they may read which servers, capabilities and agents a workspace has.
+    pub(crate) fn may_read_catalog(&self, workspace: &WorkspaceId) -> bool {
+        self.has_any(workspace, AUTHOR)
     }
 
     /// Whether they may know that a workspace is there.

@@ -29,7 +29,7 @@ pub struct Route {
 /// All there is in a workspace.
 pub(crate) const ADMIN: &[Role] = &[Role::Admin];
 /// What agents are made of.
-const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
+pub(crate) const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
 /// Who reads what agents are.
 const READER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 /// Which secrets there are and who may what, which tells no value.

@@ -108,10 +108,12 @@ impl Asked<'_> {
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = self.control()?.grant_requests(&workspace, status, after, limit).await?;
         let control = self.control()?;
+        // Warnings name scopes of servers.
+        let is_warned = self.principal.may_read_catalog(&workspace);
         let mut items = Vec::new();
         for row in &page.items {
             let mut shown = request(control, row);
-            if row.status == GrantRequestStatus::Pending {
+            if row.status == GrantRequestStatus::Pending && is_warned {
                 let warning = control.grant_request_warning(row).await?;
                 shown["warnings"] = warning.into_iter().collect();
             }

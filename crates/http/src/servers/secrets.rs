@@ -35,9 +35,19 @@ impl Asked<'_> {
     pub(super) async fn secrets(&self) -> Answered {
         let workspace = self.workspace()?;
         let all = self.control()?.secrets(&workspace).await?;
-        let uses = self.secret_uses(&workspace).await?;
-        let users = |one: &SecretSummary| uses.get(one.name.as_str()).map_or(&[][..], |all| all);
-        self.page(all, |one| one.name.as_str(), |one| summary(one, users(one)))
+        // The places have names of the catalog in them.
+        let uses = match self.principal.may_read_catalog(&workspace) {
+            true => Some(self.secret_uses(&workspace).await?),
+            false => None,
+        };
+        let shown = |one: &SecretSummary| {
+            let mut shown = summary(one);
+            if let Some(uses) = &uses {
+                shown["used_by"] = json!(uses.get(one.name.as_str()).map_or(&[][..], |all| all));
+            }
+            shown
+        };
+        self.page(all, |one| one.name.as_str(), shown)
     }
 
     /// The places in the catalog, channels and webhooks that name secrets.
@@ -178,8 +188,8 @@ fn holder(run: &SecretRun) -> Value {
     })
 }
 
-/// Everything that is ever shown of a secret (X-M22), with the places that name it.
-fn summary(secret: &SecretSummary, used_by: &[String]) -> Value {
+/// Everything that is ever shown of a secret (X-M22), but for the places that name it.
+fn summary(secret: &SecretSummary) -> Value {
     let SecretSummary { name, created_at, updated_at, updated_by, versions } = secret;
     let version = |one: &VersionSummary| {
         let VersionSummary { version, created_at, key } = one;
@@ -196,6 +206,5 @@ fn summary(secret: &SecretSummary, used_by: &[String]) -> Value {
         "updated_at": Timestamp::new(*updated_at).to_string(),
         "updated_by": updated_by,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),
-        "used_by": used_by,
     })
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::StatusCode;
+use narthex_control::RequestOf;
 use narthex_model::{Role, ServiceTokenId};
 use narthex_store::{ServiceTokenRow, Store};
 use serde_json::{Value, json};
@@ -230,6 +231,42 @@ async fn revocations_reach_other_daemons() {
     tenants.send(ADMIN, "DELETE", &path, "").await;
     while status().await != StatusCode::UNAUTHORIZED {
         changes.changed().await.unwrap();
+    }
+}
+
+/// Who may not read the catalog reads no name of it beside secrets and requests for grants.
+#[tokio::test]
+async fn names_of_the_catalog_are_for_who_may_read_it() {
+    let tenants = Tenants::with(&["team"]).await;
+    let author = tenants.token("team", Role::Author);
+    let auditor = tenants.token("team", Role::Auditor);
+    let set = r#"{"value": "a-value-of-docs"}"#;
+    tenants.api.send("PUT", &at("secrets/DOCS_KEY"), set).await.succeeded();
+    let server = json!({ "url": tenants.api.fixture_url(), "transport": "http",
+        "tool_scopes": { "echo": "hidden.write" }, "config_schema": { "key": {} },
+        "default_config": { "key": "${DOCS_KEY}" } });
+    let server = server.to_string();
+    tenants.api.send("PUT", &at("mcp-servers/docs"), server).await.succeeded();
+    for (token, reads) in [(author, true), (auditor, false)] {
+        let items = tenants.items(token, &at("secrets")).await;
+        assert_eq!(items[0]["name"], "DOCS_KEY");
+        assert_eq!(items[0].get("used_by").is_some(), reads, "{items:?}");
+        assert_eq!(json!(items).to_string().contains("servers.docs"), reads, "{items:?}");
+    }
+    let agent = r#"{"builtin": ["request_grant"]}"#;
+    tenants.api.send("PUT", &at("agents/asker"), agent).await.succeeded();
+    let asked = r#"{"type": "start_session", "agent_name": "asker"}"#;
+    let run = tenants.api.send("POST", &at("runs"), asked).await.succeeded();
+    let view = tenants.api.world.gateway.runs().identify(run["token"].as_str().unwrap()).unwrap();
+    let wanted = json!({ "request_id": "r1", "grant_type": "tool_scope", "scope": "session",
+        "details": { "scope": "hidden.wirte" }, "justification": "to try it" });
+    let wanted = RequestOf::read(wanted.to_string().as_bytes()).unwrap();
+    tenants.api.control.request_grant(&view, wanted).await.unwrap();
+    let admin = tenants.token("team", Role::Admin);
+    let runner = tenants.token("team", Role::Runner);
+    for (token, count) in [(admin, 1), (runner, 0), (auditor, 0)] {
+        let items = tenants.items(token, &at("grant-requests")).await;
+        assert_eq!(items[0]["warnings"].as_array().unwrap().len(), count, "{items:?}");
     }
 }
 
