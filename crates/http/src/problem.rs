@@ -89,7 +89,7 @@ impl Problem {
 
     /// The same as a principal reads it: a run's token is a model's, which reads nothing that only
     /// humans mend (D28).
-    pub(crate) fn as_read_by(mut self, principal: &Principal) -> Self {
+    pub(crate) fn read_by(mut self, principal: &Principal) -> Self {
         if !principal.is_model() {
             return self;
         }

@@ -116,7 +116,7 @@ impl Asked<'_> {
         // Their first segment is the workspace.
         let is_of_workspace = self.parts.uri.path().starts_with("/api/workspaces/");
         answered.unwrap_or_else(|problem| {
-            let problem = problem.as_read_by(&self.principal);
+            let problem = problem.read_by(&self.principal);
             match self.workspace() {
                 Ok(workspace) if is_of_workspace => problem.in_workspace(&workspace).answer(),
                 _ => problem.answer(),
