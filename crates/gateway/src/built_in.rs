@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
@@ -435,8 +435,11 @@ impl Shared {
         let arguments = meant.as_deref().map(Raw::new).or_else(|| asked.message.get("arguments"));
         let shown = built_in.and_then(|one| one.tools.shown(asked.item.name(), arguments));
         asked.shown = shown.or(meant).map(Into::into);
-        let calling = self.built_in_answer(caller, built_in, asked, &mut record);
-        match unless_given_up(caller, open_call.as_ref(), calling).await {
+        let answered = {
+            let calling = pin!(self.built_in_answer(caller, built_in, asked, &mut record));
+            unless_given_up(caller, open_call.as_ref(), calling).await
+        };
+        match answered {
             Ok(answering) => Ok(answering),
             Err(refusal) => {
                 record.refused(&refusal);

@@ -1,6 +1,11 @@
 //! A call from its arrival to its answer, whichever try gives it.
 
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+};
 
 use narthex_policy::Payment;
 use narthex_upstream::Link;
@@ -53,19 +58,31 @@ pub(crate) fn open_call(caller: &Caller, request: &Message) -> Result<Option<Ope
 
 /// What a step gives, unless the client gives the call up before, or its session or run ends. A
 /// modern client gives a call up by dropping it.
+///
+/// The step is pinned by its caller and not moved here: it is large, and each call takes three.
 pub(crate) async fn unless_given_up<T>(
     caller: &Caller,
     call: Option<&OpenCall>,
-    step: impl Future<Output = Result<T, Refusal>>,
+    mut step: Pin<&mut impl Future<Output = Result<T, Refusal>>>,
 ) -> Result<T, Refusal> {
-    let over = call.map_or_else(|| caller.run.calls_end(), |call| &call.cancelled);
-    if over.is_cancelled() {
+    if call.is_some_and(|call| call.cancelled.is_cancelled()) {
         return Err(Refusal::Cancelled);
     }
-    tokio::select! {
-        biased;
-        // First, since most steps are over at once.
-        done = step => done,
-        () = over.cancelled() => Err(Refusal::Cancelled),
-    }
+    let mut over = pin!(None);
+    poll_fn(|context| {
+        // First, since most steps are over at once, and nothing has to be waited for then.
+        if let Poll::Ready(done) = step.as_mut().poll(context) {
+            return Poll::Ready(done);
+        }
+        if over.is_none() {
+            let token = call.map_or_else(|| caller.run.calls_end(), |call| &call.cancelled);
+            over.set(Some(token.cancelled()));
+        }
+        let over = over.as_mut().as_pin_mut().map(|over| over.poll(context));
+        match over {
+            Some(Poll::Ready(())) => Poll::Ready(Err(Refusal::Cancelled)),
+            _ => Poll::Pending,
+        }
+    })
+    .await
 }

@@ -1,6 +1,6 @@
 //! One request from a door to a server, in named steps.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_audit::AuditFull;
@@ -116,9 +116,11 @@ impl Shared {
         let asked = request.clone();
         let refused = |refusal| self.refused(caller, handling, &asked, refusal);
         let open_call = open_call(caller, &asked).map_err(refused)?;
-        let finding = self.find(caller, handling, request, Search { clock, is_counted: false });
-        let found =
-            unless_given_up(caller, open_call.as_ref(), finding).await.map_err(refused)??;
+        let search = Search { clock, is_counted: false };
+        let found = {
+            let finding = pin!(self.find(caller, handling, request, search));
+            unless_given_up(caller, open_call.as_ref(), finding).await.map_err(refused)??
+        };
         let (routed, chosen, hop, admission) = match found {
             Found::Anew(found) => found,
             Found::Parked(parked) => {
@@ -171,7 +173,7 @@ impl Shared {
             }
             self.find(caller, handling, first.asked, Search { clock, is_counted: true }).await?
         };
-        let found = unless_given_up(caller, open.open_call.as_ref(), finding).await;
+        let found = unless_given_up(caller, open.open_call.as_ref(), pin!(finding)).await;
         let Failed { refusal, mut open } = match found {
             Err(refusal) => Failed { refusal, open },
             // What is counted is made, and does not wait.
@@ -350,8 +352,11 @@ impl Shared {
             Err(refusal) => return Err(Box::new(Failed { refusal, open })),
         };
         let link = (link, hop, booked);
-        let sending = self.send(caller, routed, link, open.clock, &mut open.payment);
-        match unless_given_up(caller, open.open_call.as_ref(), sending).await {
+        let sent = {
+            let sending = pin!(self.send(caller, routed, link, open.clock, &mut open.payment));
+            unless_given_up(caller, open.open_call.as_ref(), sending).await
+        };
+        match sent {
             Ok(sent) => {
                 open.record.allowed(sent.finish.basis());
                 Ok(Answering::forwarded(sent.into_call(open, rounds)))

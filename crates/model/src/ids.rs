@@ -38,8 +38,11 @@ macro_rules! id {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str($prefix)?;
-                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+                let mut text = [0; $prefix.len() + 2 * $bytes];
+                let (prefix, digits) = text.split_at_mut($prefix.len());
+                prefix.copy_from_slice($prefix.as_bytes());
+                $crate::ids::hex(&self.0, digits);
+                f.write_str(std::str::from_utf8(&text).map_err(|_| std::fmt::Error)?)
             }
         }
 
@@ -52,6 +55,16 @@ macro_rules! id {
 }
 
 pub(crate) use id;
+
+/// Writes bytes as lowercase hexadecimal digits, two for each. Each call is recorded with ids, so
+/// this goes without the machinery of formats.
+pub(crate) fn hex(bytes: &[u8], digits: &mut [u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (byte, pair) in bytes.iter().zip(digits.chunks_exact_mut(2)) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+}
 
 /// The bytes that lowercase hexadecimal digits stand for; `None` for any other text.
 pub(crate) fn unhex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {

@@ -110,11 +110,38 @@ impl Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// RFC 3339.
+    /// RFC 3339. Each call is recorded with its time, so digits are written without the machinery
+    /// of formats; years of five digits, which that standard does not have, are written by it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { year, month, day, millis, .. } = self;
+        let Self { year, month, day, millis, .. } = *self;
         let (hour, minute, second) = self.clock();
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+        if year > 9999 {
+            return write!(
+                f,
+                "{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z"
+            );
+        }
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        for (place, number) in [
+            (0..4, year),
+            (5..7, month),
+            (8..10, day),
+            (11..13, hour),
+            (14..16, minute),
+            (17..19, second),
+            (20..23, u64::from(millis)),
+        ] {
+            write_digits(&mut text[place], number);
+        }
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// Writes the last digits of a number, as many as there are places.
+fn write_digits(places: &mut [u8], mut number: u64) {
+    for place in places.iter_mut().rev() {
+        *place = b"0123456789"[usize::try_from(number % 10).unwrap_or_default()];
+        number /= 10;
     }
 }
 

@@ -264,12 +264,19 @@ pub(crate) fn interim() -> BoxedStrategy<String> {
     object(vec![("jsonrpc", quoted("2.0")), ("id", just(ID)), ("result", result)])
 }
 
+/// Answers to a server's questions: objects, and otherwise of any kind.
+fn answers() -> BoxedStrategy<String> {
+    let one = (select(&["k", "x-vendor"][..]), any_object(), blanks());
+    let one = one.prop_map(|(key, answer, blanks)| format!("{{{}}}", member(key, &answer, blanks)));
+    prop_oneof![Just("{}".to_owned()), one].boxed()
+}
+
 /// The same call again, with that state.
 pub(crate) fn retry(meta: &'static [(&'static str, &'static str)]) -> BoxedStrategy<String> {
     let params = object(vec![
         ("name", quoted("t")),
         ("requestState", just(STATE)),
-        ("inputResponses", any_object().boxed()),
+        ("inputResponses", answers()),
         ("_meta", meta_object(meta, false)),
     ]);
     message("tools/call", params, true)

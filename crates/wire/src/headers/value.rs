@@ -56,12 +56,8 @@ pub fn decode_value(value: &HeaderValue) -> Result<Cow<'_, str>, ValueFault> {
 
 /// Reads a value that is never wrapped. Blanks around it do not count.
 pub(super) fn plain_value(value: &HeaderValue) -> Result<Cow<'_, str>, ValueFault> {
-    let Ok(text) = std::str::from_utf8(value.as_bytes()) else {
-        return Err(ValueFault::Characters);
-    };
-    if text.bytes().any(|b| !matches!(b, b'\t' | b' '..=b'~')) {
-        return Err(ValueFault::Characters);
-    }
+    // Printable ASCII, blanks and tabs.
+    let Ok(text) = value.to_str() else { return Err(ValueFault::Characters) };
     Ok(text.trim_matches([' ', '\t']).into())
 }
 

@@ -57,6 +57,8 @@ pub(super) struct Index {
     pub(super) content: Option<Span>,
     pub(super) body: Option<Object>,
     pub(super) meta: Option<Object>,
+    /// Where an object is null that should be there; an index that is given out has none.
+    null: Option<Span>,
 }
 
 /// What the walk over the envelope collects.
@@ -85,14 +87,14 @@ impl Index {
     /// Indexes a text. Parameters or `_meta` that are null are absent: they are written as empty
     /// objects, since many readers take nothing else.
     pub(super) fn of(bytes: Bytes) -> Result<Self, MessageError> {
-        let (index, null) = Self::as_it_is(bytes)?;
-        let Some(null) = null.map(Span::range) else { return Ok(index) };
+        let index = Self::as_it_is(bytes)?;
+        let Some(null) = index.null.map(Span::range) else { return Ok(index) };
         let (before, after) = (&index.bytes[..null.start], &index.bytes[null.end..]);
         Self::of([before, b"{}", after].concat().into())
     }
 
-    /// Indexes a text, and gives where an object is null in it that should be there.
-    fn as_it_is(bytes: Bytes) -> Result<(Self, Option<Span>), MessageError> {
+    /// Indexes a text, with the place of an object that is null in it and should be there.
+    fn as_it_is(bytes: Bytes) -> Result<Self, MessageError> {
         let is_ascii = bytes.is_ascii();
         if !is_ascii {
             check_utf8(&bytes)?;
@@ -123,7 +125,7 @@ impl Index {
         let known_method = method.and_then(|span| method::frequent(span.of(&bytes)));
         let content = params.or(result).or(error);
         let null = null.or_else(|| params.filter(|params| params.of(&bytes) == b"null"));
-        Ok((Self { kind, envelope, id, method, known_method, content, body, meta, bytes }, null))
+        Ok(Self { kind, envelope, id, method, known_method, content, body, meta, null, bytes })
     }
 }
 
