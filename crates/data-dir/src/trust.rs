@@ -17,7 +17,8 @@ const TEXT_MAX: u64 = 4 * 1024 * 1024 + 1;
 /// A file's text, read once: what was approved is what is started.
 #[derive(Debug)]
 pub struct Folder {
-    /// Without links, so that one file has one place.
+    /// Its folder without links, and its name there: a file that two folders name is two, since the
+    /// folder decides what it starts.
     place: PathBuf,
     /// What it says.
     pub text: Vec<u8>,
@@ -40,7 +41,7 @@ impl Folder {
     /// # Errors
     /// When it cannot be read, or is no regular file.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let place = fs::canonicalize(path)?;
+        let place = place(path)?;
         if !fs::metadata(&place)?.is_file() {
             let text = format!("{} is not a regular file", path.display());
             return Err(Failure::new(ErrorKind::Invalid, text));
@@ -55,7 +56,20 @@ impl Folder {
     /// # Errors
     /// When it is not there any more.
     pub fn of(path: &Path, text: &[u8]) -> Result<Self, Failure> {
-        Ok(Self { place: fs::canonicalize(path)?, text: text.to_vec() })
+        Ok(Self { place: place(path)?, text: text.to_vec() })
+    }
+
+    /// The folder that the file is in, without links: the one in which a daemon that follows the
+    /// file works, and which `${workspaceRoot}` in it stands for.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.place.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Whether it is the file at this absolute path.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        place(path).is_ok_and(|place| place == self.place)
     }
 
     /// The SHA-256 of the text, as hexadecimal digits.
@@ -98,6 +112,18 @@ impl Folder {
     }
 }
 
+/// A file's folder without links, and its name there.
+fn place(path: &Path) -> Result<PathBuf, Failure> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(fs::canonicalize(path)?);
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let place = fs::canonicalize(folder)?.join(name);
+    // A link that leads nowhere is no file, either.
+    fs::metadata(&place)?;
+    Ok(place)
+}
+
 #[cfg(test)]
 mod tests {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
@@ -124,6 +150,30 @@ mod tests {
         fs::write(&other, "{}").unwrap();
         let other = Folder::read(&other).unwrap();
         assert_eq!(other.standing(trusted).await.unwrap(), Standing::Unknown);
+    }
+
+    /// D27: an approval is for one folder, also where another one links to the file: relative
+    /// commands and `${workspaceRoot}` are others there.
+    #[tokio::test]
+    async fn d27_a_link_in_another_folder_is_not_approved_with_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+        let trusted = store.trusted_files();
+        let [one, two] = ["one", "two"].map(|name| dir.path().join(name));
+        [&one, &two].iter().for_each(|folder| fs::create_dir(folder).unwrap());
+        let [file, link] = [&one, &two].map(|folder| folder.join("mcp.json"));
+        fs::write(&file, "{}").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        Folder::read(&file).unwrap().approve(trusted).await.unwrap();
+        let link = Folder::read(&link).unwrap();
+        assert_eq!(link.standing(trusted).await.unwrap(), Standing::Unknown);
+        assert_eq!(link.root(), fs::canonicalize(two).unwrap());
+        // A link to the folder is the same folder.
+        let alias = dir.path().join("alias");
+        std::os::unix::fs::symlink(&one, &alias).unwrap();
+        let same = Folder::read(&alias.join("mcp.json")).unwrap();
+        assert_eq!(same.standing(trusted).await.unwrap(), Standing::Approved);
+        assert_eq!(same.root(), fs::canonicalize(one).unwrap());
     }
 
     /// D27: two places that would look alike are not taken for one.

@@ -10,7 +10,7 @@ use std::{
 use fs_err as fs;
 use serde_json::json;
 
-use super::check::is_installed;
+use super::{check::is_installed, source::trusting};
 use crate::{Failure, cli::Context, output};
 use narthex_cli::InitArgs;
 
@@ -138,7 +138,7 @@ fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
         next.push(format!("Put your servers into mcp.json, or `{add}` them for all projects."));
     }
     next.push(format!("Look for what is missing with `{}`.", narthex("check mcp", &[])));
-    let (trust, up) = (narthex("trust", &[]), narthex("up", &[]));
+    let (trust, up) = (trusting(Path::new(MCP_JSON)), narthex("up", &[]));
     next.push(format!("Approve the file with `{trust}`, and start the daemon with `{up}`."));
     if done.written.contains(&SETTINGS) {
         let up = narthex("up", &[]).option("--settings", SETTINGS);

@@ -8,7 +8,11 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_control::ControlOptions;
-use narthex_model::{Alias, ErrorKind, command::narthex, json::without_comments};
+use narthex_model::{
+    Alias, ErrorKind,
+    command::{CommandLine, narthex, quoted},
+    json::without_comments,
+};
 use narthex_registry::{
     config::{Entry, LoadContext, LoadedConfig, load_file, parse, parse_settings},
     layers::DefaultServer,
@@ -101,7 +105,7 @@ fn approval(store: Store, runtime: Handle) -> Approve {
         match asked.map_err(|failure| refused(&failure))? {
             Standing::Approved => Ok(()),
             Standing::Changed | Standing::Unknown => {
-                let trust = narthex("trust {}", &[&file.display()]);
+                let trust = trusting(file);
                 let reason = format!(
                     "this content is not trusted; look at it and approve it with `{trust}`"
                 );
@@ -164,35 +168,56 @@ async fn load_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
     let store = data.store().await?;
     let standing = folder.standing(store.trusted_files()).await;
     store.close().await;
-    let standing = standing?;
-    // What is no configuration starts nothing, and needs no approval first.
-    if standing != Standing::Approved {
-        unfilled_text(&folder.text, &path)?;
-    }
-    let why = match standing {
-        Standing::Approved => {
-            let root = config::workspace_root()?;
-            let context =
-                LoadContext { file: &path, workspace_root: &root, env: &config::placeholder };
-            return Ok(parse(&folder.text, &context)?);
-        }
-        Standing::Changed => "has changed since it was trusted",
-        Standing::Unknown => "is not trusted yet",
+    let Some(why) = untrusted(standing?) else {
+        let env = &config::placeholder;
+        let context = LoadContext { file: &path, workspace_root: folder.root(), env };
+        return Ok(parse(&folder.text, &context)?);
     };
+    // What is no configuration starts nothing, and needs no approval first.
+    unfilled_text(&folder, &path)?;
+    let whole = std::path::absolute(&path)?;
     let text = format!(
         "mcp.json in this folder {why}, and the programs that it names would be started; look at \
-         them and approve them with `{}`, or name the file with --config mcp.json if all its later \
+         them and approve them with `{}`, or name the file with --config {} if all its later \
          changes are trusted as well",
-        narthex("trust", &[])
+        trusting(&path),
+        quoted(&whole.display().to_string())
     );
     Err(Failure::new(ErrorKind::Denied, text))
 }
 
-/// A project's file without anything filled in, so that no value is in it.
-fn unfilled_text(text: &[u8], file: &Path) -> Result<LoadedConfig, Failure> {
-    let root = config::workspace_root()?;
+/// Why a file does not count, in words; `None` for one that is approved.
+pub(crate) fn untrusted(standing: Standing) -> Option<&'static str> {
+    match standing {
+        Standing::Approved => None,
+        Standing::Changed => Some("has changed since it was trusted"),
+        Standing::Unknown => Some("is not trusted yet"),
+    }
+}
+
+/// The command that approves a file, from any folder.
+pub(crate) fn trusting(path: &Path) -> CommandLine {
+    let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
+    narthex("trust {}", &[&whole.display()])
+}
+
+/// How a folder's file stands. It looks without making anything: where there is no store, nothing
+/// was approved.
+pub(crate) async fn standing(path: &Path, settings: &Settings) -> Result<Standing, Failure> {
+    let folder = Folder::read(path)?;
+    let data = DataDir::at(&settings.data).with_store(settings.store_url.clone());
+    let Some(store) = data.look_at_store().await? else { return Ok(Standing::Unknown) };
+    let standing = folder.standing(store.trusted_files()).await;
+    store.close().await;
+    standing
+}
+
+/// A folder's file with its variables left as they are written, so that no value is in it, and for
+/// the rest as a daemon in the folder of the file has it, wherever this process works (D27).
+pub(crate) fn unfilled_text(folder: &Folder, file: &Path) -> Result<LoadedConfig, Failure> {
     let env = |name: &str| Some(format!("${{env:{name}}}"));
-    Ok(parse(text, &LoadContext { file, workspace_root: &root, env: &env })?)
+    let context = LoadContext { file, workspace_root: folder.root(), env: &env };
+    Ok(parse(&folder.text, &context)?)
 }
 
 /// A file that configures servers, read without filling in anything, so that no value is in it.

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal, Write, stderr, stdin, stdout},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -11,7 +11,7 @@ use narthex_model::{
     Confinement, ErrorKind, NetworkAccess, OAuth, ServerAuth, ServerDefinition, Target,
     command::narthex,
 };
-use narthex_registry::config::{ConfigWarning, Entry, LoadContext, LoadedConfig, parse};
+use narthex_registry::config::{ConfigWarning, Entry};
 use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use url::Url;
@@ -33,8 +33,13 @@ const HIDDEN: &str = "[hidden]";
 
 pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, Failure> {
     let path = args.file.unwrap_or_else(source::usual);
+    if !path.exists() {
+        let file = path.display();
+        let text = format!("there is no file {file} here; name the one to approve by its path");
+        return Err(Failure::new(ErrorKind::NotFound, text));
+    }
     let folder = Folder::read(&path)?;
-    let loaded = unfilled(&folder, &path)?;
+    let loaded = source::unfilled_text(&folder, &path)?;
     let failed = FailedStarts::of(&context.settings).await;
     let servers: Vec<_> =
         loaded.entries.iter().map(|entry| shown(entry, &loaded.warnings, &failed)).collect();
@@ -67,10 +72,25 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
     if context.format.is_json() {
         output::json(&data)?;
     } else if is_text {
-        let up = narthex("up", &[]);
-        output::line(&format!("\ntrusted {name} as it is now; `{up}` starts it here"))?;
+        let then = harmless(&taking_effect(&place, &folder));
+        output::line(&format!("\ntrusted {name} as it is now; {then}"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What starts the approved file: the daemon that follows it, or the command that starts one.
+fn taking_effect(place: &DataDir, folder: &Folder) -> String {
+    // Without a daemon that can be seen, there is one to be started.
+    if let Ok(Some(daemon)) = place.running()
+        && folder.is_at(&daemon.config)
+    {
+        return "the running daemon uses it from now on".to_owned();
+    }
+    let up = narthex("up", &[]);
+    match config::workspace_root().is_ok_and(|root| root == folder.root()) {
+        true => format!("`{up}` starts it here"),
+        false => format!("`{up}` starts it, in the folder {}", folder.root().display()),
+    }
 }
 
 /// Whether somebody reads what is printed, and can answer.
@@ -127,14 +147,6 @@ fn show(servers: &[Value]) -> Result<(), Failure> {
         output::line("no servers")?;
     }
     Ok(())
-}
-
-/// The file with its placeholders left as they are written, so that no value is shown.
-fn unfilled(folder: &Folder, path: &Path) -> Result<LoadedConfig, Failure> {
-    let root = config::workspace_root()?;
-    let env = |name: &str| Some(format!("${{env:{name}}}"));
-    let context = LoadContext { file: path, workspace_root: &root, env: &env };
-    Ok(parse(&folder.text, &context)?)
 }
 
 fn shown(entry: &Entry, warnings: &[ConfigWarning], failed: &FailedStarts) -> Value {

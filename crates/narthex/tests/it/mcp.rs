@@ -106,7 +106,16 @@ fn list_works_without_a_daemon() {
     let done = place.run(["mcp", "list"]).succeeded();
     assert!(done.stdout.contains("No daemon runs"), "{done:?}");
     assert!(done.stdout.contains("fixture, missing, shell"), "{done:?}");
+    let trust = place.printed(&format!("trust {}", place.path("mcp.json").display()));
+    for told in ["mcp.json is not trusted yet, so ", "does not start them", &trust] {
+        assert!(done.stdout.contains(told), "{told} {done:?}");
+    }
     assert!(!place.path("data").exists());
+    let approved = three();
+    approved.run(["trust", "--yes"]).succeeded();
+    let done = approved.run(["mcp", "list"]).succeeded();
+    let then = format!("{} starts them.", approved.printed("up"));
+    assert!(done.stdout.contains(&then), "{done:?}");
     let data = data(place.run(["mcp", "list", "--json"]));
     assert_eq!((&data["mounts"], &data["daemon"]), (&json!([]), &json!("down")));
     assert_eq!(data["configured"], json!(["fixture", "missing", "shell"]));

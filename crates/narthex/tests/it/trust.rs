@@ -16,8 +16,15 @@ fn d27_an_unknown_file_starts_nothing() {
     let place = Place::with(&json!({
         "marker": { "transport": "stdio", "command": "touch", "args": ["started"] },
     }));
-    place.run(UP).failed(1, &["denied", "mcp.json", "narthex trust", "--config"]);
+    let file = place.path("mcp.json").display().to_string();
+    // Both lead here from any folder.
+    let remedies = [place.printed(&format!("trust {file}")), format!("--config {file} ")];
+    let refused = place.run(UP).failed(1, &["denied", "mcp.json", &remedies[0], &remedies[1]]);
     assert!(!place.path("started").exists());
+    let connect = place.feed(&["connect", "--start", "--wait", "60s"], &[]);
+    connect.failed(1, &["the daemon ended as it started", &remedies[0]]);
+    let trust = place.run(["trust"]).failed(1, &["is not approved"]);
+    assert!(trust.stdout.contains("touch started"), "{refused:?}");
 }
 
 #[test]
@@ -105,7 +112,15 @@ fn a_file_can_be_trusted_beside_a_daemon() {
     let daemon = place.start(&UP);
     daemon.event("ready");
     place.write("mcp.json", r#"{"servers": {}}"#);
-    place.run(["trust", "--yes"]).succeeded();
+    let done = place.run(["trust", "--yes"]).succeeded();
+    assert!(done.stdout.contains("the running daemon uses it from now on"), "{done:?}");
+    assert!(!done.stdout.contains("narthex up"), "{done:?}");
+    fs_err::create_dir(place.path("other")).unwrap();
+    place.write("other/mcp.json", r#"{"servers": {}}"#);
+    let done = place.run(["trust", "other/mcp.json", "--yes"]).succeeded();
+    let folder = fs_err::canonicalize(place.path("other")).unwrap();
+    let then = format!("{} starts it, in the folder {}", place.printed("up"), folder.display());
+    assert!(done.stdout.contains(&then), "{done:?}");
     drop(daemon);
     place.start(&UP).event("ready");
 }
@@ -247,6 +262,29 @@ fn d27_trust_shows_where_a_program_would_run() {
     assert!(done.stdout.contains("/elsewhere"), "{done:?}");
     assert!(done.stdout.contains("confined to reading"), "{done:?}");
     assert!(done.stdout.contains("no network"), "{done:?}");
+}
+
+/// D27: what is approved is what a daemon in the folder of the file would start, wherever the
+/// reader works.
+#[test]
+fn d27_trust_shows_the_folder_of_the_file_and_not_the_readers() {
+    let place = Place::with(&json!({
+        "one": { "transport": "stdio", "command": "${workspaceRoot}/run", "cwd": "below",
+                 "args": ["${workspaceRoot}"],
+                 "env": { "MEMORY_FILE_PATH": "${workspaceRoot}/memory.jsonl" } },
+    }));
+    let file = place.path("mcp.json").display().to_string();
+    let mut command = place.command(["trust", &file, "--yes", "--json"]);
+    let shown = Done::from(command.current_dir("/").output().unwrap()).succeeded().json();
+    let root = fs_err::canonicalize(place.path("")).unwrap().display().to_string();
+    let one = &shown["servers"][0];
+    assert_eq!(one["starts"], format!("{root}/run {root}"));
+    assert_eq!(one["folder"], format!("{root}/below"));
+    assert_eq!(one["environment"]["MEMORY_FILE_PATH"], format!("{root}/memory.jsonl"));
+    assert_eq!(shown, place.run(["trust", "--yes", "--json"]).succeeded().json());
+    let mut nowhere = place.command(["trust"]);
+    let nowhere = Done::from(nowhere.current_dir("/").output().unwrap());
+    nowhere.failed(1, &["not_found", "no file mcp.json here", "by its path"]);
 }
 
 /// D27: each value that decides what runs is shown before it is approved: variables that load code

@@ -5,11 +5,9 @@ use std::path::Path;
 
 use super::{Check, rows::Served};
 use crate::{
-    Failure,
-    commands::source::Unfilled,
+    commands::source::{Unfilled, standing, trusting},
     config::Settings,
-    data_dir::DataDir,
-    trust::{Folder, Standing},
+    trust::Standing,
 };
 
 pub(super) async fn all(files: &[Unfilled], settings: &Settings, served: &Served) -> Vec<Check> {
@@ -72,10 +70,7 @@ fn of_file(code: &'static str, file: &Unfilled) -> Check {
 
 async fn trust(path: &Path, settings: &Settings, served: &Served) -> Option<Check> {
     let warn = |text: &str| {
-        // The command helps in any folder.
-        let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
-        let trust = narthex("trust {}", &[&whole.display()]);
-        let hint = format!("look at what it starts and approve it with `{trust}`");
+        let hint = format!("look at what it starts and approve it with `{}`", trusting(path));
         Some(Check::warn("MCP_JSON", format!("{} {text}", path.display()), hint))
     };
     match standing(path, settings).await {
@@ -93,14 +88,4 @@ async fn trust(path: &Path, settings: &Settings, served: &Served) -> Option<Chec
         }
         Err(failure) => Some(warn("may be trusted or not")?.detail(failure.message)),
     }
-}
-
-/// Looks without making anything: where there is no store, nothing was approved.
-async fn standing(path: &Path, settings: &Settings) -> Result<Standing, Failure> {
-    let folder = Folder::read(path)?;
-    let data = DataDir::at(&settings.data).with_store(settings.store_url.clone());
-    let Some(store) = data.look_at_store().await? else { return Ok(Standing::Unknown) };
-    let standing = folder.standing(store.trusted_files()).await;
-    store.close().await;
-    standing
 }

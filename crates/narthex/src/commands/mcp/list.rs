@@ -15,7 +15,8 @@ use crate::{
     cli::Context,
     commands::{
         across::{HOME, all_active_runs},
-        files, source,
+        files,
+        source::{self, trusting, untrusted},
     },
     daemon_client::DaemonClient,
     output::{self, age, harmless},
@@ -68,7 +69,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     }
     let now = SystemTime::now();
     if rows.is_empty() {
-        nothing(client.is_some(), context)?;
+        nothing(client.is_some(), context).await?;
     } else {
         show(&rows, now, context)?;
     }
@@ -114,7 +115,7 @@ fn show(rows: &[Value], now: SystemTime, context: &Context) -> Result<(), Failur
     Ok(())
 }
 
-fn nothing(is_up: bool, context: &Context) -> Result<(), Failure> {
+async fn nothing(is_up: bool, context: &Context) -> Result<(), Failure> {
     let sentence = match is_up {
         true => "The daemon has no servers, nor has any active run that this token may see.",
         false => "No daemon runs, so no server is mounted.",
@@ -124,9 +125,27 @@ fn nothing(is_up: bool, context: &Context) -> Result<(), Failure> {
     if !configured.is_empty() {
         let names: Vec<_> = configured.iter().map(|name| harmless(name)).collect();
         let remedy = narthex(if is_up { "mcp reload" } else { "up" }, &[]);
-        output::line(&format!("Configured here: {}. `{remedy}` starts them.", names.join(", ")))?;
+        let then = match unapproved(context).await {
+            None => format!("`{remedy}` starts them."),
+            Some(why) => format!(
+                "mcp.json {why}, so `{remedy}` does not start them: look at what it starts and \
+                 approve it with `{}`.",
+                trusting(&source::usual())
+            ),
+        };
+        output::line(&format!("Configured here: {}. {then}", names.join(", ")))?;
     }
     Ok(())
+}
+
+/// Why the folder's file does not count, if it is there and not approved (D27).
+async fn unapproved(context: &Context) -> Option<&'static str> {
+    let file = source::usual();
+    // A file that is named by the settings counts as approved.
+    if context.settings.config.is_some() || !file.exists() {
+        return None;
+    }
+    untrusted(source::standing(&file, &context.settings).await.ok()?)
 }
 
 /// The names in the files of this folder and of the user. What is wrong with a file is told by
