@@ -117,9 +117,19 @@ pub(crate) fn done(data: &Value) -> Result<(), Failure> {
 
 /// Prints the same, or for people a sentence; nothing for scripts.
 pub(crate) fn told(data: &Value, sentence: &str, format: Format) -> Result<ExitCode, Failure> {
+    told_lines(data, &[sentence.to_owned()], format)
+}
+
+/// Prints the same, or for people some sentences, each on a line; nothing for scripts. A line break
+/// inside of a sentence is text of others, and begins no line.
+pub(crate) fn told_lines(
+    data: &Value,
+    sentences: &[String],
+    format: Format,
+) -> Result<ExitCode, Failure> {
     match format {
         Format::Json => done(data)?,
-        Format::Text => line(&harmless(sentence))?,
+        Format::Text => sentences.iter().try_for_each(|one| line(&harmless(one)))?,
         Format::Quiet => {}
     }
     Ok(ExitCode::SUCCESS)

@@ -29,14 +29,7 @@ pub(crate) async fn run(command: SecretsCommand, context: Context) -> Result<Exi
 
 async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     if !args.value.is_empty() || args.name.contains('=') {
-        // No word of it is repeated: any may be the value.
-        let set = narthex("secrets set NAME", &[]).in_workspace(&args.place.workspace);
-        let text = format!(
-            "nothing was stored; the value is now in the shell's history, and other processes \
-             could read it: replace it where it came from, then give the new one to `{set}` when \
-             it asks, or on its standard input"
-        );
-        return Err(Failure::usage(text));
+        return Err(Failure::usage(with_value(args)));
     }
     let name = checked(&args.name)?;
     // Before anybody types for nothing.
@@ -59,6 +52,30 @@ async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     }
     let sentence = format!("{verb} {name}, version {version}; runs from now on use it");
     output::told(&stored, &sentence, context.format)
+}
+
+/// The refusal of a value on the command line, with the command that takes one.
+fn with_value(args: &SetArgs) -> String {
+    let (set, note) = match &surely_named(args) {
+        Some(name) => (narthex("secrets set {}", &[name]), ""),
+        None => (narthex("secrets set NAME", &[]), ", with the secret's name as NAME,"),
+    };
+    let set = set.in_workspace(&args.place.workspace);
+    format!(
+        "nothing was stored; the value is now in the shell's history, and other processes could \
+         read it: replace it where it came from, then give the new one to `{set}`{note} when it \
+         asks, or on its standard input"
+    )
+}
+
+/// The name in `NAME=value` or `NAME value`, where it cannot be the value: no other word is a name,
+/// and what follows `=` is no mere padding.
+fn surely_named(args: &SetArgs) -> Option<SecretName> {
+    let (word, rest) = args.name.split_once('=').unwrap_or((&args.name, ""));
+    let is_padded = args.name.contains('=') && rest.trim_end_matches('=').is_empty();
+    let others = args.value.iter().map(String::as_str).chain([rest]);
+    let is_ambiguous = is_padded || others.into_iter().any(|word| SecretName::new(word).is_ok());
+    SecretName::new(word).ok().filter(|_| !is_ambiguous)
 }
 
 async fn list(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
@@ -125,26 +142,26 @@ async fn clear(name: &str, place: &WorkspaceArgs, context: &Context) -> Result<E
     if let Some(warning) = data["warning"].as_str() {
         output::notice(&format!("warning: {warning}"));
     }
-    output::told(&data, &cleared_text(&name, &data), context.format)
+    output::told_lines(&data, &cleared_lines(&name, &data), context.format)
 }
 
 /// Says that a secret is cleared, who uses it, and which servers of live runs that ended.
-fn cleared_text(name: &SecretName, data: &Value) -> String {
+fn cleared_lines(name: &SecretName, data: &Value) -> Vec<String> {
     let texts = |value: &Value| {
         let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
-        texts.map(harmless).collect::<Vec<_>>()
+        texts.map(str::to_owned).collect::<Vec<_>>()
     };
-    let mut told = match texts(&data["used_by"]) {
+    let mut told = vec![match texts(&data["used_by"]) {
         users if users.is_empty() => format!("cleared {name}"),
         users => format!("cleared {name}, which is used by {}", users.join(", ")),
-    };
+    }];
     for run in data["runs"].as_array().into_iter().flatten() {
         let (number, agent) = (run["pid"].as_u64().unwrap_or_default(), text(run, "agent_name"));
         let mut line = |what: &str, names: Vec<String>| {
             if !names.is_empty() {
                 let plural = if names.len() == 1 { "" } else { "s" };
                 let names = names.join(", ");
-                told += &format!("\nrun {number} of {}: {what}{plural} {names}", harmless(agent));
+                told.push(format!("run {number} of {agent}: {what}{plural} {names}"));
             }
         };
         line("ended server", texts(&run["servers"]));

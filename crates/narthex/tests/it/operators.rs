@@ -301,7 +301,7 @@ fn d36_empty_tables_and_deletions_name_the_next_command() {
         assert!(shown.starts_with("There are no "), "{shown}");
         assert!(shown.contains(&format!("yet; add one with `narthex {add} ")), "{shown}");
     }
-    let told = ["is now in the shell's history", "`narthex secrets set NAME", "standard input"];
+    let told = ["is now in the shell's history", "`narthex secrets set X ", "standard input"];
     place.run(["secrets", "set", "X=abc"]).failed(2, &told);
     place.write("agent.json", r#"{ "name": "reader" }"#);
     place.run(["agents", "apply", "--file", "agent.json"]).succeeded();

@@ -89,6 +89,51 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!(value(&place, "LINEAR_API_KEY"), "two");
 }
 
+/// X-M23, S22: what clearing a secret ends and leaves is told on lines of its own, each with what
+/// it ends.
+#[test]
+fn x_m23_each_run_of_a_cleared_secret_has_its_line() {
+    let place = empty();
+    let _daemon = place.up();
+    place.pipe(&["secrets", "set", "BILL_KEY"], "canary-bill-4711").succeeded();
+    let agent = json!({ "name": "idle" }).to_string();
+    place.pipe(&["agents", "apply", "--file", "-"], &agent).succeeded();
+    place.run(["env-bindings", "set", "BILL_KEY", "--agent", "idle"]).succeeded();
+    for _ in 0..2 {
+        // The values are in what it prints, which is the one place.
+        place.command(["runs", "create", "--agent", "idle"]).output().unwrap();
+    }
+    let cleared = place.run(["secrets", "clear", "BILL_KEY"]).succeeded();
+    let lines: Vec<_> = cleared.stdout.lines().collect();
+    assert!(matches!(lines[..], [_, _, _]), "{cleared:?}");
+    assert_eq!(lines[0], "cleared BILL_KEY");
+    for (number, line) in [(1, lines[1]), (2, lines[2])] {
+        let told = "of idle: its agent keeps the value in variable BILL_KEY";
+        assert_eq!(line, format!("run {number} {told}"));
+    }
+}
+
+/// S27, D36: the command that takes the value has the name of the secret, where no word that is
+/// repeated can be the value.
+#[test]
+fn s27_a_refused_value_has_its_secret_in_the_remedy() {
+    let place = empty();
+    let named = place.printed("secrets set BILL_KEY");
+    for words in [&["BILL_KEY=canary"][..], &["BILL_KEY", "canary"], &["BILL_KEY=a=b"]] {
+        place.run([&["secrets", "set"], words].concat()).failed(2, &[&named]);
+    }
+    let unnamed = place.printed("secrets set NAME");
+    let padded = "JBSWY3DPEHPK3PXP==";
+    for words in
+        [&["canary=BILL_KEY"][..], &["ABC", "DEF"], &["ABC=DEF"], &[padded], &[padded, "canary"]]
+    {
+        let done = place.run([&["secrets", "set"], words].concat());
+        let done = done.failed(2, &[&unnamed, "the secret's name as NAME"]);
+        let repeated = |word: &&str| done.stderr.contains(word.trim_end_matches('='));
+        assert!(!words.iter().any(repeated), "{words:?} {done:?}");
+    }
+}
+
 /// Without a daemon every command says what to do, before anybody types a value.
 #[test]
 fn without_a_daemon_the_remedy_is_told() {
