@@ -155,13 +155,17 @@ async fn show(place: &WorkspaceArgs, named: &str, context: &Context) -> Result<(
         words(&run["tools"], |name| name.as_str().unwrap_or_default()),
         words(&run["agent_env_names"], |name| name.as_str().unwrap_or_default()),
         run["mcp_sessions"].as_u64().unwrap_or_default(),
-        run["tool_set"]["count"].as_u64().unwrap_or_default(),
+        run["tool_set"]["count"].as_u64().map_or_else(|| "-".to_owned(), |count| count.to_string()),
         run["tool_set"]["digest"].as_str().map(|text| format!(", {text}")).unwrap_or_default(),
     ))?;
     let cell = |tool: &Value, member: &str| text(tool, member).to_owned();
     let row = |tool: &Value| ["name", "server", "digest"].map(|member| cell(tool, member)).to_vec();
     let rows: Vec<_> = tools.iter().map(row).collect();
-    output::line(&table::render(&["tool", "server", "definition"], &rows, "It has no tools."))
+    let none = match run["ended_at"].is_string() {
+        true => "It has ended. The tools of a run are shown while it is active.",
+        false => "It has no tools.",
+    };
+    output::line(&table::render(&["tool", "server", "definition"], &rows, none))
 }
 
 fn with_remedy(failure: Failure) -> Failure {
