@@ -8,12 +8,15 @@ mod ledger;
 mod requests;
 mod scopes;
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
     Grant, GrantId, GrantSubject, PrincipalId, PrincipalKind, WorkspaceId, command::narthex,
-    json::shortened,
+    json::shortened, nearest,
 };
 use narthex_store::GrantRow;
 
@@ -21,7 +24,7 @@ pub use self::{
     ledger::StoreLedger,
     requests::{GrantRequested, RequestOf},
 };
-use crate::{AccessError, By, Control, ControlError, Page};
+use crate::{AccessError, Account, By, Control, ControlError, Page};
 
 /// How long a request waits for a decision, unless settings say otherwise.
 const REQUEST_LIFETIME: Duration = Duration::from_secs(60 * 60);
@@ -270,15 +273,31 @@ impl Control {
         if who == local.as_str() {
             return Ok(local);
         }
-        let may_see = |one: &crate::Account| {
-            one.kind == PrincipalKind::Human && (one.belongs_to(workspace) || one.is_operator)
-        };
+        let is_it = |one: &&Arc<Account>| one.id.as_str() == who || one.name.as_str() == who;
         let all = self.principals()?;
-        let is_it = |one: &&std::sync::Arc<crate::Account>| {
-            (one.id.as_str() == who || one.name.as_str() == who) && may_see(one)
-        };
-        let found = all.iter().find(is_it).map(|one| one.id.clone());
-        Ok(found.ok_or_else(|| AccessError::UnknownPrincipal(shortened(who)))?)
+        let unknown =
+            || AccessError::UnknownMember { who: shortened(who), workspace: workspace.clone() };
+        let found = all.iter().find(is_it).ok_or_else(unknown)?;
+        match (found.kind, found.belongs_to(workspace)) {
+            (PrincipalKind::Human, true) => Ok(found.id.clone()),
+            (PrincipalKind::Human, false) if found.is_operator => Ok(found.id.clone()),
+            (PrincipalKind::Service, true) => {
+                Err(AccessError::NoHuman(found.name.clone(), "service").into())
+            }
+            (PrincipalKind::Client, true) => {
+                Err(AccessError::NoHuman(found.name.clone(), "client").into())
+            }
+            (_, _) => Err(unknown().into()),
+        }
+    }
+
+    /// The name of a human of a workspace that is nearest to one that none has.
+    fn nearest_member(&self, workspace: &WorkspaceId, who: &str) -> Option<String> {
+        let all = self.principals().ok()?;
+        let is_one =
+            |one: &&Arc<Account>| one.kind == PrincipalKind::Human && one.belongs_to(workspace);
+        let names = all.iter().filter(is_one).map(|one| one.name.as_str());
+        nearest(who, names).map(str::to_owned)
     }
 }
 

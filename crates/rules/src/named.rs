@@ -30,6 +30,13 @@ pub enum Named {
         /// The server's own name of the tool.
         tool: String,
     },
+    /// A thing of a server without its server, which is none: no call is about it.
+    Bare {
+        /// Its type in rules: `Tool`, `Prompt` or `Resource`.
+        of: &'static str,
+        /// All that stands there.
+        name: String,
+    },
     /// The names of things of any server: text, with `*` for anything.
     Pattern(String),
 }
@@ -40,7 +47,7 @@ impl Named {
     pub fn covers(&self, name: &str) -> bool {
         match self {
             Self::Pattern(pattern) => WildMatchPattern::<'*', '\0'>::new(pattern).matches(name),
-            Self::Agent(_) | Self::Server(_) | Self::Tool { .. } => false,
+            Self::Agent(_) | Self::Server(_) | Self::Tool { .. } | Self::Bare { .. } => false,
         }
     }
 
@@ -52,6 +59,9 @@ impl Named {
             .find(|(further, ruled)| self.covers(further) && !self.covers(ruled))
     }
 }
+
+/// The types of things that are named with their server in front: `Tool::"SERVER/NAME"`.
+const OF_SERVERS: [&str; 3] = ["Tool", "Prompt", "Resource"];
 
 /// What a rule names, each once.
 pub(crate) fn of(policy: &Policy) -> Vec<Named> {
@@ -85,11 +95,14 @@ fn entity(node: &Value) -> Option<Named> {
     match kind {
         "Agent" if !id.is_empty() => Some(Named::Agent(id.to_owned())),
         "Server" => Some(Named::Server(id.to_owned())),
-        "Tool" => {
-            let (server, tool) = id.split_once('/')?;
+        "Tool" if let Some((server, tool)) = id.split_once('/') => {
             Some(Named::Tool { server: server.to_owned(), tool: tool.to_owned() })
         }
-        _ => None,
+        _ if id.contains('/') => None,
+        kind => {
+            let of = OF_SERVERS.into_iter().find(|of| *of == kind)?;
+            Some(Named::Bare { of, name: id.to_owned() })
+        }
     }
 }
 
@@ -141,6 +154,17 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(*RuleSet::compile(text).unwrap().names()[0].rule, *"a");
+    }
+
+    /// D13: a thing without its server is found, of each type that needs one.
+    #[test]
+    fn d13_a_thing_without_its_server_is_found() {
+        let text = r#"forbid(principal, action, resource == Tool::"echo");
+            forbid(principal, action, resource) when { resource == Prompt::"triage" ||
+            resource == Resource::"memo:x" || resource == Prompt::"docs/triage" };"#;
+        let bare = |of, name: &str| Named::Bare { of, name: name.to_owned() };
+        let expected = [bare("Tool", "echo"), bare("Prompt", "triage"), bare("Resource", "memo:x")];
+        assert_eq!(names(text), expected);
     }
 
     /// D13: a pattern that covers a further name alone is dead.

@@ -1,6 +1,9 @@
 //! Why who may what stays as it is.
 
-use narthex_model::{EnvBindingId, ErrorKind, PrincipalName, WorkspaceId, command::narthex};
+use narthex_model::{
+    EnvBindingId, ErrorKind, PrincipalName, WorkspaceId,
+    command::{CommandLine, narthex},
+};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -9,9 +12,26 @@ pub enum AccessError {
     #[error(
         "there is no principal `{0}` here; `{list}` lists users, and `{create}` adds a human",
         list = narthex("users list", &[]),
-        create = narthex("users create NAME", &[])
+        create = created(.0)
     )]
     UnknownPrincipal(String),
+    /// No member of the workspace has this id or name. It does not tell other principals from none:
+    /// the caller may not know of them.
+    #[error(
+        "`{who}` is no member of the workspace `{workspace}`; `{list}` lists its members, and \
+         `{set}` adds a user, with this role or another",
+        list = narthex("members list", &[]).in_workspace(.workspace),
+        set = narthex("members set {} author", &[.who]).in_workspace(.workspace)
+    )]
+    UnknownMember {
+        /// The id or the name.
+        who: String,
+        /// The workspace.
+        workspace: WorkspaceId,
+    },
+    /// A service or a client of the workspace, where a human is asked for.
+    #[error("`{0}` is a {1} and no human; name a human who is a member of the workspace")]
+    NoHuman(PrincipalName, &'static str),
     /// No such token in the workspace.
     #[error(
         "there is no token `{0}` that opens anything; `{command}` lists those that do",
@@ -99,6 +119,7 @@ impl AccessError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownPrincipal(_)
+            | Self::UnknownMember { .. }
             | Self::UnknownToken(_)
             | Self::UnknownClient(_)
             | Self::UnknownBinding(_) => ErrorKind::NotFound,
@@ -113,12 +134,21 @@ impl AccessError {
             | Self::ForeignService(_)
             | Self::NoHumanOperator(_)
             | Self::NoMember(_)
+            | Self::NoHuman(..)
             | Self::ClientTaken(_) => ErrorKind::Conflict,
             Self::TooManyTokens(_) | Self::TooManyClients(_) | Self::TooManyBindings(_) => {
                 ErrorKind::Exhausted
             }
             Self::Stale | Self::Randomness(_) => ErrorKind::Unavailable,
         }
+    }
+}
+
+/// The command that adds a human of this name, if one can have it.
+fn created(name: &str) -> CommandLine {
+    match PrincipalName::new(name).is_ok_and(|name| name.unfit_for_humans().is_none()) {
+        true => narthex("users create {}", &[&name]),
+        false => narthex("users create NAME", &[]),
     }
 }
 

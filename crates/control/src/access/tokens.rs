@@ -10,6 +10,7 @@ use narthex_fields::Fields;
 use narthex_login::BearerHash;
 use narthex_model::{
     PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId, json::shortened,
+    nearest,
 };
 use narthex_store::{NewPrincipal, ServiceTokenRow, Store};
 
@@ -19,7 +20,7 @@ use super::{
     members::{names, of_member, set},
     principals::new_id,
 };
-use crate::{By, CatalogError, Control, ControlError};
+use crate::{Account, By, CatalogError, Control, ControlError};
 
 /// How long a token opens something, if nothing is said: 90 days.
 const USUAL_S: u64 = 90 * DAY_S;
@@ -195,7 +196,14 @@ impl Control {
             }
             (_, None) => {
                 let message = format!("the service `{name}` has no roles yet");
-                let fault = crate::FieldError::invalid("roles", message, "say which it is to have");
+                let is_here = |one: &&Arc<Account>| {
+                    one.kind == PrincipalKind::Service && one.roles.contains_key(workspace)
+                };
+                let known = table.accounts.values().filter(is_here).map(|one| one.name.as_str());
+                let meant = nearest(name.as_str(), known);
+                let meant = meant.map(|meant| format!("; did you mean `{meant}`?"));
+                let remedy = format!("say which it is to have{}", meant.unwrap_or_default());
+                let fault = crate::FieldError::invalid("roles", message, remedy);
                 Err(CatalogError::Refused(vec![fault]).into())
             }
         }

@@ -348,7 +348,10 @@ impl Control {
             faults.push(FieldError::invalid(place, what, "name one of the workspace"));
         };
         let subject = match (user, agent) {
-            (Some(user), _) => self.driver(workspace, &user).map(GrantSubject::User),
+            (Some(user), _) => {
+                let found = self.driver(workspace, &user).map(GrantSubject::User);
+                found.map_err(|error| (error, self.nearest_member(workspace, &user)))
+            }
             (None, agent) => {
                 let agent = agent.expect("one of both is there");
                 self.check_agent(store, workspace, &agent, ("agent_subject_id", &mut absent))
@@ -356,8 +359,9 @@ impl Control {
                 Ok(GrantSubject::Agent(agent))
             }
         };
-        if let Err(error) = &subject {
-            absent("user_subject_id", error.to_string());
+        if let Err((error, meant)) = &subject {
+            let meant = meant.iter().map(|name| format!("; did you mean `{name}`?"));
+            absent("user_subject_id", format!("{error}{}", meant.collect::<String>()));
         }
         if let GrantOf::Spawn(spawn) = &of {
             let place = ("details.child_agent_id", &mut absent);

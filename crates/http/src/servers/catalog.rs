@@ -192,11 +192,13 @@ impl Asked<'_> {
         let env = self.env_names(kind).await?;
         let mut told = with_env(shown(object), object, env.as_ref());
         let gates = match kind {
-            CatalogKind::Server => self.gates_unmatched(object).await?,
+            CatalogKind::Server => {
+                let definition = object.definition.as_ref().unwrap_or(&Value::Null);
+                self.gates_unmatched(&object.id, definition).await?
+            }
             CatalogKind::Agent | CatalogKind::Capability => Vec::new(),
         };
-        let warnings = warnings.iter().map(|one| json!(one)).chain(gates);
-        told["warnings"] = warnings.collect();
+        told["warnings"] = warnings.iter().chain(&gates).map(|one| json!(one)).collect();
         let status = if *was_there { StatusCode::OK } else { StatusCode::CREATED };
         let mut response = document(status, &told);
         if !was_there {

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use narthex_control::{CatalogObject, Named, RuleName, WrittenRules};
+use narthex_control::{FieldWarning, Named, RuleName, WrittenRules};
 use narthex_model::{
     Alias, BuiltInTools, CatalogKind, ErrorKind, GATE_FIELDS, ServerId, WorkspaceId,
     command::narthex, nearest, unmatched_in,
 };
 use narthex_registry::ServerRow;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Asked;
 use crate::problem::Problem;
@@ -50,6 +50,7 @@ impl Asked<'_> {
                 Named::Tool { server, tool } => {
                     self.unknown_at(&workspace, server, Some(tool)).await?
                 }
+                Named::Bare { of, name } => self.without_server(&workspace, of, name).await?,
                 Named::Pattern(pattern) => self.uncovered(&workspace, of, pattern).await?,
             };
             told.extend(said.map(|said| format!("rule `{rule}`: {said}")));
@@ -92,6 +93,28 @@ impl Asked<'_> {
         }))
     }
 
+    /// A thing that a rule names without its server, so that it matches no call, and the servers
+    /// that have listed one of this name.
+    async fn without_server(
+        &self,
+        workspace: &WorkspaceId,
+        of: &str,
+        name: &str,
+    ) -> Result<Option<String>, Problem> {
+        let mut having = BTreeSet::new();
+        for server in self.server_names(workspace).await? {
+            let listed = self.listed_by(workspace, &server).await?.unwrap_or_default();
+            if listed.iter().any(|(kind, known)| known == name && of.eq_ignore_ascii_case(kind)) {
+                having.insert(format!("`{of}::\"{server}/{name}\"`"));
+            }
+        }
+        let meant = match having.is_empty() {
+            true => format!("write `{of}::\"SERVER/{name}\"`"),
+            false => format!("did you mean {}?", Vec::from_iter(having).join(" or ")),
+        };
+        Ok(Some(format!("`{of}::\"{name}\"` has no server, so it matches no call; {meant}")))
+    }
+
     /// A pattern of names that covers nothing that any server has listed. Nothing is said while
     /// some server has listed nothing, unless the pattern covers a name that no call has.
     async fn uncovered(
@@ -127,12 +150,12 @@ impl Asked<'_> {
     /// where it has listed nothing yet.
     pub(super) async fn gates_unmatched(
         &self,
-        object: &CatalogObject,
-    ) -> Result<Vec<Value>, Problem> {
-        let definition = object.definition.as_ref().unwrap_or(&Value::Null);
+        id: &str,
+        definition: &Value,
+    ) -> Result<Vec<FieldWarning>, Problem> {
         let is_gated = GATE_FIELDS.iter().any(|field| definition[*field].is_object());
         let runs = self.door.options.runs.as_ref().filter(|_| is_gated);
-        let (Some(runs), Ok(id)) = (runs, ServerId::new(&object.id)) else {
+        let (Some(runs), Ok(id)) = (runs, ServerId::new(id)) else {
             return Ok(Vec::new());
         };
         let seen = runs.definition_names(&self.workspace()?, &id).await?;
@@ -140,7 +163,7 @@ impl Asked<'_> {
         let all = narthex("servers definitions {}", &[&id]).in_workspace(self.workspace()?);
         let told = unmatched_in(definition, &seen).into_iter().map(|gate| {
             let message = format!("{gate}; `{all}` has what it listed");
-            json!({ "field": format!("{}.{}", gate.field, gate.name), "message": message })
+            FieldWarning { field: format!("{}.{}", gate.field, gate.name), message }
         });
         Ok(told.collect())
     }

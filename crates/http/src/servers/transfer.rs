@@ -8,7 +8,7 @@ use narthex_control::{
     CatalogChange, CatalogError, CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft,
     Control, ControlError, FieldError, FieldWarning, ManifestDocument, ManifestFault, Precondition,
 };
-use narthex_model::{CatalogKind, Role, command::narthex, json::Node};
+use narthex_model::{CatalogKind, Role, command::narthex, json::Node, written::inside};
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok};
@@ -43,7 +43,8 @@ impl Asked<'_> {
         let import = CatalogImport { workspace, by, may_write_servers, is_dry: is_check, inside };
         let control = self.control()?;
         let imported = apart.told(control.catalog_import(import, text).await)?;
-        let CatalogImported { changes, warnings, left } = imported;
+        let CatalogImported { changes, mut warnings, left } = imported;
+        warnings.extend(self.gates_of(&changes).await?);
         let mut warnings: Vec<_> = apart.warnings(warnings).collect();
         let mut shown: Vec<_> = changes.iter().map(change).collect();
         for left in left {
@@ -65,6 +66,20 @@ impl Asked<'_> {
             }
         }
         Ok(ok(&json!({ "dry_run": is_dry, "changes": shown, "warnings": warnings })))
+    }
+
+    /// Gates of imported servers that gate nothing, each with its place in the document.
+    async fn gates_of(
+        &self,
+        changes: &[CatalogImportChange],
+    ) -> Result<Vec<FieldWarning>, Problem> {
+        let mut told = Vec::new();
+        for server in changes.iter().filter(|one| one.kind == CatalogKind::Server) {
+            let gates = self.gates_unmatched(&server.id, &server.after).await?;
+            let field = |gate: &FieldWarning| inside(&server.place, &gate.field);
+            told.extend(gates.into_iter().map(|gate| FieldWarning { field: field(&gate), ..gate }));
+        }
+        Ok(told)
     }
 }
 
@@ -204,7 +219,7 @@ fn readable(text: &str) -> Option<Value> {
 }
 
 fn change(change: &CatalogImportChange) -> Value {
-    let CatalogImportChange { kind, id, before, after, is_same } = change;
+    let CatalogImportChange { kind, id, before, after, is_same, .. } = change;
     let what = match (is_same, before) {
         (true, _) => "unchanged",
         (false, Some(_)) => "updated",

@@ -66,6 +66,8 @@ pub struct CatalogImportChange {
     pub kind: CatalogKind,
     /// Its id.
     pub id: String,
+    /// Where it stands in the document, such as `servers[0]`.
+    pub place: String,
     /// What it was, with hidden literals left out. `None`: there was none that can be read.
     pub before: Option<Value>,
     /// What it is, likewise.
@@ -231,12 +233,12 @@ fn prepare(
     }));
     let (mut ready, mut changes) = (Vec::new(), Vec::new());
     let left = left(&given, &new, stored);
-    for Given { definition, .. } in given {
+    for Given { definition, place, .. } in given {
         let (kind, id) = (definition.kind(), definition.id().to_owned());
-        let before = stored.find(kind, &id).cloned();
-        let document = definition.document();
+        let (before, document) = (stored.find(kind, &id).cloned(), definition.document());
         changes.push(CatalogImportChange {
             kind,
+            place,
             before: old.definition(kind, &id).map(|one| export::shown(&one, &old)),
             after: export::shown(&definition, &new),
             is_same: before.as_ref().is_some_and(|row| row.document == document),

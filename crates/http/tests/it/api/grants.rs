@@ -153,6 +153,18 @@ async fn x_m57_a_gate_for_nothing_is_told_of() {
     let message = warnings[0]["message"].as_str().unwrap();
     assert!(message.starts_with(&meant) && message.contains("servers definitions"), "{message}");
     assert_eq!(warnings.as_array().unwrap().len(), 1, "{warnings}");
+    // A document of several objects, as `servers apply` sends it, has the same with its place.
+    let other = json!({ "id": "other", "url": api.fixture_url(), "transport": "http" });
+    let mut named = demo.clone();
+    named["id"] = json!("demo");
+    let document = json!({ "servers": [other, named] }).to_string();
+    for query in ["?dry_run=true", ""] {
+        let path = format!("{here}/import{query}");
+        let told = api.send("POST", &path, document.clone()).await.succeeded()["warnings"].clone();
+        assert_eq!(told[0]["field"], "servers[1].tool_scopes.ecko", "{told}");
+        assert_eq!(told[0]["message"], message, "{told}");
+        assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    }
 }
 
 /// X-M62, X-M65: the event of a call names the grant by which it was allowed.

@@ -223,6 +223,8 @@ async fn d13_rules_are_stored_with_warnings_of_unknown_names() {
         @id("server") forbid(principal, action, resource in Server::"onee");
         @id("alias") forbid(principal, action, resource) when { resource.name like "start_*" };
         @id("name") forbid(principal, action, resource) when { resource.name == "ecko" };
+        @id("bare") forbid(principal, action, resource == Tool::"echo");
+        @id("nowhere") forbid(principal, action, resource == Tool::"no-such");
         @id("fine") forbid(principal == Agent::"writer", action, resource == Tool::"one/echo")
             when { resource.name like "ec*" };"#;
     let stored = api.put_rules(rules).await.succeeded();
@@ -234,9 +236,13 @@ async fn d13_rules_are_stored_with_warnings_of_unknown_names() {
         "rule `alias`: `start_*` covers no name that a call has: `start_agent` is another name of \
          `spawn_session`, and rules know `spawn_session` alone",
         "rule `name`: no server has listed a name like `ecko`; did you mean `echo`?",
+        "rule `bare`: `Tool::\"echo\"` has no server, so it matches no call; did you mean \
+         `Tool::\"one/echo\"`?",
+        "rule `nowhere`: `Tool::\"no-such\"` has no server, so it matches no call; write \
+         `Tool::\"SERVER/no-such\"`",
     ];
     assert_eq!(stored["warnings"], json!(expected));
-    assert_eq!(stored["ids"].as_array().unwrap().len(), 6);
+    assert_eq!(stored["ids"].as_array().unwrap().len(), 8);
     let read = api.get(POLICY).await;
     assert_eq!(read["rules"], rules);
     api.send("PUT", POLICY, stored.to_string()).await.succeeded();
