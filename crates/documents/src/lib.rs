@@ -10,4 +10,4 @@ mod pasted;
 pub use differences::differences;
 pub use document::{Document, read, text_of, yaml};
 pub use error::DocumentError;
-pub use pasted::{HEADERS, Pasted, PastedServer, take_out};
+pub use pasted::{HEADERS, Pasted, PastedFault, PastedServer, take_out};

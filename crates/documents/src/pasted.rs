@@ -8,7 +8,7 @@ use narthex_model::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{Document, DocumentError};
+use crate::Document;
 
 /// Servers, and what of them was written in another way, in words for people.
 #[derive(Debug)]
@@ -17,6 +17,18 @@ pub struct Pasted {
     pub servers: Vec<PastedServer>,
     /// In words for people.
     pub notices: Vec<String>,
+    /// Each part that cannot be used. With one, nothing of it may be stored, but the rest can be
+    /// checked.
+    pub faults: Vec<PastedFault>,
+}
+
+/// A part of a file that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastedFault {
+    /// Its place in the file, such as `mcpServers.docs.args[1]`.
+    pub place: String,
+    /// What to do about it.
+    pub remedy: String,
 }
 
 /// One server of the catalog, and where its parts stand in the file.
@@ -56,14 +68,10 @@ pub const HEADERS: &str = "headers";
 const BEARER: &str = "Bearer ";
 
 /// Takes the servers out; `None` if this is one server.
-///
-/// # Errors
-/// When parts cannot be used; the message names the place and the line of each.
-pub fn take_out(document: &Document) -> Result<Option<Pasted>, DocumentError> {
-    let Some(fields) = document.value.as_object() else { return Ok(None) };
-    let Some(place) = PLACES.into_iter().find(|place| fields.contains_key(*place)) else {
-        return Ok(None);
-    };
+#[must_use]
+pub fn take_out(document: &Document) -> Option<Pasted> {
+    let fields = document.value.as_object()?;
+    let place = PLACES.into_iter().find(|place| fields.contains_key(*place))?;
     let mut reader = Reader::default();
     let further = fields.keys().filter(|key| *key != place && !key.starts_with('$'));
     for other in further {
@@ -74,34 +82,19 @@ pub fn take_out(document: &Document) -> Result<Option<Pasted>, DocumentError> {
     for (alias, entry) in reader.object(&fields[place], &root).into_iter().flatten() {
         servers.extend(reader.server(alias, entry, &root.key(alias)));
     }
-    match reader.faults.as_slice() {
-        [] => Ok(Some(Pasted { servers, notices: reader.notices })),
-        faults => Err(DocumentError::Invalid(told(document, faults))),
-    }
-}
-
-/// All faults, each in a line with its place, its line and its remedy.
-fn told(document: &Document, faults: &[(String, String)]) -> String {
-    let one = |(place, remedy): &(String, String)| match document.line(place) {
-        Some(line) => format!("`{place}` (line {line}) cannot be used; {remedy}"),
-        None => format!("`{place}` cannot be used; {remedy}"),
-    };
-    let lines: Vec<_> = faults.iter().map(one).collect();
-    let separator = format!("\n{}: ", document.source);
-    lines.join(&separator)
+    Some(Pasted { servers, notices: reader.notices, faults: reader.faults })
 }
 
 /// Rewrites servers, and gathers everything that is to be said of them.
 #[derive(Default)]
 struct Reader {
     notices: Vec<String>,
-    /// Places, each with its remedy.
-    faults: Vec<(String, String)>,
+    faults: Vec<PastedFault>,
 }
 
 impl Reader {
     fn fault(&mut self, at: &Place, remedy: impl Into<String>) {
-        self.faults.push((at.to_string(), remedy.into()));
+        self.faults.push(PastedFault { place: at.to_string(), remedy: remedy.into() });
     }
 
     fn object<'v>(&mut self, value: &'v Value, at: &Place) -> Option<&'v Map<String, Value>> {
@@ -272,7 +265,8 @@ mod tests {
                 "authorization": "Bearer ${TOKEN}", "x-key": "${DOCS_KEY}" } },
             "github": { "command": "npx", "args": ["-y", "x", "$HOME"],
                         "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": 80 } } } });
-        let Pasted { servers, notices } = take_out(&of(&document)).unwrap().unwrap();
+        let Pasted { servers, notices, faults } = take_out(&of(&document)).unwrap();
+        assert_eq!(faults, []);
         let values: Vec<_> = servers.iter().map(|server| server.value.clone()).collect();
         assert_eq!(
             values,
@@ -302,25 +296,22 @@ mod tests {
     #[test]
     fn x_m12_one_server_is_left_as_it_is() {
         for one in [json!({ "id": "a", "command": "npx" }), json!([]), json!(null)] {
-            assert!(take_out(&of(&one)).unwrap().is_none(), "{one}");
+            assert!(take_out(&of(&one)).is_none(), "{one}");
         }
     }
 
     #[test]
     fn x_m12_what_cannot_be_used_is_named() {
         for (value, place) in [
-            (json!({ "mcpServers": [] }), "`mcpServers` (line 1)"),
-            (json!({ "mcpServers": { "a": 1 } }), "`mcpServers.a` (line 1)"),
-            (json!({ "mcpServers": { "a": { "id": "b" } } }), "`mcpServers.a.id` (line 1)"),
-            (
-                json!({ "mcpServers": { "a": { "env": { "B": {} } } } }),
-                "`mcpServers.a.env.B` (line 1)",
-            ),
-            (json!({ "mcpServers": { "a": { "args": [{}] } } }), "`mcpServers.a.args[0]` (line 1)"),
-            (json!({ "mcpServers": {}, "theme": "dark" }), "`theme` (line 1)"),
+            (json!({ "mcpServers": [] }), "mcpServers"),
+            (json!({ "mcpServers": { "a": 1 } }), "mcpServers.a"),
+            (json!({ "mcpServers": { "a": { "id": "b" } } }), "mcpServers.a.id"),
+            (json!({ "mcpServers": { "a": { "env": { "B": {} } } } }), "mcpServers.a.env.B"),
+            (json!({ "mcpServers": { "a": { "args": [{}] } } }), "mcpServers.a.args[0]"),
+            (json!({ "mcpServers": {}, "theme": "dark" }), "theme"),
         ] {
-            let error = take_out(&of(&value)).unwrap_err();
-            assert!(error.to_string().starts_with(place), "{error}");
+            let faults = take_out(&of(&value)).unwrap().faults;
+            assert!(matches!(&faults[..], [one] if one.place == place), "{faults:?}");
         }
     }
 
@@ -339,15 +330,17 @@ mod tests {
                 }
             }
         }"#;
-        let error = take_out(&document(text)).unwrap_err().to_string();
-        let lines: Vec<_> = error.lines().collect();
-        assert_eq!(
-            lines,
-            [
-                "`mcpServers.a.hedaers` (line 5) cannot be used; did you mean `headers`?",
-                "d.json: `mcpServers.b.args[1]` (line 9) cannot be used; all users of the machine \
-                 can read arguments; hand the variable over in `env`",
-            ]
-        );
+        let document = document(text);
+        let faults = take_out(&document).unwrap().faults;
+        let told: Vec<_> = faults
+            .iter()
+            .map(|one| (&*one.place, document.line(&one.place), &*one.remedy))
+            .collect();
+        let in_env = "all users of the machine can read arguments; hand the variable over in `env`";
+        let expected = [
+            ("mcpServers.a.hedaers", Some(5), "did you mean `headers`?"),
+            ("mcpServers.b.args[1]", Some(9), in_env),
+        ];
+        assert_eq!(told, expected);
     }
 }

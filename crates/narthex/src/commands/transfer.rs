@@ -1,11 +1,11 @@
 //! `apply`, `export` and `import`: objects of the catalog between files and the daemon, several at
 //! once and all or none.
 
-use std::{fmt, path::Path, process::ExitCode, rc::Rc};
+use std::{path::Path, process::ExitCode, rc::Rc};
 
 use http::Method;
 use narthex_cli::{ApplyArgs, ExportArgs, ImportArgs, WorkspaceArgs};
-use narthex_documents::{Document, DocumentError, HEADERS, PastedServer, differences};
+use narthex_documents::{Document, HEADERS, PastedFault, PastedServer, differences};
 use narthex_model::{CatalogKind, ErrorKind, command::narthex};
 use serde_json::{Map, Value, json};
 
@@ -26,6 +26,8 @@ struct Bundle {
     servers: Vec<Given>,
     capabilities: Vec<Given>,
     agents: Vec<Given>,
+    /// What is wrong already before anything is sent, each with its file, its place and its line.
+    faults: Vec<Value>,
 }
 
 /// An object, and the document that it is, or is a part of.
@@ -57,9 +59,12 @@ pub(crate) async fn apply(
     }
     let mut bundle = Bundle::default();
     for document in narthex_documents::read(&args.file)? {
-        bundle.add(kind, document)?;
+        bundle.add(kind, document);
     }
     let asked = Asked { place: &args.place, is_dry: args.dry_run, is_pruned: args.prune, context };
+    if !bundle.faults.is_empty() {
+        return Err(bundle.refused(&asked).await);
+    }
     let stored = asked.send(&bundle.document()).await;
     let mut stored = stored.map_err(|failure| bundle.with_sources(failure))?;
     for warning in stored["warnings"].as_array_mut().into_iter().flatten() {
@@ -77,7 +82,7 @@ pub(crate) async fn preview(
 ) -> Result<ExitCode, Failure> {
     let mut bundle = Bundle::default();
     for document in narthex_documents::read(file)? {
-        bundle.add(CatalogKind::Agent, document)?;
+        bundle.add(CatalogKind::Agent, document);
     }
     let [Given { value: agent, .. }] = bundle.agents.as_slice() else {
         let text = "a preview is of one agent; give a file with one";
@@ -125,18 +130,22 @@ pub(crate) async fn export(args: &ExportArgs, context: &Context) -> Result<ExitC
 }
 
 impl Bundle {
-    fn add(&mut self, kind: CatalogKind, document: Document) -> Result<(), Failure> {
+    fn add(&mut self, kind: CatalogKind, document: Document) {
         let from = Rc::new(document);
         let (source, value) = (&from.source, &from.value);
         let whole = || Given { value: value.clone(), from: from.clone(), part: None };
         match kind {
             CatalogKind::Server => {
-                let pasted =
-                    narthex_documents::take_out(&from).map_err(|error| at(source, &error))?;
-                let Some(pasted) = pasted else {
+                let Some(pasted) = narthex_documents::take_out(&from) else {
                     self.servers.push(whole());
-                    return Ok(());
+                    return;
                 };
+                let fault = |PastedFault { place, remedy }: PastedFault| {
+                    json!({ "field": place, "code": "value_invalid", "source": source,
+                            "line": from.line(&place), "message": "this cannot be used",
+                            "remedy": remedy })
+                };
+                self.faults.extend(pasted.faults.into_iter().map(fault));
                 for notice in pasted.notices {
                     output::notice(&harmless(&format!("{source}: {notice}")));
                 }
@@ -151,7 +160,34 @@ impl Bundle {
             // The daemon takes it apart, if it has servers inside.
             CatalogKind::Agent => self.agents.push(whole()),
         }
-        Ok(())
+    }
+
+    /// Why a bundle with faults is not stored: these, and all that the daemon finds in the rest,
+    /// which it only checks. Without a daemon, these alone.
+    async fn refused(&self, asked: &Asked<'_>) -> Failure {
+        let check = Asked { is_dry: true, ..*asked };
+        let found = match check.send(&self.document()).await {
+            Err(failure)
+                if failure.details.as_ref().is_some_and(|all| all["errors"].is_array()) =>
+            {
+                failure
+            }
+            Ok(_) | Err(_) => Failure {
+                details: Some(json!({ "errors": [] })),
+                ..Failure::new(ErrorKind::Invalid, "")
+            },
+        };
+        self.with_sources(found)
+    }
+
+    /// Whether a fault was found here, at this place or around it, so that it is told already.
+    fn is_told(&self, written: &Written) -> bool {
+        let is_around = |fault: &Value| {
+            let rest = written.field.strip_prefix(text(fault, "field"));
+            fault["source"] == json!(written.source)
+                && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.faults.iter().any(is_around)
     }
 
     fn groups(&self) -> [(&'static str, &[Given]); 3] {
@@ -169,16 +205,19 @@ impl Bundle {
     fn with_sources(&self, mut failure: Failure) -> Failure {
         let errors = failure.details.as_mut().and_then(|details| details["errors"].as_array_mut());
         let Some(errors) = errors else { return failure };
-        let mut lines = Vec::new();
-        for error in errors {
-            let written = self.written(text(error, "field"));
-            if written.has_headers {
-                error["remedy"] = with_headers(text(error, "remedy")).into();
+        let found = std::mem::replace(errors, self.faults.clone());
+        for mut error in found {
+            let written = self.written(text(&error, "field"));
+            if self.is_told(&written) {
+                continue;
             }
-            let told = format!("{}; {}", text(error, "message"), text(error, "remedy"));
-            lines.push(format!("{written}{told}"));
-            written.note(error);
+            if written.has_headers {
+                error["remedy"] = with_headers(text(&error, "remedy")).into();
+            }
+            written.note(&mut error);
+            errors.push(error);
         }
+        let lines: Vec<_> = errors.iter().map(line).collect();
         failure.message = format!("nothing was stored:\n{}", lines.join("\n"));
         failure
     }
@@ -218,18 +257,15 @@ impl Written {
     }
 }
 
-/// As it stands in front of what is told of it, for people.
-impl fmt::Display for Written {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(source) = &self.source {
-            write!(f, "{source}: ")?;
-        }
-        match (self.field.as_str(), self.line) {
-            ("", _) => Ok(()),
-            (field, None) => write!(f, "`{field}`: "),
-            (field, Some(line)) => write!(f, "`{field}` (line {line}): "),
-        }
-    }
+/// A fault for people, with where it stands in front.
+fn line(error: &Value) -> String {
+    let source = error["source"].as_str().map(|source| format!("{source}: ")).unwrap_or_default();
+    let place = match (text(error, "field"), error["line"].as_u64()) {
+        ("", _) => String::new(),
+        (field, None) => format!("`{field}`: "),
+        (field, Some(line)) => format!("`{field}` (line {line}): "),
+    };
+    format!("{source}{place}{}; {}", text(error, "message"), text(error, "remedy"))
 }
 
 /// A request to store something, and who wants to hear of it.
@@ -290,9 +326,4 @@ fn with_headers(remedy: &str) -> String {
         true => format!("{remedy}, `{HEADERS}`"),
         false => remedy.to_owned(),
     }
-}
-
-/// With what has the fault.
-fn at(source: &str, error: &DocumentError) -> Failure {
-    Failure::new(error.kind(), format!("{source}: {error}"))
 }

@@ -240,6 +240,35 @@ fn r_m4_a_run_of_a_manifest_has_its_servers() {
     refused.failed(1, &["mcp.servers.files", "NOT_SET"]);
 }
 
+/// X-M12: all that is wrong with a file of a desktop client is told at once: what stands in it in a
+/// form that the catalog does not have, and what the catalog finds in the rest.
+#[test]
+fn x_m12_all_faults_of_a_pasted_file_are_told_at_once() {
+    let place = Place::with(&json!({}));
+    let file = json!({ "mcpServers": {
+        "one": { "command": "npx", "args": ["--key=${API_KEY}"], "comand": "x" },
+        "two": { "url": "https://two.test/mcp", "hedaers": {} },
+        "three": { "url": "not an address" },
+        "four": { "command": "npx", "env": { "A": {} } } } });
+    place.write("desktop.json", &serde_json::to_string_pretty(&file).unwrap());
+    let apply = ["servers", "apply", "--file", "desktop.json"];
+    let own = ["`mcpServers.one.args[0]` (line", "`mcpServers.two.hedaers` (line", "four.env.A` ("];
+    let alone = place.run(apply).failed(1, &own);
+    assert!(alone.stderr.starts_with("error: invalid: nothing was stored:\n"), "{alone:?}");
+    assert_eq!(alone.stderr.lines().count(), 4, "{alone:?}");
+    let _daemon = place.up();
+    let others = ["`mcpServers.one.comand` (line", "`mcpServers.three.url` (line"];
+    let refused = place.run(apply).failed(1, &own).failed(1, &others);
+    assert_eq!(refused.stderr.lines().count(), 6, "each once: {refused:?}");
+    let told = place.run(apply.into_iter().chain(["--json"])).json();
+    let errors = told["error"]["details"]["errors"].as_array().unwrap();
+    let is_whole = |error: &Value| {
+        error["source"] == "desktop.json" && error["line"].is_u64() && error["code"].is_string()
+    };
+    assert!(errors.len() == 5 && errors.iter().all(is_whole), "{told}");
+    assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "");
+}
+
 /// R-M4: each fault and each warning has its file, its place and its line, for people and for
 /// programs; what is taken out of a manifest is told of, and deleted where that is asked for.
 #[test]
