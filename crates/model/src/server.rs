@@ -1,6 +1,13 @@
 //! What a server is: how to reach it, what state its connection is in.
 
-use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    num::NonZeroU64,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +119,9 @@ pub struct ServerDefinition {
     pub filled_in: Vec<Secret>,
     /// Where the values of its headers come from.
     pub header_sources: Vec<HeaderSource>,
+    /// The file that it stands in, if changes of that file count only once a human has approved
+    /// them (D27).
+    pub approved_in: Option<Arc<Path>>,
 }
 
 /// How much text one result may bring (D23). `None` means no limit of this kind, or the default of
@@ -145,6 +155,7 @@ impl ServerDefinition {
             shows_flagged: false,
             filled_in: Vec::new(),
             header_sources: Vec::new(),
+            approved_in: None,
         }
     }
 

@@ -45,8 +45,21 @@ pub struct LoadedConfig {
     pub warnings: Vec<ConfigWarning>,
 }
 
+impl LoadedConfig {
+    /// Notes the file whose changes a human approves, if they do, in each entry.
+    pub(crate) fn approved_in(mut self, file: Option<&Arc<Path>>) -> Self {
+        for entry in &mut self.entries {
+            if let Entry::Server(definition) = entry {
+                definition.approved_in = file.cloned();
+            }
+        }
+        self
+    }
+}
+
 /// One server of a file.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all entries are servers")]
 pub enum Entry {
     /// Usable as it stands.
     Server(ServerDefinition),

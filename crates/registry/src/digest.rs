@@ -39,6 +39,8 @@ impl DigestKey {
             shows_flagged,
             filled_in,
             header_sources,
+            // Where it stands, and not what it is.
+            approved_in: _,
             // What callers see and how much of it is the gateway's part, which reads the row.
             output: _,
             traffic: _,

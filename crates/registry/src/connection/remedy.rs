@@ -1,5 +1,7 @@
 //! What a person does about a credential that a server refuses.
 
+use std::path::Path;
+
 use narthex_model::{
     Alias, HeaderSource, ServerDefinition, Target, basic_credentials, command::narthex,
     for_operators,
@@ -14,6 +16,7 @@ pub(super) fn of(definition: &ServerDefinition, is_live: bool) -> Option<String>
 
 fn remedy(definition: &ServerDefinition, is_live: bool) -> Option<String> {
     let Target::Http(target) = &definition.target else { return None };
+    let approved = definition.approved_in.as_deref().filter(|_| is_live);
     let live = is_live.then_some(&definition.alias);
     let sources = likely(&definition.header_sources);
     if sources.is_empty() {
@@ -21,8 +24,8 @@ fn remedy(definition: &ServerDefinition, is_live: bool) -> Option<String> {
             Some(_) => "the user and the password of its `url`",
             None => "no credential",
         };
-        let set = format!("narthex sends {sent}: set one in its entry");
-        return Some(format!("{set}, {}", taking_effect(live, 0)));
+        let set = format!("narthex sends {sent}: set one in its entry{}", approving(approved));
+        return Some(format!("{set}, {}", taking_effect(live, approved.is_none())));
     }
     let named: Vec<_> = sources.iter().map(|source| named(source)).collect();
     let (secrets, variables, literals) = parts(&sources);
@@ -37,9 +40,9 @@ fn remedy(definition: &ServerDefinition, is_live: bool) -> Option<String> {
         mend.push(format!("set {it} anew where the daemon starts and start it again with `{up}`"));
     }
     if literals > 0 {
-        mend.push(format!("correct {} there", it(literals)));
+        mend.push(format!("correct {} there{}", it(literals), approving(approved)));
     }
-    let then = taking_effect(live, variables);
+    let then = taking_effect(live, variables == 0 && approved.is_none());
     Some(format!("{}: {}, {then}", named.join(" and "), mend.join(" and ")))
 }
 
@@ -82,12 +85,19 @@ fn parts(sources: &[&HeaderSource]) -> (Vec<String>, usize, usize) {
     (secrets, variables, literals)
 }
 
-/// What makes the new value count. An entry of the live configuration is followed, but not the
-/// variables in it; a run keeps what it was created with (D10).
-fn taking_effect(live: Option<&Alias>, variables: usize) -> String {
+/// The command without which a changed file does not count, if it needs one (D27).
+fn approving(file: Option<&Path>) -> String {
+    let command = file.map(|file| narthex("trust {}", &[&file.display()]));
+    command.map(|command| format!(" and approve the change with `{command}`")).unwrap_or_default()
+}
+
+/// What makes the new value count. An entry of the live configuration is followed by itself, but
+/// not the variables in it, nor before a file is approved that needs it; a run keeps what it was
+/// created with (D10).
+fn taking_effect(live: Option<&Alias>, is_by_itself: bool) -> String {
     let Some(alias) = live else { return "then create a new run".to_owned() };
     let reconnect = narthex("mcp reconnect {}", &[alias]);
-    let by_itself = if variables == 0 { "which takes effect by itself, " } else { "" };
+    let by_itself = if is_by_itself { "which takes effect by itself, " } else { "" };
     format!("{by_itself}or run `{reconnect}` once the server accepts the same value")
 }
 
@@ -98,6 +108,10 @@ mod tests {
     use super::*;
 
     fn told(sources: Vec<HeaderSource>, is_live: bool) -> String {
+        told_of(None, sources, is_live)
+    }
+
+    fn told_of(file: Option<&str>, sources: Vec<HeaderSource>, is_live: bool) -> String {
         let target = Target::Http(HttpTarget {
             url: "https://pay.example/mcp".to_owned(),
             is_sse: false,
@@ -106,6 +120,7 @@ mod tests {
         });
         let mut definition = ServerDefinition::new(Alias::new("pay").unwrap(), target);
         definition.header_sources = sources;
+        definition.approved_in = file.map(|file| Path::new(file).into());
         let told = of(&definition, is_live).unwrap();
         let read = format!("the server refuses the credential (HTTP 401); {told}");
         assert_eq!(for_models(&read), "the server refuses the credential (HTTP 401)");
@@ -154,5 +169,20 @@ mod tests {
         let text = told(vec![source("x-key", "config.key")], false);
         assert!(text.ends_with("correct it there, then create a new run"), "{text}");
         assert!(told(Vec::new(), true).starts_with("narthex sends no credential: set one in"));
+    }
+
+    /// E88, D27: a file that a human approves counts only with the command that does it.
+    #[test]
+    fn e88_a_value_of_an_approved_file_needs_approval() {
+        let file = Some("/my f/mcp.json");
+        let expected = "the header `X-Key` has the value of `servers.pay.headers.X-Key`: correct \
+                        it there and approve the change with `narthex trust '/my f/mcp.json'`, or \
+                        run `narthex mcp reconnect pay` once the server accepts the same value";
+        let key = || source("X-Key", "servers.pay.headers.X-Key");
+        assert_eq!(told_of(file, vec![key()], true), expected);
+        let none = told_of(file, Vec::new(), true);
+        assert!(none.contains("in its entry and approve the change with `narthex trust"), "{none}");
+        assert!(!none.contains("by itself"), "{none}");
+        assert!(!told_of(file, vec![key()], false).contains("trust"), "a run keeps what it has");
     }
 }

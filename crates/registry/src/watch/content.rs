@@ -141,7 +141,7 @@ impl Source {
         };
         let parsed = match &self.origin {
             Origin::Settings => config::parse_settings(&text, &context),
-            Origin::Project { approve, .. } => {
+            Origin::Project { approve, approvals } => {
                 if let Err(refused) = approve(&self.file, &text) {
                     // What is no configuration starts nothing, and needs no approval first.
                     let refused = FollowError::Refused { file: self.file.clone(), refused };
@@ -150,7 +150,8 @@ impl Source {
                     let read = config::parse(&text, &unfilled);
                     return read.map_or_else(fail, |_config| Found::Bad(refused));
                 }
-                config::parse(&text, &context)
+                let file = approvals.is_some().then_some(&self.file);
+                config::parse(&text, &context).map(|config| config.approved_in(file))
             }
         };
         parsed.map_or_else(fail, |config| Found::Good { hash, config })
