@@ -42,7 +42,8 @@ macro_rules! id {
                 let (prefix, digits) = text.split_at_mut($prefix.len());
                 prefix.copy_from_slice($prefix.as_bytes());
                 $crate::ids::hex(&self.0, digits);
-                f.write_str(std::str::from_utf8(&text).map_err(|_| std::fmt::Error)?)
+                let Ok(text) = std::str::from_utf8(&text) else { return Err(std::fmt::Error) };
+                f.write_str(text)
             }
         }
 

@@ -133,7 +133,8 @@ impl fmt::Display for Timestamp {
         ] {
             write_digits(&mut text[place], number);
         }
-        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        let Ok(text) = std::str::from_utf8(&text) else { return Err(fmt::Error) };
+        f.write_str(text)
     }
 }
 
