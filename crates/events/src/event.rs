@@ -30,7 +30,7 @@ pub struct EventRow {
     pub number: u64,
     /// When it happened; never before the event in front of it.
     pub at: SystemTime,
-    /// One of [`EventKind`](crate::EventKind), or a word that only a newer program knows.
+    /// One of [`EventKind`], or a word that only a newer program knows.
     pub kind: String,
     /// By what a second one of its kind is known to be the same.
     pub message_id: Option<String>,
