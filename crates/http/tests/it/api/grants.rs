@@ -167,6 +167,47 @@ async fn x_m57_a_gate_for_nothing_is_told_of() {
     }
 }
 
+/// X-M57: a grant for a user who is no member is refused, with the command that adds the member;
+/// the refusal is the same for a user that does not exist.
+#[tokio::test]
+async fn x_m57_a_grant_for_no_member_names_the_command_that_makes_one() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    api.send("POST", "/api/principals", json!({ "name": "bob2" }).to_string()).await.succeeded();
+    let refused = async |who: &str| {
+        let answer = api.grant(json!({ "user_subject_id": who })).await;
+        answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        answer.json()["errors"][0]["message"].as_str().unwrap().to_owned()
+    };
+    let told = |who: &str| {
+        format!(
+            "`{who}` is no member of the workspace `default`; `narthex members list` lists its \
+             members, and `narthex members set {who} author` adds a user, with this role or \
+             another"
+        )
+    };
+    assert_eq!(refused("bob2").await, told("bob2"));
+    assert_eq!(refused("no-such").await, told("no-such"), "as one that there is not");
+    let members = "/api/workspaces/default/members";
+    api.send("PUT", &format!("{members}/bob2"), roles_of("author")).await.succeeded();
+    assert_eq!(refused("bob3").await, format!("{}; did you mean `bob2`?", told("bob3")));
+    api.granted(json!({ "user_subject_id": "bob2" })).await;
+    let token = json!({ "service": "ci", "roles": ["runner"] }).to_string();
+    let tokens = "/api/workspaces/default/service-tokens";
+    api.send("POST", tokens, token).await.succeeded();
+    assert!(refused("default/ci").await.starts_with("`default/ci` is a service and no human"));
+    let misspelt = api.send("POST", tokens, json!({ "service": "cj" }).to_string()).await;
+    let error = misspelt.json()["errors"][0].clone();
+    assert!(error["remedy"].as_str().unwrap().ends_with("did you mean `default/ci`?"), "{error}");
+    let nobody = api.send("PUT", &format!("{members}/cara"), roles_of("author")).await;
+    let told = nobody.json()["detail"].as_str().unwrap().to_owned();
+    assert!(told.contains("`narthex users create cara`"), "{told}");
+}
+
+fn roles_of(role: &str) -> String {
+    json!({ "roles": [role] }).to_string()
+}
+
 /// X-M62, X-M65: the event of a call names the grant by which it was allowed.
 #[tokio::test]
 async fn x_m62_x_m65_a_call_names_its_grant() {
