@@ -56,8 +56,8 @@ pub(crate) fn open_call(caller: &Caller, request: &Message) -> Result<Option<Ope
     Ok(Some(call))
 }
 
-/// What a step gives, unless the client gives the call up before, or its session or run ends. A
-/// modern client gives a call up by dropping it.
+/// Runs a step until it is done, the client cancels the call, or the session or run ends. A modern
+/// client cancels a call by dropping it.
 ///
 /// The step is pinned by its caller and not moved here: it is large, and each call takes three.
 pub(crate) async fn unless_given_up<T>(

@@ -65,7 +65,7 @@ impl Refusal {
         Self::rpc(rpc::code::LEGACY_SESSION_NOT_FOUND, text)
     }
 
-    /// What a call is answered whose run has ended.
+    /// Answer to a call whose run has ended.
     pub(crate) fn run_over() -> Self {
         let text = "the run has ended before the call was answered";
         Self::Kind(ErrorKind::Conflict, text.to_owned())

@@ -1,4 +1,4 @@
-//! Tool scopes that are granted or asked for, held against those that servers require.
+//! Compares tool scopes of grants and of requests with those that servers require.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{Control, ControlError};
 
-/// How many servers of the catalog a scope is held against.
+/// Maximum number of catalog servers that a scope is compared with.
 const SERVERS_MAX: u32 = 500;
 
 impl Control {
@@ -35,7 +35,7 @@ impl Control {
         Ok(meant.map(|meant| format!("no server requires `{scope}`; did you mean `{meant}`?")))
     }
 
-    /// Whether a rule of a workspace requires a tool scope. Only warnings for humans depend on it:
+    /// True if a rule of a workspace requires a tool scope. Only warnings for humans depend on it:
     /// rules are hidden from models.
     async fn is_scope_of_rules(
         &self,
@@ -95,7 +95,7 @@ impl Control {
         Ok(known)
     }
 
-    /// What a tool or a prompt of a server requires, by the catalog or the live configuration.
+    /// Scopes that a tool or a prompt requires, by the catalog or the live configuration.
     async fn required_by(
         &self,
         workspace: &WorkspaceId,
