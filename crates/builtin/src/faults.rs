@@ -2,7 +2,7 @@
 //! of what type it was given, and what it takes. Values are not told back.
 
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
-use narthex_model::nearest;
+use narthex_model::did_you_mean;
 use serde_json::Value;
 
 /// How many faults of arguments are told.
@@ -77,8 +77,8 @@ fn unknown(schema: &Value, name: &str) -> String {
         return "is not known here, where there are no arguments".to_owned();
     }
     let all = quoted(known.iter().copied());
-    match nearest(name, known) {
-        Some(meant) => format!("is not known here; did you mean `{meant}`? There are {all}"),
+    match did_you_mean(name, known) {
+        Some(meant) => format!("is not known here; {meant} There are {all}"),
         None => format!("is not known here; there are {all}"),
     }
 }

@@ -1,7 +1,7 @@
 //! The part of the command line that is about who may what.
 
 use clap::{Args, Subcommand};
-use narthex_model::{Role, nearest};
+use narthex_model::{Role, did_you_mean};
 
 use crate::WorkspaceArgs;
 
@@ -174,8 +174,9 @@ pub struct NewTokenArgs {
 
 fn role(text: &str) -> Result<Role, String> {
     let all = Role::ALL.map(Role::as_str);
-    Role::parse(text).ok_or_else(|| match nearest(text, all) {
-        Some(meant) => format!("there is no such role; did you mean `{meant}`?"),
-        None => format!("there is no such role; the roles are {}", all.join(", ")),
+    Role::parse(text).ok_or_else(|| {
+        let hint =
+            did_you_mean(text, all).unwrap_or_else(|| format!("the roles are {}", all.join(", ")));
+        format!("there is no such role; {hint}")
     })
 }

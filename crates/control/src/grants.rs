@@ -16,13 +16,14 @@ use std::{
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
     Grant, GrantId, GrantSubject, PrincipalId, PrincipalKind, WorkspaceId, command::narthex,
-    json::shortened, nearest,
+    json::shortened, meant_hint,
 };
 use narthex_store::GrantRow;
 
 pub use self::{
     ledger::StoreLedger,
     requests::{GrantRequested, RequestOf},
+    scopes::RequiredScopes,
 };
 use crate::{AccessError, Account, By, Control, ControlError, Page};
 
@@ -281,23 +282,20 @@ impl Control {
         match (found.kind, found.belongs_to(workspace)) {
             (PrincipalKind::Human, true) => Ok(found.id.clone()),
             (PrincipalKind::Human, false) if found.is_operator => Ok(found.id.clone()),
-            (PrincipalKind::Service, true) => {
-                Err(AccessError::NoHuman(found.name.clone(), "service").into())
-            }
-            (PrincipalKind::Client, true) => {
-                Err(AccessError::NoHuman(found.name.clone(), "client").into())
+            (kind @ (PrincipalKind::Service | PrincipalKind::Client), true) => {
+                Err(AccessError::NoHuman(found.name.clone(), kind).into())
             }
             (_, _) => Err(unknown().into()),
         }
     }
 
-    /// The name of a human of a workspace that is nearest to one that none has.
-    fn nearest_member(&self, workspace: &WorkspaceId, who: &str) -> Option<String> {
-        let all = self.principals().ok()?;
+    /// The hint with the human of a workspace whose name is nearest to one that no human has.
+    fn member_hint(&self, workspace: &WorkspaceId, who: &str) -> String {
+        let Ok(all) = self.principals() else { return String::new() };
         let is_one =
             |one: &&Arc<Account>| one.kind == PrincipalKind::Human && one.belongs_to(workspace);
         let names = all.iter().filter(is_one).map(|one| one.name.as_str());
-        nearest(who, names).map(str::to_owned)
+        meant_hint(who, names)
     }
 }
 

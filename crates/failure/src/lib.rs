@@ -1,7 +1,5 @@
 //! Why a command failed, and the table from there to exit codes (D24).
 
-mod alike;
-
 use std::{fmt, io, process::ExitCode};
 
 use narthex_documents::DocumentError;
@@ -11,8 +9,6 @@ use narthex_registry::config::ConfigFileError;
 use narthex_store::{BackupError, ConnectError, OpenError, StatementError};
 use narthex_vault::{KeeperError, VaultError};
 use serde_json::{Value, json};
-
-pub use alike::{near, nearest};
 
 /// A failed command: what happened, where, and what to do.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::Value;
 
 use crate::{
+    did_you_mean,
     json::{Node, shortened},
-    nearest,
 };
 
 /// By which a run asks humans, and hears them.
@@ -155,11 +155,11 @@ impl BuiltInTools {
                 continue;
             }
             let message = format!("there is no built-in tool `{}`", shortened(name));
-            let remedy = match nearest(name, all.iter().copied()) {
+            let remedy = match did_you_mean(name, all.iter().copied()) {
                 _ if Self::of_word(name).is_some() => {
                     format!("write `\"{name}\"` without brackets for the set of this name")
                 }
-                Some(meant) => format!("did you mean `{meant}`?"),
+                Some(meant) => meant,
                 None => {
                     let all: Vec<_> = all.iter().copied().collect();
                     format!("the built-in tools are `{}`", all.join("`, `"))

@@ -111,6 +111,11 @@ impl Gates {
         self.tools.values().chain(self.prompts.values()).chain(of_uris).flatten()
     }
 
+    /// Each tool and each prompt that requires something, by the server's own name for it.
+    pub fn by_name(&self) -> impl Iterator<Item = (&str, &ToolScopes)> {
+        self.tools().chain(self.prompts.iter().map(|(name, scopes)| (name.as_str(), scopes)))
+    }
+
     /// The names of the tools that require something.
     pub fn tools(&self) -> impl Iterator<Item = (&str, &ToolScopes)> {
         self.tools.iter().map(|(name, scopes)| (name.as_str(), scopes))

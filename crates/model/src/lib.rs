@@ -80,7 +80,7 @@ pub use names::{
     AgentName, CapabilityName, ChannelName, EnvName, ExecutorName, McpClientId, NameError,
     PreviewId, PrincipalId, PrincipalName, ServerId, ServiceTokenId, ToolScope,
 };
-pub use nearest::{UnknownKey, nearest};
+pub use nearest::{UnknownKey, did_you_mean, meant_hint, near, nearest};
 pub use page::Page;
 pub use principal::{ClientOrigin, PrincipalKind, Role, Roles};
 pub use provenance::Provenance;

@@ -8,6 +8,12 @@ const WORD_MAX: usize = 80;
 /// A beginning of a name has at least so many letters.
 const BEGINNING_MIN: usize = 4;
 
+/// A part of a name has at least so many bytes.
+const PART_MIN: usize = 3;
+
+/// Maximum number of names that are proposed at once.
+const NEAR_MAX: usize = 5;
+
 /// Words of other programs, each with ours for the same thing.
 const SYNONYMS: [(&str, &str); 20] = [
     ("type", "transport"),
@@ -117,6 +123,38 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     (distance <= 1 + name.len() / 4 && distance < name.len()).then_some(name)
 }
 
+/// At most five of `known` names that `word` may stand for, best first: names that contain it or are
+/// contained in it, for a part of a name is what people remember, then near ones as in [`nearest`].
+#[must_use]
+pub fn near<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+    let wanted = word.to_lowercase();
+    let rated = known.into_iter().filter_map(|name| {
+        let lower = name.to_lowercase();
+        let is_part = |one: &str, whole: &str| one.len() >= PART_MIN && whole.contains(one);
+        if is_part(&wanted, &lower) || is_part(&lower, &wanted) {
+            return Some((0, name));
+        }
+        nearest(word, [name])?;
+        Some((strsim::damerau_levenshtein(&wanted, &lower), name))
+    });
+    let mut rated: Vec<_> = rated.collect();
+    rated.sort_by_key(|(distance, _)| *distance);
+    rated.into_iter().map(|(_, name)| name).take(NEAR_MAX).collect()
+}
+
+/// The question "did you mean `NAME`?" with the nearest of `known` names. `None` if none is near.
+#[must_use]
+pub fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
+    nearest(word, known).map(|name| format!("did you mean `{name}`?"))
+}
+
+/// The question of [`did_you_mean`] after a semicolon, for the end of a sentence. Empty if no name
+/// is near.
+#[must_use]
+pub fn meant_hint<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    did_you_mean(word, known).map(|question| format!("; {question}")).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +172,18 @@ mod tests {
             assert_eq!(nearest(word, known), meant, "{word}");
         }
         assert_eq!(nearest(&"x".repeat(WORD_MAX + 1), known), None);
+        assert_eq!(did_you_mean("ehco", known).as_deref(), Some("did you mean `echo`?"));
+        assert_eq!(meant_hint("ehco", known), "; did you mean `echo`?");
+        assert_eq!((did_you_mean("remove", known), &*meant_hint("remove", known)), (None, ""));
+    }
+
+    #[test]
+    fn parts_of_names_come_before_misspelt_ones() {
+        let known = ["echo", "get-sum", "get-env", "print", "sun"];
+        assert_eq!(near("ecco", known), ["echo"]);
+        assert_eq!(near("sum", known), ["get-sum", "sun"]);
+        assert_eq!(near("zzz", known), [""; 0]);
+        assert_eq!(near("a", ["a1"; 9]).len(), NEAR_MAX);
     }
 
     #[test]

@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jsonschema::{PatternOptions, Validator};
 use narthex_model::{
-    header, is_secret_name,
+    did_you_mean, header, is_secret_name,
     json::{Node, Place},
-    nearest,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -262,10 +261,8 @@ pub(crate) fn word<T: Copy>(
         return Some(*value);
     }
     let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-    let remedy = match nearest(text, words.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("use one of `{}`", words.join("`, `")),
-    };
+    let remedy = did_you_mean(text, words.iter().copied())
+        .unwrap_or_else(|| format!("use one of `{}`", words.join("`, `")));
     let found = narthex_model::json::shortened(text);
     reader.invalid(&object.at.key(key), format!("`{found}` is no {key}"), remedy);
     None

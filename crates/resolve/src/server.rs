@@ -12,9 +12,8 @@ pub(crate) mod url;
 use std::collections::BTreeMap;
 
 use narthex_model::{
-    Gates, ServerId, ToolScopes, is_secret_name,
+    Gates, ServerId, ToolScopes, did_you_mean, is_secret_name,
     json::{Node, Place},
-    nearest,
 };
 use serde::Serialize;
 
@@ -327,10 +326,10 @@ impl ServerEntry {
                 Some(meant) => Err(objection(format!("did you mean `{meant}`?"))),
                 None => Ok(None),
             },
-            None => Err(objection(match nearest(key, schema.keys().map(String::as_str)) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => "declare it in the server's `config_schema`".to_owned(),
-            })),
+            None => Err(objection(
+                did_you_mean(key, schema.keys().map(String::as_str))
+                    .unwrap_or_else(|| "declare it in the server's `config_schema`".to_owned()),
+            )),
         }
     }
 

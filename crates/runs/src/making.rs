@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, mem::take, sync::atomic::Ordering};
 use narthex_audit::ActorKind;
 use narthex_control::{CatalogError, Control, ControlError};
 use narthex_model::{
-    AgentEnv, AgentName, CatalogKind, EnvName, SecretName, SessionId, command::narthex, nearest,
+    AgentEnv, AgentName, CatalogKind, EnvName, SecretName, SessionId, command::narthex,
+    did_you_mean,
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::MountSet;
@@ -175,13 +176,12 @@ impl Runs {
         }
         let agents = self.store()?.catalog(CatalogKind::Agent);
         let some = agents.page(&workspace, "", NAMES_MAX).await.map_err(ControlError::Store)?;
-        let hint = match nearest(name.as_str(), some.iter().map(|row| &*row.id)) {
-            Some(meant) => format!("; did you mean `{meant}`?"),
-            None => {
-                let list = narthex("agents list", &[]).in_workspace(workspace.as_str());
-                format!("; `{list}` shows those that there are")
-            }
-        };
+        let hint = did_you_mean(name.as_str(), some.iter().map(|row| &*row.id));
+        let hint = hint.unwrap_or_else(|| {
+            let list = narthex("agents list", &[]).in_workspace(workspace.as_str());
+            format!("`{list}` shows those that there are")
+        });
+        let hint = format!("; {hint}");
         Ok(RunError::NoAgent { name, workspace, hint })
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use narthex_model::meant_hint;
 use toml::{Table, Value};
 
 /// What values a setting takes.
@@ -150,8 +151,7 @@ impl Layers {
                      the line above the first section"
                 ));
             } else {
-                let hint = nearest(&path)
-                    .map_or_else(String::new, |known| format!("; did you mean `{known}`?"));
+                let hint = meant_hint(&path, KEYS.iter().map(|key| key.path));
                 self.faults.push(format!("{name}: `{path}` is no setting{hint}"));
             }
         }
@@ -232,8 +232,4 @@ fn fault(shape: Shape, value: &Value) -> Option<&'static str> {
         (Shape::FlagOrWord, Value::Boolean(_) | Value::String(_)) => None,
         (Shape::FlagOrWord, _) => Some("true, false or a word"),
     }
-}
-
-fn nearest(path: &str) -> Option<&'static str> {
-    narthex_failure::nearest(path, KEYS.iter().map(|key| key.path))
 }

@@ -8,7 +8,7 @@ use narthex_login::{
     PublicOrigin,
     oidc::{Admission, Claim, Client},
 };
-use narthex_model::{Role, Roles, Secret, WorkspaceId};
+use narthex_model::{Role, Roles, Secret, WorkspaceId, meant_hint};
 use toml::{Table, Value};
 
 /// The variable with our password at a provider begins so; the provider's name follows.
@@ -89,8 +89,7 @@ impl Reading<'_> {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Option<ProviderOptions> {
         for member in self.table.keys().filter(|member| !MEMBERS.contains(&member.as_str())) {
-            let known = narthex_failure::nearest(member, MEMBERS.into_iter());
-            let hint = known.map_or_else(String::new, |known| format!("; did you mean `{known}`?"));
+            let hint = meant_hint(member, MEMBERS);
             self.fault(&format!("`{member}` is no setting{hint}"));
         }
         let (issuer, client_id) = (self.needed("issuer"), self.needed("client_id"));

@@ -1,7 +1,7 @@
 //! Why who may what stays as it is.
 
 use narthex_model::{
-    EnvBindingId, ErrorKind, PrincipalName, WorkspaceId,
+    EnvBindingId, ErrorKind, PrincipalKind, PrincipalName, WorkspaceId,
     command::{CommandLine, narthex},
 };
 
@@ -30,8 +30,11 @@ pub enum AccessError {
         workspace: WorkspaceId,
     },
     /// A service or a client of the workspace, where a human is asked for.
-    #[error("`{0}` is a {1} and no human; name a human who is a member of the workspace")]
-    NoHuman(PrincipalName, &'static str),
+    #[error(
+        "`{0}` is a {kind} and no human; name a human who is a member of the workspace",
+        kind = .1.as_str()
+    )]
+    NoHuman(PrincipalName, PrincipalKind),
     /// No such token in the workspace.
     #[error(
         "there is no token `{0}` that opens anything; `{command}` lists those that do",

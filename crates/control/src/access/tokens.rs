@@ -10,7 +10,7 @@ use narthex_fields::Fields;
 use narthex_login::BearerHash;
 use narthex_model::{
     PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId, json::shortened,
-    nearest,
+    meant_hint,
 };
 use narthex_store::{NewPrincipal, ServiceTokenRow, Store};
 
@@ -200,9 +200,8 @@ impl Control {
                     one.kind == PrincipalKind::Service && one.roles.contains_key(workspace)
                 };
                 let known = table.accounts.values().filter(is_here).map(|one| one.name.as_str());
-                let meant = nearest(name.as_str(), known);
-                let meant = meant.map(|meant| format!("; did you mean `{meant}`?"));
-                let remedy = format!("say which it is to have{}", meant.unwrap_or_default());
+                let meant = meant_hint(name.as_str(), known);
+                let remedy = format!("say which it is to have{meant}");
                 let fault = crate::FieldError::invalid("roles", message, remedy);
                 Err(CatalogError::Refused(vec![fault]).into())
             }

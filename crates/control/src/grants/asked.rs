@@ -350,7 +350,7 @@ impl Control {
         let subject = match (user, agent) {
             (Some(user), _) => {
                 let found = self.driver(workspace, &user).map(GrantSubject::User);
-                found.map_err(|error| (error, self.nearest_member(workspace, &user)))
+                found.map_err(|error| (error, self.member_hint(workspace, &user)))
             }
             (None, agent) => {
                 let agent = agent.expect("one of both is there");
@@ -360,8 +360,7 @@ impl Control {
             }
         };
         if let Err((error, meant)) = &subject {
-            let meant = meant.iter().map(|name| format!("; did you mean `{name}`?"));
-            absent("user_subject_id", format!("{error}{}", meant.collect::<String>()));
+            absent("user_subject_id", format!("{error}{meant}"));
         }
         if let GrantOf::Spawn(spawn) = &of {
             let place = ("details.child_agent_id", &mut absent);

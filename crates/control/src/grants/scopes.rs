@@ -1,129 +1,131 @@
-//! Compares tool scopes of grants and of requests with those that servers require.
+//! Compares tool scopes of grants and of requests with those that servers and rules require.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_model::{
-    CatalogKind, ErrorKind, GATE_FIELDS, GrantOf, ToolScopeGrant, WorkspaceId, nearest,
+    CatalogKind, GATE_FIELDS, Gates, GrantOf, ToolScopeGrant, WorkspaceId, did_you_mean,
 };
-use narthex_store::GrantRequestRow;
 use serde_json::Value;
 
 use crate::{Control, ControlError};
 
-/// Maximum number of catalog servers that a scope is compared with.
-const SERVERS_MAX: u32 = 500;
+/// Servers of the catalog that are read at once.
+const PAGE: u32 = 200;
 
-impl Control {
+/// The gates of a catalog server that have a name of a tool or a prompt.
+const NAMED_GATES: [&str; 2] = ["tool_scopes", "prompt_scopes"];
+
+/// The tool scopes that the servers and the rules of a workspace require, read at one moment. Only
+/// warnings for humans depend on them: rules are hidden from models.
+#[derive(Debug, Default)]
+pub struct RequiredScopes {
+    of_rules: BTreeSet<String>,
+    of_servers: BTreeSet<String>,
+    /// By server, and by the name of a tool or a prompt.
+    by_name: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
+}
+
+impl RequiredScopes {
     /// A warning of a tool scope that nothing of the workspace requires and that nearly spells one
     /// that is required. A rule may require any scope, so no other scope is warned of.
-    ///
-    /// # Errors
-    /// When there is no such workspace or no store, or it fails.
-    pub async fn scope_misspelt(
-        &self,
-        workspace: &WorkspaceId,
-        scope: &str,
-    ) -> Result<Option<String>, ControlError> {
-        if self.is_scope_of_rules(workspace, scope).await? {
-            return Ok(None);
+    #[must_use]
+    pub fn misspelt(&self, scope: &str) -> Option<String> {
+        if self.of_rules.contains(scope) || self.of_servers.contains(scope) {
+            return None;
         }
-        let known = self.required_scopes(workspace).await?;
-        if known.contains(scope) {
-            return Ok(None);
-        }
-        let meant = nearest(scope, known.iter().map(String::as_str));
-        Ok(meant.map(|meant| format!("no server requires `{scope}`; did you mean `{meant}`?")))
+        let meant = did_you_mean(scope, self.of_servers.iter().map(String::as_str))?;
+        Some(format!("no server requires `{scope}`; {meant}"))
     }
 
-    /// True if a rule of a workspace requires a tool scope. Only warnings for humans depend on it:
-    /// rules are hidden from models.
-    async fn is_scope_of_rules(
-        &self,
-        workspace: &WorkspaceId,
-        scope: &str,
-    ) -> Result<bool, ControlError> {
-        let scopes = self.rules(workspace).await?.scopes;
-        Ok(scopes.iter().any(|one| one.as_str() == scope))
-    }
-
-    /// Says of a request for a grant that its tool requires another scope than the one that is
-    /// asked for, or that nothing requires that scope.
-    ///
-    /// # Errors
-    /// When there is no such workspace or no store, or it fails.
-    pub async fn grant_request_warning(
-        &self,
-        row: &GrantRequestRow,
-    ) -> Result<Option<String>, ControlError> {
-        let GrantOf::ToolScope(ToolScopeGrant { scope, server, tool, .. }) = &row.of else {
-            return Ok(None);
+    /// A warning of a grant for a tool that requires other scopes, so that no call of it would be
+    /// let through, or else as [`misspelt`](Self::misspelt). `None` for grants of other kinds.
+    #[must_use]
+    pub fn warning_of(&self, of: &GrantOf) -> Option<String> {
+        let GrantOf::ToolScope(ToolScopeGrant { scope, server, tool, .. }) = of else {
+            return None;
         };
         let scope = scope.as_str();
-        if let (Some(server), Some(tool)) = (server, tool) {
-            let required = self.required_by(&row.workspace, server.as_str(), tool).await?;
-            if !required.is_empty()
-                && !required.contains(scope)
-                && !self.is_scope_of_rules(&row.workspace, scope).await?
-            {
-                let all = required.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>();
-                return Ok(Some(format!(
-                    "`{tool}` requires {}, and not `{scope}`: this grant would let no call of it \
-                     through",
-                    all.join(" and ")
-                )));
-            }
+        if let (Some(server), Some(tool)) = (server, tool)
+            && let Some(required) = self.by_name.get(server.as_str()).and_then(|all| all.get(tool))
+            && !required.is_empty()
+            && !required.contains(scope)
+            && !self.of_rules.contains(scope)
+        {
+            let all = required.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>();
+            return Some(format!(
+                "`{tool}` requires {}, and not `{scope}`: this grant would let no call of it \
+                 through",
+                all.join(" and ")
+            ));
         }
-        self.scope_misspelt(&row.workspace, scope).await
+        self.misspelt(scope)
     }
 
-    /// All scopes that the servers of a workspace require.
-    async fn required_scopes(
+    fn add_document(&mut self, server: &str, definition: &Value) {
+        for field in GATE_FIELDS {
+            let gates = definition[field].as_object().into_iter().flatten();
+            for (name, gate) in gates {
+                self.of_servers.extend(scopes_in(gate));
+                if NAMED_GATES.contains(&field) {
+                    self.named(server, name).extend(scopes_in(gate));
+                }
+            }
+        }
+    }
+
+    fn add_live(&mut self, server: &str, gates: &Gates) {
+        self.of_servers.extend(gates.scopes().map(ToString::to_string));
+        for (name, scopes) in gates.by_name() {
+            self.named(server, name).extend(scopes.iter().map(ToString::to_string));
+        }
+    }
+
+    fn named(&mut self, server: &str, name: &str) -> &mut BTreeSet<String> {
+        self.by_name.entry(server.to_owned()).or_default().entry(name.to_owned()).or_default()
+    }
+}
+
+impl Control {
+    /// Reads the tool scopes that a workspace requires: of its rules, of the servers of its
+    /// catalog, and of the live servers in the daemon's own workspace.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn required_scopes(
         &self,
         workspace: &WorkspaceId,
-    ) -> Result<BTreeSet<String>, ControlError> {
-        let mut known = BTreeSet::new();
-        let page = self.catalog_list(workspace, CatalogKind::Server, "", SERVERS_MAX).await?;
-        for definition in page.items.iter().filter_map(|object| object.definition.as_ref()) {
-            let gates = GATE_FIELDS.iter().filter_map(|field| definition[*field].as_object());
-            known.extend(gates.flat_map(|gates| gates.values()).flat_map(scopes_in));
+    ) -> Result<RequiredScopes, ControlError> {
+        let of_rules = self.rules(workspace).await?.scopes;
+        let mut required = RequiredScopes {
+            of_rules: of_rules.iter().map(ToString::to_string).collect(),
+            ..RequiredScopes::default()
+        };
+        let mut after = String::new();
+        loop {
+            let page = self.catalog_list(workspace, CatalogKind::Server, &after, PAGE).await?;
+            for object in &page.items {
+                let definition = object.definition.as_ref().unwrap_or(&Value::Null);
+                required.add_document(&object.id, definition);
+            }
+            match page.next {
+                Some(next) => after = next,
+                None => break,
+            }
         }
         if self.home() == workspace {
             let snapshot = self.registry().snapshot();
-            let live = snapshot.servers.iter().filter_map(|row| row.definition.as_ref());
-            known.extend(live.flat_map(|one| one.gates.scopes()).map(ToString::to_string));
-        }
-        Ok(known)
-    }
-
-    /// Scopes that a tool or a prompt requires, by the catalog or the live configuration.
-    async fn required_by(
-        &self,
-        workspace: &WorkspaceId,
-        server: &str,
-        name: &str,
-    ) -> Result<BTreeSet<String>, ControlError> {
-        let mut required = BTreeSet::new();
-        match self.catalog_get(workspace, CatalogKind::Server, server).await {
-            Ok(object) => {
-                let definition = object.definition.unwrap_or_default();
-                let named = ["tool_scopes", "prompt_scopes"].map(|field| &definition[field][name]);
-                required.extend(named.into_iter().flat_map(scopes_in));
+            for row in &snapshot.servers {
+                if let Some(definition) = &row.definition {
+                    required.add_live(&row.name, &definition.gates);
+                }
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        let snapshot = self.registry().snapshot();
-        let live = snapshot.get(server).filter(|_| self.home() == workspace);
-        if let Some(definition) = live.and_then(|row| row.definition.as_ref()) {
-            let gates = [definition.gates.of_tool(name), definition.gates.of_prompt(name)];
-            required.extend(gates.into_iter().flatten().map(ToString::to_string));
         }
         Ok(required)
     }
 }
 
 /// The scopes of one gate, as a document has them: a text or a list of texts.
-fn scopes_in(gate: &Value) -> Vec<String> {
+fn scopes_in(gate: &Value) -> impl Iterator<Item = String> {
     let all = gate.as_array().map_or(std::slice::from_ref(gate), Vec::as_slice);
-    all.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    all.iter().filter_map(Value::as_str).map(str::to_owned)
 }

@@ -67,11 +67,11 @@ impl Asked<'_> {
         let made = self.control()?.grant_create(&workspace, text.as_bytes(), by).await?;
         let place = format!("/api/workspaces/{workspace}/grants/{}", made.grant.id);
         let mut shown = self.shown_grant(&made)?;
-        if let GrantOf::ToolScope(granted) = &made.grant.of
-            && let Some(warning) =
-                self.control()?.scope_misspelt(&workspace, granted.scope.as_str()).await?
-        {
-            shown["warnings"] = json!([warning]);
+        if let GrantOf::ToolScope(_) = &made.grant.of {
+            let required = self.control()?.required_scopes(&workspace).await?;
+            if let Some(warning) = required.warning_of(&made.grant.of) {
+                shown["warnings"] = json!([warning]);
+            }
         }
         Ok(created(&shown, &place))
     }
@@ -109,16 +109,21 @@ impl Asked<'_> {
         let page = self.control()?.grant_requests(&workspace, status, after, limit).await?;
         let control = self.control()?;
         // Warnings name scopes of servers.
-        let is_warned = self.principal.may_read_catalog(&workspace);
-        let mut items = Vec::new();
-        for row in &page.items {
+        let is_pending = |row: &GrantRequestRow| row.status == GrantRequestStatus::Pending;
+        let is_warned =
+            self.principal.may_read_catalog(&workspace) && page.items.iter().any(is_pending);
+        let required = match is_warned {
+            true => Some(control.required_scopes(&workspace).await?),
+            false => None,
+        };
+        let shown = page.items.iter().map(|row| {
             let mut shown = request(control, row);
-            if row.status == GrantRequestStatus::Pending && is_warned {
-                let warning = control.grant_request_warning(row).await?;
-                shown["warnings"] = warning.into_iter().collect();
+            if let Some(required) = required.as_ref().filter(|_| is_pending(row)) {
+                shown["warnings"] = required.warning_of(&row.of).into_iter().collect();
             }
-            items.push(shown);
-        }
+            shown
+        });
+        let items: Vec<_> = shown.collect();
         Ok(ok(&json!({ "items": items, "next": page.next })))
     }
 

@@ -1,12 +1,12 @@
-//! Names that operators write and under which there is nothing. They are told of and not refused:
-//! what is not there may come, and what a server has is known only once it was listed.
+//! Warns operators of names that they write and that nothing has. Such a name is not refused: the
+//! thing may be created later, and a server's tools are known only once it has listed them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_control::{FieldWarning, Named, RuleName, WrittenRules};
 use narthex_model::{
     Alias, BuiltInTools, CatalogKind, ErrorKind, GATE_FIELDS, ServerId, WorkspaceId,
-    command::narthex, nearest, unmatched_in,
+    command::narthex, meant_hint, unmatched_in,
 };
 use narthex_registry::ServerRow;
 use serde_json::Value;
@@ -20,130 +20,40 @@ const NAMES_MAX: u32 = 500;
 const TOOL: &str = "tool";
 
 impl Asked<'_> {
-    /// What is to be said of the agent, the server and the tool that a question about rules names.
+    /// Warnings of the agent, the server and the tool that a question about rules names.
     pub(super) async fn unknown_names(&self, text: &str) -> Result<Vec<String>, Problem> {
         let asked: Value = serde_json::from_str(text).map_err(|error| {
             Problem::new(ErrorKind::Invalid, format!("the question is no JSON: {error}"))
         })?;
-        let workspace = self.workspace()?;
-        let mut told: Vec<_> = further_name(&asked).into_iter().collect();
+        let mut names = Names::new(self)?;
+        let mut warnings: Vec<_> = further_name(&asked).into_iter().collect();
         if let Some(agent) = asked["agent"].as_str() {
-            told.extend(self.unknown_agent(&workspace, agent).await?);
+            warnings.extend(names.unknown_agent(agent).await?);
         }
         if let Some(server) = asked["server"].as_str() {
-            told.extend(self.unknown_at(&workspace, server, asked["tool"].as_str()).await?);
+            warnings.extend(names.unknown_at(server, asked["tool"].as_str()).await?);
         }
-        Ok(told)
+        Ok(warnings)
     }
 
-    /// What is to be said of the names that rules use, each with the id of its rule.
+    /// Warnings of the names that rules use, each with the id of its rule.
     pub(super) async fn unknown_in_rules(
         &self,
         rules: &WrittenRules,
     ) -> Result<Vec<String>, Problem> {
-        let workspace = self.workspace()?;
-        let mut told = Vec::new();
+        let mut names = Names::new(self)?;
+        let mut warnings = Vec::new();
         for RuleName { rule, of } in &rules.names {
-            let said = match of {
-                Named::Agent(agent) => self.unknown_agent(&workspace, agent).await?,
-                Named::Server(server) => self.unknown_at(&workspace, server, None).await?,
-                Named::Tool { server, tool } => {
-                    self.unknown_at(&workspace, server, Some(tool)).await?
-                }
-                Named::Bare { of, name } => self.without_server(&workspace, of, name).await?,
-                Named::Pattern(pattern) => self.uncovered(&workspace, of, pattern).await?,
+            let warning = match of {
+                Named::Agent(agent) => names.unknown_agent(agent).await?,
+                Named::Server(server) => names.unknown_at(server, None).await?,
+                Named::Tool { server, tool } => names.unknown_at(server, Some(tool)).await?,
+                Named::Bare { of, name } => names.without_server(of, name).await?,
+                Named::Pattern(pattern) => names.uncovered(of, pattern).await?,
             };
-            told.extend(said.map(|said| format!("rule `{rule}`: {said}")));
+            warnings.extend(warning.map(|warning| format!("rule `{rule}`: {warning}")));
         }
-        Ok(told)
-    }
-
-    async fn unknown_agent(
-        &self,
-        workspace: &WorkspaceId,
-        agent: &str,
-    ) -> Result<Option<String>, Problem> {
-        if self.is_in_catalog(workspace, CatalogKind::Agent, agent).await? {
-            return Ok(None);
-        }
-        let known = self.ids(workspace, CatalogKind::Agent).await?;
-        Ok(Some(format!("there is no agent `{agent}`{}", meant(agent, &known))))
-    }
-
-    /// A server that there is none of, or a tool that it has not listed.
-    async fn unknown_at(
-        &self,
-        workspace: &WorkspaceId,
-        server: &str,
-        tool: Option<&str>,
-    ) -> Result<Option<String>, Problem> {
-        let Some(listed) = self.listed_by(workspace, server).await? else {
-            let known = self.server_names(workspace).await?;
-            return Ok(Some(format!(
-                "there is no server `{server}`, neither in the catalog nor live{}",
-                meant(server, &known)
-            )));
-        };
-        let tools: Vec<_> =
-            listed.into_iter().filter(|(kind, _)| kind == TOOL).map(|(_, name)| name).collect();
-        let is_unknown =
-            |tool: &&str| !tools.is_empty() && !tools.iter().any(|known| known == tool);
-        Ok(tool.filter(is_unknown).map(|tool| {
-            format!("the server `{server}` has listed no tool `{tool}`{}", meant(tool, &tools))
-        }))
-    }
-
-    /// A thing that a rule names without its server, so that it matches no call, and the servers
-    /// that have listed one of this name.
-    async fn without_server(
-        &self,
-        workspace: &WorkspaceId,
-        of: &str,
-        name: &str,
-    ) -> Result<Option<String>, Problem> {
-        let mut having = BTreeSet::new();
-        for server in self.server_names(workspace).await? {
-            let listed = self.listed_by(workspace, &server).await?.unwrap_or_default();
-            if listed.iter().any(|(kind, known)| known == name && of.eq_ignore_ascii_case(kind)) {
-                having.insert(format!("`{of}::\"{server}/{name}\"`"));
-            }
-        }
-        let meant = match having.is_empty() {
-            true => format!("write `{of}::\"SERVER/{name}\"`"),
-            false => format!("did you mean {}?", Vec::from_iter(having).join(" or ")),
-        };
-        Ok(Some(format!("`{of}::\"{name}\"` has no server, so it matches no call; {meant}")))
-    }
-
-    /// A pattern of names that covers nothing that any server has listed. Nothing is said while
-    /// some server has listed nothing, unless the pattern covers a name that no call has.
-    async fn uncovered(
-        &self,
-        workspace: &WorkspaceId,
-        of: &Named,
-        pattern: &str,
-    ) -> Result<Option<String>, Problem> {
-        let mut names = BTreeSet::new();
-        let mut are_all_known = true;
-        for server in self.server_names(workspace).await? {
-            let listed = self.listed_by(workspace, &server).await?.unwrap_or_default();
-            are_all_known &= !listed.is_empty();
-            names.extend(listed.into_iter().map(|(_, name)| name));
-        }
-        names.retain(|name| BuiltInTools::ruled_name(name).is_none());
-        if names.iter().any(|name| of.covers(name)) {
-            return Ok(None);
-        }
-        if let Some((further, ruled)) = of.further_name() {
-            return Ok(Some(format!(
-                "`{pattern}` covers no name that a call has: `{further}` is another name of \
-                 `{ruled}`, and rules know `{ruled}` alone"
-            )));
-        }
-        let names: Vec<_> = names.into_iter().collect();
-        let is_one = !pattern.contains('*');
-        let meant = if is_one { meant(pattern, &names) } else { String::new() };
-        Ok(are_all_known.then(|| format!("no server has listed a name like `{pattern}`{meant}")))
+        Ok(warnings)
     }
 
     /// Gates of a server of the catalog that gate nothing of what it has listed in any run; none
@@ -167,71 +77,175 @@ impl Asked<'_> {
         });
         Ok(told.collect())
     }
+}
 
-    /// What a server has listed, each with its kind, such as `tool`, as far as that is known.
-    /// `None`: there is no such server.
-    async fn listed_by(
-        &self,
-        workspace: &WorkspaceId,
+/// A definition that a server has listed: its kind, such as `tool`, and its name.
+type Listed = (String, String);
+
+/// The agents, the servers and the definitions of a workspace. Each is read from the store when a
+/// name is first compared with it, and at most once.
+struct Names<'a> {
+    asked: &'a Asked<'a>,
+    workspace: WorkspaceId,
+    agents: Option<Vec<String>>,
+    servers: Option<Vec<String>>,
+    /// By the name of a server. `None`: there is no such server.
+    listed: BTreeMap<String, Option<Vec<Listed>>>,
+}
+
+impl<'a> Names<'a> {
+    fn new(asked: &'a Asked<'a>) -> Result<Self, Problem> {
+        let workspace = asked.workspace()?;
+        Ok(Self { asked, workspace, agents: None, servers: None, listed: BTreeMap::new() })
+    }
+
+    async fn unknown_agent(&mut self, agent: &str) -> Result<Option<String>, Problem> {
+        if self.agents().await?.iter().any(|known| known == agent)
+            || self.is_in_catalog(CatalogKind::Agent, agent).await?
+        {
+            return Ok(None);
+        }
+        let meant = meant_hint(agent, texts(self.agents().await?));
+        Ok(Some(format!("there is no agent `{agent}`{meant}")))
+    }
+
+    /// A server that there is none of, or a tool that it has not listed.
+    async fn unknown_at(
+        &mut self,
         server: &str,
-    ) -> Result<Option<Vec<(String, String)>>, Problem> {
-        let gateway = &self.door.gateway;
+        tool: Option<&str>,
+    ) -> Result<Option<String>, Problem> {
+        let Some(listed) = self.listed_by(server).await? else {
+            let meant = meant_hint(server, texts(self.servers().await?));
+            return Ok(Some(format!(
+                "there is no server `{server}`, neither in the catalog nor live{meant}"
+            )));
+        };
+        let tools: Vec<_> =
+            listed.iter().filter(|(kind, _)| kind == TOOL).map(|(_, name)| name.as_str()).collect();
+        let is_unknown = |tool: &&str| !tools.is_empty() && !tools.contains(tool);
+        Ok(tool.filter(is_unknown).map(|tool| {
+            let meant = meant_hint(tool, tools.iter().copied());
+            format!("the server `{server}` has listed no tool `{tool}`{meant}")
+        }))
+    }
+
+    /// A thing that a rule names without its server, so that it matches no call, and the servers
+    /// that have listed one of this name.
+    async fn without_server(&mut self, of: &str, name: &str) -> Result<Option<String>, Problem> {
+        let mut having = BTreeSet::new();
+        for server in self.servers().await?.to_vec() {
+            let listed = self.listed_by(&server).await?.unwrap_or_default();
+            if listed.iter().any(|(kind, known)| known == name && of.eq_ignore_ascii_case(kind)) {
+                having.insert(format!("`{of}::\"{server}/{name}\"`"));
+            }
+        }
+        let meant = match having.is_empty() {
+            true => format!("write `{of}::\"SERVER/{name}\"`"),
+            false => format!("did you mean {}?", Vec::from_iter(having).join(" or ")),
+        };
+        Ok(Some(format!("`{of}::\"{name}\"` has no server, so it matches no call; {meant}")))
+    }
+
+    /// A pattern of names that covers nothing that any server has listed. Nothing is said while
+    /// some server has listed nothing, unless the pattern covers a name that no call has.
+    async fn uncovered(&mut self, of: &Named, pattern: &str) -> Result<Option<String>, Problem> {
+        let mut names = BTreeSet::new();
+        let mut are_all_known = true;
+        for server in self.servers().await?.to_vec() {
+            let listed = self.listed_by(&server).await?.unwrap_or_default();
+            are_all_known &= !listed.is_empty();
+            names.extend(listed.iter().map(|(_, name)| name.clone()));
+        }
+        names.retain(|name| BuiltInTools::ruled_name(name).is_none());
+        if names.iter().any(|name| of.covers(name)) {
+            return Ok(None);
+        }
+        if let Some((further, ruled)) = of.further_name() {
+            return Ok(Some(format!(
+                "`{pattern}` covers no name that a call has: `{further}` is another name of \
+                 `{ruled}`, and rules know `{ruled}` alone"
+            )));
+        }
+        let is_one = !pattern.contains('*');
+        let meant = match is_one {
+            true => meant_hint(pattern, names.iter().map(String::as_str)),
+            false => String::new(),
+        };
+        Ok(are_all_known.then(|| format!("no server has listed a name like `{pattern}`{meant}")))
+    }
+
+    async fn agents(&mut self) -> Result<&[String], Problem> {
+        if self.agents.is_none() {
+            self.agents = Some(self.ids(CatalogKind::Agent).await?);
+        }
+        Ok(self.agents.as_deref().unwrap_or_default())
+    }
+
+    /// The ids and names of all servers that a rule of the workspace may name.
+    async fn servers(&mut self) -> Result<&[String], Problem> {
+        if self.servers.is_none() {
+            let mut known = self.ids(CatalogKind::Server).await?;
+            known.extend(self.live_names());
+            known.push(Alias::built_in().to_string());
+            self.servers = Some(known);
+        }
+        Ok(self.servers.as_deref().unwrap_or_default())
+    }
+
+    /// The definitions that a server has listed, as far as they are known. `None`: there is no such
+    /// server.
+    async fn listed_by(&mut self, server: &str) -> Result<Option<&[Listed]>, Problem> {
+        if !self.listed.contains_key(server) {
+            let listed = self.read_listed(server).await?;
+            self.listed.insert(server.to_owned(), listed);
+        }
+        Ok(self.listed.get(server).and_then(Option::as_deref))
+    }
+
+    async fn read_listed(&self, server: &str) -> Result<Option<Vec<Listed>>, Problem> {
+        let gateway = &self.asked.door.gateway;
         let snapshot = gateway.registry().snapshot();
-        let is_home = self.control()?.home() == workspace;
-        let live = snapshot.get(server).filter(|_| is_home);
+        let live = snapshot.get(server).filter(|_| self.is_home());
         let mut listed = live.map(|row| names_of(row));
         if Alias::built_in().as_str() == server
             && let Some(built_in) = gateway.built_in_inventory()
         {
             listed = Some(names_of(&ServerRow::built_in(Alias::built_in(), built_in)));
         }
-        if self.is_in_catalog(workspace, CatalogKind::Server, server).await?
+        if self.is_in_catalog(CatalogKind::Server, server).await?
             && let Ok(id) = ServerId::new(server)
         {
             let known = listed.get_or_insert_default();
-            if let Some(runs) = &self.door.options.runs {
-                known.extend(runs.definition_names(workspace, &id).await?);
+            if let Some(runs) = &self.asked.door.options.runs {
+                known.extend(runs.definition_names(&self.workspace, &id).await?);
             }
         }
         Ok(listed)
     }
 
-    /// The ids and names of all servers that a rule of a workspace may name.
-    async fn server_names(&self, workspace: &WorkspaceId) -> Result<Vec<String>, Problem> {
-        let mut known = self.ids(workspace, CatalogKind::Server).await?;
-        known.extend(self.live_names(workspace));
-        known.push(Alias::built_in().to_string());
-        Ok(known)
-    }
-
-    async fn is_in_catalog(
-        &self,
-        workspace: &WorkspaceId,
-        kind: CatalogKind,
-        id: &str,
-    ) -> Result<bool, Problem> {
-        match self.control()?.catalog_get(workspace, kind, id).await {
+    async fn is_in_catalog(&self, kind: CatalogKind, id: &str) -> Result<bool, Problem> {
+        match self.asked.control()?.catalog_get(&self.workspace, kind, id).await {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn ids(
-        &self,
-        workspace: &WorkspaceId,
-        kind: CatalogKind,
-    ) -> Result<Vec<String>, Problem> {
-        let page = self.control()?.catalog_list(workspace, kind, "", NAMES_MAX).await?;
+    async fn ids(&self, kind: CatalogKind) -> Result<Vec<String>, Problem> {
+        let page = self.asked.control()?.catalog_list(&self.workspace, kind, "", NAMES_MAX).await?;
         Ok(page.items.into_iter().map(|object| object.id).collect())
     }
 
     /// The live servers, which the workspace of the daemon has.
-    fn live_names(&self, workspace: &WorkspaceId) -> Vec<String> {
-        let is_home = self.control().is_ok_and(|control| control.home() == workspace);
-        let snapshot = self.door.gateway.registry().snapshot();
-        let rows = snapshot.servers.iter().filter(|row| is_home && !row.is_overridden);
+    fn live_names(&self) -> Vec<String> {
+        let snapshot = self.asked.door.gateway.registry().snapshot();
+        let rows = snapshot.servers.iter().filter(|row| self.is_home() && !row.is_overridden);
         rows.map(|row| row.name.clone()).collect()
+    }
+
+    fn is_home(&self) -> bool {
+        self.asked.control().is_ok_and(|control| *control.home() == self.workspace)
     }
 }
 
@@ -261,8 +275,6 @@ fn names_of(row: &ServerRow) -> Vec<(String, String)> {
     named.collect()
 }
 
-/// What was probably meant, at the end of a sentence.
-fn meant(name: &str, known: &[String]) -> String {
-    let found = nearest(name, known.iter().map(String::as_str));
-    found.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default()
+fn texts(names: &[String]) -> impl Iterator<Item = &str> {
+    names.iter().map(String::as_str)
 }

@@ -72,7 +72,7 @@ impl Visitor<'_> {
             _ => None,
         };
         let warning = match consent {
-            Some(_) => self.control.grant_request_warning(&row).await?,
+            Some(_) => self.control.required_scopes(&workspace).await?.warning_of(&row.of),
             None => None,
         };
         Ok(page(&Shown {

@@ -148,7 +148,7 @@ fn with_near_names(mut failure: Failure, args: &CallArgs, tools: &[Tool]) -> Fai
             | FailureKind::Operation(ErrorKind::NotFound | ErrorKind::Invalid)
     );
     if is_missing && !is_known && !tools.is_empty() {
-        let near = narthex_failure::near(&args.tool, tools.iter().map(|tool| tool.name.as_str()));
+        let near = narthex_model::near(&args.tool, tools.iter().map(|tool| tool.name.as_str()));
         let hint = match near[..] {
             [] => format!("list them with `{}`", list_of(args)),
             _ => format!("did you mean {}?", near.join(", ")),

@@ -296,11 +296,11 @@ pub(crate) fn narrow(loaded: &mut LoadedConfig, alias: &Alias, file: &Path) -> R
 
 /// There is no such server, but there are others.
 pub(crate) fn unknown(alias: &Alias, place: &str, names: &[&str]) -> Failure {
-    let meant = narthex_failure::nearest(alias.as_str(), names.iter().copied());
+    let meant = narthex_model::did_you_mean(alias.as_str(), names.iter().copied());
     let known = match (names, meant) {
         ([], _) => "it has none".to_owned(),
         (names, Some(meant)) => {
-            format!("did you mean `{meant}`? It has {}", names.join(", "))
+            format!("{meant} It has {}", names.join(", "))
         }
         (names, None) => format!("it has {}", names.join(", ")),
     };

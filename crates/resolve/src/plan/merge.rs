@@ -118,12 +118,9 @@ fn entry<'a>(
         }
         if !catalog.servers.contains_key(id) {
             let message = format!("MCP server '{alias}' refers to unknown registry entry '{id}'");
-            let near =
-                narthex_model::nearest(id.as_str(), catalog.servers.keys().map(ServerId::as_str));
-            let remedy = match near {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => "add the server to the catalog, or correct `ref`".to_owned(),
-            };
+            let known = catalog.servers.keys().map(ServerId::as_str);
+            let remedy = narthex_model::did_you_mean(id.as_str(), known)
+                .unwrap_or_else(|| "add the server to the catalog, or correct `ref`".to_owned());
             let fault = Fault::new(at, FaultCode::McpRefResolutionFailed, message, remedy);
             faults.push(Fault { reference: Some(id.clone()), ..fault.of(alias, None) });
         }

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use narthex_model::{
+    did_you_mean,
     json::{Place, shortened},
-    nearest,
 };
 
 use super::{Plan, PlannedServer};
@@ -31,8 +31,7 @@ impl Plan<'_> {
             let at = Place::root("run").key("scope").key(key);
             let message =
                 format!("no server of the agent takes `{}` from the scope", shortened(key));
-            let meant = nearest(key, known.iter().map(String::as_str));
-            let meant = meant.map(|meant| format!("did you mean `{meant}`?"));
+            let meant = did_you_mean(key, known.iter().map(String::as_str));
             match is_closed {
                 true => {
                     let remedy = meant.unwrap_or_else(|| "leave it out".to_owned());

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use narthex_gateway::{Gateway, RunView, shown};
-use narthex_model::{Alias, BuiltInTools, GrantOf, ToolScope, ToolScopeGrant, nearest};
+use narthex_model::{Alias, BuiltInTools, GrantOf, ToolScope, ToolScopeGrant, meant_hint, nearest};
 use narthex_wire::Template;
 
 /// How many names are told of what there is.
@@ -90,8 +90,7 @@ pub(super) fn meant(gateway: &Gateway, run: &RunView, scope: &ToolScope) -> Opti
 }
 
 fn with_names(told: String, name: &str, known: &[&str]) -> String {
-    let meant = nearest(name, known.iter().copied());
-    let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    let meant = meant_hint(name, known.iter().copied());
     let all: Vec<_> = known.iter().take(TOLD_MAX).map(|name| format!("`{name}`")).collect();
     let more = known.len().saturating_sub(TOLD_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -409,6 +409,11 @@ async fn d15_a_misspelt_scope_is_warned_of() {
     assert_eq!(grant("demo.wirte").await, json!([warning]));
     assert_eq!(grant("demo.write").await, Value::Null);
     assert_eq!(grant("quite.other").await, Value::Null);
+    let details = json!({ "scope": "quite.other", "server": "one", "tool": "echo" });
+    let made = api.grant(json!({ "details": details })).await;
+    let warning = "`echo` requires `demo.write`, and not `quite.other`: this grant would let no \
+                   call of it through";
+    assert_eq!(made.json()["warnings"], json!([warning]), "{}", made.text());
 }
 
 /// D15: a run asks, a human decides, and what is approved lets the next call of that run through.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use narthex_executor::{CommandExecutor, Executors};
-use narthex_model::ExecutorName;
+use narthex_model::{ExecutorName, did_you_mean};
 
 use super::{Check, host::find};
 use crate::config::Settings;
@@ -40,10 +40,8 @@ fn program(name: &ExecutorName, of: &CommandExecutor) -> Check {
 pub(super) fn of_agent(agent: &str, named: &str, known: &Executors) -> Option<Check> {
     let names = || known.all.keys().map(ExecutorName::as_str);
     let text = format!("the agent `{agent}` names the executor `{named}`, which no settings have");
-    let hint = match narthex_failure::nearest(named, names()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("add `[executors.{named}]` to the settings of the daemon"),
-    };
+    let hint = did_you_mean(named, names())
+        .unwrap_or_else(|| format!("add `[executors.{named}]` to the settings of the daemon"));
     names().all(|name| name != named).then(|| Check::warn("EXECUTORS", text, hint))
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use narthex_cli::ConnectArgs;
-use narthex_model::{ErrorKind, command::narthex, nearest};
+use narthex_model::{ErrorKind, command::narthex, did_you_mean};
 use tokio::{
     net::UnixStream,
     time::{Instant, sleep, timeout},
@@ -220,10 +220,8 @@ fn no_server(alias: &str, folder: &Path) -> Failure {
         name.strip_suffix(".sock").filter(|name| *name != "mcp").map(str::to_owned)
     });
     let names: Vec<_> = names.collect();
-    let hint = match nearest(alias, names.iter().map(String::as_str)) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("`{}` shows those that there are", narthex("status", &[])),
-    };
+    let hint = did_you_mean(alias, names.iter().map(String::as_str))
+        .unwrap_or_else(|| format!("`{}` shows those that there are", narthex("status", &[])));
     let text = format!("the daemon has no server `{alias}`; {hint}");
     Failure::new(ErrorKind::NotFound, text)
 }
