@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
+use serde_json::Value;
 
 use super::Target;
 
@@ -142,8 +143,17 @@ impl Script {
                 let arguments = format!(r#"{{"count":{count}}}"#);
                 self.call(&format!("{prefix}progress"), &arguments, id, &token)
             }
-            Work::List(_) => self.request("tools/list", None, "", id, ""),
+            Work::List(_) => self.page("", id),
         }
+    }
+
+    /// A page of the list of tools: the first one for an empty `cursor`.
+    pub(super) fn page(&self, cursor: &str, id: u64) -> Request<Full<Bytes>> {
+        let members = match cursor {
+            "" => String::new(),
+            cursor => format!(r#""cursor":{}"#, Value::from(cursor)),
+        };
+        self.request("tools/list", None, &members, id, "")
     }
 
     /// Asks a fixture for its counters.

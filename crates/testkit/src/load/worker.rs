@@ -19,6 +19,9 @@ pub(super) const FIRST_ID: u64 = 1_000_000_000;
 /// How many calls a connection can make.
 pub(super) const IDS: u64 = 10_000_000;
 
+/// Maximum number of pages of a list that is counted.
+const PAGES_MAX: u64 = 1_000;
+
 /// An open connection, with a session if the era has them.
 pub(super) struct Peer {
     target: Target,
@@ -180,8 +183,20 @@ pub(super) async fn calls_seen(target: &Target) -> anyhow::Result<u64> {
 }
 
 pub(super) async fn count_tools(target: &Target) -> anyhow::Result<usize> {
-    let result = ask_once(target, |script| script.work(Work::List(0), "", FIRST_ID)).await?;
-    Ok(result["tools"].as_array().context("no list of tools")?.len())
+    let mut peer = Peer::open(target).await?;
+    let (mut count, mut cursor) = (0, String::new());
+    for id in FIRST_ID..FIRST_ID + PAGES_MAX {
+        let page = answered(&mut peer, |script| script.page(&cursor, id)).await?;
+        count += page["tools"].as_array().context("no list of tools")?.len();
+        match page["nextCursor"].as_str() {
+            Some(next) => next.clone_into(&mut cursor),
+            None => {
+                peer.close().await;
+                return Ok(count);
+            }
+        }
+    }
+    bail!("the list of tools has more than {PAGES_MAX} pages")
 }
 
 async fn ask_once(
@@ -189,8 +204,16 @@ async fn ask_once(
     request: impl FnOnce(&Script) -> Request<Full<Bytes>>,
 ) -> anyhow::Result<Value> {
     let mut peer = Peer::open(target).await?;
-    let answer = peer.ask(request(&peer.script)).await?;
+    let result = answered(&mut peer, request).await?;
     peer.close().await;
+    Ok(result)
+}
+
+async fn answered(
+    peer: &mut Peer,
+    request: impl FnOnce(&Script) -> Request<Full<Bytes>>,
+) -> anyhow::Result<Value> {
+    let answer = peer.ask(request(&peer.script)).await?;
     let mut answer: Value = serde_json::from_slice(&answer.body().concat())?;
     Ok(answer["result"].take())
 }
