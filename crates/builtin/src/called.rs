@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Display, sync::Arc};
 use narthex_audit::{Actor, ActorKind};
 use narthex_control::{By, CatalogError, ControlError};
 use narthex_events::{EventKind, EventPlace, EventRow, Events, EventsError};
-use narthex_gateway::{BuiltInCall, BuiltInResult, RunView};
+use narthex_gateway::{BuiltInCall, BuiltInResult, Caller, RunView};
 use narthex_model::{CallError, CallErrorKind, ErrorKind, SessionId};
 use narthex_runs::SharingError;
 use narthex_wire::Raw;
@@ -19,6 +19,8 @@ pub(crate) struct Called<'a> {
     pub(crate) platform: &'a Platform,
     /// The calls that wait for something to be said.
     pub(crate) waiting: &'a Waiting,
+    /// The caller, at one of the gateway's endpoints.
+    pub(crate) caller: &'a Caller,
     pub(crate) run: &'a Arc<RunView>,
     /// The arguments as they were sent; absent ones are `{}`.
     pub(crate) text: Vec<u8>,
@@ -37,8 +39,9 @@ impl<'a> Called<'a> {
         value: Value,
     ) -> Self {
         let asked = call.asked.and_then(Raw::as_str).map(Cow::into_owned);
-        let (run, leads_to_pages) = (&call.caller.run, call.leads_to_pages);
-        Self { platform, waiting, run, text, leads_to_pages, asked, value }
+        let (caller, leads_to_pages) = (call.caller, call.leads_to_pages);
+        let run = &caller.run;
+        Self { platform, waiting, caller, run, text, leads_to_pages, asked, value }
     }
 
     /// The arguments, which fit the tool's schema.

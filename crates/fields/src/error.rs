@@ -7,7 +7,7 @@ use narthex_model::{
     command::{CommandLine, narthex},
 };
 use narthex_resolve::{Fault, FaultCode, Faults, Warning};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// How many faults a sentence names; the others are in the list alone.
 const TOLD_MAX: usize = 10;
@@ -107,7 +107,7 @@ pub struct FieldError {
     /// Where: in the object that was sent, such as `default_config.api_key`, or in another one,
     /// which then stands in front: `capabilities.papers.mcpServers.library.ref`. Empty: all of it,
     /// which is shown as `body`.
-    #[serde(serialize_with = "place")]
+    #[serde(serialize_with = "narthex_resolve::shown_place")]
     pub field: String,
     /// What kind of fault it is, for programs.
     pub code: FieldCode,
@@ -121,15 +121,10 @@ pub struct FieldError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldWarning {
     /// Where, as in [`FieldError::field`].
-    #[serde(serialize_with = "place")]
+    #[serde(serialize_with = "narthex_resolve::shown_place")]
     pub field: String,
     /// What it is and what to do.
     pub message: String,
-}
-
-/// Writes where something is wrong: never nothing.
-fn place<S: Serializer>(field: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(if field.is_empty() { "body" } else { field })
 }
 
 /// What kind of fault it is: a word with `_`.

@@ -240,6 +240,13 @@ impl Gateway {
         self.shared.built_in_rows(run)
     }
 
+    /// The name that the tool by which a run asks for grants has at the caller's endpoint. `None`
+    /// if the run does not have it.
+    #[must_use]
+    pub fn asking_tool(&self, caller: &Caller) -> Option<String> {
+        self.shared.asking_tool(caller)
+    }
+
     /// A call of a tool of the built-in server as rules see it: the name that they know the tool
     /// by, and its arguments. Each is `None` where that is as it is written.
     #[must_use]

@@ -217,7 +217,9 @@ impl CallError {
                  call again"
             )
         };
-        let with = details.map(|details| format!(" (grant_type tool_scope, details {details})"));
+        let grant = call.and_then(|call| call["arguments"]["grant_type"].as_str());
+        let grant = grant.unwrap_or("tool_scope");
+        let with = details.map(|details| format!(" (grant_type {grant}, details {details})"));
         let short = format!("A human must allow this. Ask with `{tool}`");
         Cow::Owned(fitting([ask(&with.unwrap_or_default()), ask(""), short], REFUSAL_TEXT_MAX))
     }

@@ -123,8 +123,9 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     (distance <= 1 + name.len() / 4 && distance < name.len()).then_some(name)
 }
 
-/// At most five of `known` names that `word` may stand for, best first: names that contain it or are
-/// contained in it, for a part of a name is what people remember, then near ones as in [`nearest`].
+/// At most five of `known` names that `word` may stand for, best first: names that contain it or
+/// are contained in it, for a part of a name is what people remember, then near ones as in
+/// [`nearest`].
 #[must_use]
 pub fn near<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let wanted = word.to_lowercase();

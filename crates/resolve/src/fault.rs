@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use narthex_model::{Alias, ErrorKind, SecretName, ServerId};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::surroundings::Surroundings;
@@ -86,6 +86,8 @@ impl FaultCode {
 pub struct Fault {
     /// Where: in the text that was read, such as `config_schema.limits.type`, or, if a whole run is
     /// looked at, with the object in front: `agents.reader.mcpServers.library.config.api_key`.
+    /// Empty: all of it, which is shown as `body`.
+    #[serde(serialize_with = "shown_place")]
     pub path: String,
     /// What kind of fault it is.
     pub code: FaultCode,
@@ -140,8 +142,19 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`: {}; {}", self.path, self.message, self.remedy)
+        if !self.path.is_empty() {
+            write!(f, "`{}`: ", self.path)?;
+        }
+        write!(f, "{}; {}", self.message, self.remedy)
     }
+}
+
+/// Serializes the place of a fault: `body` for the whole document, so that it is never empty.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn shown_place<S: Serializer>(place: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(if place.is_empty() { "body" } else { place })
 }
 
 /// Everything that is wrong with a text, an agent or a run: never empty, in a stable order.

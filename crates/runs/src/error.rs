@@ -52,10 +52,7 @@ pub enum RunError {
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
     /// Neither the agent of the run above nor a grant allows it.
-    #[error(
-        "this run may not start the agent `{0}`; ask for it with `request_grant`: grant_type \
-         `spawn`, details {{\"child_agent_id\": \"{0}\"}}"
-    )]
+    #[error("this run may not start the agent `{0}`: a human must allow it")]
     NotSpawnable(AgentName),
     /// A grant allows it for other models or runtimes alone.
     #[error("the grant to start the agent `{0}` is for other models or runtimes")]

@@ -6,12 +6,12 @@ use std::time::SystemTime;
 use narthex_control::{Control, Message, Speaker};
 use narthex_events::{EventKind, EventRow, Wanted};
 use narthex_gateway::BuiltInResult;
-use narthex_model::{CallError, CallErrorKind, SessionId, Timestamp};
+use narthex_model::{Alias, CallError, CallErrorKind, SessionId, Timestamp};
 use narthex_runs::{Awaited, Child, ModelWords, RunError, Started};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{inbox, object, quiet};
+use super::{inbox, object, permission::ask_to_spawn, quiet};
 use crate::{
     Called, Effect, Tool,
     called::{coded, failed, of_events},
@@ -135,7 +135,7 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let awaited = Awaited { model: asked.model, runtime: asked.runtime_type };
     let agent = asked.child_agent_id;
     let started = called.platform.runs.spawn(called.run, &agent, &request, awaited).await;
-    let started = started.map_err(|error| of_spawn(&agent, &error))?;
+    let started = started.map_err(|error| of_spawn(&called, &agent, &error))?;
     let Started { row, status, is_new, lacks_platform } = started;
     let mut text = match is_new {
         true => {
@@ -169,14 +169,27 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
 
 /// Why a child does not begin. Of a fault that only an operator mends a model is told that it is
 /// there, and neither a key of the scope nor a setting (D28).
-fn of_spawn(agent: &str, error: &RunError) -> CallError {
-    match error.for_models() {
-        Some(ModelWords { code, what }) => {
+fn of_spawn(called: &Called<'_>, agent: &str, error: &RunError) -> CallError {
+    match (error.for_models(), error) {
+        (Some(ModelWords { code, what }), _) => {
             let text = format!("the agent `{agent}` cannot be started: {what}");
             coded(CallErrorKind::ServerError, &code, text)
         }
-        None => of_runs(error),
+        (None, RunError::NotSpawnable(_)) => with_asking(called, agent, of_runs(error)),
+        (None, _) => of_runs(error),
     }
+}
+
+/// Adds to a refusal the call that asks a human for it, if the run has the tool and may ask.
+fn with_asking(called: &Called<'_>, agent: &str, refused: CallError) -> CallError {
+    let tool = called.platform.runs.gateway().asking_tool(called.caller);
+    let arguments = ask_to_spawn(&called.platform.control, called.run, agent);
+    let (Some(tool), Some(arguments)) = (tool, arguments) else { return refused };
+    let mut details = refused.details.unwrap_or_default();
+    let calls = [json!({ "name": tool, "arguments": arguments })];
+    details["ask"] = json!({ "server": Alias::built_in().as_str(), "calls": calls });
+    let message = format!("this run may not start the agent `{agent}`");
+    CallError { message, details: Some(details), ..refused }
 }
 
 fn output() -> Tool {

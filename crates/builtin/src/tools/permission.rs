@@ -25,9 +25,7 @@ const MADE_UP_MAX: usize = 100;
 /// With what arguments [`ASKING`] is called for what a call lacks. The same is always asked for
 /// under the same name. `None` where the workspace lets no runs ask, or the run acts for nobody.
 pub(crate) fn ask(control: &Control, run: &RunView, lacking: &Lacking<'_>) -> Option<Value> {
-    let workspace = control.workspace(&run.workspace).ok()?;
-    let actors = run.authority.actors();
-    if !workspace.settings.runtime_requests || (actors.agent.is_none() && actors.user.is_none()) {
+    if !may_ask(control, run) {
         return None;
     }
     let Lacking { scope, server, name } = *lacking;
@@ -44,6 +42,26 @@ pub(crate) fn ask(control: &Control, run: &RunView, lacking: &Lacking<'_>) -> Op
         "scope": "once",
         "justification": format!("`{name}` of the server `{server}` requires `{scope}`"),
     }))
+}
+
+/// The arguments of [`ASKING`] for a grant to start an agent. `None` as for [`ask`].
+pub(super) fn ask_to_spawn(control: &Control, run: &RunView, agent: &str) -> Option<Value> {
+    may_ask(control, run).then(|| {
+        json!({
+            "request_id": request_id(&format!("spawn:{agent}")),
+            "grant_type": "spawn",
+            "details": { "child_agent_id": agent },
+            "scope": "once",
+            "justification": format!("this run wants to start the agent `{agent}`"),
+        })
+    })
+}
+
+/// True if the workspace lets runs ask, and the run acts for an agent or a user.
+fn may_ask(control: &Control, run: &RunView) -> bool {
+    let actors = run.authority.actors();
+    let lets_ask = control.workspace(&run.workspace).is_ok_and(|one| one.settings.runtime_requests);
+    lets_ask && (actors.agent.is_some() || actors.user.is_some())
 }
 
 /// A name as the id of a request. Two names are two ids, also where they are too long for one.

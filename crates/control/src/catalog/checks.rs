@@ -170,7 +170,7 @@ impl Workspace {
     }
 
     /// Warns of parts that this daemon can never start. The object may be saved for one that can.
-    fn never_starts(&self, definition: &Definition) -> Vec<FieldWarning> {
+    pub(super) fn never_starts(&self, definition: &Definition) -> Vec<FieldWarning> {
         let attached = match definition {
             Definition::Server(entry) => {
                 let why = entry.never_starts();

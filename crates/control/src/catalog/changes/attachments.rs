@@ -263,7 +263,12 @@ fn attach(
         is_own.then(|| in_words(fault, &agent, &request))
     };
     let mut all: Vec<_> = warnings.iter().map(|warning| FieldWarning::of(warning, "")).collect();
-    all.extend(checked(&stored.read(), &agent, &changed, own)?);
+    let workspace = stored.read();
+    let mut unwise = checked(&workspace, &agent, &changed, own)?;
+    let changed = Definition::Agent(changed);
+    let is_own = |one: &FieldWarning| one.field == format!("mcpServers.{alias}.ref");
+    unwise.extend(workspace.never_starts(&changed).into_iter().filter(is_own));
+    all.extend(unwise.into_iter().map(|one| warned_in_words(one, &request)));
     let prepared = prepared(changed, row, all);
     Ok(Attaching { prepared, attachment: attachment(&alias, &attached), before, keys })
 }
@@ -277,11 +282,10 @@ fn detach(stored: &Stored, row: &CatalogRow, alias: &str) -> Result<Prepared, Ca
         return Err(CatalogError::NotAttached { agent, alias });
     }
     let warnings = checked(&stored.read(), &agent, &changed, |_| None)?;
-    Ok(prepared(changed, row, warnings))
+    Ok(prepared(Definition::Agent(changed), row, warnings))
 }
 
-fn prepared(changed: Box<Agent>, before: &CatalogRow, warnings: Vec<FieldWarning>) -> Prepared {
-    let definition = Definition::Agent(changed);
+fn prepared(definition: Definition, before: &CatalogRow, warnings: Vec<FieldWarning>) -> Prepared {
     let (id, document) = (definition.id().to_owned(), definition.document());
     Prepared { checked: Checked { id, document, warnings }, before: Some(before.clone()) }
 }
@@ -317,6 +321,19 @@ fn checked(
         }
     }
     if refused.is_empty() { Ok(warnings) } else { Err(CatalogError::Refused(refused)) }
+}
+
+/// A warning with its place in the request, if it is about the attachment of the request.
+fn warned_in_words(warning: FieldWarning, request: &AttachRequest) -> FieldWarning {
+    let AttachRequest { alias, reference_member, config_member, .. } = request;
+    let inside = warning.field.strip_prefix(&format!("mcpServers.{alias}."));
+    let field = match inside.map(|path| (path, path.strip_prefix("config."))) {
+        Some((_, Some(key))) => format!("{config_member}.{key}"),
+        Some(("ref", None)) => (*reference_member).to_owned(),
+        Some((path, None)) => path.to_owned(),
+        None => return warning,
+    };
+    FieldWarning { field, ..warning }
 }
 
 /// The place of a fault in the request (X-E123).

@@ -178,7 +178,7 @@ fn prepare(
     (may_write_servers, of_agents): (bool, BTreeMap<String, String>),
 ) -> Result<(Vec<Ready>, CatalogImported), CatalogError> {
     let document = document(text).map_err(CatalogError::of)?;
-    let (given, secrets, mut errors, is_named) = read(document)?;
+    let Read { given, secrets, mut errors, mut warnings, is_named } = read(document)?;
     let has_servers = given.iter().any(|one| one.definition.kind() == CatalogKind::Server);
     if has_servers && !may_write_servers {
         return Err(CatalogError::ServersDenied);
@@ -195,7 +195,7 @@ fn prepare(
         new.put(one.definition.clone());
     }
     // What cannot be read may be what others need: of those is told what is wrong in any case.
-    let (mut warnings, is_read) = (Vec::new(), errors.is_empty());
+    let is_read = errors.is_empty();
     let is_due = |code: FieldCode| is_read || code.is_of_itself(is_named);
     let servers = given.iter().filter(|one| one.definition.kind() == CatalogKind::Server);
     errors.extend(
@@ -285,9 +285,17 @@ fn left(given: &[Given], new: &Workspace, stored: &Stored) -> Vec<CatalogLeft> {
     found
 }
 
-/// The objects, as far as they can be read, in an order in which references hold, secrets, what is
-/// wrong, and whether what each object is called is known.
-type Read = (Vec<Given>, BTreeSet<SecretName>, Vec<FieldError>, bool);
+/// A document of a workspace, as far as it can be read.
+struct Read {
+    /// In an order in which references hold.
+    given: Vec<Given>,
+    secrets: BTreeSet<SecretName>,
+    errors: Vec<FieldError>,
+    /// Of each object by itself.
+    warnings: Vec<FieldWarning>,
+    /// True if the name of each object is known.
+    is_named: bool,
+}
 
 /// Reads what there is in the document.
 fn read(document: Value) -> Result<Read, CatalogError> {
@@ -303,17 +311,23 @@ fn read(document: Value) -> Result<Read, CatalogError> {
         let fault = FieldError::invalid("", message, "store them in parts, one after the other");
         return Err(CatalogError::Refused(vec![fault]));
     }
-    let (mut errors, mut is_named) = (Vec::new(), true);
-    let mut given: Vec<Given> = Vec::new();
+    let mut all = Read {
+        given: Vec::new(),
+        secrets: BTreeSet::new(),
+        errors: Vec::new(),
+        warnings: Vec::new(),
+        is_named: true,
+    };
     if let Some(version) = members.remove("version")
         && version != json!(VERSION)
     {
         let remedy = "use the version of narthex that wrote it, or a later one";
-        errors.push(FieldError::invalid("version", "this form is not known here", remedy));
+        all.errors.push(FieldError::invalid("version", "this form is not known here", remedy));
     }
     let (secrets, wrong) = SecretName::listed(members.get("secrets"));
+    all.secrets = secrets;
     members.remove("secrets");
-    errors.extend(wrong.into_iter().map(|place| {
+    all.errors.extend(wrong.into_iter().map(|place| {
         let message = "this does not name a secret, and nothing else";
         FieldError::invalid(
             &place,
@@ -326,39 +340,47 @@ fn read(document: Value) -> Result<Read, CatalogError> {
             None | Some(Value::Null) => continue,
             Some(Value::Array(items)) => items,
             Some(_) => {
-                errors.push(FieldError::invalid(group, "this is no list", SHAPE));
+                all.errors.push(FieldError::invalid(group, "this is no list", SHAPE));
                 continue;
             }
         };
         for (index, item) in items.iter().enumerate() {
-            let (place, text) = (format!("{group}[{index}]"), item.to_string());
-            let read = Definition::parse(kind, text.as_bytes(), None).map(|(one, _warnings)| one);
-            let read = read.map_or_else(
-                |faults| {
-                    let at =
-                        |one: FieldError| FieldError { field: inside(&place, &one.field), ..one };
-                    errors.extend(faults.into_iter().map(at));
-                    Definition::partly(kind, text.as_bytes())
-                },
-                Some,
-            );
-            is_named &= read.is_some();
-            let Some(definition) = read else { continue };
-            let is_same = |one: &Given| {
-                one.definition.kind() == kind && one.definition.id() == definition.id()
-            };
-            if given.iter().any(is_same) {
-                let message = format!("there is the {kind} `{}` twice", definition.id());
-                errors.push(FieldError::invalid(&place, message, "keep one"));
-            }
-            given.push(Given { definition, place });
+            all.add(kind, format!("{group}[{index}]"), &item.to_string());
         }
     }
     for unknown in members.keys() {
         let name = narthex_model::json::shortened(unknown);
-        errors.push(FieldError::invalid(&name, "this is not known here", SHAPE));
+        all.errors.push(FieldError::invalid(&name, "this is not known here", SHAPE));
     }
-    Ok((given, secrets, errors, is_named))
+    Ok(all)
+}
+
+impl Read {
+    /// Reads an object that stands at `place`.
+    fn add(&mut self, kind: CatalogKind, place: String, text: &str) {
+        let read = match Definition::parse(kind, text.as_bytes(), None) {
+            Ok((definition, unwise)) => {
+                let at =
+                    |one: FieldWarning| FieldWarning { field: inside(&place, &one.field), ..one };
+                self.warnings.extend(unwise.into_iter().map(at));
+                Some(definition)
+            }
+            Err(faults) => {
+                let at = |one: FieldError| FieldError { field: inside(&place, &one.field), ..one };
+                self.errors.extend(faults.into_iter().map(at));
+                Definition::partly(kind, text.as_bytes())
+            }
+        };
+        self.is_named &= read.is_some();
+        let Some(definition) = read else { return };
+        let is_same =
+            |one: &Given| one.definition.kind() == kind && one.definition.id() == definition.id();
+        if self.given.iter().any(is_same) {
+            let message = format!("there is the {kind} `{}` twice", definition.id());
+            self.errors.push(FieldError::invalid(&place, message, "keep one"));
+        }
+        self.given.push(Given { definition, place });
+    }
 }
 
 const SHAPE: &str = "write `servers`, `capabilities` and `agents`, each a list of objects";

@@ -41,6 +41,24 @@ fn linear(further: &Value) -> Value {
     json!({ "name": "linear", "env": env })
 }
 
+/// An attachment of a server that this daemon can never start is stored with a warning, which names
+/// the member of the request, as saving the whole agent does.
+#[tokio::test]
+async fn an_attached_server_that_never_starts_is_warned_of() {
+    let place = filled().await;
+    let server = json!({ "image": "example.test/server:1" });
+    let saved = place.put("/api/workspaces/default/mcp-servers/boxed", &server).await.succeeded();
+    assert_eq!(saved["warnings"].as_array().unwrap().len(), 1, "{saved}");
+    for member in ["name", "ref"] {
+        let made = place.put(&at("boxed"), &json!({ member: "boxed" })).await.succeeded();
+        assert_eq!(made["warnings"][0]["field"], member, "{made}");
+        let message = made["warnings"][0]["message"].as_str().unwrap();
+        assert!(message.contains("`boxed` never starts"), "{made}");
+    }
+    let other = place.put(&at("linear"), &linear(&json!({}))).await.succeeded();
+    assert_eq!(other["warnings"], json!([]), "another attachment is not told of it: {other}");
+}
+
 /// X-M61: attachments are events with the names of fields, and with none of their values.
 #[tokio::test]
 async fn x_m61_attachments_are_in_the_audit() {

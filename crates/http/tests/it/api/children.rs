@@ -83,6 +83,40 @@ async fn x_m3_a_parent_is_told_whether_anything_carries_its_child_out() {
     assert!(!told.contains("context_id") && !told.contains("scope"), "{told}");
 }
 
+/// X-M55, D28: a run that may not start an agent learns how to ask a human, by the name that its
+/// own tool has where it calls, and not at all if it has no such tool.
+#[tokio::test]
+async fn d28_a_refused_child_is_asked_for_with_a_tool_that_the_run_has() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    api.send("PUT", &format!("{HERE}/agents/other"), "{}").await.succeeded();
+    for (tools, asking) in [
+        (json!(["spawn_session", "request_grant"]), Some("mcp__narthex__request_grant")),
+        (json!(["spawn_session"]), None),
+    ] {
+        let lead = json!({ "agent_type": "orchestrator", "builtin": tools });
+        api.send("PUT", &format!("{HERE}/agents/lead"), lead.to_string()).await.succeeded();
+        let lead = Run::of(&api, "lead").await;
+        let arguments = json!({ "child_agent_id": "other" });
+        let params = json!({ "name": "mcp__narthex__spawn_session", "arguments": arguments });
+        let answer = lead.ask("/mcp", "tools/call", params).await.json();
+        let error = &answer["result"]["structuredContent"]["error"];
+        assert_eq!(error["kind"], "permission_required", "{answer}");
+        let call = &error["details"]["ask"]["calls"][0];
+        assert_eq!(call["name"].as_str(), asking, "{answer}");
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(text.contains("request_grant"), asking.is_some(), "{text}");
+        if let Some(asking) = asking {
+            let how =
+                format!("`{asking}` (grant_type spawn, details {{\"child_agent_id\":\"other\"}})");
+            assert!(text.contains(&how), "{text}");
+            let name = asking.trim_start_matches("mcp__narthex__");
+            let asked = lead.called(name, call["arguments"].clone()).await;
+            assert_eq!(asked["status"], "pending", "{asked}");
+        }
+    }
+}
+
 /// X-M3: an agent starts another, which waits until a platform claims it; both talk, and the
 /// child's end is the parent's to say.
 #[tokio::test]

@@ -89,6 +89,21 @@ async fn d28_no_answer_to_a_model_names_what_operators_do() {
     }
 }
 
+/// A request for a run that is no JSON object gets its fault with a place, and a sentence without
+/// empty quotes.
+#[tokio::test]
+async fn a_request_that_cannot_be_read_has_a_place() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
+    for body in ["{", "[]"] {
+        let refused = api.send("POST", "/api/workspaces/default/runs", body).await;
+        let problem = refused.json();
+        assert_eq!(problem["errors"][0]["path"], "body", "{body}: {problem}");
+        assert!(!refused.text().contains("``"), "{body}: {problem}");
+    }
+}
+
 /// D28: by the token of a run nobody reads a secret, a key, a command, a path, a line of a program
 /// or an id of the catalog, whether a server that fails is required or optional; operators do.
 #[tokio::test]

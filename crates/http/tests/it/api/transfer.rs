@@ -13,6 +13,21 @@ const DOCS: &str = "/api/workspaces/default/mcp-servers/docs";
 /// A secret's value in a filled place.
 const CANARY: &str = "canary-9c1e";
 
+/// S5: an import warns of each server by itself as saving it alone does, with its place in the
+/// document: here of a package without a version.
+#[tokio::test]
+async fn s5_an_import_warns_of_what_each_object_has_by_itself() {
+    let place = Place::new().await;
+    let server = json!({ "id": "files", "command": "npx", "args": ["-y", "some-server"] });
+    let document = json!({ "servers": [server] });
+    for path in ["/api/workspaces/default/import?dry_run=true", "/api/workspaces/default/import"] {
+        let told = place.post(path, &document).await.succeeded();
+        let warning = &told["warnings"][0];
+        assert_eq!(warning["field"], "servers[0].args", "{told}");
+        assert!(warning["message"].as_str().unwrap().contains("`some-server`"), "{told}");
+    }
+}
+
 /// O83, D9: many objects are stored together or not at all, and what was there is told.
 #[tokio::test]
 async fn o83_a_document_is_imported_whole_or_not_at_all() {

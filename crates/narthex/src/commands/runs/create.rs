@@ -231,7 +231,7 @@ fn with_faults(failure: Failure) -> Failure {
     let line = |fault: &Value| {
         let (path, message, remedy) =
             (fault["path"].as_str()?, fault["message"].as_str()?, fault["remedy"].as_str()?);
-        let at = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
+        let at = if path == "body" { String::new() } else { format!("`{path}`: ") };
         Some(format!("  {at}{message}; {remedy}"))
     };
     let lines: Option<Vec<_>> = errors.into_iter().flatten().map(line).collect();
