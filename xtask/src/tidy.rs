@@ -7,6 +7,7 @@ mod commands;
 mod crates;
 mod edges;
 mod owners;
+mod prose;
 mod requirements;
 mod sizes;
 mod source;
@@ -31,6 +32,9 @@ pub(crate) struct Options {
     /// Print the table of imports as it is in the manifests now, and check nothing.
     #[arg(long)]
     edges: bool,
+    /// Name each place with unclear prose, which is counted otherwise.
+    #[arg(long)]
+    prose: bool,
 }
 
 /// One broken rule: where, and what to do about it.
@@ -58,7 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         print!("{}", edges::render(&packages));
         return Ok(true);
     }
-    let findings = check(&root, &packages)?;
+    let findings = check(&root, &packages, options)?;
     for finding in &findings {
         println!("{}: {}", finding.place, finding.message);
     }
@@ -69,7 +73,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(findings.is_empty())
 }
 
-fn check(root: &Path, packages: &[crates::Package]) -> Result<Vec<Finding>> {
+fn check(root: &Path, packages: &[crates::Package], options: &Options) -> Result<Vec<Finding>> {
     let sources = sources(root)?;
     let mut findings = Vec::new();
     let mut sizes = sizes::Sizes::default();
@@ -92,6 +96,7 @@ fn check(root: &Path, packages: &[crates::Package]) -> Result<Vec<Finding>> {
         println!("tidy: {remark}");
     }
     findings.extend(owners::check(packages));
+    findings.extend(prose::check(&sources, options)?);
     let text = |path| sources.iter().find(|source| source.path == path);
     match text(ARCHITECTURE) {
         Some(source) => {
