@@ -22,7 +22,7 @@ const CHECK: &str = "backup.check";
 /// A copy that is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
-    /// How large it is.
+    /// Size of the copy in bytes.
     pub bytes: u64,
 }
 
@@ -61,7 +61,7 @@ pub enum BackupError {
 }
 
 impl BackupError {
-    /// What kind of failure this is.
+    /// Returns the error's kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -78,10 +78,9 @@ impl BackupError {
 }
 
 impl Store {
-    /// Copies the store as it is at one moment into a new file, for its owner alone, and searches
-    /// the copy for damage. Whoever uses the store goes on meanwhile. Without a copy there is no
-    /// file, unless the process ends in the middle.
-    ///
+    /// Copies the store as it is at one moment into a new file that only its owner can read, and
+    /// searches the copy for damage. Daemons can use the store meanwhile. If the copy fails, the
+    /// file is removed, unless the process ends in the middle.
     /// # Errors
     /// When the store is on a server, the file exists, or something cannot be read or written.
     pub async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {

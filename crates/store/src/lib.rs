@@ -1,4 +1,4 @@
-//! What outlives a daemon: one database, behind typed functions. Hides SQL.
+//! Data that outlives a daemon: one database, behind typed functions. Hides SQL.
 //!
 //! * [`Store`] opens a SQLite file or connects to a PostgreSQL server, brings the database up to
 //!   the version of this program, and gives access to the objects, each of which has a file of

@@ -49,7 +49,7 @@ fn id<T>(
     parse(&row.text(column)?).ok_or_else(|| row.damaged())
 }
 
-/// Whose a row is.
+/// The workspace that owns a row.
 fn workspace(row: &Row) -> Result<WorkspaceId, StatementError> {
     WorkspaceId::new(&row.text("workspace")?).map_err(|_invalid| row.damaged())
 }

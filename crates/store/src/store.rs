@@ -47,7 +47,7 @@ impl Store {
         Ok(Self { database, place })
     }
 
-    /// Where it is, for people: the path of the file, or host, port and database.
+    /// The place of the store, for people: the path of the file, or host, port and database.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
@@ -59,7 +59,7 @@ impl Store {
 
     /// Opens the file to see which files of folders are trusted. Nothing is made or changed, also
     /// where another version has written the store. `None` if there is no store, or one from before
-    /// files were trusted. What else an older one lacks cannot be asked for; nothing is written.
+    /// files were trusted. Other tables may be missing in an older store; nothing is written.
     ///
     /// # Errors
     /// When the file is damaged, newer, not ours or not private, or cannot be read.
@@ -68,10 +68,11 @@ impl Store {
         Ok(open::look(path).await?.map(|database| Self { database, place }))
     }
 
-    /// The same as [`Store::look`] for a database of a PostgreSQL server. `None` if it is empty.
+    /// Opens a database of a PostgreSQL server as [`Store::look`] opens a file. `None` if it is
+    /// empty.
     ///
     /// # Errors
-    /// Those of [`Store::connect`].
+    /// The errors of [`Store::connect`].
     pub async fn connect_to_look(url: &Secret) -> Result<Option<Self>, ConnectError> {
         let looked = connect::look(url.expose()).await?;
         Ok(looked.map(|(database, place)| Self { database, place }))
@@ -83,19 +84,19 @@ impl Store {
         Workspaces::new(&self.database)
     }
 
-    /// What is remembered of servers beside their definitions.
+    /// Flags of servers beside their definitions.
     #[must_use]
     pub fn server_flags(&self) -> ServerFlags<'_> {
         ServerFlags::new(&self.database)
     }
 
-    /// Which built-in servers were offered before.
+    /// Built-in servers that were offered before.
     #[must_use]
     pub fn seeded_defaults(&self) -> SeededDefaults<'_> {
         SeededDefaults::new(&self.database)
     }
 
-    /// Which files of folders their user has approved.
+    /// Files of folders that their user has approved.
     #[must_use]
     pub fn trusted_files(&self) -> TrustedFiles<'_> {
         TrustedFiles::new(&self.database)
@@ -107,7 +108,7 @@ impl Store {
         Secrets::new(&self.database)
     }
 
-    /// What agents are doing, over all their runs.
+    /// Sessions of agents, over all their runs.
     #[must_use]
     pub fn sessions(&self) -> SessionRows<'_> {
         SessionRows::new(&self.database)
@@ -119,13 +120,13 @@ impl Store {
         RunRows::new(&self.database)
     }
 
-    /// Sessions that are to go on by themselves.
+    /// Sessions that are due to resume.
     #[must_use]
     pub fn resting(&self) -> RestingRows<'_> {
         RestingRows::new(&self.database)
     }
 
-    /// Sessions that are set aside until somebody has them go on.
+    /// Suspended sessions.
     #[must_use]
     pub fn suspended(&self) -> SuspendedRows<'_> {
         SuspendedRows::new(&self.database)
@@ -149,7 +150,7 @@ impl Store {
         Logins::new(&self.database)
     }
 
-    /// What humans prove themselves with.
+    /// Proofs of humans: passkeys and identities at providers.
     #[must_use]
     pub fn proofs(&self) -> Proofs<'_> {
         Proofs::new(&self.database)
@@ -161,14 +162,14 @@ impl Store {
         ServiceTokens::new(&self.database)
     }
 
-    /// What a server was seen to say of what it has.
+    /// Definitions as runs saw them of a server.
     #[must_use]
     pub fn definitions<'a>(&'a self, of: DefinitionsOf<'a>) -> Definitions<'a> {
         Definitions::new(&self.database, of)
     }
 
-    /// A number of each server of a live configuration, by alias, that is another one whenever
-    /// somebody has decided on its definitions; 0 where nobody has.
+    /// A number of each server of a live configuration, by alias, that changes whenever a human
+    /// decides on its definitions; 0 before the first decision.
     ///
     /// # Errors
     /// When the statement fails.
@@ -197,55 +198,55 @@ impl Store {
         Channels::new(&self.database)
     }
 
-    /// Webhooks, and what became of what they were told.
+    /// Webhooks, and the outcomes of their deliveries.
     #[must_use]
     pub fn webhooks(&self) -> Webhooks<'_> {
         Webhooks::new(&self.database)
     }
 
-    /// What runs share, and the comments on it.
+    /// Shares of runs, and the comments on them.
     #[must_use]
     pub fn shares(&self) -> Shares<'_> {
         Shares::new(&self.database)
     }
 
-    /// Which agents get which secrets into their own environment.
+    /// Bindings of secrets to variables in the own environment of agents.
     #[must_use]
     pub fn env_bindings(&self) -> EnvBindings<'_> {
         EnvBindings::new(&self.database)
     }
 
-    /// What happened in sessions.
+    /// Events of sessions.
     #[must_use]
     pub fn events(&self) -> EventRows<'_> {
         EventRows::new(&self.database)
     }
 
-    /// Messages that nobody has acknowledged.
+    /// Unacknowledged messages.
     #[must_use]
     pub fn inboxes(&self) -> Inboxes<'_> {
         Inboxes::new(&self.database)
     }
 
-    /// What runs have asked to be allowed.
+    /// Requests of runs for grants.
     #[must_use]
     pub fn grant_requests(&self) -> GrantRequests<'_> {
         GrantRequests::new(&self.database)
     }
 
-    /// What humans have granted.
+    /// Grants of humans.
     #[must_use]
     pub fn grants(&self) -> GrantRows<'_> {
         GrantRows::new(&self.database)
     }
 
-    /// What was taken away from runs that there are.
+    /// Servers and secrets that active runs have lost.
     #[must_use]
     pub fn cuts(&self) -> CutRows<'_> {
         CutRows::new(&self.database)
     }
 
-    /// What runs of sessions have used.
+    /// Token usage and costs of sessions.
     #[must_use]
     pub fn costs(&self) -> CostRows<'_> {
         CostRows::new(&self.database)
@@ -283,7 +284,7 @@ impl Store {
         crate::objects::catalog::change(&self.database, workspace, steps, by).await
     }
 
-    /// What was done, and by whom.
+    /// Audit events with their actors.
     #[must_use]
     pub fn audit(&self) -> Audit<'_> {
         Audit::new(&self.database)

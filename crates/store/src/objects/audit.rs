@@ -1,5 +1,5 @@
-//! The audit: events as they were written, where their chains begin and end, and how long they are
-//! kept. What the events say, and whether the chains hold, is for others to tell.
+//! The audit's tables: events as they were written, the ends of their chains, and how long events
+//! are stored. The audit crate reads the events and verifies the chains.
 
 mod reading;
 
@@ -24,8 +24,9 @@ const GROW: Statement = Statement {
     sql: "UPDATE audit_chains SET head_seq = $4, head_hash = $5, key_id = $6, seal = $7 \
           WHERE workspace = $1 AND writer = $2 AND head_seq = $3 AND base_seq = $8",
 };
-/// How many events one statement adds: the most that fit. To run one takes longer than what it does
-/// for an event, and SQLite looks for each parameter among all that come before it.
+/// Numbers of events that one statement adds, the largest that fits first. Running a statement
+/// takes longer than its work for one event, and SQLite looks for each parameter among all that
+/// come before it.
 const AT_ONCE: [usize; 3] = [16, 4, 1];
 static ADDING: LazyLock<[String; 3]> = LazyLock::new(|| AT_ONCE.map(adding));
 const TRIM: Statement = Statement {
@@ -52,19 +53,19 @@ pub struct Audit<'a> {
 /// An event as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRow {
-    /// Whose it is.
+    /// The workspace that owns the event; empty for the installation.
     pub workspace: String,
-    /// Who wrote it.
+    /// The writer of the event.
     pub writer: String,
     /// Its number in the writer's chain.
     pub seq: u64,
     /// When it happened, to the millisecond.
     pub happened_at: SystemTime,
-    /// What it is.
+    /// The event's kind.
     pub kind: String,
-    /// Who did it.
+    /// The actor.
     pub actor: String,
-    /// What it was done to; may be empty.
+    /// The resource that the actor acted on; may be empty.
     pub resource: String,
     /// The run it belongs to; may be empty.
     pub run: String,
@@ -72,12 +73,12 @@ pub struct AuditRow {
     pub document: String,
 }
 
-/// Where a chain begins and ends.
+/// The two ends of a writer's chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditChain {
-    /// Whose it is.
+    /// The workspace that owns the chain; empty for the installation.
     pub workspace: String,
-    /// Who wrote it.
+    /// The writer of the chain.
     pub writer: String,
     /// The last event that was removed because of its age; 0 if none was.
     pub base_seq: u64,
@@ -89,7 +90,7 @@ pub struct AuditChain {
     pub head_hash: String,
     /// The key that vouches for this; empty if none does.
     pub key_id: String,
-    /// What that key makes of it.
+    /// The seal that this key makes of the ends.
     pub seal: String,
 }
 
@@ -176,7 +177,7 @@ fn adding(rows: usize) -> String {
     )
 }
 
-/// How many values an event has.
+/// Number of columns of an event.
 const COLUMNS: usize = 9;
 
 fn values(row: &AuditRow) -> [Value<'_>; COLUMNS] {

@@ -99,12 +99,12 @@ pub struct CatalogRow {
     pub id: String,
     /// Its JSON.
     pub document: String,
-    /// How often it was written. With `created_at` it tells apart all that ever had this id.
+    /// Number of writes of the object. With `created_at` it tells apart all that ever had this id.
     pub revision: u64,
     pub created_at: SystemTime,
     /// When it was written last.
     pub updated_at: SystemTime,
-    /// Who did that.
+    /// The principal who wrote it last.
     pub updated_by: String,
 }
 
@@ -113,10 +113,10 @@ pub struct CatalogRow {
 pub struct CatalogStep<'a> {
     pub kind: CatalogKind,
     pub id: &'a str,
-    /// What was read of it. `None`: there was none.
+    /// The row as it was read. `None`: there was none.
     pub before: Option<&'a CatalogRow>,
     pub document: &'a str,
-    /// Whether runs that there are lose it: a server that is switched off.
+    /// True if active runs lose the object: a server that is switched off.
     pub is_cut: bool,
 }
 
@@ -154,7 +154,7 @@ pub(crate) async fn change(
         }
     }
     match database.write_steps(&all).await {
-        // Somebody has made one of them meanwhile.
+        // Another writer has created one of the objects meanwhile.
         Err(StatementError::Exists { .. }) => Ok(false),
         done => done,
     }
@@ -308,7 +308,7 @@ impl<'a> CatalogRows<'a> {
     }
 }
 
-/// What a row is known by: its place, and its state.
+/// The values that identify a row: its place and its state.
 fn known<'v>(workspace: &'v WorkspaceId, read: &'v CatalogRow) -> Vec<Value<'v>> {
     let since = read.created_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     vec![

@@ -1,5 +1,5 @@
-//! Sessions that runs of others have begun: which of them are silent, which nobody goes on with,
-//! and which were left behind.
+//! Child sessions, which parent runs have created: silent ones, ones without an active run, and
+//! ones whose parent was cancelled.
 
 use std::time::SystemTime;
 
@@ -12,8 +12,8 @@ use crate::{
     statement::{Row, Statement, Value},
 };
 
-/// The runs that go on of sessions that other runs have begun. What was told six times in vain is
-/// what was given up.
+/// Active runs of child sessions. A message that was sent again six times in vain is the one that
+/// the daemon gave up.
 const CHILDREN: Statement = Statement {
     name: "sessions.children",
     sql: "SELECT sessions.id AS session, sessions.agent AS agent, above.session AS above, \
@@ -34,7 +34,7 @@ const CHILDREN: Statement = Statement {
           WHERE sessions.workspace = $1 AND sessions.ended_at = 0 AND own.id > $2 \
           ORDER BY own.id LIMIT $3",
 };
-/// Sessions that other runs have begun, and of which no run goes on, or will by itself.
+/// Child sessions without an active run that also do not resume by themselves.
 const STILL: Statement = Statement {
     name: "sessions.still",
     sql: "SELECT sessions.id AS session, sessions.agent AS agent, \
@@ -56,8 +56,7 @@ const STILL: Statement = Statement {
           owed.workspace = sessions.workspace AND owed.session = sessions.id) \
           ORDER BY sessions.id LIMIT $3",
 };
-/// Sessions that go on, and that runs of a session have begun which whoever began that one has
-/// cancelled.
+/// Active child sessions of a session that its own parent has cancelled.
 const LEFT: Statement = Statement {
     name: "sessions.left",
     sql: "SELECT sessions.id AS session, above.session AS above, above.id AS run FROM sessions \
@@ -80,84 +79,82 @@ const QUIET: Statement = Statement {
     sql: "UPDATE sessions SET quiet_until = $3 WHERE workspace = $1 AND id = $2",
 };
 
-/// How many sessions are changed at a time.
+/// Number of sessions that are changed at a time.
 const TOGETHER: usize = 500;
 
-/// A run that goes on, of a session that another one has begun.
+/// An active run of a child session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuietChild {
     /// Its session.
     pub session: SessionId,
     /// The agent.
     pub agent: String,
-    /// The session that began it.
+    /// The parent session, which created it.
     pub above: SessionId,
     /// The run.
     pub run: RunId,
-    /// Whether somebody has to claim it.
+    /// True if an executor has to claim the run.
     pub is_claimable: bool,
-    /// Until when somebody has claimed it.
+    /// The end of the current claim, if an executor has claimed the run.
     pub claimed_until: Option<SystemTime>,
-    /// When the session began, last said something itself, or was last seen to do something.
+    /// The latest of three times: the session was created, reported something itself, or acted.
     pub own_at: SystemTime,
-    /// Until when it has said that nothing will be heard of it.
+    /// The end of the silence that the session has announced.
     pub quiet_until: Option<SystemTime>,
-    /// What its agent is, as its newest run is frozen with; `None` if no run has said it.
+    /// The agent's type, as the newest run is frozen with; `None` if no run has recorded it.
     pub agent_type: Option<AgentType>,
-    /// The number of the oldest message that was told again and again, and that nobody has
-    /// acknowledged.
+    /// The number of the oldest message that was sent again and again without an acknowledgement.
     pub unread: Option<u64>,
 }
 
 impl QuietChild {
-    /// Since when nothing is heard of it that was not announced.
+    /// The time since which the session is silent without having announced it.
     #[must_use]
     pub fn since(&self) -> SystemTime {
         self.quiet_until.map_or(self.own_at, |until| until.max(self.own_at))
     }
 
-    /// Whether it waits until somebody claims it.
+    /// True if the run waits for a claim.
     #[must_use]
     pub fn is_waiting(&self, now: SystemTime) -> bool {
         self.is_claimable && self.claimed_until.is_none_or(|until| until <= now)
     }
 }
 
-/// A session that another one has begun, that goes on, and of which no run does.
+/// An active child session without an active run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StillChild {
     /// The session.
     pub session: SessionId,
     /// The agent.
     pub agent: String,
-    /// What its agent is, as its newest run was frozen with; `None` if no run has said it.
+    /// The agent's type, as the newest run was frozen with; `None` if no run has recorded it.
     pub agent_type: Option<AgentType>,
-    /// The session that began it.
+    /// The parent session, which created it.
     pub above: SessionId,
     /// Its newest run.
     pub run: RunId,
-    /// How that ended.
+    /// The outcome of that run.
     pub how: RunEnd,
     /// When the time of that run was or is over.
     pub expires_at: SystemTime,
-    /// How many sessions go on that it has begun.
+    /// Number of active sessions that it has created.
     pub children: u64,
 }
 
-/// A session that goes on below one that was cancelled.
+/// An active session whose parent session was cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftChild {
     /// The session.
     pub session: SessionId,
-    /// The session that began it.
+    /// The parent session, which created it.
     pub above: SessionId,
-    /// The run of that session that did.
+    /// The run of the parent session that created it.
     pub run: RunId,
 }
 
 impl SessionRows<'_> {
-    /// The first `limit` runs of a workspace that go on in sessions that other runs have begun,
-    /// and whose ids come after `after`.
+    /// The first `limit` active runs in child sessions of a workspace whose ids come after `after`.
     ///
     /// # Errors
     /// When the statement fails.
@@ -192,8 +189,8 @@ impl SessionRows<'_> {
         rows.iter().map(child).collect()
     }
 
-    /// The first `limit` sessions of a workspace that other runs have begun, that go on without a
-    /// run, are not set aside nor to go on by themselves, and whose ids come after `after`.
+    /// The first `limit` active child sessions of a workspace whose ids come after `after`. Only
+    /// sessions without an active run count that are neither suspended nor about to resume.
     ///
     /// # Errors
     /// When the statement fails.
@@ -220,7 +217,7 @@ impl SessionRows<'_> {
         self.database.read(STILL, &values).await?.iter().map(still).collect()
     }
 
-    /// The first `limit` sessions of a workspace that go on below one that was cancelled.
+    /// The first `limit` active sessions of a workspace whose parent session was cancelled.
     ///
     /// # Errors
     /// When the statement fails.
@@ -282,12 +279,12 @@ impl SessionRows<'_> {
     }
 }
 
-/// The step that notes that the session of a run does something: somebody claims that.
+/// The step that notes an act of a run's session: a claim of the run is one.
 pub(super) fn claimed<'v>(workspace: Value<'v>, run: Value<'v>, now: Value<'v>) -> Step<'v> {
     Step::new(CLAIMED, vec![workspace, run, now])
 }
 
-/// What the agent of a session is, as a run has said it.
+/// The type of a session's agent, as a run has recorded it.
 pub(super) fn agent_type(row: &Row) -> Result<Option<AgentType>, StatementError> {
     let word = row.text("agent_type")?;
     Ok(AgentType::ALL.into_iter().find(|kind| kind.as_str() == word))

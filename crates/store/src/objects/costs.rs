@@ -1,4 +1,4 @@
-//! What runs of sessions have used, as it was reported.
+//! Token usage and costs of sessions, as their runs reported them.
 
 use std::time::SystemTime;
 
@@ -33,7 +33,7 @@ const OF_SESSION: Statement = Statement {
           FROM session_costs WHERE workspace = $1 AND session = $2 \
           GROUP BY model, currency ORDER BY model, currency",
 };
-/// Of a session and all that it has begun, and these.
+/// Costs of a session and of all sessions below it.
 const OF_TREE: Statement = Statement {
     name: "costs.of_tree",
     sql: "WITH RECURSIVE tree (session) AS (SELECT id FROM sessions \
@@ -55,44 +55,44 @@ const OF_AGENT: Statement = Statement {
           GROUP BY model, currency ORDER BY model, currency",
 };
 
-/// How many reports a session may have.
+/// Largest number of reports of a session.
 pub const REPORTS_MAX: u64 = 10_000;
 
-/// Access to what was used.
+/// Access to reported costs.
 #[derive(Debug, Clone, Copy)]
 pub struct CostRows<'a> {
     database: &'a Database,
 }
 
-/// What somebody says that was used.
+/// A report of usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
-    /// By what a second report is known to be the same.
+    /// The id of the report, by which a repeated one is recognised.
     pub id: String,
     /// The model.
     pub model: String,
-    /// Tokens that it was given.
+    /// Number of tokens that the model read.
     pub input_tokens: u64,
-    /// Tokens that it wrote.
+    /// Number of tokens that the model wrote.
     pub output_tokens: u64,
-    /// What it cost, in millionths of the currency.
+    /// The cost in millionths of the currency.
     pub cost: u64,
     /// The currency's three letters.
     pub currency: String,
 }
 
-/// What was used of one model in one currency.
+/// The usage of one model in one currency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostSum {
     /// The model.
     pub model: String,
     /// The currency's three letters.
     pub currency: String,
-    /// Tokens that it was given.
+    /// Number of tokens that the model read.
     pub input_tokens: u64,
-    /// Tokens that it wrote.
+    /// Number of tokens that the model wrote.
     pub output_tokens: u64,
-    /// What it cost, in millionths of the currency.
+    /// The cost in millionths of the currency.
     pub cost: u64,
 }
 
@@ -101,7 +101,7 @@ impl<'a> CostRows<'a> {
         Self { database }
     }
 
-    /// Stores what somebody reports.
+    /// Stores a report of usage.
     ///
     /// # Errors
     /// `Exists` if the session has a report of this id, `OwnerMissing` if there is no such session,
@@ -150,7 +150,7 @@ impl<'a> CostRows<'a> {
         rows.first().map(cost).transpose()
     }
 
-    /// How many reports a session has.
+    /// Number of reports of a session.
     ///
     /// # Errors
     /// When the statement fails.
@@ -165,7 +165,7 @@ impl<'a> CostRows<'a> {
         rows.first().map_or(Ok(0), |row| whole(row, "reports"))
     }
 
-    /// What a session has used.
+    /// Returns the usage of a session.
     ///
     /// # Errors
     /// When the statement fails.
@@ -177,7 +177,7 @@ impl<'a> CostRows<'a> {
         self.sums(OF_SESSION, &[workspace.as_str(), &session.to_text()], None).await
     }
 
-    /// The same with all sessions that it has begun, and that these have.
+    /// Returns the usage of a session and of all sessions below it.
     ///
     /// # Errors
     /// When the statement fails.
@@ -189,7 +189,7 @@ impl<'a> CostRows<'a> {
         self.sums(OF_TREE, &[workspace.as_str(), &session.to_text()], None).await
     }
 
-    /// What sessions of an agent have used, as it was reported since then.
+    /// Returns the usage of an agent's sessions that was reported since a time.
     ///
     /// # Errors
     /// When the statement fails.

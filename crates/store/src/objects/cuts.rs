@@ -1,7 +1,7 @@
-//! What was taken away from runs that there are (D10): secrets that were cleared, servers that were
-//! switched off.
+//! Cuts: secrets that were cleared and servers that were switched off, and that active runs lose
+//! (D10).
 //!
-//! Each cut is written with the change that it follows from, and read by all daemons.
+//! Each cut is written with the change that causes it, and read by all daemons.
 
 use narthex_model::{SecretName, WorkspaceId};
 
@@ -37,7 +37,7 @@ const SINCE: Statement = Statement {
 const LAST: Statement =
     Statement { name: "cuts.last", sql: "SELECT n FROM cut_changes WHERE id = 1" };
 
-/// What was taken away.
+/// A server or a secret that active runs lose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cut {
     /// A server of the catalog, by its id.

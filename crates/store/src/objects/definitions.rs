@@ -1,5 +1,6 @@
-//! What servers of the catalog, and those of live configurations whose entries ask for it, were
-//! seen to say of their tools, prompts, templates and resources, and of themselves.
+//! Definitions of tools, prompts, templates, resources and instructions, as runs saw them of
+//! servers. The servers are those of the catalog, and those of live configurations whose entries
+//! ask for it.
 
 pub(crate) mod statements;
 
@@ -21,18 +22,18 @@ use crate::{
 /// After how long it is written down again that a definition is still there.
 const SEEN_AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// How many texts of one name wait for a human: a server that says something else each time is
-/// not to fill the store with it.
+/// Most texts of one name that wait for a human: a server that sends another text each time must
+/// not fill the store.
 const WAITING_MAX: i64 = 20;
-/// How many texts that nobody has are given at once.
+/// Most unwanted texts that are returned at once.
 const UNWANTED_MAX: i64 = 500;
 
-/// Whose definitions are meant.
+/// The server whose definitions are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf<'a> {
-    /// Those of a server of a workspace's catalog.
+    /// A server of a workspace's catalog.
     Catalog(&'a WorkspaceId, &'a ServerId),
-    /// Those of a server of a live configuration: the place of the entry, and its alias.
+    /// A server of a live configuration: the place of the entry, and its alias.
     Live(&'a str, &'a Alias),
 }
 
@@ -54,16 +55,16 @@ impl<'a> DefinitionsOf<'a> {
     }
 }
 
-/// How a definition stands.
+/// The review status of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefinitionState {
-    /// It was the first of its name, and nothing spoke against it.
+    /// The first one of its name, without a reason for a review.
     Pinned,
-    /// Nobody has it before a human has looked at it.
+    /// Under review: no run gets it before a human accepts it.
     Quarantined,
-    /// A human has looked at it.
+    /// A human has accepted it.
     Accepted,
-    /// A human does not want it.
+    /// A human has rejected it.
     Rejected,
 }
 
@@ -82,7 +83,7 @@ impl DefinitionState {
         }
     }
 
-    /// Whether runs have it.
+    /// True if runs get it.
     #[must_use]
     pub fn is_seen(self) -> bool {
         matches!(self, Self::Pinned | Self::Accepted)
@@ -92,11 +93,11 @@ impl DefinitionState {
 /// A definition without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionHead {
-    /// Of what it says, as hexadecimal digits.
+    /// The digest of its text, in hexadecimal digits.
     pub digest: String,
     /// `tool`, `prompt`, `resource`, `template` or `instructions`.
     pub kind: String,
-    /// What it is known by.
+    /// The name of the tool, prompt, resource or template.
     pub name: String,
     pub state: DefinitionState,
     /// The run that it was seen in first.
@@ -104,7 +105,7 @@ pub struct DefinitionHead {
     pub first_seen: SystemTime,
     /// To the hour.
     pub last_seen: SystemTime,
-    /// When somebody decided on it, and who.
+    /// The time of the last decision, and the human who made it.
     pub decided: Option<(SystemTime, String)>,
 }
 
@@ -114,7 +115,7 @@ pub struct DefinitionRow {
     pub head: DefinitionHead,
     /// As the server wrote it.
     pub text: String,
-    /// Why it is to be looked at: JSON.
+    /// The reasons for its review: JSON.
     pub why: String,
 }
 
@@ -132,11 +133,11 @@ pub struct NewDefinition {
     pub digest: String,
     pub kind: &'static str,
     pub name: String,
-    /// Whether nobody is to have it.
+    /// True if no run is to get it.
     pub is_quarantined: bool,
     pub text: String,
     pub why: String,
-    /// What is to be said if another of its name is pinned meanwhile.
+    /// The reasons to store if another text of its name is pinned meanwhile.
     pub why_late: String,
 }
 
@@ -170,8 +171,8 @@ impl<'a> Definitions<'a> {
         rows.iter().map(known).collect()
     }
 
-    /// The texts that nobody has: what was rejected last comes first, what waits comes after it.
-    /// At most 500.
+    /// The texts that no run gets, at most 500. Rejected ones come first, the last decision in
+    /// front; those under review come after them.
     ///
     /// # Errors
     /// When the statement fails.
@@ -205,9 +206,10 @@ impl<'a> Definitions<'a> {
         rows.iter().map(|row| Ok((row.text("server")?, row.text("name")?))).collect()
     }
 
-    /// Stores new ones which a run has seen, and gives how all of the server stand after that. Of
-    /// those that are to be pinned and whose name has another text by now, nobody gets any, also
-    /// where that was rejected. Of one name the newest 20 that wait are kept.
+    /// Stores new definitions which a run has seen, and returns the status of all of the server
+    /// after that. If a new one is to be pinned and its name has another text by now, no run gets
+    /// the new one, also where the other was rejected. Of one name the newest 20 that wait are
+    /// stored.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such server, or when a statement fails.
@@ -269,8 +271,8 @@ impl<'a> Definitions<'a> {
         self.database.write_each(self.of.statements().seen, &all).await
     }
 
-    /// Lets nobody have these any more before a human has looked at them, each for the reason that
-    /// stands beside its digest. Nothing happens to those that a human has decided on.
+    /// Puts these definitions under review, each for the reason beside its digest. Nothing happens
+    /// to those that a human has decided on.
     ///
     /// # Errors
     /// When a statement fails.

@@ -1,4 +1,4 @@
-//! Which agents get which secrets into their own environment.
+//! Bindings of secrets to variables in the own environment of agents.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,12 +46,12 @@ const OF_SESSIONS: Statement = Statement {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvBindingRow {
     pub id: EnvBindingId,
-    /// The secret whose value is told.
+    /// The secret whose value the agent gets.
     pub secret: SecretName,
     pub created_at: SystemTime,
     /// When it was written last.
     pub updated_at: SystemTime,
-    /// Who did that.
+    /// The principal who wrote it last.
     pub updated_by: String,
 }
 
@@ -120,7 +120,7 @@ impl<'a> EnvBindings<'a> {
         self.database.write_steps(&[Step::must_change(DELETE, place(workspace, id))]).await
     }
 
-    /// Which variables runs were told, of the sessions from the first to the last id.
+    /// The variables that runs were given, of the sessions from the first to the last id.
     ///
     /// # Errors
     /// When the statement fails.
@@ -141,7 +141,7 @@ impl<'a> EnvBindings<'a> {
     }
 }
 
-/// The variables that a run was told.
+/// The variables that a run was given.
 pub(super) fn env_names(row: &Row) -> Result<Vec<EnvName>, StatementError> {
     let text = row.text("agent_env")?;
     let names = text.split_whitespace().map(EnvName::new);

@@ -25,8 +25,8 @@ const BEGIN: Statement = Statement {
     sql: "INSERT INTO event_streams (workspace, session, oldest_seq, last_seq, last_at, own_at, \
           bytes) VALUES ($1, $2, 1, 0, 0, 0, 0) ON CONFLICT (workspace, session) DO NOTHING",
 };
-/// Not for a message that is there already; that no id is empty has to be said for the index to be
-/// used. Time does not go back within a stream.
+/// Skips a message that is stored already. The condition that no id is empty lets the database use
+/// the index. Time does not go back within a stream.
 const COUNT: Statement = Statement {
     name: "events.count",
     sql: "UPDATE event_streams SET last_seq = last_seq + 1, bytes = bytes + $3, \
@@ -80,7 +80,7 @@ const FORGET: Statement = Statement {
     sql: "DELETE FROM session_events WHERE workspace = $1 AND session = $2 AND seq < $3",
 };
 
-/// What an event takes besides its payload, in bytes, about.
+/// About the bytes that an event takes besides its payload.
 const OVERHEAD: usize = 128;
 
 /// Access to the events of sessions.
@@ -89,10 +89,10 @@ pub struct EventRows<'a> {
     database: &'a Database,
 }
 
-/// Of which session.
+/// The session that events belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EventsOf {
-    /// Whose it is.
+    /// The workspace that owns the session.
     pub workspace: WorkspaceId,
     /// Its id.
     pub session: SessionId,
@@ -101,25 +101,25 @@ pub struct EventsOf {
 /// An event that is to be added.
 #[derive(Debug, Clone, Copy)]
 pub struct NewEvent<'a> {
-    /// Of which session.
+    /// The session that it belongs to.
     pub of: &'a EventsOf,
     /// The run in which it happens, if it does in one.
     pub run: Option<RunId>,
-    /// What it is.
+    /// The event's kind.
     pub kind: &'a str,
-    /// By what a second one of its kind is known to be the same.
+    /// The id by which a second event of its kind is recognised as the same.
     pub message_id: Option<&'a str>,
-    /// What is to be said, as JSON.
+    /// The payload, as JSON.
     pub payload: &'a str,
     /// When it happens.
     pub happened_at: SystemTime,
-    /// Who takes the turn of the session with it; `None` if it stays whose it is.
+    /// The user who takes the turn of the session with it; `None` if the turn does not change.
     pub turn: Option<&'a TurnOf>,
-    /// What is kept until somebody acknowledges it, if it is a message.
+    /// The data to store until the message is acknowledged, if the event is one.
     pub unread: Option<NewUnread>,
-    /// With what a session is to go on for which it is, unless a run of that goes on.
+    /// The data for resuming the session that the event is for, unless a run of it is active.
     pub owed: Option<&'a NewRest>,
-    /// Whether the session says it itself, and not somebody else to it or of it.
+    /// True if the session reports the event itself, and no other party about or to the session.
     pub is_own: bool,
 }
 
@@ -128,7 +128,7 @@ pub struct NewEvent<'a> {
 pub struct AppendedEvent {
     /// The event.
     pub row: EventRow,
-    /// How its stream stands then.
+    /// The state of its stream after that.
     pub stream: EventStream,
     /// The number of the last turn that anybody took; if it came with a turn, that is the one.
     pub turn: u64,
@@ -137,7 +137,7 @@ pub struct AppendedEvent {
 /// An event as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRow {
-    /// Of which session.
+    /// The session that it belongs to.
     pub of: EventsOf,
     /// Its number in the session, from 1 on.
     pub seq: u64,
@@ -145,26 +145,26 @@ pub struct EventRow {
     pub number: u64,
     /// When it happened, to the millisecond; never before the one in front of it.
     pub happened_at: SystemTime,
-    /// What it is.
+    /// The event's kind.
     pub kind: String,
     /// The run in which it happened, if it did in one.
     pub run: Option<RunId>,
-    /// By what a second one of its kind is known to be the same.
+    /// The id by which a second event of its kind is recognised as the same.
     pub message_id: Option<String>,
-    /// What is said, as JSON.
+    /// The payload, as JSON.
     pub payload: String,
 }
 
-/// How a stream stands.
+/// The state of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventStream {
     /// The first event that is kept; one more than the last if none is.
     pub oldest: u64,
     /// The last event.
     pub last: u64,
-    /// What its events take.
+    /// Size of its events in bytes.
     pub bytes: u64,
-    /// What all events of its workspace take.
+    /// Size of all events of its workspace in bytes.
     pub workspace_bytes: u64,
 }
 
@@ -173,9 +173,9 @@ impl<'a> EventRows<'a> {
         Self { database }
     }
 
-    /// Adds events of one session, all or none, as its next ones. Each takes the turn of the
-    /// session with it, if it comes with one, and notes that a session is to go on for it, if one
-    /// is. Gives the last one; `None`, and nothing happens, if the message of one is there already.
+    /// Adds events of one session, all or none, as its next ones. An event with a turn takes the
+    /// turn of the session; one with an owed session notes that this session is to resume. Returns
+    /// the last event; `None`, and nothing happens, if the message of one is stored already.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.

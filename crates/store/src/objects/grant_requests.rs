@@ -1,4 +1,4 @@
-//! What runs have asked to be allowed, and what became of it.
+//! Requests of runs for grants, and the decisions on them.
 
 use std::time::SystemTime;
 
@@ -17,10 +17,10 @@ use crate::{
     statement::{Row, Statement, Value},
 };
 
-/// How many requests of one run may be open.
+/// Most open requests of one run.
 pub const OPEN_MAX: i64 = 100;
 
-/// All columns, in front of a condition. What nobody has decided in time is told as expired.
+/// All columns, in front of a condition. A request without a decision in time counts as expired.
 macro_rules! select {
     ($now:literal, $rest:literal) => {
         concat!(
@@ -90,16 +90,16 @@ const DECIDE: Statement = Statement {
           AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.workspace = $1 \
           AND sessions.id = grant_requests.session AND sessions.ended_at <> 0)",
 };
-/// How a request stands.
+/// The status of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantRequestStatus {
-    /// Nobody has decided.
+    /// Waits for a decision.
     Pending,
-    /// Somebody has granted it.
+    /// A human has granted it.
     Approved,
-    /// Somebody has refused it.
+    /// A human has refused it.
     Denied,
-    /// Nobody has decided in time.
+    /// Its time has passed without a decision.
     Expired,
 }
 
@@ -108,37 +108,37 @@ pub enum GrantRequestStatus {
 pub struct GrantRequestRow {
     /// Its id.
     pub id: GrantRequestId,
-    /// What the run calls it; empty if it gave it no name.
+    /// The run's own name for it; empty if it has none.
     pub asked_as: String,
-    /// Whose it is.
+    /// The workspace that owns it.
     pub workspace: WorkspaceId,
     /// The run that asks.
     pub run: RunId,
     /// The session of that run, if it has one.
     pub session: Option<SessionId>,
-    /// Who drives that run.
+    /// The user who drives that run.
     pub user: Option<PrincipalId>,
     /// Its agent.
     pub agent: Option<AgentName>,
-    /// What it asks for.
+    /// The thing to be granted.
     pub of: GrantOf,
-    /// With which arguments alone, for people; empty if that is not said.
+    /// The arguments to which it is limited, for people; empty if it is not limited.
     pub arguments: String,
-    /// How often, or how long: one of [`GrantDuration::WORDS`].
+    /// The duration of the grant: one of [`GrantDuration::WORDS`].
     pub duration: &'static str,
-    /// Why, in the words of the run.
+    /// The reason, in the words of the run.
     pub reason: String,
     /// When it asked.
     pub requested_at: SystemTime,
-    /// Until when somebody may decide.
+    /// The time until which a human may decide.
     pub expires_at: SystemTime,
-    /// How it stands.
+    /// Its status.
     pub status: GrantRequestStatus,
-    /// When somebody decided, and who.
+    /// The time of the decision, and the human who made it.
     pub decided: Option<(SystemTime, String)>,
-    /// Why, in the words of whoever decided.
+    /// The reason of the decision, in the words of that human.
     pub decision_reason: String,
-    /// What was granted.
+    /// The grant that followed from it.
     pub grant: Option<GrantId>,
 }
 
@@ -148,14 +148,14 @@ pub struct GrantRequests<'a> {
     database: &'a Database,
 }
 
-/// What somebody has decided.
+/// A human's decision.
 #[derive(Debug, Clone, Copy)]
 pub struct GrantDecision<'a> {
-    /// Who.
+    /// The human who decided.
     pub by: &'a str,
-    /// Why.
+    /// The reason.
     pub reason: &'a str,
-    /// What is granted; `None` if nothing is.
+    /// The grant; `None` if the human has refused.
     pub grant: Option<&'a GrantRow>,
 }
 

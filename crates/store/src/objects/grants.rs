@@ -1,4 +1,4 @@
-//! What humans have granted: written, used up and revoked.
+//! Grants of humans: written, used up and revoked.
 
 mod reading;
 
@@ -18,7 +18,7 @@ use crate::{
 /// Before each change of a row, which gets the new number.
 const COUNT: Statement =
     Statement { name: "grants.count", sql: "UPDATE grant_changes SET n = n + 1 WHERE id = 1" };
-/// Only for an agent, a run and a session that are there and go on.
+/// Creates a grant only if its agent exists, and its run and session are active.
 const CREATE: Statement = Statement {
     name: "grants.create",
     sql: "INSERT INTO grants (id, workspace, user_subject, agent_subject, grant_type, details, \
@@ -81,17 +81,17 @@ const END_OF_USER: Statement = Statement {
 /// A grant as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRow {
-    /// What was granted.
+    /// The grant itself.
     pub grant: Grant,
-    /// Whose it is.
+    /// The workspace that owns it.
     pub workspace: WorkspaceId,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
     /// When it was made.
     pub granted_at: SystemTime,
-    /// Who did that.
+    /// The human who granted it.
     pub granted_by: String,
-    /// Whether nothing proved that this was a human (D15).
+    /// True if there was no proof that the grantor was human (D15).
     pub is_advisory: bool,
     /// When a call used it up, and of which run.
     pub consumed: Option<(SystemTime, String)>,
@@ -110,8 +110,8 @@ impl<'a> GrantRows<'a> {
         Self { database }
     }
 
-    /// Stores a new one, which counts. `false`, and nothing happens, if its agent is not there or
-    /// its run or session does not go on.
+    /// Stores a new one, which counts. `false`, and nothing happens, if its agent does not exist,
+    /// or its run or session is not active.
     ///
     /// # Errors
     /// `Exists` if the id is taken, `OwnerMissing` if there is no such workspace, or when a
@@ -167,7 +167,7 @@ impl<'a> GrantRows<'a> {
                 gone.push(*id);
             }
         }
-        // One that stands here twice is there once.
+        // A grant that is listed twice is stored once.
         Ok(if gone.is_empty() { grants.to_vec() } else { gone })
     }
 
@@ -231,12 +231,12 @@ pub(super) fn end_of_run<'v>(workspace: Value<'v>, run: Value<'v>) -> [Step<'v>;
     end(END_OF_RUN, workspace, run)
 }
 
-/// The same for all runs of a session that go on.
+/// The steps that end the grants of all active runs of a session.
 pub(super) fn end_of_runs_of<'v>(workspace: Value<'v>, session: Value<'v>) -> [Step<'v>; 2] {
     end(END_OF_RUNS_OF, workspace, session)
 }
 
-/// The same for a session and its runs.
+/// The steps that end the grants of a session and its runs.
 pub(super) fn end_of_session<'v>(workspace: Value<'v>, session: Value<'v>) -> [Step<'v>; 2] {
     end(END_OF_SESSION, workspace, session)
 }

@@ -36,25 +36,25 @@ const YOUNGEST_CHILD: Statement = Statement {
           ORDER BY created_at DESC, id DESC LIMIT 1",
 };
 
-/// A session that goes on, of an agent whose document speaks of heartbeats.
+/// An active session of an agent whose document configures heartbeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BeatingSession {
     /// The session.
     pub session: SessionId,
     /// The agent.
     pub agent: String,
-    /// What it is now, as JSON.
+    /// The agent's current document, as JSON.
     pub document: String,
-    /// When something was last told of the session.
+    /// The time of the session's last event.
     pub last_at: SystemTime,
-    /// How many runs of it go on.
+    /// Number of its active runs.
     pub runs: u64,
-    /// How many of these wait until somebody claims them.
+    /// Number of these that wait for a claim.
     pub waiting: u64,
 }
 
 impl SessionRows<'_> {
-    /// The first `limit` sessions of a workspace that go on, whose agents' documents speak of
+    /// The first `limit` active sessions of a workspace whose agents' documents configure
     /// heartbeats, and whose ids come after `after`.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl SessionRows<'_> {
         self.database.read(BEATING, &values).await?.iter().map(beating).collect()
     }
 
-    /// The session that a run of this one has begun last, of those that go on.
+    /// The newest active session that a run of this session has created.
     ///
     /// # Errors
     /// When the statement fails.

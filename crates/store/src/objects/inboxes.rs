@@ -1,4 +1,4 @@
-//! Messages of sessions that nobody has acknowledged, and when each is told again.
+//! Unacknowledged messages of sessions, and when their next reminders are sent.
 
 mod going;
 
@@ -16,7 +16,7 @@ use crate::{
     statement::{Row, Statement, Value},
 };
 
-/// Told again at once only where somebody acknowledges messages.
+/// Sets the time of the first reminder only if a client acknowledges messages of the session.
 const ADD: Statement = Statement {
     name: "inboxes.add",
     sql: "INSERT INTO unread_messages \
@@ -32,14 +32,14 @@ const OPEN: Statement = Statement {
           CASE WHEN inboxes.acknowledged < excluded.acknowledged THEN excluded.acknowledged \
           ELSE inboxes.acknowledged END",
 };
-/// What has expired stays: nobody is given it any more.
+/// Leaves expired messages: no reader gets them any more.
 const ACKNOWLEDGE: Statement = Statement {
     name: "inboxes.acknowledge",
     sql: "DELETE FROM unread_messages WHERE workspace = $1 AND session = $2 AND seq <= $3 \
           AND (expires_at = 0 OR expires_at > $4)",
 };
-/// At `$3`, unless it expires before; and not what was given up, after six times. What has a time
-/// keeps it.
+/// Sets the next reminder to `$3`, or to the expiry if that comes first. Skips messages that were
+/// given up after six reminders, and messages that have a time already.
 const BEGIN: Statement = Statement {
     name: "inboxes.begin",
     sql: "UPDATE unread_messages SET due_at = \
@@ -48,7 +48,8 @@ const BEGIN: Statement = Statement {
           AND (due_at = 0 OR due_at = expires_at) AND (expires_at = 0 OR expires_at > $4) \
           AND EXISTS (SELECT 1 FROM inboxes WHERE workspace = $1 AND session = $2)",
 };
-/// Once between two tellings: `given` is one more than the tellings before which it last was.
+/// Puts a message off once between two reminders: `given` is one more than the number of reminders
+/// before which a reader last got it.
 const GIVE: Statement = Statement {
     name: "inboxes.give",
     sql: "UPDATE unread_messages SET given = tellings + 1, due_at = \
@@ -101,7 +102,7 @@ const TOLD: Statement = Statement {
     sql: "UPDATE unread_messages SET tellings = $5, due_at = $6 \
           WHERE workspace = $1 AND session = $2 AND seq = $3 AND tellings = $4",
 };
-/// Unless a run was begun, or claimed, just now.
+/// Skips a session with a run that was created, or claimed, just now.
 const HOLD: Statement = Statement {
     name: "inboxes.hold",
     sql: "UPDATE unread_messages SET due_at = expires_at WHERE workspace = $1 AND session = $2 \
@@ -114,61 +115,61 @@ const LEAVE: Statement = Statement {
     sql: "UPDATE unread_messages SET due_at = 0 WHERE workspace = $1 AND session = $2",
 };
 
-/// Access to messages that nobody has acknowledged.
+/// Access to unacknowledged messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Inboxes<'a> {
     database: &'a Database,
 }
 
-/// What is kept of a message besides its event, until somebody acknowledges it.
+/// The data that is stored beside a message's event until the message is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewUnread {
     /// The session that sends it, if one does.
     pub sender: Option<SessionId>,
-    /// From when on nobody is given it.
+    /// The time from which no reader gets it any more.
     pub expires_at: Option<SystemTime>,
-    /// When it is told again, if somebody acknowledges messages of the session.
+    /// The time of the first reminder, if a client acknowledges messages of the session.
     pub due_at: SystemTime,
 }
 
-/// When messages of a session are given, and told again.
+/// The time at which a reader gets a session's messages, and the times of their next reminders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GivenAt {
-    /// When they are given: what has expired by then is not.
+    /// The time at which the reader gets them: expired messages are left out.
     pub now: SystemTime,
-    /// When those are told again that are given.
+    /// The time of the next reminders of the messages that the reader gets.
     pub given_again: SystemTime,
-    /// When the others are that have no time yet.
+    /// The time of the next reminders of other messages that have no time yet.
     pub again: SystemTime,
 }
 
-/// Messages that nobody has acknowledged.
+/// The number of unacknowledged messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxCount {
-    /// How many there are that have not expired.
+    /// Number of unacknowledged messages that have not expired.
     pub unread: u64,
-    /// Up to which number all were acknowledged; 0 if none was.
+    /// The number up to which all messages were acknowledged; 0 if none was.
     pub acknowledged: u64,
 }
 
 /// A message about which something is to be done now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueMessage {
-    /// Of which session.
+    /// The session that it belongs to.
     pub of: EventsOf,
     /// The number of its event.
     pub seq: u64,
     /// The session that sent it, if one did.
     pub sender: Option<SessionId>,
-    /// By what a second one is known to be the same.
+    /// The id by which a second one is recognised as the same.
     pub message_id: Option<String>,
-    /// From when on nobody is given it.
+    /// The time from which no reader gets it any more.
     pub expires_at: Option<SystemTime>,
-    /// How often it was told again.
+    /// Number of reminders that were sent.
     pub tellings: u32,
-    /// Whether its session has ended.
+    /// True if its session has ended.
     pub has_ended: bool,
-    /// Whether somebody carries out a run of its session.
+    /// True if a run of its session is being carried out.
     pub is_attended: bool,
 }
 
@@ -177,8 +178,8 @@ impl<'a> Inboxes<'a> {
         Self { database }
     }
 
-    /// Notes that all messages of a session up to a number are acknowledged, but for those that
-    /// have expired by `now`; others that have no time yet are told again at `again`.
+    /// Notes that all messages of a session up to a number are acknowledged, except those that have
+    /// expired by `now`. Other messages that have no time yet get their next reminder at `again`.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
@@ -200,8 +201,8 @@ impl<'a> Inboxes<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Has the messages of a session that have no time yet told again at `again`; nothing where
-    /// nobody has acknowledged or read any.
+    /// Sets the next reminders of a session's messages that have no time yet to `again`. Does
+    /// nothing where no client has acknowledged or read any.
     ///
     /// # Errors
     /// When the statement fails.
@@ -215,10 +216,10 @@ impl<'a> Inboxes<'a> {
         self.database.write(BEGIN, &begin(place, now, again)).await
     }
 
-    /// Notes that somebody reads the messages of a session, and was given those up to the number
-    /// `given`, which are told again at `given_again` at the earliest. That puts each off once
-    /// between two tellings, however often it is given. Others that have no time yet are told at
-    /// `again`.
+    /// Notes that a client reads the messages of a session, and got those up to the number `given`.
+    /// Their next reminders come at `given_again` at the earliest: that puts each message off once
+    /// between two reminders, however often a client reads it. Other messages that have no time yet
+    /// get their next reminder at `again`.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
@@ -240,7 +241,7 @@ impl<'a> Inboxes<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// The oldest messages of a session that nobody has acknowledged, and that have not expired.
+    /// The oldest messages of a session that are unacknowledged and have not expired.
     ///
     /// # Errors
     /// When the statement fails.
@@ -260,7 +261,7 @@ impl<'a> Inboxes<'a> {
         self.database.read(UNREAD, &values).await?.iter().map(event).collect()
     }
 
-    /// How many of these there are.
+    /// Number of unacknowledged messages of a session that have not expired.
     ///
     /// # Errors
     /// When the statement fails.
@@ -277,7 +278,7 @@ impl<'a> Inboxes<'a> {
         Ok(InboxCount { unread: number("unread")?, acknowledged: number("acknowledged")? })
     }
 
-    /// Which messages of these numbers have expired before anybody acknowledged them.
+    /// Returns which messages of these numbers have expired without an acknowledgement.
     ///
     /// # Errors
     /// When the statement fails.
@@ -321,8 +322,8 @@ impl<'a> Inboxes<'a> {
         rows.first().map(|row| time(row, "due_at")).transpose()
     }
 
-    /// Notes that a message was told once more, and when something is to be done about it next;
-    /// `None` if nothing is. Nothing happens if another daemon did it.
+    /// Notes that one more reminder of a message was sent, and when the message is due next; `None`
+    /// if it is not. Nothing happens if another daemon did this already.
     ///
     /// # Errors
     /// When the statement fails.
@@ -344,7 +345,7 @@ impl<'a> Inboxes<'a> {
         self.database.write(TOLD, &values).await
     }
 
-    /// Has what is due in a session wait until somebody carries out a run of it, or it expires.
+    /// Puts the due messages of a session off until a run of it is carried out, or they expire.
     ///
     /// # Errors
     /// When the statement fails.

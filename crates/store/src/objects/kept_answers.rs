@@ -36,23 +36,23 @@ const RELEASE: Statement = Statement {
     sql: "DELETE FROM kept_answers WHERE id = $1 AND claim = $2",
 };
 
-/// What is known of a request.
+/// A stored request, with its answer if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAnswer {
-    /// Whether nobody is at it any more.
+    /// True if the request has its answer, and no daemon works on it any more.
     pub is_done: bool,
     /// The request, and its answer if there is one, sealed.
     pub sealed: String,
 }
 
-/// A request that somebody begins.
+/// A request that a daemon begins.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRequest<'a> {
-    /// Under what it is known.
+    /// The id under which the request is stored.
     pub id: &'a str,
-    /// Whose it is; `None` for what belongs to no workspace.
+    /// The workspace that owns it; `None` if it belongs to no workspace.
     pub workspace: Option<&'a WorkspaceId>,
-    /// Who is at it; never empty.
+    /// The claim of the daemon that works on it; never empty.
     pub claim: &'a str,
     /// The request, sealed.
     pub sealed: &'a str,
@@ -92,7 +92,7 @@ impl<'a> KeptAnswers<'a> {
         self.database.write_steps(&[forget, Step::must_change(BEGIN, values)]).await
     }
 
-    /// What is known under an id.
+    /// Returns the request of an id.
     ///
     /// # Errors
     /// When the statement fails.
@@ -101,8 +101,8 @@ impl<'a> KeptAnswers<'a> {
         rows.first().map(kept).transpose()
     }
 
-    /// Takes over a request from somebody who began before `abandoned`. `false` if nobody did, or
-    /// it has an answer by now.
+    /// Takes over a request that another daemon began before `abandoned`. `false` if there is none,
+    /// or it has an answer by now.
     ///
     /// # Errors
     /// When the statement fails.
@@ -121,7 +121,7 @@ impl<'a> KeptAnswers<'a> {
         self.database.write_steps(&[Step::must_change(RECLAIM, values)]).await
     }
 
-    /// Keeps the answer. `false` if somebody else has taken the request over, or its workspace is
+    /// Stores the answer. `false` if another daemon has taken the request over, or its workspace is
     /// gone.
     ///
     /// # Errors

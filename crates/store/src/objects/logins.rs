@@ -68,7 +68,7 @@ pub struct LoginSessionRow {
     /// The hash of its token.
     pub hash: String,
     pub principal: PrincipalId,
-    /// How somebody signed in, as a word.
+    /// The method by which the principal signed in, as a word.
     pub method: String,
     pub created_at: SystemTime,
     /// About when it was last used.
@@ -84,16 +84,16 @@ pub struct NewSignInLink<'a> {
     pub principal: &'a PrincipalId,
     pub by: &'a str,
     pub expires_at: SystemTime,
-    /// Whether a human who had proved to be one makes it.
+    /// True if a human who had proved to be one creates it.
     pub is_invitation: bool,
 }
 
 /// A link that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundLink {
-    /// Whom it signs in.
+    /// The principal that it signs in.
     pub principal: PrincipalId,
-    /// Whether a human who had proved to be one has made it.
+    /// True if a human who had proved to be one has created it.
     pub is_invitation: bool,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Logins<'a> {
         rows.iter().map(session).collect()
     }
 
-    /// Stores a session that begins. What has expired is forgotten.
+    /// Stores a session that begins. Expired sessions are removed.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such principal, or when a statement fails.
@@ -193,8 +193,8 @@ impl<'a> Logins<'a> {
         rows.first().map(link).transpose()
     }
 
-    /// Uses a link up and begins the session that it stands for. `false`, and there is no session,
-    /// if somebody else has used it, or it has expired.
+    /// Uses a link up and begins its session. `false`, and there is no session, if the link was
+    /// used already, or it has expired.
     ///
     /// # Errors
     /// When a statement fails.

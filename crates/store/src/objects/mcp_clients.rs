@@ -44,13 +44,13 @@ const BIND: Statement = Statement {
 pub struct McpClientRow {
     pub id: McpClientId,
     pub workspace: WorkspaceId,
-    /// Who it is.
+    /// The principal that it acts as.
     pub principal: PrincipalId,
     /// The SHA-256 of its token in hex.
     pub hash: String,
-    /// Whose runs it acts for.
+    /// The agent for whose runs it acts.
     pub agent: AgentName,
-    /// What it may say of where things come from.
+    /// The origins that it may give for content.
     pub origins: BTreeSet<ClientOrigin>,
     /// The session of its runs; `None` before it has come.
     pub session: Option<SessionId>,
@@ -81,8 +81,8 @@ impl<'a> McpClients<'a> {
         self.database.read(ALL, &[]).await?.iter().map(client).collect()
     }
 
-    /// Stores a new one, with what is sealed of it. Its session, its run and when it was revoked
-    /// are not looked at.
+    /// Stores a new one, with its sealed data. Ignores its session, its run and when it was
+    /// revoked.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace or principal, or when a statement fails.
@@ -105,7 +105,7 @@ impl<'a> McpClients<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// What is sealed of one; `None` if there is none, or it is revoked.
+    /// Returns the sealed data of a client; `None` if there is none, or it is revoked.
     ///
     /// # Errors
     /// When the statement fails.

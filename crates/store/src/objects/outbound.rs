@@ -1,4 +1,4 @@
-//! Channels that agents post messages to, and webhooks that are told what humans decide.
+//! Channels that agents post messages to, and webhooks that report decisions of humans.
 
 mod webhooks;
 
@@ -41,13 +41,13 @@ const DELETE: Statement = Statement {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelRow {
     pub name: ChannelName,
-    /// What carries its messages.
+    /// The provider that carries its messages.
     pub provider: String,
     /// The secret with the address to which they go, if they go somewhere.
     pub url: Option<SecretName>,
     /// The secret with which they are signed, if they are.
     pub signing_key: Option<SecretName>,
-    /// When it was written last, and by whom. Not looked at when it is stored.
+    /// The time of the last write, and who wrote it. Ignored when the channel is stored.
     pub updated_at: SystemTime,
     pub updated_by: String,
 }

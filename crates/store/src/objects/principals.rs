@@ -66,13 +66,13 @@ pub struct PrincipalRow {
     pub kind: PrincipalKind,
     /// Unique.
     pub name: PrincipalName,
-    /// Whose it is. Humans belong to none.
+    /// The workspace that owns it. Humans belong to none.
     pub workspace: Option<WorkspaceId>,
-    /// Since when it may do everything.
+    /// The time since which it may do everything.
     pub operator_since: Option<SystemTime>,
     pub created_at: SystemTime,
     pub created_by: String,
-    /// Since when it may do nothing.
+    /// The time since which it may do nothing.
     pub disabled_at: Option<SystemTime>,
 }
 
@@ -84,13 +84,13 @@ pub struct Membership {
     pub role: Role,
 }
 
-/// Who is to be made.
+/// A principal to be created.
 #[derive(Debug, Clone, Copy)]
 pub struct NewPrincipal<'a> {
     pub id: &'a PrincipalId,
     pub name: &'a PrincipalName,
     pub kind: PrincipalKind,
-    /// Whose it is; humans belong to none.
+    /// The workspace that owns it; humans belong to none.
     pub workspace: Option<&'a WorkspaceId>,
     pub is_operator: bool,
     pub by: &'a str,
@@ -123,7 +123,7 @@ impl<'a> Principals<'a> {
         self.database.read(MEMBERSHIPS, &[]).await?.iter().map(membership).collect()
     }
 
-    /// How often anything has changed of who may what: workspaces, principals, roles and tokens.
+    /// Number of changes of permissions: of workspaces, principals, roles and tokens.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,4 +1,4 @@
-//! What humans prove themselves with: passkeys, and who they are at OpenID providers.
+//! Proofs of humans: passkeys, and their identities at OpenID providers.
 
 use std::time::SystemTime;
 
@@ -66,11 +66,11 @@ pub struct PasskeyRow {
     /// Its id, unique among all.
     pub id: String,
     pub principal: PrincipalId,
-    /// Which device it is on, for people.
+    /// The name of the device that it is on, for people.
     pub label: String,
     /// Its public half and counter, as they came.
     pub document: String,
-    /// How whoever added it had signed in.
+    /// The method by which the principal had signed in when adding it.
     pub enrolled_by: String,
     pub created_at: SystemTime,
     pub used_at: Option<SystemTime>,
@@ -87,7 +87,7 @@ impl<'a> Proofs<'a> {
         Self { database }
     }
 
-    /// Stores a new passkey. When it was made and used is not looked at.
+    /// Stores a new passkey. Ignores when it was created and used.
     ///
     /// # Errors
     /// `Exists` if anybody has it already, `OwnerMissing` if there is no such principal, or when
@@ -96,8 +96,8 @@ impl<'a> Proofs<'a> {
         self.database.write_steps(&[add(ADD, passkey)]).await.map(drop)
     }
 
-    /// The same for one that is to be the first of all. `false`, and nothing happens, if anybody
-    /// has one.
+    /// Stores a passkey that must be the first of all. `false`, and nothing happens, if any
+    /// principal has one.
     ///
     /// # Errors
     /// As [`add_passkey`](Self::add_passkey).
@@ -132,7 +132,7 @@ impl<'a> Proofs<'a> {
         rows.first().map(passkey).transpose()
     }
 
-    /// Whether anybody has one.
+    /// True if any principal has a passkey.
     ///
     /// # Errors
     /// When the statement fails.
@@ -186,7 +186,7 @@ impl<'a> Proofs<'a> {
         self.database.write_steps(&[Step::must_change(REMOVE, values)]).await
     }
 
-    /// Who somebody at a provider is here.
+    /// Returns the principal of an identity at a provider.
     ///
     /// # Errors
     /// When the statement fails.
@@ -199,7 +199,7 @@ impl<'a> Proofs<'a> {
         rows?.first().map(|row| id(row, "principal")).transpose()
     }
 
-    /// Makes a human for somebody at a provider.
+    /// Creates a human for an identity at a provider.
     ///
     /// # Errors
     /// `Exists` if the name is taken or the identity is known, or when a statement fails.

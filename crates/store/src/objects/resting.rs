@@ -1,5 +1,4 @@
-//! Sessions that are to go on by themselves, since something has happened for them while no run of
-//! them went on.
+//! Sessions that are due to resume: an event came for them while they had no active run.
 
 use std::time::SystemTime;
 
@@ -12,8 +11,8 @@ use crate::{
     statement::{Row, Statement, Value},
 };
 
-/// Unless a run of it goes on, which hears by itself, or it is set aside; what is owed already
-/// stays.
+/// Notes nothing if a run of the session is active, which gets the event itself, or the session is
+/// suspended. An earlier note stays.
 const OWE: Statement = Statement {
     name: "resting_sessions.owe",
     sql: "INSERT INTO resting_sessions (workspace, session, run, sealed, due_at, tries) \
@@ -24,10 +23,10 @@ const OWE: Statement = Statement {
           WHERE kept.workspace = $1 AND kept.session = $2) \
           ON CONFLICT (workspace, session) DO NOTHING",
 };
-/// The same, and unless a child of it goes on, whose end will be told. That does not count where
-/// a session has told it something since its run `$3` began, or a child has ended, and nobody was
-/// given that: nothing was owed for it then, as the run could have heard it. `$6` has the children
-/// whose ends it was given.
+/// Notes as `OWE` does, but not while a child session is active, whose end will be reported. An
+/// active child does not count in two cases, for which nothing was noted, as run `$3` could have
+/// read the news. A session has sent an unread message since that run began, or a child has ended
+/// since then whose end the run did not get. `$6` has the children whose ends it got.
 const OWE_ALONE: Statement = Statement {
     name: "resting_sessions.owe_alone",
     sql: "INSERT INTO resting_sessions (workspace, session, run, sealed, due_at, tries) \
@@ -68,7 +67,7 @@ const FORGET: Statement = Statement {
     sql: "DELETE FROM resting_sessions WHERE workspace = $1 AND session = $2",
 };
 
-/// Those whose agents have said by an event that they are done, and that go on nevertheless.
+/// Active sessions whose agents have reported by an event that they are done.
 const DONE: Statement = Statement {
     name: "resting_sessions.done",
     sql: "SELECT DISTINCT sessions.workspace AS workspace, sessions.id AS session, \
@@ -80,42 +79,42 @@ const DONE: Statement = Statement {
           WHERE runs.ended_at = 0 AND sessions.ended_at = 0 AND happened_at <= $3",
 };
 
-/// Access to sessions that are to go on.
+/// Access to sessions that are due to resume.
 #[derive(Debug, Clone, Copy)]
 pub struct RestingRows<'a> {
     database: &'a Database,
 }
 
-/// What a session is to go on with.
+/// The data for resuming a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRest {
-    /// Whose it is.
+    /// The workspace that owns the session.
     pub workspace: WorkspaceId,
-    /// Which one.
+    /// The session.
     pub session: SessionId,
     /// The run of it whose time bounds what comes.
     pub run: RunId,
-    /// What its next run is told, sealed.
+    /// The prompt of its next run, sealed.
     pub sealed: String,
 }
 
-/// A session whose agent has said that it is done.
+/// A session whose agent has reported that it is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoneSession {
-    /// Whose it is.
+    /// The workspace that owns the session.
     pub workspace: WorkspaceId,
-    /// Which one.
+    /// The session.
     pub session: SessionId,
-    /// The run of it that has said so, if one did.
+    /// The run of it that has reported this, if one did.
     pub run: Option<RunId>,
 }
 
-/// A session that is to go on.
+/// A session that is due to resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestingSession {
-    /// With what.
+    /// The data for resuming it.
     pub rest: NewRest,
-    /// How often that was tried.
+    /// Number of attempts so far.
     pub tries: u32,
 }
 
@@ -138,8 +137,8 @@ impl<'a> RestingRows<'a> {
         rows.iter().map(resting).collect()
     }
 
-    /// The sessions of all workspaces with a run that goes on, and that have an event of this kind
-    /// and message from no later than a time.
+    /// The sessions of all workspaces with an active run and an event of this kind and message from
+    /// no later than a time.
     ///
     /// # Errors
     /// When the statement fails.
@@ -152,8 +151,8 @@ impl<'a> RestingRows<'a> {
         self.database.read(DONE, &values).await?.iter().map(done).collect()
     }
 
-    /// Takes the next beginning of a session, after which it is tried again at a time. `false`, and
-    /// nothing happens, if somebody else has taken it, or it is not noted any more.
+    /// Takes the next attempt to resume a session, after which it is tried again at a time.
+    /// `false`, and nothing happens, if another daemon has taken it, or the note is gone.
     ///
     /// # Errors
     /// When the statement fails.
@@ -173,7 +172,7 @@ impl<'a> RestingRows<'a> {
         self.database.write_steps(&[Step::must_change(TAKE, values)]).await
     }
 
-    /// Forgets that a session is to go on. `false` if it was not.
+    /// Forgets that a session is due to resume. `false` if it was not.
     ///
     /// # Errors
     /// When the statement fails.
@@ -188,7 +187,7 @@ impl<'a> RestingRows<'a> {
     }
 }
 
-/// What is noted, as it is stored.
+/// The values of a note, as they are stored.
 pub(super) struct RestTexts<'r> {
     rest: &'r NewRest,
     session: String,
@@ -201,7 +200,7 @@ impl<'r> RestTexts<'r> {
         Self::after((rest, &[]))
     }
 
-    /// Where the run was given the ends of these children.
+    /// The values of a note of a run that got the ends of these children.
     pub(super) fn after((rest, given): (&'r NewRest, &[SessionId])) -> Self {
         let given = given.iter().map(|id| id.to_text()).collect();
         Self { rest, session: rest.session.to_text(), run: rest.run.to_text(), given }
@@ -216,13 +215,13 @@ impl<'r> RestTexts<'r> {
         ]
     }
 
-    /// The step that notes it, unless a run of the session goes on.
+    /// The step that notes the session, unless a run of it is active.
     pub(super) fn step(&self) -> Step<'_> {
         Step::new(OWE, self.values())
     }
 
-    /// The step that notes it, unless a run or a child of the session goes on; children do not
-    /// count where something was told, or one has ended, that nobody was given.
+    /// The step that notes the session, unless a run or a child of it is active. Children do not
+    /// count if a message or the end of a child has not reached any run.
     pub(super) fn step_if_alone(&self) -> Step<'_> {
         let mut values = self.values();
         values.extend([Value::Integer(now_ms()), Value::Text(&self.given)]);
@@ -230,8 +229,8 @@ impl<'r> RestTexts<'r> {
     }
 }
 
-/// The step that forgets that a session is to go on; with `is_owed` it comes to nothing if nobody
-/// has noted that.
+/// The step that forgets that a session is due to resume; with `is_owed` it comes to nothing if
+/// there is no such note.
 pub(super) fn forget<'v>(workspace: Value<'v>, session: Value<'v>, is_owed: bool) -> Step<'v> {
     match is_owed {
         true => Step::must_change(FORGET, vec![workspace, session]),

@@ -35,20 +35,20 @@ const NEXT: Statement = Statement {
 /// The rules of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RulesRow {
-    /// Whose they are.
+    /// The workspace that owns them.
     pub workspace: WorkspaceId,
     /// As they were written; empty if they were cleared.
     pub document: String,
-    /// How often they were written, and when last.
+    /// The number of writes, and the time of the last one.
     pub head: RulesHead,
-    /// Who wrote them last.
+    /// The principal who wrote them last.
     pub updated_by: String,
 }
 
-/// Tells one state of a workspace's rules from all others.
+/// Distinguishes one state of a workspace's rules from all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RulesHead {
-    /// How often they were written; from 1.
+    /// Number of writes, from 1.
     pub revision: u64,
     /// When they were written last.
     pub updated_at: SystemTime,
@@ -82,7 +82,7 @@ impl<'a> WorkspaceRulesRows<'a> {
         rows.first().map(read).transpose()
     }
 
-    /// How the rules of all workspaces stand that ever had some.
+    /// The current states of rules, of all workspaces that ever had some.
     ///
     /// # Errors
     /// When the statement fails.

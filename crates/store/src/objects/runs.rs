@@ -46,14 +46,15 @@ const PARENT_LIVES: Statement = Statement {
     name: "runs.parent",
     sql: "UPDATE runs SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0",
 };
-/// Of the sessions that runs of session `$3` have begun, no more than `$4` go on.
+/// Holds if no more than `$4` sessions that runs of session `$3` have created are active.
 const CHILDREN_FIT: Statement = Statement {
     name: "runs.children_fit",
     sql: "UPDATE runs SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND \
           (SELECT COUNT(*) FROM sessions WHERE workspace = $1 AND ended_at = 0 AND parent IN \
           (SELECT id FROM runs WHERE workspace = $1 AND session = $3)) <= $4",
 };
-/// No session but `$5` goes on that runs of session `$3` have begun for the agent `$4`.
+/// Holds if no session but `$5` is active that runs of session `$3` have created for the agent
+/// `$4`.
 const IS_SINGLE: Statement = Statement {
     name: "runs.is_single",
     sql: "UPDATE runs SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND \
@@ -61,7 +62,7 @@ const IS_SINGLE: Statement = Statement {
           AND agent = $4 AND agent_type IN ('', 'orchestrator') AND id <> $5 AND parent IN \
           (SELECT id FROM runs WHERE workspace = $1 AND session = $3))",
 };
-/// Since `$3` no more than `$4` sessions have been begun by runs.
+/// Holds if runs have created no more than `$4` sessions since `$3`.
 const DAY_FITS: Statement = Statement {
     name: "runs.day_fits",
     sql: "UPDATE runs SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND \
@@ -97,7 +98,7 @@ pub struct RunRows<'a> {
 pub struct RunRow {
     /// Its id.
     pub id: RunId,
-    /// Whose it is.
+    /// The workspace that owns it.
     pub workspace: WorkspaceId,
     /// The session that it is an activation of.
     pub session: SessionId,
@@ -107,25 +108,25 @@ pub struct RunRow {
     pub agent: String,
     /// The run that began it, if one did.
     pub parent: Option<RunId>,
-    /// The variables that whoever created it was told for the agent (X-E60).
+    /// The variables that its creator was given for the agent (X-E60).
     pub agent_env: Vec<EnvName>,
     /// The SHA-256 of its token, in hexadecimal digits.
     pub token: String,
-    /// What it is frozen with, sealed; empty once it has ended.
+    /// The data that it is frozen with, sealed; empty once it has ended.
     pub sealed: String,
     /// When it was made.
     pub created_at: SystemTime,
-    /// Who did that.
+    /// The principal or run that created it.
     pub created_by: String,
     /// When its time is over.
     pub expires_at: SystemTime,
-    /// Whether it has Unix sockets.
+    /// True if it has Unix sockets.
     pub has_sockets: bool,
     /// The human who drives it, if one does.
     pub driver: Option<PrincipalId>,
-    /// Whose turn it is in it.
+    /// The current turn.
     pub turn: Turn,
-    /// What is said of whoever carries it out; `None` if that is who began it.
+    /// The data for the executor that carries it out; `None` if its creator does.
     pub waiting: Option<Waiting>,
     /// When and how it ended; `None` while it lives.
     pub ended: Option<(SystemTime, RunEnd)>,
@@ -136,50 +137,51 @@ pub struct RunRow {
 pub struct NewRun<'a> {
     /// Its id.
     pub id: RunId,
-    /// Whose it is.
+    /// The workspace that owns it.
     pub workspace: &'a WorkspaceId,
     /// The session that it is an activation of.
     pub session: SessionId,
     /// Its agent's name; empty if it brings servers of its own.
     pub agent: &'a str,
-    /// What the agent is, as the run is frozen with; `None` if it brings servers of its own.
+    /// The agent's type, as the run is frozen with; `None` if it brings servers of its own.
     pub agent_type: Option<AgentType>,
     /// The run that begins it, which must live.
     pub parent: Option<RunId>,
-    /// The variables that whoever creates it is told for the agent.
+    /// The variables that its creator is given for the agent.
     pub agent_env: &'a [EnvName],
     /// The SHA-256 of its token, in hexadecimal digits.
     pub token: &'a str,
-    /// What it is frozen with, sealed.
+    /// The data that it is frozen with, sealed.
     pub sealed: &'a str,
-    /// Who makes it.
+    /// The principal or run that creates it.
     pub created_by: &'a str,
     /// When its time is over.
     pub expires_at: SystemTime,
-    /// Whether it has Unix sockets.
+    /// True if it has Unix sockets.
     pub has_sockets: bool,
     /// The human who drives it, if one does.
     pub driver: Option<&'a PrincipalId>,
-    /// That somebody is to claim it; `None` if who begins it carries it out.
+    /// The request for an executor to claim it; `None` if its creator carries it out.
     pub awaited: Option<Awaited<'a>>,
-    /// What is asked of the parent besides, if it begins the run by itself.
+    /// The conditions on the parent, if the parent creates the run itself.
     pub spawned: Option<Spawned>,
-    /// Whether it begins because its session is noted to go on: of several, one does.
+    /// True if the run begins because its session is due to resume: only one such run begins.
     pub is_owed: bool,
-    /// When its session was set aside, of one that is: it goes on with this run.
+    /// The time at which its session was suspended, if it is: this run resumes it.
     pub suspended_at: Option<SystemTime>,
 }
 
-/// What has to be so for a run to begin another.
+/// The conditions under which a run may create another.
 #[derive(Debug, Clone, Copy)]
 pub struct Spawned {
-    /// The parent's session, which must go on.
+    /// The parent's session, which must be active.
     pub session: SessionId,
-    /// How many sessions that its runs have begun may go on, with the new one.
+    /// Most active sessions that the parent's runs have created, with the new one.
     pub children_max: u32,
-    /// How many sessions runs of the workspace may have begun since a time, with the new one.
+    /// Most sessions that runs of the workspace have created since a time, with the new one.
     pub day: (SystemTime, u32),
-    /// Whether no other session of its agent may go on that its parent's session has begun.
+    /// True if no other active session of its agent may exist that the parent's session has
+    /// created.
     pub is_single: bool,
     /// The grant for a single use that this one is.
     pub grant: Option<GrantId>,
@@ -191,9 +193,9 @@ impl<'a> RunRows<'a> {
     }
 
     /// Stores a run, and its session if that is new; gives it as it is stored. `None`, and nothing
-    /// happens, if the session or the parent has ended, the session is set aside otherwise than the
-    /// run says, the parent may not begin it, or it is owed to a session and somebody else has
-    /// begun one.
+    /// happens, in four cases: the session or the parent has ended, or the session's suspension is
+    /// not the one that the run names. The parent may not create the run. The run resumes a session
+    /// which another one has resumed.
     ///
     /// # Errors
     /// `Exists` if an id is taken, `OwnerMissing` if there is no such session or workspace, or when
@@ -290,9 +292,10 @@ impl<'a> RunRows<'a> {
         self.end_owing(workspace, id, how, None).await
     }
 
-    /// The same, and notes at that moment that its session is to go on, unless a run or a child of
-    /// it does. Children do not count where a session has told it something since this run began,
-    /// or one of them has ended that is not among these, and nobody was given that.
+    /// Ends a run and notes in the same step that its session is due to resume, unless a run or a
+    /// child of the session is active. Children do not count if a session has sent an unread
+    /// message since this run began. They do not count either if one of them has ended, is not
+    /// among these, and no run got that end.
     ///
     /// # Errors
     /// When the statement fails.
@@ -319,7 +322,7 @@ impl<'a> RunRows<'a> {
     }
 }
 
-/// What is asked of a parent, as it is stored.
+/// The conditions on a parent, as they are stored.
 struct SpawnTexts {
     session: String,
     children_max: i64,
@@ -338,7 +341,7 @@ impl SpawnTexts {
 
     fn steps<'v>(&'v self, workspace: Value<'v>, parent: Value<'v>) -> Vec<Step<'v>> {
         let session = Value::Text(&self.session);
-        // First: whoever begins another child of the session waits here.
+        // First step: another creator of a child of this session waits here.
         let mut steps = vec![sessions::lives(workspace, session)];
         let values = vec![workspace, parent, session, Value::Integer(self.children_max)];
         steps.push(Step::must_change(CHILDREN_FIT, values));
@@ -348,7 +351,7 @@ impl SpawnTexts {
         steps
     }
 
-    /// Asked when nobody else can begin another child of the session meanwhile.
+    /// The step that checks for another child of the agent, while no other creator can add one.
     fn single_step<'v>(
         &'v self,
         workspace: Value<'v>,
@@ -365,7 +368,8 @@ impl SpawnTexts {
         self.is_single.then(|| Step::must_change(IS_SINGLE, values))
     }
 
-    /// Asked when nobody else in the workspace can begin another one meanwhile.
+    /// The step that checks the day's limit, while no other creator in the workspace can add a
+    /// session.
     fn day_step<'v>(&'v self, workspace: Value<'v>, parent: Value<'v>) -> Step<'v> {
         let (since, most) = self.day;
         let values = vec![workspace, parent, Value::Integer(since), Value::Integer(most)];

@@ -1,4 +1,4 @@
-//! Secrets: what may be told of them, and their values, sealed by somebody else (X-M25).
+//! Secrets: their public summaries, and their values, which the vault has sealed (X-M25).
 
 mod reading;
 
@@ -49,18 +49,18 @@ const RESEAL: Statement = Statement {
           WHERE workspace = $1 AND name = $2 AND version = $3 AND key_id = $4 AND sealed = $5",
 };
 
-/// Access to secrets. What is here opens nothing.
+/// Access to secrets. Nothing in this module opens a value.
 #[derive(Debug, Clone, Copy)]
 pub struct Secrets<'a> {
     database: &'a Database,
 }
 
-/// How the values of a name stand.
+/// The state of a name's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecretHead {
     /// The last number that was given to a value.
     pub last: SecretVersion,
-    /// Whether there is a value now.
+    /// True if there is a value now.
     pub is_set: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Which built-in servers a workspace was given before, so that one that was removed does not
-//! return (E146).
+//! Built-in servers that a workspace was given before, so that one that was removed does not return
+//! (E146).
 
 use std::collections::BTreeSet;
 

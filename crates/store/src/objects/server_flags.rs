@@ -1,4 +1,4 @@
-//! What is remembered of servers beside their definitions: whether somebody switched one off (E57).
+//! Flags of servers beside their definitions: those that an operator has switched off (E57).
 
 use std::collections::BTreeSet;
 

@@ -50,11 +50,11 @@ pub struct ServiceTokenRow {
     pub principal: PrincipalId,
     /// Its SHA-256 in hex.
     pub hash: String,
-    /// What it is for, for people.
+    /// Its purpose, for people.
     pub label: String,
     pub created_at: SystemTime,
     pub created_by: String,
-    /// Whether it was made by who had proved to be human, or by a token of which that is so.
+    /// True if its creator had proved to be human, or used a token of which this is true.
     pub is_proved: bool,
     pub expires_at: Option<SystemTime>,
     pub revoked_at: Option<SystemTime>,
@@ -81,7 +81,7 @@ impl<'a> ServiceTokens<'a> {
         self.database.read(ALL, &[]).await?.iter().map(token).collect()
     }
 
-    /// Stores a new one. When it was revoked and used is not looked at.
+    /// Stores a new one. Ignores when it was revoked and used.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace or principal, or when a statement fails.

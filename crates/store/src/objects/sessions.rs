@@ -28,7 +28,7 @@ const LIVES: Statement = Statement {
           AND NOT EXISTS (SELECT 1 FROM suspended_sessions WHERE \
           suspended_sessions.workspace = $1 AND suspended_sessions.session = $2)",
 };
-/// What it is that goes on, as its newest run is frozen with.
+/// The type of the session's agent, as its newest run is frozen with.
 const IS_OF_TYPE: Statement = Statement {
     name: "sessions.is_of_type",
     sql: "UPDATE sessions SET agent_type = $3 WHERE workspace = $1 AND id = $2",
@@ -43,14 +43,14 @@ const FIND: Statement = Statement {
     sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at, \
           agent_type, outcome FROM sessions WHERE workspace = $1 AND id = $2",
 };
-/// Those without a run that is stored.
+/// Active sessions without a stored run.
 const LIVE_ALONE: Statement = Statement {
     name: "sessions.live_alone",
     sql: "SELECT id FROM sessions WHERE workspace = $1 AND ended_at = 0 AND created_by = $2 \
           AND parent = '' AND NOT EXISTS (SELECT 1 FROM runs WHERE \
           runs.workspace = sessions.workspace AND runs.session = sessions.id) ORDER BY id",
 };
-/// The sessions that runs of a session have begun and that go on.
+/// Active sessions that runs of a session have created.
 const LIVE_CHILDREN: Statement = Statement {
     name: "sessions.live_children",
     sql: "SELECT COUNT(*) AS children FROM sessions WHERE workspace = $1 AND ended_at = 0 \
@@ -83,7 +83,7 @@ pub struct SessionRows<'a> {
 /// A session as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Whose it is.
+    /// The workspace that owns it.
     pub workspace: WorkspaceId,
     /// Its id.
     pub id: SessionId,
@@ -91,19 +91,19 @@ pub struct SessionRow {
     pub agent: String,
     /// The run that began it, if one did.
     pub parent: Option<RunId>,
-    /// How many sessions are above it.
+    /// Number of sessions above it.
     pub depth: u32,
     /// The parameters with which it began, sealed; empty once it has ended.
     pub sealed: String,
     /// When it was made.
     pub created_at: SystemTime,
-    /// Who did that.
+    /// The principal or run that created it.
     pub created_by: String,
     /// When it ended; `None` while it lives.
     pub ended_at: Option<SystemTime>,
-    /// How it ended; `None` while it lives.
+    /// The outcome; `None` while it lives.
     pub how: Option<RunEnd>,
-    /// What its agent is, as its newest run is frozen with; `None` if no run has said it.
+    /// The agent's type, as the newest run is frozen with; `None` if no run has recorded it.
     pub agent_type: Option<AgentType>,
 }
 
@@ -137,7 +137,7 @@ impl<'a> SessionRows<'a> {
         self.database.write_steps(&[create(row, &id, &parent)]).await.map(drop)
     }
 
-    /// Those that go on, that somebody has begun, and that no stored run is of.
+    /// The active sessions of a creator that have no stored run.
     ///
     /// # Errors
     /// When the statement fails.
@@ -167,7 +167,7 @@ impl<'a> SessionRows<'a> {
         rows.iter().map(session).collect()
     }
 
-    /// How many sessions go on that runs of this one have begun.
+    /// Number of active sessions that runs of this one have created.
     ///
     /// # Errors
     /// When the statement fails.
@@ -183,7 +183,7 @@ impl<'a> SessionRows<'a> {
         Ok(u64::try_from(count.unwrap_or_default()).unwrap_or_default())
     }
 
-    /// The oldest session of an agent that runs of another session have begun, and that goes on.
+    /// The oldest active session of an agent that runs of another session have created.
     ///
     /// # Errors
     /// When the statement fails.
@@ -199,7 +199,7 @@ impl<'a> SessionRows<'a> {
         rows.first().map(|row| id(row, "id", SessionId::parse)).transpose()
     }
 
-    /// How many sessions runs of a workspace have begun since a time.
+    /// Number of sessions that runs of a workspace have created since a time.
     ///
     /// # Errors
     /// When the statement fails.
@@ -229,8 +229,8 @@ impl<'a> SessionRows<'a> {
         self.end_owing(workspace, id, how, None).await
     }
 
-    /// The same, and notes at that moment that the session above is to go on, unless a run of that
-    /// does.
+    /// Ends a session, and notes in the same step that the session above is due to resume, unless a
+    /// run of that one is active.
     ///
     /// # Errors
     /// When the statement fails.
@@ -279,12 +279,12 @@ pub(super) fn parent(row: &SessionRow) -> String {
     row.parent.map(RunId::to_text).unwrap_or_default()
 }
 
-/// The step that comes to nothing if a session has ended, or is set aside.
+/// The step that comes to nothing if a session has ended, or is suspended.
 pub(super) fn lives<'v>(workspace: Value<'v>, id: Value<'v>) -> Step<'v> {
     Step::must_change(LIVES, vec![workspace, id])
 }
 
-/// The step that notes what the agent of a session is.
+/// The step that notes the type of a session's agent.
 pub(super) fn is_of_type<'v>(
     workspace: Value<'v>,
     id: Value<'v>,

@@ -1,4 +1,4 @@
-//! What runs share, without the copies, and the comments on it.
+//! Shares of runs, without the copies of files, and the comments on them.
 
 mod comments;
 
@@ -69,7 +69,7 @@ const HASHES: Statement = Statement {
 const REMOVE: Statement =
     Statement { name: "shares.remove", sql: "DELETE FROM shares WHERE workspace = $1 AND id = $2" };
 
-/// How many shares there may be.
+/// Limits on the number of shares.
 #[derive(Debug, Clone, Copy)]
 pub struct ShareBounds {
     /// Of one session.
@@ -80,7 +80,7 @@ pub struct ShareBounds {
     pub files_of_workspace: u64,
 }
 
-/// How many shares there are.
+/// Numbers of shares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ShareCounts {
     /// Of one session.
@@ -98,7 +98,7 @@ pub struct Shares<'a> {
 /// A share as it is stored, without its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShareRow {
-    /// Whose it is.
+    /// The workspace that owns it.
     pub workspace: WorkspaceId,
     pub id: ShareId,
     /// The session that it goes with.
@@ -106,13 +106,13 @@ pub struct ShareRow {
     /// The run that shared it last.
     pub run: RunId,
     pub title: String,
-    /// What it is shown as.
+    /// The kind of display.
     pub kind: String,
     /// The path of the file to begin with, if there is one.
     pub entry_point: Option<String>,
     /// The bytes of all its files.
     pub total_size: u64,
-    /// How often it was shared.
+    /// Number of times that it was shared.
     pub revision: u64,
     pub created_at: SystemTime,
     pub updated_at: SystemTime,
@@ -135,8 +135,8 @@ impl<'a> Shares<'a> {
         Self { database }
     }
 
-    /// Stores a new share with its files. Its revision and its times are not looked at. `false`,
-    /// and nothing is stored, if there are as many as there may be.
+    /// Stores a new share with its files. Ignores its revision and its times. `false`, and nothing
+    /// is stored, if a limit is reached.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
@@ -163,7 +163,7 @@ impl<'a> Shares<'a> {
         self.put(row, files, bounds, false).await
     }
 
-    /// How many there are, of a session and in all.
+    /// The numbers of shares, of a session and in all.
     ///
     /// # Errors
     /// When the statement fails.

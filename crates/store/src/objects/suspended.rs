@@ -1,4 +1,4 @@
-//! Sessions that are set aside until somebody has them go on.
+//! Suspended sessions.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
@@ -11,7 +11,7 @@ use crate::{
     statement::{Row, Statement, Value},
 };
 
-/// If `$3` is the newest of its runs that go on, or is empty and none does.
+/// Suspends only if `$3` is the newest active run, or is empty and no run is active.
 const SUSPEND: Statement = Statement {
     name: "suspended_sessions.suspend",
     sql: "INSERT INTO suspended_sessions \
@@ -42,24 +42,24 @@ const FORGET: Statement = Statement {
     sql: "DELETE FROM suspended_sessions WHERE workspace = $1 AND session = $2",
 };
 
-/// Access to sessions that are set aside.
+/// Access to suspended sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct SuspendedRows<'a> {
     database: &'a Database,
 }
 
-/// That a session is set aside.
+/// The suspension of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuspendedSession {
-    /// Which one.
+    /// The session.
     pub session: SessionId,
-    /// The run of it that went on last then; `None` if none did.
+    /// The newest active run of it at that time; `None` if there was none.
     pub run: Option<RunId>,
-    /// What that run was made of, sealed; empty if there was none.
+    /// The inputs of that run, sealed; empty if there was none.
     pub sealed: String,
-    /// When that was, in milliseconds, which is when its runs ended.
+    /// The time of the suspension in milliseconds, which is when the session's runs ended.
     pub at: SystemTime,
-    /// Who did it.
+    /// The principal who suspended it.
     pub by: String,
 }
 
@@ -68,12 +68,11 @@ impl<'a> SuspendedRows<'a> {
         Self { database }
     }
 
-    /// Sets a session aside: all its runs end as of [`at`](SuspendedSession::at) with what they
-    /// were frozen with and what was granted to them, it does not go on by itself any more, and no
-    /// run begins in it but one that says [when](crate::NewRun::suspended_at) this was. `false`,
-    /// and nothing happens, if it has ended, is set aside already, or its newest run that goes on
-    /// is not the one that is said.
-    ///
+    /// Suspends a session. All its runs end as of [`at`](SuspendedSession::at), with their frozen
+    /// data and their grants. It does not resume by itself any more, and a run begins in it only if
+    /// it names [the time](crate::NewRun::suspended_at) of this suspension. `false`, and nothing
+    /// happens, if the session has ended, is suspended already, or its newest active run is not the
+    /// given one.
     /// # Errors
     /// When a statement fails.
     pub async fn suspend(
@@ -92,7 +91,7 @@ impl<'a> SuspendedRows<'a> {
             Value::Text(&new.by),
         ];
         let (of, one) = (values[0], values[1]);
-        // First the session: whoever begins a run in it waits here.
+        // The session comes first: another creator of a run in it waits here.
         let mut steps = vec![sessions::lives(of, one), Step::must_change(SUSPEND, values)];
         steps.extend(grants::end_of_runs_of(of, one));
         let ending = vec![of, one, Value::Integer(ms(new.at))];
@@ -101,7 +100,7 @@ impl<'a> SuspendedRows<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Whether and how a session is set aside.
+    /// Returns the suspension of a session, if it is suspended.
     ///
     /// # Errors
     /// When the statement fails.
@@ -116,7 +115,7 @@ impl<'a> SuspendedRows<'a> {
         rows.first().map(suspended).transpose()
     }
 
-    /// Those of a workspace from one id to another, both included.
+    /// The suspensions of a workspace's sessions from one id to another, both included.
     ///
     /// # Errors
     /// When the statement fails.
@@ -134,13 +133,13 @@ impl<'a> SuspendedRows<'a> {
     }
 }
 
-/// The step by which a session goes on that was set aside at this time; it comes to nothing if that
-/// is not so any more.
+/// The step that resumes a session which was suspended at this time; it comes to nothing if the
+/// session has no such suspension any more.
 pub(super) fn go_on<'v>(workspace: Value<'v>, session: Value<'v>, at: SystemTime) -> Step<'v> {
     Step::must_change(GO_ON, vec![workspace, session, Value::Integer(ms(at))])
 }
 
-/// The step that forgets what is kept of a session that ends.
+/// The step that removes the stored suspension of a session that ends.
 pub(super) fn forget<'v>(workspace: Value<'v>, session: Value<'v>) -> Step<'v> {
     Step::new(FORGET, vec![workspace, session])
 }

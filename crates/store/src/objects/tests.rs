@@ -1,10 +1,10 @@
-//! What every file of queries must keep to, so that a second database understands it.
+//! Rules for the SQL of every file of queries, so that a second database understands it.
 
 use std::path::Path;
 
 use fs_err as fs;
 
-/// What SQLite has alone or means in its own way.
+/// Words that only SQLite has, or that it understands in its own way.
 const ONLY_SQLITE: [&str; 14] = [
     "AUTOINCREMENT",
     "INSERT OR ",

@@ -44,15 +44,15 @@ const FORGET: Statement =
 /// The calls of one thing on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallCount {
-    /// Whose it is.
+    /// The workspace that owns it.
     pub workspace: WorkspaceId,
     /// Counted from 1970, in UTC.
     pub day: u32,
-    /// Of what kind the thing is.
+    /// The kind of the counted thing.
     pub kind: String,
     /// Its id or name.
     pub name: String,
-    /// How many there were; of what is to be added, how many more, which may be below zero.
+    /// Number of calls; in an addition the difference, which may be below zero.
     pub calls: i64,
 }
 
@@ -114,7 +114,7 @@ impl<'a> TrafficRows<'a> {
         self.database.write_steps(&steps.collect::<Vec<_>>()).await.map(drop)
     }
 
-    /// What is stored of a day, of all workspaces.
+    /// The stored counts of a day, of all workspaces.
     ///
     /// # Errors
     /// When the statement fails.
@@ -123,7 +123,7 @@ impl<'a> TrafficRows<'a> {
         rows.iter().map(count).collect()
     }
 
-    /// What is stored of a day, of one workspace.
+    /// The stored counts of a day, of one workspace.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,4 +1,4 @@
-//! Which files of folders their user has approved (D27), by place and content.
+//! Files of folders that their user has approved (D27), by place and content.
 
 use std::time::SystemTime;
 
@@ -20,7 +20,7 @@ const FIND: Statement = Statement {
     sql: "SELECT sha256, approved_at FROM trusted_files WHERE place = $1",
 };
 
-/// What was approved at a place.
+/// The approved file of a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedFile {
     /// The hash of the content, as it was given.
@@ -48,7 +48,7 @@ impl<'a> TrustedFiles<'a> {
         self.database.write(APPROVE, &values).await
     }
 
-    /// What was approved at a place.
+    /// Returns the approved file of a place.
     ///
     /// # Errors
     /// When the statement fails.

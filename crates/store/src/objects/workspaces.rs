@@ -72,14 +72,14 @@ const DELETE_EMPTY: Statement = Statement {
           (SELECT 1 FROM memberships WHERE memberships.principal = principals.id)) \
           AND NOT EXISTS (SELECT 1 FROM runs WHERE workspace = $1 AND ended_at = 0)",
 };
-/// Not under runs that go on: nobody would end them.
+/// Refuses to delete under active runs: no daemon would end them.
 const DELETE: Statement = Statement {
     name: "workspaces.delete",
     sql: "DELETE FROM workspaces WHERE id = $1 \
           AND NOT EXISTS (SELECT 1 FROM runs WHERE workspace = $1 AND ended_at = 0)",
 };
 
-/// What is counted of a workspace, by its column in `CONTENTS`: what one is called, and many.
+/// The counted contents of a workspace, by column in `CONTENTS`, with the words for one and many.
 const LIVING: [(&str, &str, &str); 6] = [
     ("servers", "server", "servers"),
     ("capabilities", "capability", "capabilities"),
@@ -89,7 +89,7 @@ const LIVING: [(&str, &str, &str); 6] = [
     ("runs", "run that goes on", "runs that go on"),
 ];
 
-/// [`WorkspaceSettings::events_kept_days`] of a workspace of which nobody has said it.
+/// [`WorkspaceSettings::events_kept_days`] of a workspace without a setting of its own.
 const EVENTS_KEPT_DAYS: u32 = 30;
 
 /// A tenant.
@@ -98,22 +98,22 @@ pub struct Workspace {
     pub id: WorkspaceId,
     /// For people.
     pub name: String,
-    /// What its admins say of it.
+    /// The settings of its admins.
     pub settings: WorkspaceSettings,
     /// The models that its runs may ask for.
     pub models: EnabledModels,
 }
 
-/// What the admins of a workspace say of it.
+/// The settings that a workspace's admins may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkspaceSettings {
-    /// Whether its audit has what calls carry: their arguments and answers.
+    /// True if its audit includes the contents of calls: their arguments and answers.
     pub audits_contents: bool,
-    /// Whether agents that are no workers may have servers that each person signs in to.
+    /// Setting that allows servers with a sign-in per person to agents that are no workers.
     pub oauth_on_orchestrators: OauthOnOrchestrators,
     /// For how many days events are kept after the end of their session; 0 is for ever.
     pub events_kept_days: u32,
-    /// Whether its runs may ask humans for grants (X-E80).
+    /// True if its runs may ask humans for grants (X-E80).
     pub runtime_requests: bool,
 }
 
@@ -128,7 +128,7 @@ impl Default for WorkspaceSettings {
     }
 }
 
-/// What is to be different with a workspace: what is `None` stays as it is.
+/// The changes to a workspace: a field that is `None` stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkspaceChange {
     /// Its name.
@@ -207,7 +207,7 @@ impl<'a> Workspaces<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// What lives in one: how many of what, without those of which there are none.
+    /// Returns the contents of a workspace: the number of each kind, without empty kinds.
     ///
     /// # Errors
     /// When the statement fails.
@@ -227,9 +227,9 @@ impl<'a> Workspaces<'a> {
         Ok(living)
     }
 
-    /// Removes one with everything in it, none of whose runs goes on; unless `is_forced`, only one
-    /// in which nothing lives. `false`, and nothing happens, if there is none, or something lives
-    /// in it. Its audit stays.
+    /// Removes a workspace with all its contents, if no run of it is active. Unless `is_forced`,
+    /// only an empty workspace is removed. `false`, and nothing happens, if there is none, or
+    /// contents keep it. Its audit stays.
     ///
     /// # Errors
     /// When a statement fails.

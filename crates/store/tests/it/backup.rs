@@ -39,7 +39,7 @@ async fn a_store_in_use_is_copied_whole() {
     for (path, is_all) in [(&first, false), (&second, true)] {
         let copy = Store::open(path).await.unwrap();
         let names = copy.workspaces().all().await.unwrap();
-        // What a writer has stored before something that is there is there, too.
+        // A copy with one row of a writer also has all earlier rows of that writer.
         for writer in 0..4 {
             let prefix = format!("team-{writer}-");
             let count = names.iter().filter(|one| one.name.starts_with(&prefix)).count();
@@ -53,7 +53,7 @@ async fn a_store_in_use_is_copied_whole() {
     }
 }
 
-/// What is there stays, and nothing is left of a copy that could not be made.
+/// Existing files stay, and no part of a failed copy remains.
 #[tokio::test]
 async fn a_copy_that_cannot_be_made_says_why() {
     let place = Place::new();

@@ -83,7 +83,7 @@ async fn o83_changes_are_made_together_or_not_at_all() {
     }
 }
 
-/// What was read before is not what is there now, also where the same id was made anew.
+/// An older reading of an object changes nothing, also where the same id was created anew.
 #[tokio::test]
 async fn only_what_was_read_is_changed() {
     for place in Place::both() {
@@ -126,7 +126,7 @@ async fn pages_follow_each_other() {
             let Some(last) = page.last() else { break };
             after.clone_from(&last.id);
             seen.extend(page.into_iter().map(|row| row.id));
-            // What lies behind has no part in what follows.
+            // Changes behind the current position do not affect the next pages.
             let first = servers.find(&here, &seen[0]).await.unwrap();
             if let Some(first) = first {
                 assert!(servers.delete(&here, &first).await.unwrap());
@@ -164,7 +164,7 @@ async fn replace(store: Store, row: CatalogRow, number: u32) -> Option<CatalogRo
     agents.replace(&id("default"), &row, &number.to_string(), "x").await.unwrap()
 }
 
-/// What somebody wrote by hand is told as damage.
+/// Rows that were written by hand are reported as damage.
 #[tokio::test]
 async fn rows_that_break_the_rules_are_damage() {
     for place in Place::both() {

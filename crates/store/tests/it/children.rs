@@ -1,4 +1,4 @@
-//! What is known of sessions that others have begun, in both kinds of store.
+//! Child sessions, in both kinds of store.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +19,7 @@ fn at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-/// A session with a run of its number, which the run of another number has begun.
+/// Creates a session with a run of its number, under the run of another number.
 async fn begun(store: &Store, here: &WorkspaceId, number: u8, by: Option<u8>) {
     let parent = by.map(run);
     let row = SessionRow {
@@ -96,8 +96,8 @@ async fn x_e90_what_is_known_of_a_child_is_the_newest() {
     }
 }
 
-/// X-E89, X-E92: a child of which no run goes on stands still, unless it is to go on; what goes on
-/// below one that was cancelled is found, and below any other end is not.
+/// X-E89, X-E92: a child without an active run is found, unless it is due to resume. An active
+/// session below a cancelled one is found, below one with any other outcome it is not.
 #[tokio::test]
 async fn x_e92_who_stands_still_or_was_left_is_found() {
     for place in Place::both() {

@@ -1,12 +1,12 @@
-//! What was taken away from runs, as other daemons find it.
+//! Cuts of runs' servers and secrets, as other daemons find them.
 
 use narthex_model::{CatalogKind, KeyId, SealedSecret, SecretName, SecretVersion, WorkspaceId};
 use narthex_store::{CatalogStep, Cut};
 
 use crate::support::Place;
 
-/// D10: each cut is stored with the change that it follows from, under a number of its own; what is
-/// asked for again has the last one of each thing alone.
+/// D10: each cut is stored with the change that causes it, under a number of its own. A later
+/// reading has only the last cut of each server or secret.
 #[tokio::test]
 async fn d10_cuts_are_numbered_with_what_they_follow_from() {
     for place in Place::both() {

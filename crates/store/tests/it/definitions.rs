@@ -48,8 +48,8 @@ fn told(all: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
     all.iter().map(|(digest, state)| ((*digest).to_owned(), *state)).collect()
 }
 
-/// S23: of many that come at once with other texts of one name, from two processes, one is taken
-/// on trust, and all are told the same.
+/// S23: of many texts of one name that two processes add at once, one is pinned, and all callers
+/// get the same answer.
 #[tokio::test]
 async fn s23_one_text_of_a_name_is_pinned() {
     for place in Place::both() {
@@ -171,8 +171,8 @@ async fn d10_definitions_of_live_servers_are_those_of_their_place() {
     }
 }
 
-/// S23: whatever was seen of a name before, what comes after it is not taken on trust, also by a
-/// process that does not know of that; what nobody has is given, and what was rejected first.
+/// S23: once a text of a name was seen, no later one is pinned, also by a process that does not
+/// know of the first. Unwanted texts are listed, rejected ones first.
 #[tokio::test]
 async fn s23_a_name_that_was_held_back_is_not_pinned() {
     for place in Place::both() {
@@ -204,8 +204,8 @@ async fn s23_a_name_that_was_held_back_is_not_pinned() {
     }
 }
 
-/// S23: of one name no more than the newest that wait are kept, whatever a server says; what
-/// somebody has decided on stays.
+/// S23: of one name no more than the newest texts under review are stored, however many a server
+/// sends; texts that a human has decided on stay.
 #[tokio::test]
 async fn s23_no_server_fills_the_store() {
     for place in Place::both() {

@@ -1,5 +1,5 @@
-//! Events of sessions: numbers without gaps whoever writes, messages that are one, a beginning that
-//! moves, and what is counted of them.
+//! Events of sessions: numbers without gaps for all writers, repeated messages that count once, a
+//! beginning that moves, and counts.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -190,7 +190,7 @@ async fn events_are_read_by_their_kind_and_number() {
     }
 }
 
-/// What is removed is not counted any more, and no number is given twice.
+/// Removed events do not count any more, and no number is given twice.
 #[tokio::test]
 async fn a_stream_loses_its_beginning_and_goes_on() {
     for place in Place::both() {
@@ -247,7 +247,8 @@ async fn events_outlive_their_session_for_as_long_as_is_said() {
         assert!(store.workspaces().change(&ended.workspace, &keep(2)).await.unwrap());
         assert_eq!(overdue(1).await, []);
         assert_eq!(overdue(3).await, std::slice::from_ref(&ended));
-        // What can be spared first is what has ended, then what has been silent.
+        // Ended sessions come first among the streams that can be spared, then the longest silent
+        // ones.
         let mut spare = Vec::new();
         while let Some((of, stream)) = store.events().spare(&living).await.unwrap() {
             assert!(store.events().trim(&of, stream.last + 1).await.unwrap());

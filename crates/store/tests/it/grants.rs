@@ -159,8 +159,8 @@ async fn x_e75_a_grant_is_used_up_once() {
     }
 }
 
-/// X-E77: what is for a run or a session ends with it; what is for an agent ends with it, and
-/// another agent of its name gets nothing of it. What was granted once or for good stays.
+/// X-E77: a grant for a run or a session ends with it; a grant for an agent ends with it, and
+/// another agent of its name does not inherit it. Single-use and persistent grants stay.
 #[tokio::test]
 async fn x_e77_grants_end_with_what_they_are_for() {
     for place in Place::both() {
@@ -238,8 +238,8 @@ fn asked(
     }
 }
 
-/// D15: what nobody decides in time is found until that is noted, and ends with its session; what
-/// was decided is found as long as that goes on.
+/// D15: requests without a decision in time are found until their expiry is noted, and end with
+/// their session; decided requests are found as long as their session is active.
 #[tokio::test]
 async fn d15_requests_end_in_time_and_with_their_session() {
     for place in Place::both() {
@@ -312,7 +312,7 @@ async fn d15_a_request_is_decided_once() {
         let again = asked(&here, 2, scope(), late);
         let (found, is_new) = requests.ask(&again).await.unwrap().unwrap();
         assert_eq!((found.id, is_new), (first.id, false));
-        // One that nobody has decided in time.
+        // A request without a decision in time.
         let other = GrantOf::ToolScope(ToolScopeGrant {
             scope: ToolScope::new("git.push").unwrap(),
             server: None,

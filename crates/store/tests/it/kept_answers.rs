@@ -12,8 +12,8 @@ fn new<'a>(id: &'a str, claim: &'a str, begun_at: SystemTime) -> NewRequest<'a> 
     NewRequest { id, workspace: None, claim, sealed: "asked", begun_at }
 }
 
-/// X-E105: of those who begin a request one does it; it is taken over when it was abandoned, and
-/// then only who took it over may answer. A day later nobody knows of it.
+/// X-E105: of several daemons that begin a request, one carries it out. It is taken over when it
+/// was abandoned, and then only the new owner may answer. A day later it is forgotten.
 #[tokio::test]
 async fn x_e105_a_request_has_one_owner() {
     for place in Place::both() {
@@ -42,7 +42,7 @@ async fn x_e105_a_request_has_one_owner() {
     }
 }
 
-/// What belongs to a workspace goes with it.
+/// Answers of a workspace are removed with it.
 #[tokio::test]
 async fn kept_answers_go_with_their_workspace() {
     for place in Place::both() {

@@ -17,7 +17,7 @@ async fn r_m33_a_store_that_is_not_there_is_not_made() {
     assert!(Store::look(&place.file()).await.unwrap().is_none());
     assert!(Store::look(&place.dir().join("none/store.db")).await.unwrap().is_none());
     assert!(place.files().is_empty());
-    // As somebody leaves it who has just begun to make one.
+    // The file as a process leaves it that has just begun to create a store.
     fs::write(place.file(), "").unwrap();
     fs::set_permissions(place.file(), PermissionsExt::from_mode(0o600)).unwrap();
     assert!(Store::look(&place.file()).await.unwrap().is_none());
@@ -39,7 +39,7 @@ async fn r_m33_a_store_that_is_looked_at_stays_as_it_is() {
     assert!(place.files() == before, "{:?}", place.files().keys());
 }
 
-/// What a daemon has stored is not yet in the one file while it runs.
+/// Changes of a running daemon are seen, though they are not yet in the main file.
 #[tokio::test]
 async fn r_m33_a_store_in_use_is_seen_as_it_is_now() {
     let place = Place::new();

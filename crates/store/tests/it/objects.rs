@@ -1,4 +1,4 @@
-//! What goes in comes out, also after closing.
+//! Stored values come back, also after closing.
 
 use std::time::{Duration, SystemTime};
 
@@ -47,8 +47,8 @@ fn renamed(name: &str) -> WorkspaceChange {
     WorkspaceChange { name: Some(name.to_owned()), ..WorkspaceChange::default() }
 }
 
-/// X-E31: the setting is `off` until somebody says otherwise, and stays as it was said; no other
-/// change touches it.
+/// X-E31: the setting is `off` until an admin changes it, and keeps that value; no other change
+/// touches it.
 #[tokio::test]
 async fn x_e31_oauth_on_orchestrators_is_kept() {
     for place in Place::both() {
@@ -78,7 +78,7 @@ async fn x_e31_oauth_on_orchestrators_is_kept() {
     }
 }
 
-/// X-M64: what is not said of a workspace stays as it is, also over restarts.
+/// X-M64: fields that a change leaves out stay as they are, also over restarts.
 #[tokio::test]
 async fn x_m64_what_an_audit_has_and_names_change_apart() {
     for place in Place::both() {
@@ -210,7 +210,7 @@ async fn many_tasks_share_a_store() {
             tasks.spawn(async move {
                 let name = format!("server-{number}");
                 store.server_flags().set_disabled(&id("default"), &name, true).await.unwrap();
-                // Whoever has written reads what was written.
+                // A writer reads its own writes.
                 assert!(
                     store.server_flags().disabled(&id("default")).await.unwrap().contains(&name)
                 );

@@ -52,7 +52,7 @@ async fn channels_are_of_their_workspace() {
     }
 }
 
-/// One webhook is told by one daemon at a time, event after event; what became of each is kept.
+/// One daemon at a time delivers to a webhook, event after event; the outcome of each is stored.
 #[tokio::test]
 async fn a_webhook_goes_on_event_by_event() {
     for place in Place::both() {
@@ -126,8 +126,8 @@ async fn a_webhook_goes_on_event_by_event() {
     }
 }
 
-/// What was tried in vain is given up, but not where the webhook was set anew while it was tried
-/// for the last time, be it to the same.
+/// A failing event is given up, except where the webhook was set anew during the last attempt, be
+/// it to the same values.
 async fn gives_up(store: &Store, new: NewWebhook<'_>) {
     let webhooks = store.webhooks();
     let spare = name("spare");
@@ -154,7 +154,7 @@ async fn gives_up(store: &Store, new: NewWebhook<'_>) {
     assert!(webhooks.delete(new.workspace, &spare).await.unwrap());
 }
 
-/// Set anew a webhook goes on from where it was, and who knows it as it was tells it nothing.
+/// A webhook that is set anew keeps its position, and a daemon with the old settings sends nothing.
 async fn set_otherwise(store: &Store, row: WebhookRow, new: NewWebhook<'_>) -> WebhookRow {
     let (other, webhooks) = (secret("OTHER_URL"), store.webhooks());
     webhooks.set(NewWebhook { url: &other, ..new }).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is of PostgreSQL alone: what is refused there, and what is told of it.
+//! Behaviour of PostgreSQL alone: refused servers and URLs, and their error texts.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! Who may what, as it is stored, and workspaces that end.
+//! Permissions as they are stored, and workspaces that end.
 
 use std::time::{Duration, SystemTime};
 
@@ -214,12 +214,12 @@ async fn workspaces_end_with_everything_in_them() {
     assert!(workspaces.delete(&id("team"), false).await.unwrap());
 }
 
-/// Whoever adds a table says whether a workspace with rows in it may go.
+/// The author of a new table must say if its rows keep a workspace from being deleted.
 #[tokio::test]
 async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
-    // What is counted; what goes along: flags of files, roles of people, rules, limits and counts
-    // of calls, kept answers, what was granted or cut, what has ended or happened, and what hangs
-    // on something that is counted; and what stays, as it is the record of all this.
+    // Counted tables keep a workspace. Tables that go along: flags of files, roles of people,
+    // rules, limits and counts of calls, stored answers, grants and cuts, ended sessions and
+    // events, and rows of counted objects. The tables that stay are the record of all this.
     let counted =
         ["agents", "capabilities", "mcp_servers", "principals", "runs", "secret_versions"];
     let along = [
@@ -254,7 +254,7 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
         "suspended_sessions",
         "unread_messages",
     ];
-    // What daemons say that they have is theirs.
+    // The executors that daemons report belong to the daemons.
     let stays = ["audit_chains", "audit_events", "audit_settings", "executor_workspaces"];
     let known = counted.into_iter().chain(along).chain(ended).chain(happened).chain(stays);
     let mut known: Vec<_> = known.map(str::to_owned).collect();

@@ -11,7 +11,7 @@ use narthex_model::WorkspaceId;
 
 use crate::support::{Place, id, open_in};
 
-/// How many names are marked in one transaction.
+/// Number of names per transaction.
 const BATCH: u32 = 40;
 
 /// Starts one of the tests below as a program of its own in the folder.
@@ -54,7 +54,7 @@ async fn some_writes() {
     store.close().await;
 }
 
-/// What a process was told is stored is there after it was killed, and nothing is there by halves.
+/// Confirmed writes are there after the process was killed, and no transaction is there by halves.
 #[tokio::test]
 async fn a_killed_process_loses_nothing_that_it_was_told_is_stored() {
     for place in Place::both() {
@@ -62,7 +62,7 @@ async fn a_killed_process_loses_nothing_that_it_was_told_is_stored() {
         for round in 1..=5 {
             let mut child = start("writes_without_end", place.dir());
             let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-            // Each round is cut off at another moment.
+            // Each round is killed at another moment.
             for _ in 0..10 * round + round {
                 told.insert(lines.next().expect("it writes without end").unwrap());
             }

@@ -1,5 +1,5 @@
-//! Sessions that are to go on by themselves, and runs that executors carry out: what several
-//! daemons on a store do at once.
+//! Sessions that are due to resume, and runs that executors carry out, with several daemons on one
+//! store.
 
 use std::{
     collections::BTreeMap,
@@ -98,7 +98,7 @@ struct Model {
     /// The runs of it that live.
     living: Vec<u16>,
     children: Vec<u16>,
-    /// Those that have ended, and of them those that each run knew of when it began.
+    /// Ended children, and the ones among them that each run knew of when it began.
     ended: Vec<SessionId>,
     known: BTreeMap<u16, Vec<SessionId>>,
     is_owed: bool,
@@ -133,7 +133,7 @@ impl Model {
         let new = NewEvent { owed: Some(&rest), ..event };
         assert!(store.events().append(&[new]).await.unwrap().is_some());
         let after = self.due(store).await.len();
-        // Sent again, it is the same, and owed to nobody once more.
+        // A repeated message is the same one, and makes no session due to resume.
         assert!(store.events().append(&[new]).await.unwrap().is_none());
         assert_eq!(self.due(store).await.len(), after);
         after > before
@@ -166,7 +166,7 @@ impl Model {
             2 if !self.living.is_empty() => {
                 let number = self.living.pop().unwrap();
                 let (rest, how) = (NewRest { run: run(number), ..self.rest() }, RunEnd::Ended);
-                // Now and then it was told of the last one, too.
+                // Now and then the run also got the last end.
                 let mut given = self.known.remove(&number).unwrap_or_default();
                 if dice.below(2) == 0 {
                     given.clone_from(&self.ended);
@@ -184,9 +184,9 @@ impl Model {
                 self.happened();
                 assert_eq!(self.told(store).await, self.is_owed && !was_owed);
             }
-            // Two daemons see that it is to go on.
+            // Two daemons see that the session is due to resume.
             4 => self.goes_on(store).await,
-            // Somebody has it go on.
+            // A user resumes the session.
             _ => {
                 let number = self.number();
                 let new = new(&self.here, number, 1);
@@ -207,7 +207,8 @@ impl Model {
         let mut begun = 0;
         for due in seen {
             for resting in due {
-                // Whoever has not taken it begins nothing; and would be too late, if they did.
+                // A daemon that has not taken the session creates no run, and a late attempt is
+                // refused.
                 let taken = store.resting().take(&resting, SystemTime::now()).await.unwrap();
                 let number = self.number();
                 let new = NewRun { is_owed: true, ..new(&self.here, number, 1) };
@@ -225,8 +226,8 @@ impl Model {
     }
 }
 
-/// O80: whatever comes in whatever order, what happens for a session while no run of it goes on is
-/// noted with what it comes from, and becomes one run.
+/// O80: events for a session without an active run are noted with their source, in any order, and
+/// become one run.
 #[tokio::test]
 async fn o80_nothing_that_a_session_is_owed_is_lost_or_done_twice() {
     for (seed, _) in (0..).zip(0..rounds(6)) {
@@ -243,7 +244,7 @@ async fn o80_nothing_that_a_session_is_owed_is_lost_or_done_twice() {
                 let owed = model.due(&store).await.len();
                 assert_eq!(owed, usize::from(model.is_owed), "seed {seed}");
             }
-            // What has ended is owed nothing.
+            // An ended session is never due to resume.
             assert!(store.sessions().end(&here, session(1), RunEnd::Ended).await.unwrap());
             assert!(model.due(&store).await.is_empty());
             assert!(!model.told(&store).await);
@@ -253,8 +254,8 @@ async fn o80_nothing_that_a_session_is_owed_is_lost_or_done_twice() {
     }
 }
 
-/// O80: what a child tells a run that ends without having been given it is not lost, though the
-/// child goes on.
+/// O80: a child's message to a run that ends without reading it is not lost, though the child is
+/// still active.
 #[tokio::test]
 async fn o80_what_the_last_run_was_not_given_is_owed() {
     let now = SystemTime::now() + Duration::from_secs(60);
@@ -294,7 +295,7 @@ async fn o80_what_the_last_run_was_not_given_is_owed() {
     }
 }
 
-/// An orchestrator's session with its run 1, and its children 2 and 3, which go on.
+/// Creates an orchestrator's session with its run 1, and its active children 2 and 3.
 async fn orchestrator(store: &Store, here: &WorkspaceId) {
     store.runs().create(new(here, 1, 1), Some(&row(here, 1, None))).await.unwrap();
     for number in [2, 3] {
@@ -309,8 +310,8 @@ fn is_later_than(at: SystemTime) {
     while SystemTime::now() <= at + Duration::from_millis(1) {}
 }
 
-/// O80, X-E88: the end of a child that nobody was told of is owed, though another child goes on,
-/// and one that the run knew of, or that was before it, is not.
+/// O80, X-E88: the end of a child that no run got makes the session due to resume, though another
+/// child is active. An end that the run knew of, or that came before it, does not.
 #[tokio::test]
 async fn x_e88_an_end_that_the_last_run_was_not_given_is_owed() {
     let cases = [(false, false, true), (true, false, false), (false, true, false)];
@@ -338,7 +339,7 @@ async fn x_e88_an_end_that_the_last_run_was_not_given_is_owed() {
     }
 }
 
-/// What is tried is left alone until it is tried again.
+/// A session under an attempt is left alone until the next one is due.
 #[tokio::test]
 async fn a_beginning_is_taken_by_one() {
     for place in Place::both() {
@@ -401,7 +402,7 @@ async fn runs_wait_for_executors_that_there_are() {
         assert!(runs.end(&here, row.id, RunEnd::Ended).await.unwrap());
         assert!(waiting().await.is_free(SystemTime::now()));
         assert!(runs.living(&[row.id]).await.unwrap().is_empty());
-        // What a daemon said long ago holds no more.
+        // An old report of a daemon's executors has expired.
         runs.serve("one", &[(name.clone(), here.clone())], SystemTime::UNIX_EPOCH).await.unwrap();
         let new = NewRun { awaited: Some(awaited), ..self::new(&here, 2, 2) };
         runs.create(new, Some(&self::row(&here, 2, None))).await.unwrap();
@@ -409,7 +410,8 @@ async fn runs_wait_for_executors_that_there_are() {
     }
 }
 
-/// A session whose agent has said that it is done is found for as long as a run of it goes on.
+/// A session whose agent has reported that it is done is found for as long as a run of it is
+/// active.
 #[tokio::test]
 async fn sessions_that_are_done_and_go_on_are_found() {
     for place in Place::both() {

@@ -72,7 +72,7 @@ async fn d10_versions_follow_each_other_for_good() {
     }
 }
 
-/// X-M22: what is told, in order, of what is set and what is not.
+/// X-M22: the summaries of set and cleared secrets, in order.
 #[tokio::test]
 async fn x_m22_all_secrets_of_a_workspace_are_told() {
     for place in Place::both() {
@@ -166,7 +166,7 @@ async fn add_in_task(store: Store, number: u64) -> bool {
     add(&store, &sealed("default", "A", number)).await
 }
 
-/// What somebody wrote by hand is told as damage, not taken for something else.
+/// Rows that were written by hand are reported as damage, not misread.
 #[tokio::test]
 async fn values_that_break_the_rules_are_damage() {
     for place in Place::both() {

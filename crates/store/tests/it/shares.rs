@@ -123,7 +123,7 @@ async fn x_e97_a_share_is_kept_as_it_was_shared() {
     }
 }
 
-/// What is shared anew under its id has other files and the same comments.
+/// A share that is replaced under its id has other files and the same comments.
 #[tokio::test]
 async fn a_share_is_replaced_in_place_and_keeps_its_comments() {
     for place in Place::both() {
@@ -218,13 +218,13 @@ async fn a_session_has_so_many_shares_and_no_more() {
         assert!(!shares.replace(&share(3), &files[..2], of_files).await.unwrap());
         assert!(!shares.create(&share(4), &files[..2], of_files).await.unwrap());
         assert!(shares.create(&share(4), &files[..1], of_files).await.unwrap());
-        // What takes the place of files counts instead of them.
+        // Files that replace others count instead of them.
         assert!(shares.replace(&share(2), &files[1..], of_files).await.unwrap());
         store.close().await;
     }
 }
 
-/// A share has so many threads and comments, and a thread so many comments, whoever is faster.
+/// The limits on threads of a share, and on comments of a share and a thread, hold in any order.
 #[tokio::test]
 async fn only_so_much_is_said_of_a_share() {
     for place in Place::both() {

@@ -96,7 +96,7 @@ impl Place {
     }
 }
 
-/// Tells whoever reads why a test has failed.
+/// Prints the kind of store for the reader of a failed test.
 #[expect(clippy::print_stdout, reason = "it is shown where the test fails")]
 fn told(place: &Place) {
     println!("on {}", if place.is_file() { "SQLite" } else { "PostgreSQL" });

@@ -1,4 +1,4 @@
-//! Sessions that are set aside: what may happen to them then, and what may not.
+//! Suspended sessions: allowed and refused actions.
 
 use std::time::{Duration, SystemTime};
 
@@ -68,13 +68,13 @@ fn suspension(number: u8, seconds: u64) -> SuspendedSession {
     }
 }
 
-/// A session with one run that goes on.
+/// Creates a session with one active run.
 async fn begun(store: &Store, here: &WorkspaceId) {
     store.runs().create(new(here, 1, None), Some(&row(here))).await.unwrap().unwrap();
 }
 
-/// R-M23: its runs end with it, what they were made of stays, and it goes on once, with the run
-/// that says which suspension it ends.
+/// R-M23: a suspended session's runs end with it, their inputs stay, and it resumes once, with the
+/// run that names the suspension that it ends.
 #[tokio::test]
 async fn r_m23_a_session_that_is_set_aside_goes_on_once() {
     let (place, here) = (Place::new(), id("default"));
@@ -99,8 +99,8 @@ async fn r_m23_a_session_that_is_set_aside_goes_on_once() {
     store.close().await;
 }
 
-/// R-M23: what is kept is of the newest run that goes on at that very moment, and no run ends
-/// with the suspension that whoever does it does not know.
+/// R-M23: the stored inputs are those of the newest run that is active at that very moment. A
+/// caller that does not know of this run suspends nothing.
 #[tokio::test]
 async fn r_m23_a_session_is_set_aside_as_its_runs_are() {
     for place in Place::both() {
@@ -122,7 +122,7 @@ async fn r_m23_a_session_is_set_aside_as_its_runs_are() {
     }
 }
 
-/// A session that is set aside does not go on by itself, and what it was owed is forgotten.
+/// A suspended session does not resume by itself, and its note to resume is removed.
 #[tokio::test]
 async fn r_m23_a_session_that_is_set_aside_is_owed_nothing() {
     let (place, here) = (Place::new(), id("default"));
@@ -143,7 +143,7 @@ async fn r_m23_a_session_that_is_set_aside_is_owed_nothing() {
     store.close().await;
 }
 
-/// What is kept of a session goes with its end, and one that has ended is not set aside.
+/// The stored inputs of a session are removed with its end, and an ended session is not suspended.
 #[tokio::test]
 async fn r_m23_the_end_of_a_session_forgets_what_is_kept() {
     let (place, here) = (Place::new(), id("default"));

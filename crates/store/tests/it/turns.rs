@@ -1,4 +1,4 @@
-//! Turns of sessions: taken with a message, in all runs that go on, and known by their numbers.
+//! Turns of sessions: taken with a message, in all active runs, and known by their numbers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -111,8 +111,8 @@ async fn x_e81_a_message_takes_the_turn_of_its_session() {
     }
 }
 
-/// X-E81: all runs of a session that go on have the same turn; one that has ended keeps its own,
-/// and whoever has the session go on has the turn in the run that begins.
+/// X-E81: all active runs of a session have the same turn; an ended one keeps its own, and the user
+/// who resumes the session has the turn in the run that begins.
 #[tokio::test]
 async fn x_e81_runs_that_go_on_have_the_turn_of_their_session() {
     for place in Place::both() {

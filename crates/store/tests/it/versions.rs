@@ -37,7 +37,7 @@ fn steps() -> Vec<(u32, String)> {
     steps
 }
 
-/// What makes a store of each version, which has the rows of those before.
+/// Returns the script that makes a store of each version, which has the rows of those before.
 fn stores() -> Vec<(u32, String)> {
     let mut script =
         format!("PRAGMA application_id = 1852994680;\nPRAGMA foreign_keys = OFF;\n{STEPS_TABLE}\n");
@@ -61,7 +61,7 @@ fn stores() -> Vec<(u32, String)> {
     stores
 }
 
-/// R-M33: a store of any version can be looked at, and stays what it is.
+/// R-M33: a store of any version can be opened to look, and stays what it is.
 #[tokio::test]
 async fn r_m33_stores_of_all_versions_are_left_alone_by_a_look() {
     for (version, script) in stores() {
@@ -228,7 +228,7 @@ async fn check_events(store: &Store, version: u32) {
     });
     let empty = (version >= 8).then(|| (Vec::new(), 1, 0));
     assert_eq!(found, if version >= 20 { Some((vec![2], 2, 2)) } else { empty });
-    // What was said to a session that goes on was not acknowledged.
+    // A message to an active session was not acknowledged.
     let count = store.inboxes().count(&of, SystemTime::now()).await.unwrap();
     assert_eq!((count.unread, count.acknowledged), (u64::from(version >= 20), 0));
 }
@@ -264,8 +264,7 @@ async fn check_outbound(store: &Store, version: u32) {
     assert_eq!(found, if version >= 28 { all } else { Vec::new() });
 }
 
-/// The session that was to go on in a store of a version.
-/// What a store of a version had of live servers.
+/// Checks the definitions of live servers that a store of a version had.
 async fn check_live_definitions(store: &Store, version: u32) {
     let decided = store.live_decided("/a/mcp.json").await.unwrap();
     // One that was accepted.

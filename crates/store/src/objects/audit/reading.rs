@@ -1,4 +1,4 @@
-//! What is read of the audit.
+//! Reads the audit: pages of events, chains, and settings.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -77,42 +77,42 @@ const SET: Statement = Statement {
           SET kept_days = excluded.kept_days, kept_events = excluded.kept_events",
 };
 
-/// Which events are wanted. An empty text is any.
+/// Selects events. An empty text matches all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditFilter<'f> {
-    /// Whose; here an empty one is the installation.
+    /// The workspace; here an empty text is the installation.
     pub workspace: &'f str,
-    /// By whom.
+    /// The actor.
     pub actor: &'f str,
-    /// Done to what.
+    /// The resource that the actor acted on.
     pub resource: &'f str,
-    /// In which run.
+    /// The run.
     pub run: &'f str,
-    /// What the kind begins with.
+    /// The beginning of the event's kind.
     pub kind: &'f str,
-    /// Not before this.
+    /// The earliest time, which is included.
     pub since: SystemTime,
-    /// Before this.
+    /// The time before which the events happened.
     pub until: Option<SystemTime>,
 }
 
-/// Where an event stands among those of a workspace, by time.
+/// The position of an event among those of a workspace, by time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPlace {
     /// When it happened.
     pub happened_at: SystemTime,
-    /// Who wrote it.
+    /// The writer of the event.
     pub writer: String,
     /// Its number in the writer's chain.
     pub seq: u64,
 }
 
-/// How long events of a workspace are kept; 0 is for ever.
+/// Retention of events of a workspace; 0 is for ever.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AuditSettings {
-    /// In days.
+    /// The number of days.
     pub kept_days: u64,
-    /// How many.
+    /// The number of events.
     pub kept_events: u64,
 }
 
@@ -165,7 +165,7 @@ impl Audit<'_> {
         rows.iter().map(row).collect()
     }
 
-    /// Where a writer's chain begins and ends.
+    /// Returns the ends of a writer's chain.
     ///
     /// # Errors
     /// When the statement fails.
@@ -188,7 +188,7 @@ impl Audit<'_> {
         rows.iter().map(chain).collect()
     }
 
-    /// Whose chains there are.
+    /// Returns the owners of chains: workspaces, and the empty text for the installation.
     ///
     /// # Errors
     /// When the statement fails.
@@ -247,7 +247,7 @@ impl Audit<'_> {
         rows.first().map(|row| time(row, "happened_at")).transpose()
     }
 
-    /// How long events of a workspace are kept.
+    /// Returns how long events of a workspace are stored.
     ///
     /// # Errors
     /// When the statement fails.
@@ -258,7 +258,7 @@ impl Audit<'_> {
         Ok(AuditSettings { kept_days, kept_events })
     }
 
-    /// Changes how long events of a workspace are kept.
+    /// Changes how long events of a workspace are stored.
     ///
     /// # Errors
     /// When the statement fails.

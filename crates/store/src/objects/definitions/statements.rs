@@ -12,8 +12,8 @@ macro_rules! update {
     };
 }
 
-/// The statements of a table, whose rows belong to what stands in the column `$owner`, and in it to
-/// a server: `$at` says where those are.
+/// The statements of a table. Its rows belong to an owner in the column `$owner` and, within it, to
+/// a server: `$at` is the condition that finds these rows.
 macro_rules! statements {
     ($table:literal, $owner:literal, $at:literal) => {
         Statements {
@@ -129,21 +129,21 @@ pub(super) const CATALOG: Statements =
     statements!("definitions", "workspace", " WHERE workspace = $1 AND server = $2");
 pub(super) const LIVE: Statements =
     statements!("live_definitions", "place", " WHERE place = $1 AND server = $2");
-/// Another number whenever somebody has decided on a definition, or one waits for that.
+/// A number that changes whenever a human decides on a definition, or one is put under review.
 pub(crate) const LIVE_DECIDED: Statement = Statement {
     name: "live_definitions.decided",
     sql: "SELECT server, CAST(SUM(decided_at * 2 + CASE state WHEN 'accepted' THEN 1 \
           WHEN 'quarantined' THEN 3 ELSE 0 END) AS BIGINT) AS number \
           FROM live_definitions WHERE place = $1 GROUP BY server",
 };
-/// Another number whenever other tools have names.
+/// A number that changes whenever other tools have names.
 pub(crate) const CATALOG_NAMED: Statement = Statement {
     name: "definitions.named",
     sql: "SELECT '' AS server, CAST(COALESCE(SUM(first_seen), 0) AS BIGINT) AS number \
           FROM definitions WHERE workspace = $1 AND kind = 'tool' AND state <> 'rejected'",
 };
 
-/// What is done with a table of definitions.
+/// The statements that read and change a table of definitions.
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) heads: Statement,

@@ -1,4 +1,4 @@
-//! What is read of events.
+//! Reads events: pages of sessions and workspaces, and streams.
 
 use std::time::SystemTime;
 
@@ -11,7 +11,7 @@ use crate::{
     statement::{Row, Statement, Value},
 };
 
-/// All in one statement, so that what is told of the stream is of the moment of the events.
+/// Reads all in one statement, so that the stream's state is of the same moment as the events.
 const PAGE: Statement = Statement {
     name: "events.page",
     sql: "SELECT sessions.workspace, sessions.id AS session, ended_at, \
@@ -43,7 +43,7 @@ const SIZES: Statement = Statement {
     sql: "SELECT seq, bytes FROM session_events WHERE workspace = $1 AND session = $2 \
           ORDER BY seq LIMIT $3",
 };
-/// Those of ended sessions first, then those of which nothing was heard for the longest time.
+/// Streams of ended sessions first, then those of the longest silence.
 const SPARE: Statement = Statement {
     name: "events.spare",
     sql: "SELECT event_streams.workspace, event_streams.session, oldest_seq, last_seq, bytes, \
@@ -62,34 +62,34 @@ const OVERDUE: Statement = Statement {
           AND ended_at < $1 - events_kept_days * 86400000 LIMIT $2",
 };
 
-/// Which events are wanted.
+/// Selects events.
 #[derive(Debug, Clone, Copy)]
 pub struct EventFilter<'f> {
-    /// Only those after this number.
+    /// The number after which the events come.
     pub after: u64,
-    /// Only of these kinds; all if there are none here.
+    /// The kinds; all if this is empty.
     pub kinds: &'f [&'f str],
-    /// How many at most.
+    /// The most events to return.
     pub limit: u32,
 }
 
 /// Events of a session in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPage {
-    /// Those that are wanted.
+    /// The selected events.
     pub events: Vec<EventRow>,
     /// The first event that is kept; one more than the last if none is.
     pub oldest: u64,
     /// The last event that there is; 0 before the first.
     pub last: u64,
-    /// Whether the session has ended.
+    /// True if the session has ended.
     pub has_ended: bool,
 }
 
 /// Events of a workspace in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFeed {
-    /// Those that are wanted.
+    /// The selected events.
     pub events: Vec<EventRow>,
     /// The number of the last event that there is; 0 before the first.
     pub last: u64,

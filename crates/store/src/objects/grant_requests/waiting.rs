@@ -1,4 +1,4 @@
-//! What waits for a decision: how much of it there is, and when nobody waits any more.
+//! Requests that wait for a decision: their number, and their end.
 
 use std::time::SystemTime;
 
@@ -12,7 +12,7 @@ use crate::{
     statement::{Statement, Value},
 };
 
-/// Those that nobody has decided in time, and that are not told as such yet.
+/// Requests without a decision in time that are not recorded as expired yet.
 const OVERDUE: Statement = Statement {
     name: "grant_requests.overdue",
     sql: select!(
@@ -20,7 +20,7 @@ const OVERDUE: Statement = Statement {
         "WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2"
     ),
 };
-/// Those of sessions that go on.
+/// Decided requests of active sessions.
 const DECIDED: Statement = Statement {
     name: "grant_requests.decided",
     sql: select!(
@@ -55,7 +55,7 @@ const OPEN: Statement = Statement {
 };
 
 impl GrantRequests<'_> {
-    /// Whether a run has asked for something else under this name in a session.
+    /// True if a run has used this name in a session for a request of another thing.
     ///
     /// # Errors
     /// When the statement fails.
@@ -77,7 +77,7 @@ impl GrantRequests<'_> {
         Ok(!self.database.read(OTHER, &values).await?.is_empty())
     }
 
-    /// Whether a run may ask for all of these beside what it waits for.
+    /// True if a run may ask for all of these beside its open requests.
     ///
     /// # Errors
     /// When the statement fails.
@@ -94,7 +94,7 @@ impl GrantRequests<'_> {
         Ok(open.len() + new <= usize::try_from(OPEN_MAX).unwrap_or(usize::MAX))
     }
 
-    /// The first `limit` that nobody has decided in time, of all workspaces, and that have not
+    /// The first `limit` requests of all workspaces that had no decision in time, and that have not
     /// [`expire`](Self::expire)d.
     ///
     /// # Errors
@@ -104,8 +104,8 @@ impl GrantRequests<'_> {
         self.database.read(OVERDUE, &values).await?.iter().map(request).collect()
     }
 
-    /// The first `limit` of sessions that go on, of all workspaces, which somebody has decided
-    /// since then.
+    /// The first `limit` requests of active sessions, of all workspaces, that a human has decided
+    /// since a time.
     ///
     /// # Errors
     /// When the statement fails.
@@ -119,7 +119,7 @@ impl GrantRequests<'_> {
         self.database.read(DECIDED, &values).await?.iter().map(request).collect()
     }
 
-    /// Notes that nobody has decided in time on one. Nothing happens if somebody has.
+    /// Notes that a request had no decision in time. Nothing happens if a human has decided.
     ///
     /// # Errors
     /// When the statement fails.
@@ -131,7 +131,7 @@ impl GrantRequests<'_> {
     }
 }
 
-/// The step that ends what runs of a session have asked for: nobody waits for it any more.
+/// The step that ends the open requests of a session, for which no run waits any more.
 pub(in crate::objects) fn end_of_session<'v>(workspace: Value<'v>, session: Value<'v>) -> Step<'v> {
     Step::new(END_OF_SESSION, vec![workspace, session])
 }

@@ -1,4 +1,4 @@
-//! What there is of grants.
+//! Reads grants.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ const LAST: Statement =
 /// For how long later rounds of a call may come that has used a grant up.
 const ROUNDS: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What has changed of grants, of all workspaces.
+/// Changed grants of all workspaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantChanges {
     /// As they are now.
@@ -59,7 +59,7 @@ pub struct GrantChanges {
 }
 
 impl GrantRow {
-    /// Whether it may be used for the first time, at this time as it is stored.
+    /// True if a run may use it for the first time, at this time as it is stored.
     pub(super) fn is_open(&self, now: i64) -> bool {
         let has_time = self.grant.expires_at.is_none_or(|end| ms(end) > now);
         self.consumed.is_none() && self.revoked.is_none() && has_time
@@ -107,7 +107,7 @@ impl GrantRows<'_> {
     /// # Errors
     /// When a statement fails.
     pub async fn live(&self) -> Result<GrantChanges, StatementError> {
-        // First: what changes meanwhile is told again.
+        // Reads the number first: the next call returns later changes again.
         let last = self.database.read(LAST, &[]).await?;
         let last = last.first().map(|row| row.integer("n")).transpose()?.unwrap_or_default();
         let now = now_ms();
@@ -164,7 +164,7 @@ fn grant(row: &Row) -> Result<GrantRow, StatementError> {
     })
 }
 
-/// What a text stands for that may be empty.
+/// The value of a text; `None` if the text is empty.
 pub(in crate::objects) fn maybe<T>(
     row: &Row,
     column: &'static str,

@@ -1,4 +1,4 @@
-//! Messages that go with the oldest events of their session, though nobody has acknowledged them.
+//! Unacknowledged messages that are removed with the oldest events of their session.
 
 use super::{DueMessage, Inboxes, due};
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
     statement::{Statement, Value},
 };
 
-/// Those before `$3` of which nobody has heard that they were given up, in a session that goes on
-/// and where somebody acknowledges messages.
+/// Messages before `$3` that the daemon has not reported as given up, in an active session where a
+/// client acknowledges messages.
 const BEFORE: Statement = Statement {
     name: "inboxes.before",
     sql: "SELECT unread_messages.workspace, unread_messages.session, unread_messages.seq, sender, \
@@ -25,8 +25,8 @@ const BEFORE: Statement = Statement {
           AND unread_messages.seq < $3 AND tellings < 6 ORDER BY unread_messages.seq",
 };
 impl Inboxes<'_> {
-    /// The messages of a session that goes on before one of this number that nobody has
-    /// acknowledged, nor given up; none where nobody acknowledges any.
+    /// The messages of an active session before this number that are neither acknowledged nor given
+    /// up. Empty where no client acknowledges messages.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,4 +1,4 @@
-//! Webhooks, how far each has come, and what became of what it was told.
+//! Webhooks, how far each has come, and the outcomes of its deliveries.
 
 use std::time::SystemTime;
 
@@ -80,7 +80,7 @@ const DELIVERIES: Statement = Statement {
     sql: "SELECT number, kind, outcome, attempts, detail, happened_at FROM webhook_deliveries \
           WHERE workspace = $1 AND webhook = $2 AND number < $3 ORDER BY number DESC LIMIT $4",
 };
-/// How many outcomes of one webhook are kept.
+/// Most outcomes of one webhook that are stored.
 const KEPT: i64 = 1000;
 
 /// A webhook as it is stored.
@@ -88,15 +88,15 @@ const KEPT: i64 = 1000;
 pub struct WebhookRow {
     pub workspace: WorkspaceId,
     pub name: ChannelName,
-    /// The secret with the address that is told.
+    /// The secret with the address that events are sent to.
     pub url: SecretName,
-    /// The secret with which what it is told is signed.
+    /// The secret that signs the events.
     pub signing_key: SecretName,
-    /// The kinds of events that it is told of.
+    /// The kinds of events that are sent.
     pub kinds: Vec<String>,
     /// The number of the last event of the workspace that it is done with.
     pub position: u64,
-    /// How often the next one was tried.
+    /// Number of attempts to deliver the next event.
     pub attempts: u32,
     /// When that is tried again; 0 is now.
     pub due_at: SystemTime,
@@ -112,12 +112,12 @@ pub struct NewWebhook<'w> {
     pub url: &'w SecretName,
     pub signing_key: &'w SecretName,
     pub kinds: &'w [&'w str],
-    /// From where on it is told, if there is none of its name.
+    /// The position to begin at, if there is no webhook of its name.
     pub position: u64,
     pub by: &'w str,
 }
 
-/// What became of one event.
+/// The outcome of one event's delivery.
 #[derive(Debug, Clone, Copy)]
 pub struct Told<'t> {
     /// The event's number in the workspace.
@@ -125,11 +125,11 @@ pub struct Told<'t> {
     pub kind: &'t str,
     pub outcome: &'t str,
     pub attempts: u32,
-    /// Why it did not arrive; empty if it did.
+    /// The reason for which it did not arrive; empty if it did.
     pub detail: &'t str,
 }
 
-/// What became of one event, as it is stored.
+/// The outcome of one event's delivery, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryRow {
     pub number: u64,
@@ -176,8 +176,7 @@ impl<'a> Webhooks<'a> {
         rows.first().map(webhook).transpose()
     }
 
-    /// Those of all workspaces in which something has happened that they are not done with, and
-    /// that may be told by now.
+    /// The webhooks of all workspaces that have events to deliver, and whose next attempt is due.
     ///
     /// # Errors
     /// When the statement fails.
@@ -186,7 +185,7 @@ impl<'a> Webhooks<'a> {
         rows.iter().map(webhook).collect()
     }
 
-    /// Stores one, also in place of one of its name, which goes on from where it was.
+    /// Stores a webhook, also in place of one of its name: the new one keeps the old position.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when the statement fails.
@@ -216,8 +215,8 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&[Step::must_change(DELETE, place(workspace, name))]).await
     }
 
-    /// Has nobody else tell a webhook until `until`. `false` if somebody else does, or has, or it
-    /// is set otherwise meanwhile.
+    /// Keeps other daemons from delivering to a webhook until `until`. `false` if another daemon
+    /// does so, or has done so, or the webhook is set otherwise meanwhile.
     ///
     /// # Errors
     /// When the statement fails.
@@ -230,8 +229,8 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&[Step::must_change(CLAIM, values)]).await
     }
 
-    /// Has a webhook be done with everything up to the event of this number, and keeps what became
-    /// of that event, if it was told. `false` if somebody else was faster.
+    /// Moves a webhook past the event of this number, and stores the outcome of that event, if it
+    /// was sent. `false` if another daemon was faster.
     ///
     /// # Errors
     /// When the statement fails.
@@ -248,9 +247,9 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Has a webhook be done with an event that did not arrive, however often it was tried.
-    /// `false`, and it is told of it still, if somebody else was faster, or it is set anew
-    /// meanwhile: with what it is set to now nobody has tried.
+    /// Moves a webhook past an event that did not arrive, however often it was tried. `false`, and
+    /// the event is still to be sent, if another daemon was faster, or the webhook is set anew
+    /// meanwhile: its new settings are untried.
     ///
     /// # Errors
     /// When the statement fails.
@@ -267,8 +266,8 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&[Step::must_change(GIVE_UP, values), kept, trimmed]).await
     }
 
-    /// Has the next event of a webhook be tried again later. `false` if somebody else was faster,
-    /// or it is set otherwise meanwhile: then it may go better at once.
+    /// Puts off the next event of a webhook. `false` if another daemon was faster, or the webhook
+    /// is set otherwise meanwhile: an attempt with the new settings may work at once.
     ///
     /// # Errors
     /// When the statement fails.
@@ -285,7 +284,7 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&[Step::must_change(PUT_OFF, values)]).await
     }
 
-    /// What became of the newest events before the one of the number `before`.
+    /// The outcomes of the newest events before the one of the number `before`.
     ///
     /// # Errors
     /// When the statement fails.
@@ -310,12 +309,12 @@ fn at(row: &WebhookRow) -> Vec<Value<'_>> {
     values
 }
 
-/// Where it goes, how it is signed, and what it is told of.
+/// The webhook's address, signing key and kinds of events.
 fn set_to<'r>(row: &'r WebhookRow, kinds: &'r str) -> [Value<'r>; 3] {
     [Value::Text(row.url.as_str()), Value::Text(row.signing_key.as_str()), Value::Text(kinds)]
 }
 
-/// The steps that keep what became of an event, and no more than may be kept.
+/// The steps that store the outcome of an event, and remove the oldest ones beyond the limit.
 fn log<'v>(row: &'v WebhookRow, told: Told<'v>) -> [Step<'v>; 2] {
     let Told { number, kind, outcome, attempts, detail } = told;
     let mut values = place(&row.workspace, &row.name);

@@ -1,4 +1,4 @@
-//! Who carries out the runs that somebody else began.
+//! Claims of runs by executors and platforms that carry them out.
 
 use std::time::SystemTime;
 
@@ -43,42 +43,42 @@ const CLAIMED_SINCE: Statement = Statement {
           AND claimed_until > $2 LIMIT 1",
 };
 
-/// What is asked of whoever claims a run.
+/// The requirements for the claimant of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Awaited<'a> {
-    /// The model; empty if it is theirs to choose.
+    /// The model; empty if the claimant chooses.
     pub model: &'a str,
-    /// The runtime; empty likewise.
+    /// The runtime; empty if the claimant chooses.
     pub runtime: &'a str,
-    /// What of a daemon is to do it; `None` if that is left to others.
+    /// The daemon's executor that must claim it; `None` if a platform does.
     pub executor: Option<&'a ExecutorName>,
 }
 
-/// The same of a run that is stored.
+/// The requirements and claims of a stored run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// The model; empty if it is theirs to choose.
+    /// The model; empty if the claimant chooses.
     pub model: String,
-    /// The runtime; empty likewise.
+    /// The runtime; empty if the claimant chooses.
     pub runtime: String,
-    /// What of a daemon is to do it; `None` if that is left to others.
+    /// The daemon's executor that must claim it; `None` if a platform does.
     pub executor: Option<ExecutorName>,
-    /// How often somebody has claimed it.
+    /// Number of claims so far.
     pub attempts: u32,
-    /// Who has claimed it last, and until when; `None` before that.
+    /// The last claimant, and the end of its claim; `None` before the first claim.
     pub claim: Option<(String, SystemTime)>,
 }
 
-/// Somebody who takes a run over.
+/// A claim to be made on a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim<'a> {
-    /// By what the claim is known.
+    /// The id of the claim.
     pub id: &'a str,
-    /// Who.
+    /// The claimant.
     pub by: &'a str,
-    /// As what of a daemon, if as such.
+    /// The daemon's executor that claims it; `None` if a platform does.
     pub executor: Option<&'a ExecutorName>,
-    /// Until when nobody else does.
+    /// The end of the claim, until which no other claim is possible.
     pub until: SystemTime,
     /// The SHA-256 of the token that opens the run from now on, in hexadecimal digits.
     pub token: &'a str,
@@ -87,7 +87,7 @@ pub struct Claim<'a> {
 }
 
 impl Waiting {
-    /// Whether nobody has claimed it, or not for long enough.
+    /// True if there is no claim, or the last one is over.
     #[must_use]
     pub fn is_free(&self, now: SystemTime) -> bool {
         self.claim.as_ref().is_none_or(|(_, until)| *until <= now)
@@ -95,7 +95,8 @@ impl Waiting {
 }
 
 impl RunRows<'_> {
-    /// Gives a run to whoever claims it. `false`, and nothing happens, if it waits for nobody.
+    /// Gives a run to its claimant. `false`, and nothing happens, if it does not wait for this
+    /// claim.
     ///
     /// # Errors
     /// When the statement fails.
@@ -117,12 +118,12 @@ impl RunRows<'_> {
             Value::Text(claim.executor.map_or("", ExecutorName::as_str)),
             Value::Integer(i64::try_from(claim.turn).unwrap_or(i64::MAX)),
         ];
-        // That is an act of its session.
+        // The claim is also an act of its session.
         let acted = children::claimed(values[0], values[1], values[6]);
         self.database.write_steps(&[Step::must_change(CLAIM, values), acted]).await
     }
 
-    /// Whether a platform had a claim of a run of a workspace since then.
+    /// True if a platform had a claim of a run of a workspace since then.
     ///
     /// # Errors
     /// When the statement fails.
@@ -135,7 +136,7 @@ impl RunRows<'_> {
         Ok(!self.database.read(CLAIMED_SINCE, &values).await?.is_empty())
     }
 
-    /// Gives all runs back that somebody has claimed for an executor.
+    /// Gives back all runs that a claimant holds for its executors.
     ///
     /// # Errors
     /// When the statement fails.
@@ -144,9 +145,8 @@ impl RunRows<'_> {
         self.database.write_steps(&[Step::new(RELEASE, values)]).await.map(drop)
     }
 
-    /// Gives a run back that was claimed and has not begun: it waits as before, and the claim does
-    /// not count. `false`, and nothing happens, if the claim is another one by now.
-    ///
+    /// Gives back a run that was claimed and has not begun: it waits as before, and the claim does
+    /// not count. `false`, and nothing happens, if the run has another claim by now.
     /// # Errors
     /// When the statement fails.
     pub async fn give_back(

@@ -12,7 +12,7 @@ use crate::{
     statement::{Statement, Value},
 };
 
-/// Runs of an executor that nobody carries out, the oldest first.
+/// Unclaimed runs for an executor, the oldest first.
 const OF_EXECUTOR: Statement = Statement {
     name: "runs.of_executor",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
@@ -47,7 +47,7 @@ const SERVE: Statement = Statement {
 };
 
 impl RunRows<'_> {
-    /// The `limit` oldest runs of a workspace that an executor is to carry out, and nobody does.
+    /// The `limit` oldest unclaimed runs of a workspace for an executor.
     ///
     /// # Errors
     /// When the statement fails.
@@ -67,7 +67,7 @@ impl RunRows<'_> {
     }
 
     /// The `limit` oldest runs of all workspaces that wait for an executor which no daemon has for
-    /// their workspace, as far as they have [said](Self::serve).
+    /// their workspace. Daemons report their executors with [`serve`](Self::serve).
     ///
     /// # Errors
     /// When the statement fails.

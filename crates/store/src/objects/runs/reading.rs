@@ -1,4 +1,4 @@
-//! What there is of runs.
+//! Reads runs.
 
 use std::{collections::HashSet, sync::LazyLock, time::SystemTime};
 
@@ -45,9 +45,9 @@ const PAGE_OF_SESSION: Statement = Statement {
           THEN 'waits' ELSE 'begun' END) AND session = $7 ORDER BY pid LIMIT $3",
 };
 
-/// How many runs are looked for by one statement.
+/// Number of runs that one statement looks for.
 const LIVING_OF: usize = 128;
-/// Those of some that have not ended, whosever they are.
+/// Active runs among some ids, of all workspaces.
 static LIVING: LazyLock<Statement> = LazyLock::new(|| {
     let places = (1..=LIVING_OF).map(|place| format!("${place}")).collect::<Vec<_>>().join(", ");
     let sql = format!("SELECT id FROM runs WHERE ended_at = 0 AND id IN ({places})");
@@ -55,14 +55,14 @@ static LIVING: LazyLock<Statement> = LazyLock::new(|| {
     Statement { name: "runs.living", sql: sql.leak() }
 });
 
-/// Which runs of a workspace are wanted.
+/// Selects runs of a workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Those of one session.
+    /// The session; `None` for all.
     pub session: Option<SessionId>,
-    /// Those that live, or that have ended so.
+    /// The status: active, or ended with this outcome; `None` for all.
     pub status: Option<Option<RunEnd>>,
-    /// Those that wait until somebody claims them, or those that do not.
+    /// True for runs that wait for a claim, false for the others; `None` for all.
     pub waits: Option<bool>,
 }
 
@@ -73,7 +73,7 @@ impl RunFilter {
         Self { session: Some(session), ..Self::default() }
     }
 
-    /// Whether runs are wanted that live.
+    /// True if active runs are selected.
     #[must_use]
     pub fn is_of_living(&self) -> bool {
         matches!(self.status, None | Some(None)) && self.waits != Some(true)
@@ -100,19 +100,19 @@ impl RunFilter {
 pub struct LiveRun {
     /// Its id.
     pub id: RunId,
-    /// Whose it is.
+    /// The workspace that owns it.
     pub workspace: WorkspaceId,
     /// When its time is over.
     pub expires_at: SystemTime,
-    /// Whether it has Unix sockets.
+    /// True if it has Unix sockets.
     pub has_sockets: bool,
 }
 
-/// How many rows are read at a time where all are wanted.
+/// Number of rows per read where all are needed.
 const BATCH: u32 = 1000;
 
 impl RunRows<'_> {
-    /// The run of this id, whosever it is.
+    /// The run of this id, in any workspace.
     ///
     /// # Errors
     /// When the statement fails.
@@ -165,8 +165,8 @@ impl RunRows<'_> {
         }
     }
 
-    /// Those of `ids` that have not ended, of all workspaces. One that is not among them has ended,
-    /// or is gone with its workspace.
+    /// The active runs among `ids`, of all workspaces. A run that is missing in the answer has
+    /// ended, or is gone with its workspace.
     ///
     /// # Errors
     /// When a statement fails.
@@ -184,8 +184,8 @@ impl RunRows<'_> {
         Ok(living)
     }
 
-    /// What there is of a run once these steps are done; `None`, and nothing is stored, if one of
-    /// them comes to nothing.
+    /// Returns a run as it is after these steps; `None`, and nothing is stored, if one of the steps
+    /// comes to nothing.
     pub(super) async fn read_after(
         &self,
         steps: &[Step<'_>],

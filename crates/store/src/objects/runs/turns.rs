@@ -1,4 +1,4 @@
-//! Whose turn it is in sessions, as their runs have it (X-E81).
+//! Turns of sessions, as their runs have them (X-E81).
 
 use narthex_model::{PrincipalId, RunId, SessionId, TurnOf, WorkspaceId};
 
@@ -31,19 +31,19 @@ const OF_SESSION: Statement = Statement {
           WHERE workspace = $1 AND session = $2 AND ended_at = 0",
 };
 
-/// Whose turn it is in a run.
+/// The turn of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
     /// The number of its last change, of those of all runs; what has a higher one is newer.
     pub number: u64,
-    /// Who took it; `None` as long as it is the driver's.
+    /// The user who took it; `None` as long as it is the driver's.
     pub of: Option<TurnOf>,
 }
 
-/// The same of a run that goes on, with what it takes to find that.
+/// The turn of an active run, with the ids that find the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunTurn {
-    /// Whose the run is.
+    /// The workspace that owns the run.
     pub workspace: WorkspaceId,
     /// Its session.
     pub session: SessionId,
@@ -56,8 +56,8 @@ pub struct RunTurn {
 }
 
 impl RunRow {
-    /// The human for whom it acts at the moment, whose grants count in it: whoever took the turn
-    /// last, and before that who drives it.
+    /// The human for whom it acts at the moment, whose grants count in it: the human who took the
+    /// turn last, and before that the driver.
     #[must_use]
     pub fn acts_for(&self) -> Option<&PrincipalId> {
         acts_for(&self.turn, self.driver.as_ref())
@@ -79,8 +79,7 @@ impl RunRows<'_> {
         Ok(u64::try_from(number).unwrap_or_default())
     }
 
-    /// The runs that go on and whose turn was taken after the turn of this number, the oldest
-    /// change first.
+    /// The active runs whose turn was taken after the turn of this number, the oldest change first.
     ///
     /// # Errors
     /// When the statement fails.
@@ -89,7 +88,7 @@ impl RunRows<'_> {
         self.database.read(SINCE, &values).await?.iter().map(run_turn).collect()
     }
 
-    /// Those of a session that go on.
+    /// The turns of the active runs of a session.
     ///
     /// # Errors
     /// When the statement fails.
@@ -104,7 +103,7 @@ impl RunRows<'_> {
     }
 }
 
-/// The steps by which somebody takes the turn of a session.
+/// The steps by which a user takes the turn of a session.
 pub(in crate::objects) fn take<'v>(
     workspace: Value<'v>,
     session: Value<'v>,
@@ -114,7 +113,7 @@ pub(in crate::objects) fn take<'v>(
     [Step::new(COUNT, Vec::new()), Step::new(TAKE, values)]
 }
 
-/// Whose turn it is in the run of a row.
+/// The turn in the run of a row.
 pub(super) fn turn(row: &Row) -> Result<Turn, StatementError> {
     let number = u64::try_from(row.integer("turn")?).map_err(|_negative| row.damaged())?;
     Ok(Turn { number, of: maybe(row, "turn_user", TurnOf::parse)? })

@@ -1,4 +1,4 @@
-//! What there is of secrets.
+//! Reads secrets.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ const SEALED_OTHERWISE: Statement = Statement {
 };
 
 impl Secrets<'_> {
-    /// How a name stands; `None` if it never had a value, or there is no such workspace.
+    /// Returns the state of a name; `None` if it never had a value, or there is no such workspace.
     ///
     /// # Errors
     /// When the statement fails.
@@ -88,7 +88,7 @@ impl Secrets<'_> {
         rows.first().map(sealed).transpose()
     }
 
-    /// What may be told of the secrets of a workspace, by name.
+    /// The public summaries of the secrets of a workspace, by name.
     ///
     /// # Errors
     /// When the statement fails.
@@ -117,7 +117,7 @@ impl Secrets<'_> {
         Ok(sorted.collect())
     }
 
-    /// How many values, of all workspaces, are sealed under each key.
+    /// Number of values per sealing key, of all workspaces.
     ///
     /// # Errors
     /// When the statement fails.

@@ -75,13 +75,13 @@ pub struct ThreadRow {
 pub struct CommentRow {
     /// Its place in the thread, from 1.
     pub number: u64,
-    /// Who wrote it: a principal, or a run by its id.
+    /// The author: a principal, or a run by its id.
     pub author: String,
     pub text: String,
     pub created_at: SystemTime,
 }
 
-/// How much may be said of a share.
+/// Limits on the comments of a share.
 #[derive(Debug, Clone, Copy)]
 pub struct CommentBounds {
     /// Threads of a share.
@@ -92,7 +92,7 @@ pub struct CommentBounds {
     pub of_share: u64,
 }
 
-/// How much is said of a share.
+/// Numbers of a share's threads and comments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommentCounts {
     pub threads: u64,
@@ -144,7 +144,7 @@ impl Shares<'_> {
         self.database.write_steps(&[Step::must_change(COMMENT, comment)]).await
     }
 
-    /// How much is said of a share.
+    /// Returns the numbers of a share's threads and comments.
     ///
     /// # Errors
     /// When the statement fails.
