@@ -16,10 +16,10 @@ use crate::{
 };
 
 const MARK: &str = "SELECT coalesce(max(application_id), 0) FROM narthex_store";
-/// How many tables there are where ours would be, whoever has made them.
+/// Counts the tables of the database's schema, of this program or of another.
 const TABLES: &str = "SELECT count(*) FROM pg_catalog.pg_class \
      WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')";
-/// Whether our table is there, which has the mark.
+/// Counts our marking table: 1 if it exists.
 const HAS_MARK: &str = "SELECT count(*) FROM pg_catalog.pg_class \
      WHERE relnamespace = current_schema()::regnamespace AND relname = 'narthex_store'";
 
@@ -29,7 +29,7 @@ pub enum ConnectError {
     /// The URL is wrong.
     #[error("the URL of the store {0}; it is such as postgres://user:password@host/database")]
     Url(UrlFault),
-    /// A database with tables of somebody else.
+    /// A database with tables of another program.
     #[error(
         "the database `{place}` has tables of another program; make an empty one for narthex, and \
          name that in the URL of the store"
@@ -63,7 +63,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// What kind of failure this is.
+    /// Returns the error's kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -108,8 +108,8 @@ pub async fn look(url: &str) -> Result<Option<(Database, String)>, ConnectError>
     }
 }
 
-/// What is done by a connection of its own before any of those that serve later: it may take
-/// longer, and a server that is not there is told at once instead of waited for.
+/// Runs work on a connection of its own before those that serve later: the work may take longer
+/// than theirs, and an absent server is reported at once instead of waited for.
 async fn first<T>(
     options: &PgConnectOptions,
     work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Fault>,
@@ -122,7 +122,7 @@ async fn first<T>(
     done.and_then(|done| closed.map(|()| done))
 }
 
-/// Whether the database has what is looked at.
+/// True if the database has the table of approvals.
 async fn examine(connection: &mut PgConnection) -> Result<bool, Fault> {
     if !is_ours(connection).await? {
         return Ok(false);
@@ -168,13 +168,14 @@ async fn recognize(connection: &mut PgConnection) -> Result<(), Fault> {
     marked.map(drop).map_err(|error| Fault::new("open.recognize", error))
 }
 
-/// Whether the database is ours, or else empty; any other is a fault.
+/// True if the database is ours, false if it is empty; any other is a fault.
 async fn is_ours(connection: &mut PgConnection) -> Result<bool, Fault> {
     let number = async |connection: &mut PgConnection, sql: &'static str| {
         let number = sqlx::query_scalar::<_, i64>(sql).fetch_one(connection).await;
         number.map_err(|error| Fault::new("open.recognize", error))
     };
-    // In this order: whoever else is making it makes the mark and all tables at one moment.
+    // The order matters: another process that sets the database up creates the mark and all tables
+    // in one transaction.
     if number(connection, TABLES).await? == 0 {
         return Ok(false);
     }

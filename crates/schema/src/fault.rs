@@ -1,4 +1,4 @@
-//! Why a database is not ready, before it is said which.
+//! Faults that keep a database from being ready, before its place is added.
 
 use sqlx::migrate::MigrateError;
 

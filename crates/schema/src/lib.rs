@@ -1,6 +1,6 @@
 //! From a path or a URL to a database of this program's version, or why not.
 //!
-//! * A file is made, for its owner alone, looked at for damage, and brought up to this version; a
+//! * A file is made for its owner alone, searched for damage, and brought up to this version; a
 //!   database of a server is taken if it is empty or ours, and brought up as well.
 //! * Each step is a file of `migrations/`. A step that was published never changes again.
 //!

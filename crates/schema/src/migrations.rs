@@ -66,8 +66,8 @@ pub(crate) fn migrator() -> Migrator {
     Migrator::with_migrations(migrations.collect())
 }
 
-/// Whether a database of this version, if it has had any step, can be looked at for approvals. One
-/// that is newer is a fault.
+/// True if a database of this version, if it has had any step, has the table of approvals. A newer
+/// one is a fault.
 pub(crate) fn has_approvals(version: Option<i64>) -> Result<bool, Fault> {
     match version {
         Some(version) if version > LATEST => Err(Fault::Version(version)),

@@ -23,10 +23,10 @@ use crate::{
     statement::{StatementError, code, primary_code},
 };
 
-/// How long opening may take, migrations and other processes that open it at once included.
+/// Longest time for opening, migrations and other processes that open it at once included.
 pub(crate) const OPEN_LIMIT: Duration = Duration::from_secs(60);
-/// How long the search for damage may hold up the start. It reads some 250 MB in this time; of a
-/// larger file it sees a part.
+/// Longest time by which the search for damage delays the start. It reads some 250 MB in this time;
+/// of a larger file it sees a part.
 const CHECK_LIMIT: Duration = Duration::from_secs(2);
 /// Between two attempts at what SQLite does not wait for by itself.
 const AGAIN: Duration = Duration::from_millis(10);
@@ -36,7 +36,7 @@ pub(crate) const APPLICATION_ID: i64 = 0x6e72_7478;
 /// A store that was not opened. The file is as it was.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The file cannot be made or looked at.
+    /// The file cannot be made or inspected.
     #[error(
         "cannot make the store `{}`; look at its folder, or name another with --data",
         .path.display()
@@ -109,7 +109,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What kind of failure this is.
+    /// Returns the error's kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -154,7 +154,7 @@ pub async fn open(path: &Path) -> Result<Database, OpenError> {
     Ok(Database::Sqlite(database))
 }
 
-/// Opens the file as it is, to be read; `None` if there is none, or nothing in it to be looked at.
+/// Opens the file as it is, for reading; `None` if there is none, or it has no approvals.
 pub async fn look(path: &Path) -> Result<Option<Database>, OpenError> {
     match see_private(path) {
         Err(OpenError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -162,8 +162,8 @@ pub async fn look(path: &Path) -> Result<Option<Database>, OpenError> {
         }
         seen => seen?,
     }
-    // A file in use has a journal, and one that nobody uses is complete without. Told nothing, the
-    // library would make one.
+    // A file in use has a journal; a file that no process uses is complete without one. Without
+    // this flag the library would make a journal.
     let mut journal = path.as_os_str().to_owned();
     journal.push("-wal");
     let database = SqliteFile::to_look(path, !Path::new(&journal).exists());
@@ -234,13 +234,13 @@ async fn prepare(database: &SqliteFile) -> Result<(), Fault> {
     migrate(&mut connection).await
 }
 
-/// Whether the file is ours and of a version that has what is looked at.
+/// True if the file is ours and of a version that has the table of approvals.
 async fn examine(database: &SqliteFile) -> Result<bool, Fault> {
     let failed = |error| Fault::new("open.look", error);
     let connected = database.writer(Instant::now() + OPEN_LIMIT).await;
     let mut connection = connected.map_err(failed)?;
     match mark(&mut connection).await? {
-        // Somebody has begun to make it.
+        // Another process has just begun to make the store.
         (APPLICATION_ID | 0, 0) => return Ok(false),
         (APPLICATION_ID, _) => {}
         _ => return Err(Fault::Foreign),
@@ -268,7 +268,7 @@ async fn recognize(connection: &mut SqliteConnection) -> Result<(), Fault> {
 /// The mark in a file, and how many tables and the like it has.
 async fn mark(connection: &mut SqliteConnection) -> Result<(i64, i64), Fault> {
     let failed = |error| Fault::new("open.recognize", error);
-    // In this order: whoever else is making the file marks it before it has tables.
+    // The order matters: another process that makes the file marks it before it has tables.
     let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
         .fetch_one(&mut *connection)
         .await
@@ -288,7 +288,8 @@ async fn share(connection: &mut SqliteConnection) -> Result<(), Fault> {
         match switched {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(_other) => return Err(Fault::NotShared),
-            // SQLite does not wait for this one by itself; whoever opens the store ends the loop.
+            // SQLite does not wait for this lock by itself; the caller that opens the store ends
+            // the loop.
             Err(error) if primary_code(&error) == Some(code::BUSY) => sleep(AGAIN).await,
             Err(error) => return Err(Fault::new("open.share", error)),
         }

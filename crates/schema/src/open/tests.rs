@@ -1,10 +1,10 @@
-//! What can only be seen from inside while a store is opened.
+//! Tests of opening a store that need its private items.
 
 use std::os::unix::fs::FileExt;
 
 use super::*;
 
-/// The search for damage ends at its limit, and what it has not seen does not hold up the start.
+/// The search for damage ends at its limit, and the unread rest does not delay the start.
 #[tokio::test]
 async fn the_search_for_damage_has_a_limit() {
     let dir = tempfile::tempdir().unwrap();
