@@ -1,6 +1,6 @@
 //! Runs statements: on SQLite in a file, or on a PostgreSQL server.
 //!
-//! Whoever has a [`Database`] passes a [`Statement`] and values, and gets rows, whichever it is.
+//! A caller with a [`Database`] passes a [`Statement`] and values, and gets rows, whichever it is.
 //! Each has one connection that writes, so that writes queue in order, a few that read, and a
 //! deadline for each statement. An error names the statement, and shows neither SQL nor a value.
 
@@ -18,14 +18,14 @@ use crate::statement::{AnyRow, Row, Statement, StatementError, Value};
 use postgres::PostgresServer;
 use sqlite::SqliteFile;
 
-/// How long a statement may take, its waiting included.
+/// Longest time for a statement, its waiting included.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(10);
-/// How long to wait for another process's transaction; less than a statement may take, so that
-/// the error says who was in the way.
+/// Longest wait for another process's transaction; less than a statement may take, so that the
+/// error says who was in the way.
 pub const BUSY_LIMIT: Duration = Duration::from_secs(5);
-/// How long statements that run may hold up the end.
+/// Longest time by which running statements delay the end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(12);
-/// How many connections read.
+/// Most connections that read.
 const READERS_MAX: u32 = 4;
 
 /// An open database. Clones are the same one.
@@ -143,7 +143,7 @@ async fn within<T>(
     finish(timeout(limit, work).await, statement)
 }
 
-/// What became of a statement.
+/// Turns the end of a statement into its result.
 fn finish<T>(
     done: Result<Result<T, sqlx::Error>, Elapsed>,
     running: Statement,

@@ -17,8 +17,8 @@ pub use address::{Address, UrlFault};
 
 /// Each statement sees what was committed before it, whatever the server's own default is.
 pub const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-/// `nrtx`: the lock of whoever writes or migrates. With it, several statements see what they would
-/// see in SQLite, which has one writer at a time.
+/// `nrtx`: the lock for writing and migrating. With it, several statements see what they would see
+/// in SQLite, which has one writer at a time.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1852994680)";
 
 /// A server's database. Clones are the same one.
@@ -122,9 +122,9 @@ pub async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query(LOCK).execute(connection).await.map(drop)
 }
 
-/// How a connection behaves, whatever the defaults of the server, its database and its user are.
+/// The options of a connection, whatever the defaults of the server, its database and its user are.
 ///
-/// The server stops what takes longer than `limit`, also if nobody is there any more to hear of it:
+/// The server stops a statement that takes longer than `limit`, also if its client has gone:
 /// dropping a future alone would leave the statement running.
 pub fn session(
     options: &PgConnectOptions,
@@ -144,7 +144,7 @@ pub fn session(
             ("lock_timeout", ms(busy_limit)),
             // A commit is on the disk when it returns, as in SQLite.
             ("synchronous_commit", "on".to_owned()),
-            // What exists already is no news.
+            // Notices of existing objects are not worth a log line.
             ("client_min_messages", "warning".to_owned()),
         ])
         // The library logs SQL.

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use super::{CLOSE_LIMIT, READERS_MAX, Step, query, within};
 use crate::statement::{AnyRow, Statement, StatementError, Value};
 
-/// How many steps of SQLite's machine pass between two looks at the clock: well below 1 ms.
+/// Number of steps of SQLite's machine between two looks at the clock: well below 1 ms.
 const STEPS_PER_LOOK: i32 = 1000;
 /// Takes the right to write at once: a transaction that reads first could not get it later.
 pub const BEGIN: &str = "BEGIN IMMEDIATE";
@@ -34,8 +34,8 @@ impl SqliteFile {
         Self::with_limits(path, super::STATEMENT_LIMIT, super::BUSY_LIMIT)
     }
 
-    /// Connects to a file that is only read. Where nobody else has it open, no file is made beside
-    /// it.
+    /// Connects to a file that is only read. With `is_alone`, no other process has it open, and no
+    /// file is made beside it.
     pub fn to_look(path: &Path, is_alone: bool) -> Self {
         let options = options(path, super::BUSY_LIMIT).read_only(true).immutable(is_alone);
         Self::over(options, super::STATEMENT_LIMIT)
@@ -104,7 +104,7 @@ impl SqliteFile {
         steps: &[Step<'_>],
         last: Option<&Step<'_>>,
     ) -> Result<Option<Vec<AnyRow>>, StatementError> {
-        // Whoever waits or begins does so for all of them.
+        // The first statement stands for all of them in errors of waiting and beginning.
         let mut running = first.statement;
         let queries = super::queries::<Sqlite>(steps)?;
         let last = last.map(|step| Ok((step, query::<Sqlite>(step.statement, &step.values)?)));
@@ -152,7 +152,7 @@ impl SqliteFile {
     }
 }
 
-/// How every connection to the file is made.
+/// The options of every connection to the file.
 pub fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -162,7 +162,7 @@ pub fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions {
         // A commit is on the disk when it returns. Writes are rare, and some take rights away
         // (a server switched off): a loss of power must not give them back.
         .synchronous(SqliteSynchronous::Full)
-        // What is deleted is overwritten: a secret that was cleared is gone from the file.
+        // Deleted data is overwritten: a secret that was cleared is gone from the file.
         .pragma("secure_delete", "ON")
         .thread_name(|number| format!("store-{number}"))
         // The library logs SQL.

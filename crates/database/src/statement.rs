@@ -68,7 +68,7 @@ pub enum StatementError {
     /// There is one of that name.
     #[error("`{statement}`: there is one already; choose another name")]
     Exists { statement: &'static str },
-    /// What it belongs to does not exist.
+    /// The owner of the new row does not exist.
     #[error("`{statement}`: what it belongs to does not exist; create that first")]
     OwnerMissing { statement: &'static str },
     /// A text that not every database can hold.
@@ -96,7 +96,7 @@ pub enum StatementError {
     },
 }
 
-/// What the database said, as a code: its words may quote SQL.
+/// The database's error as a code: its words may quote SQL.
 #[derive(Debug)]
 pub struct Cause(sqlx::Error);
 
@@ -122,7 +122,7 @@ impl fmt::Display for Cause {
 impl std::error::Error for Cause {}
 
 impl StatementError {
-    /// What kind of failure this is.
+    /// Returns the error's kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -199,7 +199,7 @@ impl Row {
         self.row.get(column).map_err(|error| self.unfit(error))
     }
 
-    /// Whether a column has a value.
+    /// True if a column has a value.
     ///
     /// # Errors
     /// When there is no such column.
@@ -212,7 +212,7 @@ impl Row {
         StatementError::Bug { statement: self.statement.name, source: Cause(error) }
     }
 
-    /// What a value that breaks its own rule is: somebody else wrote it.
+    /// The error for a value that breaks its own rule: another program wrote it.
     #[must_use]
     pub fn damaged(&self) -> StatementError {
         StatementError::Damaged { statement: self.statement.name }

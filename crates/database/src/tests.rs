@@ -139,7 +139,7 @@ async fn another_process_that_writes_too_long_is_named_as_the_reason() {
                     matches!(error, StatementError::Busy { statement: "test.add" }),
                     "{error:?}"
                 );
-                // Who reads does not wait.
+                // A reader does not wait.
                 assert_eq!(count(&database).await, 0);
             })
             .await;
@@ -157,7 +157,7 @@ async fn errors_name_the_statement_and_show_neither_sql_nor_values() {
             database.write(ADD, &[Value::Text("hidden")]).await.unwrap_err(),
             database.write(ADD, &[Value::Text("hidden\0")]).await.unwrap_err(),
             database.read(wrong, &[]).await.unwrap_err(),
-            // Whoever reads cannot write.
+            // A read cannot write.
             database.read(ADD, &[Value::Text("hidden-too")]).await.unwrap_err(),
             {
                 database.close().await;

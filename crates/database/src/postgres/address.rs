@@ -6,11 +6,11 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use thiserror::Error;
 use url::Url;
 
-/// What a URL may ask for behind its `?`.
+/// Parameters that a URL may have behind its `?`.
 const PARAMETERS: [&str; 7] =
     ["host", "port", "dbname", "user", "password", "sslmode", "sslrootcert"];
 
-/// What is wrong with a URL. Never a part of it, since any part may hold half of a password whose
+/// A fault of a URL. It has no part of the URL, since any part may hold half of a password whose
 /// `/`, `?` or `#` was not written as `%2F`, `%3F` or `%23`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum UrlFault {
@@ -34,10 +34,10 @@ pub enum UrlFault {
     SslMode,
 }
 
-/// Where a server is, and how it is reached.
+/// The address of a server, and the options to connect to it.
 #[derive(Debug)]
 pub struct Address {
-    /// How to connect.
+    /// The options to connect.
     pub options: PgConnectOptions,
     /// Host, port and database.
     pub place: String,
@@ -47,7 +47,7 @@ impl Address {
     /// Reads a URL such as `postgres://user:password@host/database`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the URL's fault.
     pub fn parse(text: &str) -> Result<Self, UrlFault> {
         let url = Url::parse(text).map_err(|_quotes| UrlFault::Form)?;
         if !matches!(url.scheme(), "postgres" | "postgresql") {
@@ -89,7 +89,8 @@ fn mode(text: &str) -> Result<PgSslMode, UrlFault> {
     }
 }
 
-/// What leaves this machine is encrypted, and goes to whom it is meant for.
+/// The usual mode: traffic that leaves this machine is encrypted, and the server's identity is
+/// verified.
 fn usual_mode(is_socket: bool, host: &str) -> PgSslMode {
     let is_loopback =
         |host: &str| host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());

@@ -1,8 +1,8 @@
-//! What the codes of both databases mean.
+//! The meanings of both databases' error codes.
 
 use sqlx::postgres::PgDatabaseError;
 
-/// What became of a statement that failed, whatever the database.
+/// The reason for which a statement failed, whatever the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     Busy,
@@ -76,7 +76,7 @@ impl Meaning {
     }
 }
 
-/// What a person can do something about, for codes that are no words themselves.
+/// Advice to a person, for codes that are no words themselves.
 pub(super) fn words(state: &str) -> Option<&'static str> {
     match state {
         "28P01" | "28000" => Some("it does not let this user in, or the password is wrong"),
