@@ -23,18 +23,18 @@ use url::Url;
 
 /// The most of a collector's answer that is read.
 const ANSWER_MAX: usize = 64 * 1024;
-/// How long one batch may take, and the last one at the end of the program.
+/// Longest time for one batch, and for the last one at the end of the program.
 const SEND: Duration = Duration::from_secs(5);
-/// Where a collector takes traces, below its address.
+/// The path for traces, below a collector's address.
 const TRACES: &str = "/v1/traces";
 
-/// The library that watches files tells of each that was written: of a log beside them without end.
-/// The one that mounts folders warns of each request of a program that our files do not know.
+/// The library that watches files logs each write: of a log file beside them without end. The one
+/// that mounts folders warns of each request of a program that our files do not know.
 const UNHEARD: &str = "notify=off,fuser=error";
-/// What agents post to channels that are the log itself.
+/// Messages of agents to channels that are the log itself.
 const HEARD: &str = "narthex::channel=info";
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
     /// For people.
@@ -44,30 +44,30 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is logged and traced, and how.
+/// Options for logs and traces.
 #[derive(Debug, Clone, Copy)]
 pub struct TelemetryOptions<'a> {
     /// In the form of `EnvFilter`: a level, or levels by target.
     pub filter: &'a str,
-    /// How lines look.
+    /// The format of lines.
     pub format: LogFormat,
-    /// Whether lines have colours.
+    /// True if lines have colours.
     pub has_colours: bool,
-    /// Where traces go, if anywhere: the address of a collector that takes OTLP over HTTP.
+    /// The address of a collector that takes traces as OTLP over HTTP, if there is one.
     pub endpoint: Option<&'a str>,
-    /// By what name traces tell of this program.
+    /// The name of this program in traces.
     pub service_name: &'a str,
 }
 
-/// Why nothing is logged.
+/// An error that keeps logs or traces from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The filter is none.
     #[error("the log level `{text}` is not valid: {why}")]
     Filter {
-        /// It.
+        /// The filter.
         text: String,
-        /// What is wrong with it.
+        /// The filter's fault.
         why: String,
     },
     /// No traces can be sent there.
@@ -78,7 +78,7 @@ pub enum TelemetryError {
     Endpoint {
         /// The address.
         text: String,
-        /// What is wrong with it.
+        /// The address's fault.
         why: String,
     },
     /// Something logs already.
@@ -87,7 +87,7 @@ pub enum TelemetryError {
 }
 
 impl TelemetryError {
-    /// What kind of failure it is (D24).
+    /// Returns the error's kind (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -97,7 +97,7 @@ impl TelemetryError {
     }
 }
 
-/// What must be ended with the program.
+/// The parts of telemetry that must be ended with the program.
 #[derive(Debug)]
 pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
@@ -127,14 +127,14 @@ pub fn start(options: TelemetryOptions<'_>, runtime: &Handle) -> Result<Telemetr
     Ok(Telemetry { traces })
 }
 
-/// Whether the log says what is wrong with configuration files: then nothing else has to.
+/// True if the log reports faults of configuration files: then no other output has to.
 #[must_use]
 pub fn tells_of_files() -> bool {
     tracing::enabled!(target: "narthex_control::follow", tracing::Level::WARN)
 }
 
 impl Telemetry {
-    /// Makes spans of calls; `None` if nobody collects them.
+    /// Makes spans of calls; `None` if there is no collector.
     #[must_use]
     pub fn tracer(&self) -> Option<Arc<dyn Tracer>> {
         let traces = self.traces.as_ref()?;

@@ -99,7 +99,7 @@ mod tests {
 
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-    /// Protocol 2026-07-28: the gateway's span stands between the caller's and the server's.
+    /// Protocol 2026-07-28: the gateway's span lies between the caller's and the server's.
     #[test]
     fn spans_join_the_callers_trace() {
         let exporter = InMemorySpanExporter::default();
