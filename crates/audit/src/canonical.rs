@@ -15,7 +15,7 @@ const DECIMAL_MAX: f64 = 1e21;
 /// And below this.
 const DECIMAL_MIN: f64 = 1e-6;
 
-/// Why a text has no canonical form.
+/// A fault for which a text has no canonical form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotCanonical {
     /// It is no JSON object.
@@ -32,7 +32,7 @@ pub enum NotCanonical {
 /// The canonical form of a JSON value.
 ///
 /// # Errors
-/// When a member stands there twice, or a number is none of ours.
+/// When an object has a member twice, or a number is none of ours.
 pub fn canonical(value: &Node) -> Result<String, NotCanonical> {
     let mut out = String::new();
     write(value, &mut out)?;

@@ -10,14 +10,14 @@ use crate::{Actor, AuditEvent, Resource, canonical::digest, kind};
 
 /// The version of the lines' shape. Readers ignore members that they do not know.
 const VERSION: u32 = 2;
-/// What stands for the line before the first.
+/// The hash in place of a line before the first.
 pub(crate) const NOTHING_BEFORE: &str =
     "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// The last line of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// Who wrote it.
+    /// The writer of the line.
     pub writer: String,
     /// Its number, from 1.
     pub seq: u64,
@@ -25,13 +25,13 @@ pub struct Head {
     pub hash: String,
 }
 
-/// Where a line stands.
+/// The place of a line in its chain.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Link {
-    /// Whose chain: a workspace, or empty for the installation.
+    /// The owner of the chain: a workspace, or empty for the installation.
     #[serde(default)]
     pub(crate) workspace: String,
-    /// And which writer's.
+    /// The writer of the chain.
     pub(crate) writer: String,
     /// The line's number in it.
     pub(crate) seq: u64,
@@ -98,15 +98,15 @@ impl Serialize for Millis {
 }
 
 impl Chains {
-    /// Those of a new writer, whose name nobody has had before. `heads`, by workspace, is where the
-    /// one before it ended: the first line of each chain names it, so that its end is not cut
-    /// unseen.
+    /// The chains of a new writer, whose name no earlier one has had. `heads`, by workspace, has
+    /// the last lines of the writer before it. The first line of each chain names that line, so
+    /// that removing the end of the old chain is noticed.
     #[must_use]
     pub fn new(writer: String, heads: BTreeMap<String, Head>) -> Self {
         Self { writer, heads }
     }
 
-    /// Who writes.
+    /// The name of the writer.
     #[must_use]
     pub fn writer(&self) -> &str {
         &self.writer

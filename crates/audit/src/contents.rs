@@ -1,4 +1,4 @@
-//! What calls carried: arguments and answers, kept only for workspaces that ask for it (X-M64).
+//! Contents of calls: arguments and answers, stored only for workspaces that ask for them (X-M64).
 
 use std::sync::{
     Arc,
@@ -15,15 +15,16 @@ pub const EXCERPT_BYTES: usize = 16 * 1024;
 /// The member of an event's `details` that says what a call carried.
 pub const CONTENTS: &str = "contents";
 
-/// Whether what calls of one workspace carry is kept, now. Clones are the same switch.
+/// The current setting of one workspace for storing the contents of calls. Clones are the same
+/// switch.
 #[derive(Debug, Clone, Default)]
 pub struct ContentsSwitch(Arc<AtomicBool>);
 
-/// What is kept of one side of a call: its request, or its answer. Known secrets are out of it.
+/// The stored part of one side of a call: its request, or its answer. Known secrets are removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
     text: String,
-    /// How long the whole was, in bytes.
+    /// Length of the whole text in bytes.
     bytes: usize,
     is_cut: bool,
     is_redacted: bool,
@@ -38,7 +39,7 @@ pub(crate) struct Contents {
 }
 
 impl ContentsSwitch {
-    /// Whether it is on.
+    /// True if the switch is on.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -48,7 +49,7 @@ impl ContentsSwitch {
         self.0.store(is_on, Ordering::Relaxed);
     }
 
-    /// Whether somebody besides the table has it.
+    /// True if the switch has a user besides the table.
     pub(crate) fn is_used(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
@@ -71,7 +72,7 @@ impl Excerpt {
         Self { is_redacted, ..self }
     }
 
-    /// Whether it is not the whole.
+    /// True if the text is only a part of the whole.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.is_cut

@@ -6,19 +6,19 @@ use narthex_model::WorkspaceId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One thing that somebody did, or was refused.
+/// An action, or a refused one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditEvent<'a> {
-    /// Whose it is. `None`: the installation's, which is no tenant's.
+    /// The workspace that owns it. `None`: the installation's, which is no tenant's.
     #[serde(with = "workspace")]
     pub workspace: Option<WorkspaceId>,
     /// When it ended.
     pub time: SystemTime,
-    /// What it is: one of [`kind`](crate::kind), or a name in their style.
+    /// Its kind: one of [`kind`](crate::kind), or a name in their style.
     pub kind: Cow<'a, str>,
-    /// Who did it.
+    /// The actor.
     pub actor: Actor<'a>,
-    /// What it was done to.
+    /// The resource that the actor acted on.
     pub resource: Option<Resource<'a>>,
     /// The run that it belongs to.
     pub run: Option<Cow<'a, str>>,
@@ -28,29 +28,29 @@ pub struct AuditEvent<'a> {
     pub server: Option<Cow<'a, str>>,
     /// The tool, under the server's own name.
     pub tool: Option<Cow<'a, str>>,
-    /// How it came out: `ok`, `denied`, `failed` …
+    /// The outcome: `ok`, `denied`, `failed` …
     pub outcome: Cow<'a, str>,
-    /// How long it took, in microseconds.
+    /// The duration in microseconds.
     pub duration_us: Option<u64>,
     /// The grant by which it was allowed.
     pub granted_via: Option<Cow<'a, str>>,
     /// The names of the fields that were changed.
     pub fields: Vec<Cow<'a, str>>,
-    /// What else is told of it: names, counts and digests, never a value that somebody gave but for
+    /// Further details: names, counts and digests. A caller's values appear only in
     /// [`CONTENTS`](crate::CONTENTS) of a call whose workspace asks for them.
     pub details: BTreeMap<Cow<'a, str>, Value>,
 }
 
-/// Who did something.
+/// The principal that acts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor<'a> {
     /// The principal's id.
     pub id: Cow<'a, str>,
-    /// What kind of principal it is.
+    /// The kind of principal.
     pub kind: ActorKind,
 }
 
-/// What kinds of principals there are.
+/// Kinds of principals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActorKind {
@@ -62,15 +62,15 @@ pub enum ActorKind {
     Client,
     /// A run, by its token or its folder.
     Run,
-    /// Whoever has the operator's token of this machine: advisory, it proves no person (D15).
+    /// A caller with the operator's token of this machine: advisory, it proves no person (D15).
     LocalAdmin,
-    /// Nobody is known.
+    /// An unknown caller.
     Anonymous,
     /// narthex itself.
     System,
 }
 
-/// What something was done to.
+/// The object of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource<'a> {
     /// Its id or name.
@@ -96,7 +96,7 @@ impl ActorKind {
 }
 
 impl<'a> Actor<'a> {
-    /// Somebody of this kind.
+    /// Makes an actor of this kind.
     pub fn new(kind: ActorKind, id: impl Into<Cow<'a, str>>) -> Self {
         Self { id: id.into(), kind }
     }
@@ -157,7 +157,7 @@ impl<'a> AuditEvent<'a> {
         self
     }
 
-    /// The same, with something more that is told of it. Never a value that somebody gave.
+    /// Adds a detail. Its value must never be one that a caller gave.
     #[must_use]
     pub fn with(mut self, name: impl Into<Cow<'a, str>>, value: impl Into<Value>) -> Self {
         let mut value = value.into();

@@ -17,9 +17,9 @@ kinds! {
     SECRET_REPLACED = "workspace.secret.replaced";
     /// A secret lost all its values.
     SECRET_CLEARED = "workspace.secret.cleared";
-    /// A secret is told to agents for their own environment, under a name.
+    /// A secret is bound to a variable of agents' own environment.
     ENV_BOUND = "workspace.env_binding.set";
-    /// And is not any more.
+    /// A binding of a secret to a variable was removed.
     ENV_UNBOUND = "workspace.env_binding.removed";
     /// The values of all secrets are sealed under another key.
     KEY_ROTATED = "vault.key.rotated";
@@ -63,47 +63,49 @@ kinds! {
     LIMITS_UPDATED = "workspace.limits.updated";
     /// A workspace has other rules.
     RULES_UPDATED = "workspace.rules.updated";
-    /// What calls of a workspace carry is recorded from now on.
+    /// Contents of a workspace's calls are recorded from now on.
     CONTENTS_ON = "workspace.audit_contents.enabled";
-    /// And is not any more.
+    /// Contents of a workspace's calls are not recorded any more.
     CONTENTS_OFF = "workspace.audit_contents.disabled";
-    /// Which agents may have servers that each person signs in to; `details.value` says it.
+    /// The setting changed for which agents may have servers with a sign-in per person;
+    /// `details.value` is the new value.
     OAUTH_UPDATED = "workspace.oauth_on_orchestrators.updated";
-    /// For how many days events of sessions are kept; `details.value` says it.
+    /// The number of days changed for which events of sessions are stored; `details.value` is the
+    /// new value.
     EVENTS_KEPT_UPDATED = "workspace.events_kept_days.updated";
-    /// Whether runs of a workspace may ask humans for grants.
+    /// The setting changed that lets runs of a workspace ask humans for grants.
     RUNTIME_REQUESTS_UPDATED = "workspace.runtime_requests.updated";
-    /// Somebody has sent a message to a session.
+    /// A message was sent to a session.
     SESSION_MESSAGE_SENT = "session.message.sent";
-    /// Somebody has reported what a session has used.
+    /// Usage of a session was reported.
     SESSION_COST_REPORTED = "session.cost.reported";
     /// A run has shared files.
     SHARE_CREATED = "session.share.created";
     /// A run has put other files in place of those of a share.
     SHARE_REPLACED = "session.share.replaced";
-    /// Somebody has deleted a share.
+    /// A share was deleted.
     SHARE_DELETED = "session.share.deleted";
-    /// Somebody has said something of a share.
+    /// A comment on a share was written.
     SHARE_COMMENTED = "session.share.commented";
-    /// Somebody has settled a thread of comments.
+    /// A thread of comments was settled.
     THREAD_RESOLVED = "session.share.thread_resolved";
-    /// Somebody has opened a settled thread of comments again.
+    /// A settled thread of comments was opened again.
     THREAD_REOPENED = "session.share.thread_reopened";
     /// Agents can post to a channel, or it is another one.
     CHANNEL_SET = "workspace.channel.set";
     /// Agents cannot post to a channel any more.
     CHANNEL_REMOVED = "workspace.channel.removed";
-    /// A webhook is told what humans decide, or it is another one.
+    /// A webhook was created or changed: it gets decisions of humans.
     WEBHOOK_SET = "workspace.webhook.set";
-    /// A webhook is told nothing any more.
+    /// A webhook was removed, and gets no events any more.
     WEBHOOK_REMOVED = "workspace.webhook.removed";
     /// A run has posted a message to a channel.
     MESSAGE_POSTED = "session.message.posted";
     /// A workspace was deleted, with everything in it.
     WORKSPACE_DELETED = "workspace.deleted";
-    /// Somebody has these roles in a workspace.
+    /// A principal has these roles in a workspace.
     MEMBER_SET = "workspace.member.set";
-    /// Somebody has no role in a workspace any more.
+    /// A principal has no role in a workspace any more.
     MEMBER_REMOVED = "workspace.member.removed";
     /// A workspace got a service.
     SERVICE_CREATED = "workspace.service.created";
@@ -117,19 +119,19 @@ kinds! {
     CLIENT_REVOKED = "client.revoked";
     /// There is one more human.
     PRINCIPAL_CREATED = "principal.created";
-    /// Somebody was disabled or enabled, or is an operator or none any more.
+    /// A principal was disabled or enabled, or is an operator or none any more.
     PRINCIPAL_UPDATED = "principal.updated";
-    /// There is a link that signs somebody in once.
+    /// A link was created that signs a principal in once.
     LINK_CREATED = "principal.link.created";
-    /// Somebody has one more passkey.
+    /// A principal has one more passkey.
     PASSKEY_ADDED = "principal.passkey.added";
-    /// Somebody has one passkey less.
+    /// A principal has one passkey less.
     PASSKEY_REMOVED = "principal.passkey.removed";
-    /// Somebody has signed in.
+    /// A principal has signed in.
     SIGNED_IN = "principal.signed_in";
-    /// Somebody has signed out, or a new sign-in in the same browser took the place of theirs.
+    /// A principal has signed out, or a new sign-in in the same browser replaced the old one.
     SIGNED_OUT = "principal.signed_out";
-    /// A session was set aside until somebody has it go on, and its runs have ended.
+    /// A session was suspended until a user resumes it, and its runs have ended.
     SESSION_SUSPENDED = "session.suspended";
     /// A session has ended, and all its runs have.
     SESSION_ENDED = "session.ended";
@@ -139,29 +141,30 @@ kinds! {
     REQUESTED = "session.mcp.requested";
     /// A run sees other tools than before.
     TOOLS_SEEN = "session.mcp.tools_seen";
-    /// A run has begun.
+    /// A run was created.
     RUN_CREATED = "session.run.created";
-    /// A run of an agent was refused before it began; `details.faults` says what is wrong.
+    /// A run of an agent was refused before it was created; `details.faults` has its faults.
     RUN_REFUSED = "session.run.refused";
-    /// Who created a run was told the values of its configuration, to start its servers itself.
+    /// The creator of a run got the values of its configuration, to start its servers itself.
     RUN_DIRECT = "session.run.direct";
-    /// Who created a run was told values for the agent's own environment.
+    /// The creator of a run got values for the agent's own environment.
     RUN_ENV_INJECTED = "session.run.env_injected";
-    /// Somebody carries out a run that another one began; `details.until` says until when.
+    /// An executor has claimed a run that another caller created; `details.until` is the claim's
+    /// end.
     RUN_CLAIMED = "session.run.claimed";
     /// A run has ended.
     RUN_ENDED = "session.run.ended";
     /// A write came again, with its idempotency key, and got the answer that it had got.
     REQUEST_REPLAYED = "request.replayed";
-    /// Somebody came without a proof of who it is; `details.count` says how often.
+    /// A caller came without a proof of its identity; `details.count` has the number of attempts.
     AUTH_REFUSED = "auth.refused";
-    /// Somebody who is known asked for what is not theirs.
+    /// A known caller asked for something that it has no right to.
     ACCESS_DENIED = "access.denied";
     /// A human has allowed something.
     PERMISSION_GRANTED = "permission.granted";
     /// A human has refused what a run had asked for.
     PERMISSION_DENIED = "permission.denied";
-    /// What a human had allowed does not count any more.
+    /// A grant of a human does not count any more.
     PERMISSION_REVOKED = "permission.revoked";
     /// A run has asked to be allowed something.
     PERMISSION_REQUESTED = "permission.requested";
@@ -169,7 +172,7 @@ kinds! {
     PERMISSION_CONSUMED = "permission.consumed";
     /// A run has found definitions of a server that are the first of their names, and has them.
     DEFINITION_PINNED = "definition.pinned";
-    /// A run has found definitions that have changed, or that say what they should not: it has
+    /// A run has found definitions that have changed, or that have suspicious content: the run gets
     /// none of them.
     DEFINITION_QUARANTINED = "definition.quarantined";
     /// A human has accepted definitions: runs have them from now on.

@@ -45,14 +45,14 @@ use crate::{
     spool::{Backlog, Intent, Opened, Spool, Standing},
 };
 
-/// How the record is kept.
+/// Settings of the record.
 #[derive(Debug, Clone)]
 pub struct AuditSettings {
     /// Calls that may be open or waiting to be written before new ones are refused.
     pub queue: usize,
-    /// A file of this size is set aside and a new one begun.
+    /// The size at which a file is rotated.
     pub rotate_bytes: u64,
-    /// How much may wait on the disk to be moved into the store before calls are refused.
+    /// Most bytes that may wait on the disk for the store before calls are refused.
     pub spool_bytes: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct AuditSlot {
     queue: Option<Arc<Queue>>,
 }
 
-/// Why the record could not be opened.
+/// An error that keeps the record from being opened.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The folder or a file in it cannot be used.
@@ -88,7 +88,7 @@ pub enum AuditError {
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -97,7 +97,7 @@ pub enum AuditError {
     Thread(#[source] io::Error),
 }
 
-/// Why a call may not start: its record has no place.
+/// The reason for which a call may not start: its record has no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuditFull {
     /// Too many calls are open or not yet written.
@@ -122,11 +122,11 @@ pub(super) struct Entry {
     time: SystemTime,
     started: Instant,
     took: Duration,
-    /// What it carried, if its workspace has that kept.
+    /// The contents of the call, if its workspace has them stored.
     contents: Option<Box<Contents>>,
 }
 
-/// What is on its way into the file.
+/// An entry on its way into the file.
 #[derive(Debug)]
 enum Written {
     Call(Box<Entry>),
@@ -135,7 +135,7 @@ enum Written {
     Event(Box<AuditEvent<'static>>),
     /// A change that is about to be made.
     Intent(Box<Intent>),
-    /// And its end.
+    /// The end of a change.
     Done(String, Box<AuditEvent<'static>>),
 }
 
@@ -216,7 +216,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Records something that has happened and that nobody could have kept from happening.
+    /// Records something that has happened and that no check could have prevented.
     ///
     /// # Errors
     /// When the record could not be kept.
@@ -228,8 +228,8 @@ impl Audit {
         Ok(())
     }
 
-    /// Counts somebody who was turned away before it was known who it is. Takes no room: many of
-    /// these within a second are one record.
+    /// Counts a caller that was refused before its identity was known. Takes no room: many of these
+    /// within a second are one record.
     pub fn refused(&self, refused: Refused) {
         if let Some(queue) = &self.queue {
             let mut refusals = queue.state.lock_refusals();
@@ -247,21 +247,21 @@ impl Audit {
         Some(SpoolReader::new(folder.clone(), queue.state.backlog.clone()))
     }
 
-    /// How many bytes wait on the disk to be moved into the store, and for how long the oldest
-    /// has; `None` if no record is kept.
+    /// Returns how many bytes wait on the disk to be moved into the store, and the age of the
+    /// oldest; `None` if no record is kept.
     #[must_use]
     pub fn waiting(&self) -> Option<(u64, Duration)> {
         let backlog = &self.queue.as_ref()?.state.backlog;
         Some((backlog.waiting(), backlog.lag()))
     }
 
-    /// Whether what waits could not be moved into the store when that was tried last.
+    /// True if the last attempt to move waiting records into the store failed.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
         self.queue.as_ref().is_some_and(|queue| queue.state.backlog.is_stuck())
     }
 
-    /// How many more calls may be open or unwritten; `None` if no record is kept.
+    /// Number of further calls that may be open or unwritten; `None` if no record is kept.
     #[must_use]
     pub fn free(&self) -> Option<usize> {
         self.queue.as_ref().map(|queue| queue.state.free.load(Ordering::Relaxed))
@@ -291,7 +291,8 @@ impl Audit {
 }
 
 impl AuditSlot {
-    /// What will be written, to add what only becomes known after the slot was taken.
+    /// Changes the record before it is written, to add facts that only become known after the slot
+    /// was taken.
     pub fn update(&mut self, change: impl FnOnce(&mut AuditRecord)) {
         if let Some(entry) = &mut self.entry {
             change(&mut entry.record);
@@ -299,7 +300,7 @@ impl AuditSlot {
         }
     }
 
-    /// How long the call has been open.
+    /// Returns how long the call has been open.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.entry.as_ref().map_or(Duration::ZERO, |entry| entry.started.elapsed())

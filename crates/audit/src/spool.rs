@@ -2,9 +2,10 @@
 //!
 //! A process has a slot of the folder, which is a lock that it holds as long as it lives. It writes
 //! `audit.jsonl` (of further slots `audit.2.jsonl` and so on), and sets that aside when it is long;
-//! what a process before it left is set aside when the slot is opened. Each file begins with where
-//! the chains stand and which changes are under way, a line each, so that the newest alone tells
-//! how to go on.
+//! `audit.jsonl` (of further slots `audit.2.jsonl` and so on), and rotates that when it is long; a
+//! file that the process before it left is rotated when the slot is opened. Each file begins with
+//! the ends of the chains and the changes under way, a line each, so that the next process needs
+//! only the newest file.
 
 mod backlog;
 mod reader;
@@ -25,7 +26,7 @@ pub(crate) use self::{
     recovered::{CHANGE, Intent, Standing, header},
 };
 
-/// How many processes may record in one folder at once.
+/// Most processes that may record in one folder at once.
 const SLOTS_MOST: u32 = 16;
 const NODE_BYTES: usize = 6;
 
@@ -48,23 +49,23 @@ pub(crate) struct Spool {
 struct Current {
     file: fs_err::File,
     bytes: u64,
-    /// How many of them it began with.
+    /// Number of bytes of its header.
     header: u64,
 }
 
-/// What is known when a spool is opened.
+/// The result of opening a spool.
 #[derive(Debug)]
 pub(crate) struct Opened {
     /// The open file.
     pub(crate) spool: Spool,
-    /// The writer's name, which nobody has had before.
+    /// The writer's name, which no earlier one has had.
     pub(crate) writer: String,
-    /// Where the slot's writer before this one ended.
+    /// The state in which the slot's writer before this one ended.
     pub(crate) standing: Standing,
 }
 
 impl Spool {
-    /// Takes a slot of the folder, and sets aside what was left in it.
+    /// Takes a slot of the folder, and rotates the file that was left in it.
     ///
     /// # Errors
     /// When the folder cannot be used, or too many processes use it.
@@ -93,7 +94,7 @@ impl Spool {
         Ok(Opened { spool, writer, standing })
     }
 
-    /// Where the slot's last file says that its chains stand.
+    /// Returns the state of the chains according to the slot's last file.
     fn recover(&mut self) -> io::Result<Standing> {
         let current = current_path(&self.folder, self.slot);
         let left = match fs_err::read(&current) {
@@ -260,7 +261,7 @@ pub(crate) fn current_paths(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.exists()).collect()
 }
 
-/// The files that were set aside, those of a slot in the order in which they were written.
+/// The rotated files, those of a slot in the order in which they were written.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -289,7 +290,7 @@ fn bytes_of(folder: &Path) -> io::Result<u64> {
     for path in asides(folder)?.into_iter().chain(current_paths(folder)) {
         match fs_err::metadata(path) {
             Ok(metadata) => bytes += metadata.len(),
-            // Somebody else has moved it into the store meanwhile.
+            // Another process has moved it into the store meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! Which tools a run sees, by name and digest, so that it can still be told later (E20).
+//! The tools that a run sees, by name and digest, for later reports (E20).
 
 use std::{fmt, sync::Arc};
 

@@ -14,13 +14,13 @@ use serde_json::Value;
 pub use self::report::{Broken, ChainReport, Fault, Report, Waiting};
 use crate::{Head, Link, canonical::line_hash, chain::NOTHING_BEFORE, kind};
 
-/// Where a chain begins and ends, as the store knows it beside the lines themselves.
+/// The two ends of a chain, as the store knows them beside the lines themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeclaredChain {
-    /// Whose: a workspace, or empty for the installation.
+    /// The owner of the chain: a workspace, or empty for the installation.
     #[serde(default)]
     pub workspace: String,
-    /// And which writer's.
+    /// The writer of the chain.
     pub writer: String,
     /// The last line that was removed because of its age; 0 if none was.
     pub base_seq: u64,
@@ -30,17 +30,17 @@ pub struct DeclaredChain {
     pub head_seq: u64,
     /// Its hash.
     pub head_hash: String,
-    /// Whether a key of this installation vouches for this; `None` if that cannot be told.
+    /// True if a key of this installation vouches for the ends; `None` if this is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_vouched: Option<bool>,
 }
 
-/// An event that was moved into the store, as whoever moved it knows.
+/// An event that was moved into the store, as the task that moved it knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownHead {
-    /// Whose: a workspace, or empty for the installation.
+    /// The owner of the chain: a workspace, or empty for the installation.
     pub workspace: String,
-    /// Where it stands.
+    /// Its place and hash.
     #[serde(flatten)]
     pub head: Head,
 }
@@ -136,7 +136,7 @@ impl Verifier {
         Report { events: self.events, chains: chains.collect(), broken, waiting }
     }
 
-    /// What can be said of no chain.
+    /// Notes a fault that belongs to no chain.
     fn stray(&mut self) {
         let (workspace, writer) = (String::new(), String::new());
         let line = self.line;
@@ -205,7 +205,7 @@ impl Verifier {
         }
     }
 
-    /// Whether an event that is known is in its chain, or was removed because of its age.
+    /// Checks that a known event is in its chain, or was removed because of its age.
     fn is_there(&mut self, known: KnownHead) {
         let KnownHead { workspace, head: Head { writer, seq, hash } } = known;
         let line = self.line;
@@ -257,7 +257,7 @@ impl Chain {
         self.broken.get_or_insert(Broken { workspace, writer, seq, line, fault });
     }
 
-    /// What was thought to be removed is there after all.
+    /// Corrects a fault: an event that counted as removed is there after all.
     fn reclassify(&mut self, seq: u64) {
         let is_in_gap = self.gap.is_some_and(|(from, to)| (from..to).contains(&seq));
         if let Some(broken) = self.broken.as_mut().filter(|_| is_in_gap)

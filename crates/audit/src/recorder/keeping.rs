@@ -1,4 +1,4 @@
-//! Which workspaces have what their calls carry kept (X-M64), and how much of that may be held.
+//! The workspaces whose calls' contents are stored (X-M64), and a limit on contents in memory.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,8 +13,8 @@ use narthex_model::WorkspaceId;
 use super::{Audit, AuditSlot};
 use crate::{ContentsSwitch, Excerpt};
 
-/// How much of what calls carried may be held until it is written, in bytes. What comes then is
-/// recorded without its text: the call itself never waits for it, nor fails.
+/// Most bytes of calls' contents in memory until they are written. Further calls are recorded
+/// without their text: the call itself never waits for it, nor fails.
 const HELD_BYTES: usize = 64 << 20;
 
 /// The switches, and the room for what they let through.
@@ -48,7 +48,7 @@ impl Keeping {
         });
     }
 
-    /// The excerpt, or what can be said of it where there is no room.
+    /// Returns the excerpt, or only its size and digest where there is no room.
     fn admit(&self, excerpt: Excerpt) -> Excerpt {
         let less = |free: usize| free.checked_sub(excerpt.held());
         match self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
@@ -61,7 +61,7 @@ impl Keeping {
         self.free.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// How much room there is.
+    /// The bytes of room that are left.
     #[cfg(test)]
     pub(super) fn free(&self) -> &AtomicUsize {
         &self.free
@@ -69,7 +69,7 @@ impl Keeping {
 }
 
 impl Audit {
-    /// The switch of a workspace, for whoever asks at each call: it stays the same one.
+    /// Returns the switch of a workspace, for callers that ask at each call: it stays the same one.
     #[must_use]
     pub fn contents_switch(&self, workspace: &WorkspaceId) -> ContentsSwitch {
         let queue = self.queue.as_ref();

@@ -13,7 +13,7 @@ use crate::{
     spool::{CHANGE, Intent},
 };
 
-/// How a change came out that nobody said more of.
+/// The outcome of a change without a reported end.
 const FAILED: &str = "failed";
 const DONE: &str = "ok";
 
@@ -82,7 +82,7 @@ impl Queue {
 }
 
 impl Noted {
-    /// What will be recorded, to add what only becomes known meanwhile.
+    /// Changes the event before it is recorded, to add facts that only become known meanwhile.
     pub fn update(&mut self, change: impl FnOnce(AuditEvent<'static>) -> AuditEvent<'static>) {
         if let Some(noted) = &mut self.change {
             noted.event = change(noted.event.clone());

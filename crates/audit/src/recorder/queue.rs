@@ -20,14 +20,14 @@ use crate::spool::Backlog;
 /// The callers' end. Field order matters: the sender goes before the writer is woken for good.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Where the files are, and the writer's name.
+    /// The folder of the files, and the writer's name.
     pub(super) place: Option<(PathBuf, String)>,
     pub(super) sender: SyncSender<Written>,
     pub(super) state: Arc<State>,
     pub(super) writer: WakeOnDrop,
 }
 
-/// What callers and writer share.
+/// State that callers and writer share.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) capacity: usize,
@@ -41,7 +41,7 @@ pub(super) struct State {
     pub(super) changes: AtomicU64,
     pub(super) keeping: Keeping,
     pub(super) refusals: Mutex<BTreeMap<Refused, u64>>,
-    /// Who waits for the disk; `None` once there is no writer.
+    /// The callers that wait for the disk; `None` once there is no writer.
     pub(super) flushes: Mutex<Option<Vec<oneshot::Sender<()>>>>,
 }
 

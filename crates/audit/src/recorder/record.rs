@@ -1,4 +1,4 @@
-//! What is written of a call: never tokens, and what it carried only where that is asked for.
+//! The record of a call: never tokens, and contents only where the workspace asks for them.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -15,7 +15,7 @@ pub const TOOL: &str = "tool";
 /// One call, as far as it is known before it is forwarded.
 #[derive(Debug, Clone)]
 pub struct AuditRecord {
-    /// Whose the run is.
+    /// The workspace that owns the run.
     pub workspace: WorkspaceId,
     /// The run that called.
     pub run: RunId,
@@ -23,14 +23,14 @@ pub struct AuditRecord {
     pub user: Option<PrincipalId>,
     /// The session's id, for legacy clients.
     pub session: Option<Arc<str>>,
-    /// Whose endpoint the call came in at; `None` for the one of all servers.
+    /// The alias whose endpoint the call came in at; `None` for the one of all servers.
     pub endpoint: Option<Alias>,
     /// The server it went to, if it is one.
     pub server: Option<Alias>,
     /// The method.
     pub method: Cow<'static, str>,
-    /// What kind of thing it was about, such as [`TOOL`], and the server's own name for that.
-    /// `None` for the server as such, or the endpoint.
+    /// The kind of the called thing, such as [`TOOL`], and the server's own name for it. `None` for
+    /// the server as such, or the endpoint.
     pub item: Option<(&'static str, Arc<str>)>,
     /// The ids of the grants by which it was allowed, with spaces between; empty where nothing
     /// required one.
@@ -39,11 +39,11 @@ pub struct AuditRecord {
     pub refused_by: Option<&'static str>,
     /// The rule of the workspace that refused it, if one did.
     pub rule: Option<Arc<str>>,
-    /// How often the call was made again for an answer that did not end it (2026-07-28).
+    /// Number of further rounds, for answers that did not end the call (2026-07-28).
     pub rounds: u32,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// With a result.
@@ -58,12 +58,12 @@ pub enum Outcome {
     Failed(CallErrorKind),
     /// The client gave it up.
     Cancelled,
-    /// Nobody waited for the end: the session or the gateway went away.
+    /// No caller waited for the end: the session or the gateway went away.
     Abandoned,
 }
 
 impl Outcome {
-    /// How many values [`Outcome::index`] has.
+    /// Number of values that [`Outcome::index`] has.
     pub const COUNT: usize = 6 + CallErrorKind::ALL.len();
 
     /// The outcome's spelling in the record and in metrics.
@@ -111,7 +111,7 @@ impl AuditRecord {
     }
 }
 
-/// Where to cut a text that is too long.
+/// The position at which to cut a text that is too long.
 fn cut_at(text: &str) -> Option<usize> {
     if text.len() <= NAME_CHARS {
         return None;
@@ -120,7 +120,7 @@ fn cut_at(text: &str) -> Option<usize> {
 }
 
 impl Entry {
-    /// What is written of the call (X-M62).
+    /// The event of the call (X-M62).
     pub(super) fn event(&self) -> AuditEvent<'_> {
         let Self { record, outcome, time, started: _, took, contents } = self;
         let AuditRecord { workspace, run, session, endpoint, server, method, item, .. } = record;

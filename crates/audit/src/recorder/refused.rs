@@ -1,14 +1,14 @@
-//! Those who were turned away before it was known who they are (S32).
+//! Callers that were refused before their identity was known (S32).
 
 use crate::{Actor, ActorKind, AuditEvent, kind};
 
-/// Why somebody was turned away. Nothing that they sent is in it: it would fill the record with
-/// what anybody may write.
+/// The reason for a refusal. It has nothing that the caller sent: any stranger could fill the
+/// record with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refused {
     /// The door: `http` or `socket`.
     pub door: &'static str,
-    /// What was wrong, such as `token` or `host_or_origin`.
+    /// The fault, such as `token` or `host_or_origin`.
     pub reason: &'static str,
 }
 

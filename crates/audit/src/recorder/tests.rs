@@ -46,7 +46,7 @@ fn all_lines(folder: &Path) -> Vec<Value> {
     texts.iter().flat_map(|text| text.lines()).map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
-/// Those that tell what was done.
+/// Returns the lines of actions.
 fn lines(folder: &Path) -> Vec<Value> {
     let mut lines = all_lines(folder);
     lines.retain(|line| line["kind"].is_string() && line["kind"] != "audit.chain.opened");
@@ -210,7 +210,7 @@ async fn d25_a_failing_disk_refuses_calls_until_it_works() {
     assert!(disk.syncs.load(Ordering::SeqCst) > 0);
 }
 
-/// A writer that dies takes the calls with it, and holds up nobody.
+/// A writer that dies ends the calls with it, and blocks no caller.
 #[tokio::test]
 async fn d25_a_dead_writer_refuses_calls() {
     struct Deadly;
@@ -310,7 +310,7 @@ async fn no_record_is_lost_or_torn_under_load() {
     assert_eq!(seen, expected);
 }
 
-/// Which outcome a call of the load test has.
+/// The outcome of a call of the load test.
 fn fate(number: u64) -> Outcome {
     // A multiplicative hash: fixed, and without a pattern across threads.
     match (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) % 3 {
@@ -377,8 +377,8 @@ async fn x_m64_what_a_call_carried_is_written_and_bounded() {
     assert_eq!(contents(&written[2]), Some(none));
 }
 
-/// X-M64: a switch that was taken before follows what is set later, both ways, and those that
-/// nobody has are forgotten.
+/// X-M64: a switch that was taken before follows a later setting, both ways, and unused switches
+/// are removed.
 #[tokio::test]
 async fn x_m64_switches_are_turned_for_those_who_have_them() {
     let folder = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use crate::{Actor, ActorKind, AuditEvent, ToolSet, kind};
 /// in the digest.
 const TOOLS_BYTES: usize = 64 * 1024;
 
-/// What is to be written of a run's tools.
+/// The entry for a run's tools.
 #[derive(Debug)]
 pub(super) struct ToolsEntry {
     pub(super) workspace: WorkspaceId,
@@ -35,7 +35,7 @@ impl ToolsEntry {
         for tool in &self.tools.tools {
             let (name, server) = (&*tool.name, tool.server.as_str());
             let shown = LineTool { name, server, digest: tool.digest.to_string() };
-            // Names and aliases need no escapes; what stands around them has a fixed length.
+            // Names and aliases need no escapes; the JSON around them has a fixed length.
             let length = name.len() + server.len() + shown.digest.len() + 36;
             let Some(left) = room.checked_sub(length) else { break };
             room = left;

@@ -1,8 +1,8 @@
 //! The thread that writes: gathers what calls hand over, and writes it in large pieces.
 //!
-//! It sleeps until somebody commits, then gathers for [`GATHER`] at a time, so that a busy
-//! gateway does not wake a thread per call. What cannot be written is kept and tried again;
-//! meanwhile no room is given back and new calls are refused.
+//! It sleeps until a caller commits, then gathers for [`GATHER`] at a time, so that a busy gateway
+//! does not wake a thread per call. Records that cannot be written stay in memory, and are tried
+//! again; meanwhile no room is given back and new calls are refused.
 
 use std::{
     collections::BTreeMap,
@@ -24,23 +24,23 @@ use crate::{
     spool::{self, Intent, Spool},
 };
 
-/// How a change came out whose process was killed in the middle of it.
+/// The outcome of a change whose process was killed in the middle of it.
 const INTERRUPTED: &str = "interrupted";
-/// How long committed records wait for others before they are written.
+/// Time that committed records wait for others before they are written.
 const GATHER: Duration = Duration::from_millis(50);
-/// How soon a failed write is tried again.
+/// Time after which a failed write is tried again.
 const RETRY: Duration = Duration::from_millis(500);
-/// How often refusals of one kind are written at most.
+/// Shortest time between two records of refusals.
 const REFUSALS_EVERY: Duration = Duration::from_secs(1);
-/// How much is gathered before it is written in any case.
+/// The number of gathered bytes that are written in any case.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Where lines go.
+/// The file that lines go to.
 pub(super) trait Sink: Send {
     /// Writes the beginning of `bytes` and says how much that was.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
-    /// Is told that what was written so far ends with a whole line. `header` makes what a further
-    /// file begins with.
+    /// Reports that the text written so far ends with a whole line. `header` makes the beginning of
+    /// a further file.
     fn at_line_end(&mut self, header: &mut dyn FnMut() -> Vec<u8>) -> io::Result<()>;
     /// Makes what was written survive a power failure.
     fn sync(&mut self) -> io::Result<()>;
@@ -70,14 +70,14 @@ pub(super) struct Writer<S> {
     refusals_written: Option<Instant>,
     buffer: Vec<u8>,
     buffered: usize,
-    /// How much of what calls carried is in the buffer, in bytes.
+    /// Bytes of calls' contents in the buffer.
     held: usize,
-    /// Who waits for what is drained now. Kept here so that a writer that dies says so before they
-    /// hear that nobody will answer.
+    /// The callers that wait for the entries drained now. Stored here so that a dying writer says
+    /// so before they learn that no answer will come.
     flushes: Vec<oneshot::Sender<()>>,
 }
 
-/// What the queue had to give.
+/// The result of draining the queue.
 #[derive(PartialEq, Eq)]
 enum Drained {
     Nothing,
@@ -135,11 +135,11 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// Waits for whoever commits next.
+    /// Waits for the next commit.
     fn sleep(&mut self) {
         self.state.is_idle.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        // A record that came before the flag was seen woke nobody.
+        // A record that came before its caller saw the flag woke no writer.
         let is_asked = self.state.lock_flushes().as_ref().is_some_and(|asked| !asked.is_empty());
         let is_refused = !self.state.lock_refusals().is_empty();
         if self.drain() == Drained::Nothing && !is_asked && !is_refused {
@@ -150,7 +150,7 @@ impl<S: Sink> Writer<S> {
 
     fn drain(&mut self) -> Drained {
         let mut drained = Drained::Nothing;
-        // Whoever waits for a flush must not wait for an end of the stream of calls.
+        // A caller that waits for a flush must not wait for an end of the stream of calls.
         for _ in 0..self.state.capacity {
             match self.receiver.try_recv() {
                 Ok(entry) => {
@@ -191,7 +191,7 @@ impl<S: Sink> Writer<S> {
         self.chains.append(event, &mut self.buffer);
     }
 
-    /// Nobody knows whether the changes were made that were under way when a process was killed.
+    /// Ends the changes that were under way when a process was killed: their outcome is unknown.
     fn end_interrupted(&mut self) {
         for (id, mut event) in std::mem::take(&mut self.intents) {
             event.outcome = INTERRUPTED.into();
@@ -200,8 +200,8 @@ impl<S: Sink> Writer<S> {
         self.write();
     }
 
-    /// Writes how many were refused since the last time, if that is a while ago; whether there are
-    /// some that wait for it.
+    /// Writes how many were refused since the last time, if that is a while ago. Returns true if
+    /// refusals still wait.
     fn refusals(&mut self, is_end: bool) -> bool {
         let is_soon = self.refusals_written.is_some_and(|at| at.elapsed() < REFUSALS_EVERY);
         let mut refusals = self.state.lock_refusals();
@@ -253,7 +253,7 @@ impl<S: Sink> Writer<S> {
                 Err(error) => result = Err(error),
             }
         }
-        // What is written stays out of the next attempt, so that a line is torn only for a while.
+        // Written bytes stay out of the next attempt, so that a line is torn only for a while.
         self.buffer.drain(..at);
         result?;
         self.buffer.shrink_to(BUFFER_BYTES);

@@ -1,4 +1,4 @@
-//! How much of the record waits on the disk to be moved into the store.
+//! The part of the record that waits on the disk for the store.
 
 use std::{
     sync::{
@@ -10,16 +10,16 @@ use std::{
 
 use tokio::sync::Notify;
 
-/// What the writer has written, and what the reader has moved.
+/// Counts of the bytes that the writer has written, and that the reader has moved.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     /// The bytes of all files.
     kept: AtomicU64,
-    /// How many of them were moved already.
+    /// Number of bytes of them that were moved already.
     moved: AtomicU64,
-    /// Since when something waits.
+    /// The time since which a record waits.
     since: Mutex<Option<SystemTime>>,
-    /// Whether it could not be moved when that was tried last.
+    /// True if the last attempt to move it failed.
     is_stuck: AtomicBool,
     grown: Notify,
 }

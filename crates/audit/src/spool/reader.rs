@@ -1,4 +1,4 @@
-//! Reads the spool in order, for whoever moves it into the store.
+//! Reads the spool in order, for the task that moves it into the store.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use crate::Head;
 const BATCH_BYTES: usize = 1024 * 1024;
 /// The most lines of a batch.
 const LINES_MOST: usize = 500;
-/// How often other processes' files are looked at.
+/// Time between two looks at other processes' files.
 const OTHERS_EVERY: Duration = Duration::from_secs(5);
 
 /// Reads what all processes have written in a folder, the lines of each in their order.
@@ -27,7 +27,7 @@ const OTHERS_EVERY: Duration = Duration::from_secs(5);
 pub struct SpoolReader {
     folder: PathBuf,
     backlog: Arc<Backlog>,
-    /// How far each file was moved, by its number in the file system: names change.
+    /// Bytes of each file that were moved, by its number in the file system: names change.
     places: BTreeMap<u64, u64>,
 }
 
@@ -36,7 +36,7 @@ pub struct SpoolReader {
 pub struct SpoolBatch {
     /// Events, each as its line.
     pub lines: Vec<String>,
-    /// Whether as much was read as is read at once, so that there may be more.
+    /// True if the batch has the most lines or bytes that one may have, so that there may be more.
     pub is_full: bool,
     file: u64,
     from: u64,
@@ -104,7 +104,7 @@ impl SpoolReader {
         self.backlog.moved(batch.to - batch.from);
     }
 
-    /// What there is, to be read without holding up whoever moves it.
+    /// Opens all files, for a reader that does not delay the task that moves them.
     ///
     /// # Errors
     /// When a file cannot be opened.
@@ -122,9 +122,10 @@ impl SpoolReader {
         self.backlog.tell_stuck(is_stuck);
     }
 
-    /// The files that were set aside, in their order, and those that are written.
+    /// The rotated files, in their order, and those that are being written.
     fn sources(&self) -> io::Result<(Vec<Source>, Vec<Source>)> {
-        // First, so that what is set aside meanwhile is not passed over for what came after it.
+        // The current files come first: otherwise a file that is rotated meanwhile would be passed
+        // over for later ones.
         let current = current_paths(&self.folder);
         let current = current.into_iter().filter_map(open).collect::<Vec<_>>();
         let asides = asides(&self.folder)?;
@@ -164,7 +165,7 @@ impl SpoolReader {
         match fs_err::remove_file(&source.path) {
             Ok(()) => {
                 let moved = self.places.remove(&source.number).unwrap_or_default();
-                // What was cut off with its writer never is moved.
+                // A last line that is incomplete because its writer died is never moved.
                 self.backlog.moved(source.bytes.saturating_sub(moved));
                 self.backlog.removed(source.bytes);
                 Ok(())
@@ -229,8 +230,8 @@ fn show_each(
 }
 
 impl SpoolGrown {
-    /// Waits until something was written since this was last waited for, or for some seconds:
-    /// nobody tells of what other processes write.
+    /// Waits until more was written since the last wait, or for some seconds: no event reports the
+    /// writes of other processes.
     pub async fn wait(&self) {
         drop(tokio::time::timeout(OTHERS_EVERY, self.0.grown()).await);
     }
@@ -246,8 +247,8 @@ fn time_of(line: &str) -> Option<SystemTime> {
     Timestamp::read(&time)
 }
 
-/// The length of the next line, and the line if it is an event; `None` if none is whole: what has
-/// no end is being written, or was cut off with its writer. Lines may have any length.
+/// The length of the next line, and the line if it is an event; `None` if no line is whole. A line
+/// without an end is being written, or its writer died. Lines may have any length.
 fn next_line(file: &mut impl BufRead) -> io::Result<Option<(u64, Option<String>)>> {
     let mut line = Vec::new();
     let longest = NO_EVENTS.iter().map(|beginning| beginning.len()).max().unwrap_or_default();
@@ -263,7 +264,7 @@ fn next_line(file: &mut impl BufRead) -> io::Result<Option<(u64, Option<String>)
     if line.pop() != Some(b'\n') {
         return Ok(None);
     }
-    // What is no text was changed by somebody: the line stays, so that its hash does not fit.
+    // Bytes that are no text were changed by hand: the line stays, so that its hash does not fit.
     let text = String::from_utf8(line)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     Ok(Some((length, Some(text))))

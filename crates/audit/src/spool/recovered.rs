@@ -1,4 +1,4 @@
-//! What a file of the spool tells the process that comes after its writer.
+//! The state that a file of the spool leaves for the process after its writer.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use crate::{AuditEvent, Head, Link};
 /// The version of the files' shape. Version 2 had all heads and intents in its first line, which
 /// is still read.
 const VERSION: u32 = 3;
-/// How lines begin that are no events.
+/// The beginnings of lines that are no events.
 pub(super) const NO_EVENTS: [&[u8]; 3] = [b"{\"spool\"", HEAD, INTENT];
 const HEAD: &[u8] = b"{\"head\"";
 const INTENT: &[u8] = b"{\"intent\"";
 /// The member of an event's details that names the change it ends.
 pub(crate) const CHANGE: &str = "change";
 
-/// Where chains stand, and what is under way.
+/// The ends of the chains, and the changes under way.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     /// The last line of each chain, by workspace.
     pub(crate) heads: BTreeMap<String, Head>,
-    /// What nobody has said the end of, by id.
+    /// Changes without a reported end, by id.
     pub(crate) intents: BTreeMap<String, AuditEvent<'static>>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Standing {
 pub(crate) struct Intent {
     /// Unlike that of any other.
     pub(crate) id: String,
-    /// What will be recorded.
+    /// The event to be recorded.
     pub(crate) event: AuditEvent<'static>,
 }
 
@@ -46,7 +46,7 @@ struct Header {
     intents: BTreeMap<String, AuditEvent<'static>>,
 }
 
-/// Where a chain stood when the file was begun.
+/// The end of a chain at the time when the file was begun.
 #[derive(Serialize, Deserialize)]
 struct HeadLine {
     head: ChainHead,
@@ -65,8 +65,8 @@ struct IntentLine {
 }
 
 impl Standing {
-    /// What a file says in the end; `None` if it does not even begin. What follows the last line
-    /// end was cut off when its writer was, and counts for nothing.
+    /// Returns the state at the end of a file; `None` if the file has no header. An incomplete last
+    /// line was torn when its writer died, and counts for nothing.
     pub(crate) fn read(text: &[u8]) -> Option<Self> {
         let end = text.iter().rposition(|byte| *byte == b'\n')?;
         let mut lines = text[..end].split(|byte| *byte == b'\n');
@@ -101,7 +101,7 @@ impl Standing {
         }
     }
 
-    /// What a further file begins with.
+    /// The header of a further file.
     pub(crate) fn header(&self) -> Vec<u8> {
         header(&self.heads, &self.intents)
     }

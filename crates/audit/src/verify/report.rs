@@ -1,4 +1,4 @@
-//! What a verifier finds.
+//! The report of a verifier.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::DeclaredChain;
 
-/// What is wrong.
+/// A fault of an event or of the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "fault")]
 pub enum Fault {
@@ -20,10 +20,10 @@ pub enum Fault {
     /// Some are missing before it.
     #[error("{count} before it {} removed", were(*.count))]
     Removed {
-        /// How many.
+        /// Number of removed events.
         count: u64,
     },
-    /// It stands at another place than its own.
+    /// It is at another position than its own number.
     #[error("it stands at another place than its own")]
     Reordered,
     /// It is there twice.
@@ -32,7 +32,7 @@ pub enum Fault {
     /// Some are missing at the end.
     #[error("{count} after it {} removed", were(*.count))]
     TailCut {
-        /// How many.
+        /// Number of removed events.
         count: u64,
     },
     /// Lines follow the one that is known to be the last.
@@ -50,7 +50,8 @@ pub enum Fault {
     /// A chain that a later one names is not there, or is shorter than that says.
     #[error("the chain before it, which it names, is gone or was cut")]
     PredecessorGone,
-    /// Whoever moved the chain into the store knows an event of it that is not there any more.
+    /// The task that moved the chain into the store knows an event of it that is not there any
+    /// more.
     #[error("it was in the store, and is not any more: its chain is gone or was cut")]
     KnownGone,
     /// It is no event.
@@ -64,61 +65,61 @@ pub enum Fault {
 /// The first event of a chain that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Broken {
-    /// Whose chain; empty for the installation, or if that cannot be told.
+    /// The owner of the chain; empty for the installation, or if it is unknown.
     pub workspace: String,
-    /// Which writer's.
+    /// The writer of the chain.
     pub writer: String,
-    /// The event's number in the chain; 0 if that cannot be told.
+    /// The event's number in the chain; 0 if it is unknown.
     pub seq: u64,
     /// The line of the text, from 1.
     pub line: u64,
-    /// What is wrong.
+    /// The fault.
     #[serde(flatten)]
     pub fault: Fault,
 }
 
-/// How one chain came out.
+/// The result for one chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChainReport {
-    /// Where it begins and ends.
+    /// Its two ends.
     #[serde(flatten)]
     pub declared: DeclaredChain,
-    /// How many events were read.
+    /// Number of events that were read.
     pub events: u64,
 }
 
-/// What was recorded, and is not where it could be verified.
+/// Recorded events that are not yet where they could be verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// Whose: a workspace, or empty for the installation.
+    /// The owner of the events: a workspace, or empty for the installation.
     pub workspace: String,
-    /// How many events wait in the spool.
+    /// Number of events that wait in the spool.
     pub events: u64,
-    /// Whether these are only those that were counted: there are too many, or not all can be read.
+    /// True if only a part was counted: there are too many, or not all can be read.
     pub is_more: bool,
     /// When the oldest of them happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Whether they cannot be moved, and are not only on their way.
+    /// True if they cannot be moved, false if they are only on their way.
     pub is_stuck: bool,
 }
 
-/// How everything came out.
+/// The result for the whole text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// How many events were read.
+    /// Number of events that were read.
     pub events: u64,
     /// The chains that were declared.
     pub chains: Vec<ChainReport>,
     /// For each chain that is broken, where it is first; in the order of the text.
     pub broken: Vec<Broken>,
-    /// What was not there yet to be read.
+    /// Events that could not be read yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Waiting>,
 }
 
 impl Waiting {
-    /// What the line that ends an export says of it.
+    /// Reads the waiting events from the line that ends an export.
     #[must_use]
     pub fn at_end(line: &Value) -> Option<Self> {
         serde_json::from_value(line["end"]["waiting"].clone()).ok()
@@ -142,7 +143,7 @@ impl fmt::Display for Waiting {
 }
 
 impl Report {
-    /// Whether everything is as it was written.
+    /// True if everything is as it was written.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.broken.is_empty()

@@ -177,8 +177,8 @@ fn s32_a_later_writer_vouches_for_the_end_of_the_one_before() {
     assert_eq!(report.broken[0].fault, Fault::PredecessorGone);
 }
 
-/// S32: chains that are gone whole, or to an end that somebody with the key once vouched for, are
-/// seen by whoever moved their events into the store.
+/// S32: chains that are removed whole are noticed by the task that moved their events into the
+/// store. So are chains that are cut back to an end that a holder of the key once vouched for.
 #[test]
 fn s32_whoever_moved_events_knows_of_chains_that_are_gone() {
     let with = |lines: &[String], count: usize, known: Value| {
@@ -216,7 +216,7 @@ fn s32_whoever_moved_events_knows_of_chains_that_are_gone() {
     assert!(!with(lines, count, json!([{ "workspace": "w" }])).is_whole());
 }
 
-/// What was removed because of its age leaves a chain that still verifies.
+/// Removing events because of their age leaves a chain that still verifies.
 #[test]
 fn a_chain_that_was_trimmed_verifies() {
     let mut lines = export(6);
@@ -257,8 +257,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// Does it to the events, of which the text says how many there are; gives whether it said anything
-/// else than before.
+/// Applies damage to the events, and corrects the text's count of them.
 fn apply(lines: &mut Vec<String>, damage: &Damage) {
     let mut events: Vec<_> = lines.drain(1..lines.len() - 1).collect();
     let count = events.len();
@@ -283,7 +282,7 @@ fn apply(lines: &mut Vec<String>, damage: &Damage) {
     lines.push(end(count));
 }
 
-/// What a text says, however it is written.
+/// The canonical forms of a text's lines.
 fn said(lines: &[String]) -> Vec<Option<Node>> {
     let canonical = |line: &String| {
         let node = Node::parse(line.as_bytes()).ok()?;

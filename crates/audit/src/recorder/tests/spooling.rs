@@ -1,4 +1,4 @@
-//! Tests of the files: set aside, read in order, and gone on with after a crash.
+//! Tests of the files: rotated, read in order, and continued after a crash.
 
 use serde_json::json;
 
@@ -31,7 +31,8 @@ fn read_all(reader: &mut SpoolReader) -> Vec<Value> {
     lines
 }
 
-/// Whether what the spool's writers wrote is one unbroken chain each, as a store would know them.
+/// Checks that the lines of the spool's writers are one unbroken chain each, as a store would know
+/// them.
 fn verify(lines: &[Value]) {
     let mut chains: BTreeMap<(String, String), Vec<&Value>> = BTreeMap::new();
     for line in lines {
@@ -85,7 +86,8 @@ async fn files_are_set_aside_when_they_are_long_and_go_when_they_are_moved() {
     assert_eq!(read_all(&mut reader).len(), 1);
 }
 
-/// D25: when too much waits for the store, calls are refused; when it was moved, they go on.
+/// D25: when too much waits for the store, calls are refused; when it was moved, calls are accepted
+/// again.
 #[tokio::test]
 async fn d25_a_full_spool_refuses_calls_until_it_was_moved() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,8 +110,8 @@ async fn d25_a_full_spool_refuses_calls_until_it_was_moved() {
     audit.close().await;
 }
 
-/// The next writer goes on where the one before ended, also if that was killed in the middle of a
-/// line; and what somebody was about to change then is in the record.
+/// The next writer continues the chains of the one before, also if that was killed in the middle of
+/// a line. A change that was under way then is in the record.
 #[tokio::test]
 async fn what_was_under_way_when_a_process_was_killed_is_recorded_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -185,7 +187,7 @@ async fn a_spool_that_was_cut_at_any_byte_goes_on() {
     }
 }
 
-/// A change that is under way outlives that its file is set aside and moved.
+/// The record of a change under way survives that its file is rotated and moved.
 #[tokio::test]
 async fn a_change_under_way_goes_with_the_newest_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,7 +221,7 @@ fn killed(folder: &Path) -> tempfile::TempDir {
     killed
 }
 
-/// However much is under way when a file is set aside: the next one is read, and none is lost.
+/// Thousands of changes under way at a rotation: the next file is read, and none is lost.
 #[tokio::test]
 async fn thousands_of_changes_under_way_go_over_to_the_next_file() {
     const CHANGES: usize = 3_500;
@@ -282,7 +284,7 @@ async fn a_header_of_megabytes_that_is_there_already_is_read() {
     assert_eq!(audit.waiting().unwrap(), (0, Duration::ZERO));
 }
 
-/// Which events were moved last is known without the store, also by the next process.
+/// The last moved events are known without the store, also by the next process.
 #[tokio::test]
 async fn what_was_moved_last_is_known_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
@@ -330,7 +332,7 @@ async fn the_lag_outlives_a_restart() {
     old.time = SystemTime::now() - DAY;
     first.note(old).unwrap();
     ended(first).await;
-    // The chain's first event has the time of the first that stands in it.
+    // The chain's first event has the time of the first recorded event in it.
     let next = Audit::open(folder.path(), &settings).unwrap();
     let mut reader = next.reader().unwrap();
     let batch = reader.next_batch().unwrap().unwrap();
