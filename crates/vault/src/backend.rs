@@ -1,4 +1,4 @@
-//! What keeps secrets, seen from above: values go in and come out by reference.
+//! The interface of a store for secrets: values go in and come out by reference.
 
 use std::pin::Pin;
 
@@ -10,25 +10,25 @@ use crate::VaultError;
 
 pub(crate) type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What an operation of a backend answers with.
+/// The answer of a backend's operation.
 pub type Doing<'a, T> = BoxedFuture<'a, Result<T, VaultError>>;
 
-/// A value to be kept.
+/// A value to be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Put<'a> {
     pub workspace: &'a WorkspaceId,
     pub name: &'a SecretName,
     pub value: &'a Secret,
-    /// Who sets it, for [`SecretSummary::updated_by`].
+    /// The principal who sets it, for [`SecretSummary::updated_by`].
     pub by: &'a str,
 }
 
-/// What became of a value.
+/// The result of storing a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stored {
     /// Its number.
     pub version: SecretVersion,
-    /// Whether there was a value before.
+    /// True if there was a value before.
     pub was_set: bool,
 }
 
@@ -36,26 +36,26 @@ pub struct Stored {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     pub value: Secret,
-    /// Which value it is: whoever is to see the same one later pins this.
+    /// The version of the value: a caller pins this to see the same value later.
     pub version: SecretVersion,
 }
 
-/// What a change of the master key did.
+/// The result of a change of the master key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
     /// The key that seals now.
     pub key: KeyId,
-    /// Whether it ended what an earlier one had begun.
+    /// True if it completed a rotation that an earlier call had started.
     pub is_resumed: bool,
-    /// How many values it sealed anew.
+    /// Number of values that it sealed anew.
     pub resealed: u64,
     /// The keys that open nothing any more and were forgotten.
     pub dropped: Vec<KeyId>,
-    /// Those that a person has to remove where they are kept.
+    /// Unused keys that a person has to remove from their keychain, file or variable.
     pub unused: Vec<KeyId>,
 }
 
-/// What a key makes of a text that it vouches for.
+/// A key's mark of a text that the key vouches for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Voucher {
     /// The key.
@@ -64,14 +64,14 @@ pub struct Voucher {
     pub mark: String,
 }
 
-/// Keeps secrets. An implementation decides how and where: sealed in a database, as objects of a
-/// cluster, in a vault of somebody else's.
+/// Stores secrets. An implementation decides how and where: sealed in a database, as objects of a
+/// cluster, in the vault of another product.
 pub trait Backend: Send + Sync + std::fmt::Debug {
     /// All secrets of a workspace that ever were set, by name; never a value.
     fn list<'a>(&'a self, workspace: &'a WorkspaceId) -> Doing<'a, Vec<SecretSummary>>;
 
-    /// Adds a value, which is the newest from now on. Earlier ones are kept for who has pinned
-    /// them, up to [`VERSIONS_KEPT`](crate::VERSIONS_KEPT) in all.
+    /// Adds a value, which is the newest from now on. Earlier ones are stored for runs that have
+    /// pinned them, up to [`VERSIONS_KEPT`](crate::VERSIONS_KEPT) in all.
     fn put<'a>(&'a self, put: Put<'a>) -> Doing<'a, Stored>;
 
     /// The value that a reference names.
@@ -89,12 +89,13 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
         by: &'a str,
     ) -> Doing<'a, ()>;
 
-    /// Changes the master key and seals everything under the new one, or ends what was begun.
+    /// Changes the master key and seals everything under the new one, or completes an earlier
+    /// change.
     fn rotate_key(&self) -> Doing<'_, Rotation>;
 
     /// Marks a text, so that it is known again as ours.
     fn vouch<'a>(&'a self, text: &'a str) -> Doing<'a, Voucher>;
 
-    /// Whether a mark is of this text; `None` if its key is not there any more.
+    /// True if a mark is of this text; `None` if its key is not there any more.
     fn vouches<'a>(&'a self, text: &'a str, voucher: &'a Voucher) -> Doing<'a, Option<bool>>;
 }

@@ -1,7 +1,7 @@
-//! Seals whole texts that are no secrets by name, such as what a run is frozen with.
+//! Seals whole texts that are no secrets by name, such as the frozen data of a run.
 //!
 //! They are sealed under a key of their workspace, which is itself a value of the backend under a
-//! name that nobody else can use: so a change of the master key seals that one value anew, and not
+//! name that no caller can use: so a change of the master key seals that one value anew, and not
 //! each document.
 
 use std::{
@@ -21,15 +21,15 @@ use crate::{
 
 /// Under which name the key of a workspace's documents is kept.
 const KEY_NAME: &str = "_NARTHEX_DOCUMENTS";
-/// Who sets it, as is told of any value.
+/// The author of this value in its summary.
 const KEY_MAKER: &str = "narthex";
-/// What this is, and in which form: another form gets another word.
+/// Kind and version of the sealed form: another form gets another word.
 const FORM: &[u8] = b"narthex document 1\n";
 
 /// The keys that were needed so far.
 pub(crate) type DocumentKeys = Arc<Mutex<HashMap<WorkspaceId, BTreeMap<SecretVersion, MasterKey>>>>;
 
-/// Whether a name is the vault's own: no secret can be set, read or listed under it.
+/// True if a name is the vault's own: no secret can be set, read or listed under it.
 pub(crate) fn is_reserved(name: &SecretName) -> bool {
     name.as_str() == KEY_NAME
 }

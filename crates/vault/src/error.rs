@@ -1,10 +1,10 @@
-//! Why the vault does not do something. No error shows a value or a key.
+//! Errors of the vault. None of them shows a value or a key.
 
 use narthex_model::{ErrorKind, KeyId, SecretName, SecretVersion, WorkspaceId, command::narthex};
 
 use crate::{KeeperError, KeyFault, RowsError};
 
-/// What the vault was asked for has not happened.
+/// An error of the vault: the requested operation has not happened.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// Setting nothing is not clearing.
@@ -43,9 +43,9 @@ pub enum VaultError {
     /// The name has values, but not this one any more.
     #[error("version {version} of secret `{name}` is not kept any more; start a new run")]
     VersionGone {
-        /// Which secret.
+        /// The secret.
         name: SecretName,
-        /// Which of its values.
+        /// The version of its value.
         version: SecretVersion,
     },
     /// The row is not what was sealed, or lies where it does not belong.
@@ -54,11 +54,11 @@ pub enum VaultError {
          changed or moved in the store; set the secret anew, or clear it"
     )]
     Damaged {
-        /// Where the row lies.
+        /// The workspace of the row.
         workspace: WorkspaceId,
-        /// Which secret.
+        /// The secret.
         name: SecretName,
-        /// Which of its values.
+        /// The version of its value.
         version: SecretVersion,
     },
     /// A document is not what was sealed, or lies where it does not belong.
@@ -67,9 +67,9 @@ pub enum VaultError {
          moved in the store"
     )]
     DocumentDamaged {
-        /// Where it lies.
+        /// The workspace of the document.
         workspace: WorkspaceId,
-        /// What it belongs to.
+        /// The object that it belongs to.
         place: String,
     },
     /// The key ring lacks keys that are in use.
@@ -79,11 +79,11 @@ pub enum VaultError {
         list(.keys)
     )]
     KeysMissing {
-        /// Which keys.
+        /// The missing keys.
         keys: Vec<KeyId>,
-        /// How many values need them.
+        /// Number of values that need them.
         count: u64,
-        /// Where the key ring lives.
+        /// The place of the key ring.
         place: String,
     },
     /// The key ring cannot be read or written.
@@ -95,7 +95,7 @@ pub enum VaultError {
          comma, the old one), start the daemon anew, and rotate again"
     )]
     NoNewKey {
-        /// Where the keys come from.
+        /// The source of the keys.
         place: String,
     },
     /// The key ring is full.
@@ -111,7 +111,7 @@ pub enum VaultError {
         said(*.count, "value does not open and so keeps", "values do not open and so keep")
     )]
     Stuck {
-        /// How many.
+        /// Number of values that do not open.
         count: u64,
         /// Workspace, name and version of one.
         first: String,
@@ -131,7 +131,7 @@ pub enum VaultError {
 }
 
 impl VaultError {
-    /// What kind of failure it is (D24).
+    /// Returns the error's kind (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -158,7 +158,7 @@ impl VaultError {
     }
 }
 
-/// A count with what is said of one, or of many.
+/// Joins a count with the words for one, or for many.
 fn said(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

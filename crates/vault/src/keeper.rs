@@ -1,4 +1,4 @@
-//! Where the key ring lives: a keychain, a file of its own, or what the environment gives.
+//! Places for the key ring: a keychain, a file of its own, or the environment.
 
 mod command;
 mod file;
@@ -18,10 +18,10 @@ use crate::{KeyFault, KeyRing};
 /// Keeps the key ring. Methods may block: they read and write files, and
 /// wait for programs.
 pub trait Keeper: Send + Sync + std::fmt::Debug {
-    /// Where that is, for messages.
+    /// The place of the ring, for messages.
     fn place(&self) -> String;
 
-    /// Whether [`Keeper::create`] and [`Keeper::replace`] work.
+    /// True if [`Keeper::create`] and [`Keeper::replace`] work.
     fn is_ours(&self) -> bool;
 
     /// The ring that is there; `None` if there is none yet.
@@ -30,7 +30,7 @@ pub trait Keeper: Send + Sync + std::fmt::Debug {
     /// When it cannot be used.
     fn load(&self) -> Result<Option<KeyRing>, KeeperError>;
 
-    /// Makes a ring of one new key; gives the one that somebody else made meanwhile, if so.
+    /// Makes a ring of one new key; returns the ring that another process made meanwhile, if so.
     ///
     /// # Errors
     /// When it cannot be kept.
@@ -43,15 +43,15 @@ pub trait Keeper: Send + Sync + std::fmt::Debug {
     fn replace(&self, ring: &KeyRing) -> Result<(), KeeperError>;
 }
 
-/// Why a key ring cannot be used or kept.
+/// An error that keeps a key ring from being used or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
     /// The text holds no keys.
     #[error("{place} is no key ring: {fault}; put the right keys there")]
     Content {
-        /// Where.
+        /// The place.
         place: String,
-        /// Why. Never a part of the text.
+        /// The fault. Never a part of the text.
         fault: KeyFault,
     },
     /// A folder, a device or the like.
@@ -83,19 +83,19 @@ pub enum KeeperError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// The program that speaks to a keychain has not done it.
     #[error("{place} cannot be used: {fault}; {remedy}")]
     Command {
-        /// Where.
+        /// The place.
         place: String,
-        /// Why.
+        /// The fault.
         #[source]
         fault: CommandFault,
-        /// What to do about it.
+        /// The remedy for the user.
         remedy: &'static str,
     },
     /// The keychain knows the ring by this path.
@@ -110,13 +110,13 @@ pub enum KeeperError {
     /// The keys are given from outside.
     #[error("{place} is given from outside, and is changed there alone")]
     NotOurs {
-        /// Where.
+        /// The place.
         place: String,
     },
 }
 
 impl KeeperError {
-    /// What kind of failure it is (D24).
+    /// Returns the error's kind (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -7,12 +7,12 @@ use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
 const KEY_BYTES: usize = 32;
-/// How many hexadecimal digits a key is written with.
+/// Number of hexadecimal digits of a key.
 pub(crate) const KEY_DIGITS: usize = 2 * KEY_BYTES;
 /// Fewer different bytes than this are no accident: of 32 random ones, about 30 differ, and that
 /// 16 or fewer do happens once in some hundred million keys.
 const DIFFERENT_BYTES_MIN: usize = 17;
-/// How many bytes of the digest make the id.
+/// Number of bytes of the digest that make the id.
 const ID_BYTES: usize = 8;
 
 /// A key that seals secrets. Its memory is overwritten when it is dropped.
@@ -22,7 +22,7 @@ pub struct MasterKey {
     bytes: Zeroizing<[u8; KEY_BYTES]>,
 }
 
-/// Why a text holds no keys. It is not repeated.
+/// A fault of a text without valid keys. It does not repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
     /// Nothing is there.
@@ -40,7 +40,7 @@ pub enum KeyFault {
         /// Counted from 1.
         number: usize,
     },
-    /// One key stands there twice.
+    /// The text has one key twice.
     #[error("key {number} stands there twice")]
     Twice {
         /// Counted from 1.
@@ -49,7 +49,7 @@ pub enum KeyFault {
     /// More keys than a rotation ever leaves behind.
     #[error("there are more than {most} keys")]
     TooMany {
-        /// How many there may be.
+        /// The most keys that a text may have.
         most: usize,
     },
 }
@@ -63,7 +63,7 @@ impl MasterKey {
         loop {
             let mut bytes = Zeroizing::new([0; KEY_BYTES]);
             getrandom::fill(&mut *bytes)?;
-            // What would be refused when it is read is not made.
+            // A key that a reader would refuse is not made.
             if !is_weak(&bytes) {
                 return Ok(Self::of(bytes));
             }
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// S15: what stands in examples, and what a person types, is no key.
+    /// S15: keys of examples, and those that a person types, are refused.
     #[test]
     fn s15_keys_that_are_not_random_are_refused() {
         let patterns = [

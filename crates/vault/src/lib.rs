@@ -2,7 +2,7 @@
 //!
 //! * [`Vault`] is what others hold. It checks values and passes them to a [`Backend`].
 //! * [`SealedBackend`] is the backend that narthex brings: AES-256-GCM under the keys of a
-//!   [`KeyRing`], over [`SealedRows`], which a database keeps. What is sealed opens only as the
+//!   [`KeyRing`], over [`SealedRows`], which a database stores. A sealed value opens only as the
 //!   same version of the same name in the same workspace.
 //! * Whole texts are sealed for one place by [`Vault::seal_document`].
 //! * [`Keeper`] is where the key ring lives: a [`KeyFile`], a [`KeyCommand`] that

@@ -15,7 +15,7 @@ pub(crate) fn of(key: &MasterKey, text: &str) -> String {
     STANDARD.encode(mac(key, text).finalize().into_bytes())
 }
 
-/// Whether a mark is of this text.
+/// True if a mark is of this text.
 pub(crate) fn fits(key: &MasterKey, text: &str, mark: &str) -> bool {
     let Ok(mark) = STANDARD.decode(mark) else { return false };
     mac(key, text).verify_slice(&mark).is_ok()

@@ -8,41 +8,41 @@ use narthex_model::{
 
 use crate::backend::BoxedFuture;
 
-/// What an operation on rows answers with.
+/// The answer of an operation on rows.
 pub type RowsResult<'a, T> = BoxedFuture<'a, Result<T, RowsError>>;
 
-/// Why rows could not be read or written. Nothing was changed.
+/// An error of reading or writing rows. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[error("the rows of secrets cannot be read or written")]
 pub struct RowsError {
-    /// What kind of failure it is.
+    /// The error's kind.
     pub kind: ErrorKind,
-    /// What the database said.
+    /// The database's error.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// How the values of a name stand.
+/// The state of a name's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// The last number that was given to a value.
     pub last: SecretVersion,
-    /// Whether there is a value now.
+    /// True if there is a value now.
     pub is_set: bool,
 }
 
-/// Keeps sealed values, and what may be told of them. Every change is whole or has not happened,
-/// and is stored for good when it returns.
+/// Stores sealed values, and their public summaries. Every change is whole or has not happened, and
+/// is stored for good when it returns.
 pub trait SealedRows: Send + Sync + std::fmt::Debug {
-    /// How a name stands; `None` if it never had a value, or there is no such workspace.
+    /// The state of a name; `None` if it never had a value, or there is no such workspace.
     fn head<'a>(
         &'a self,
         workspace: &'a WorkspaceId,
         name: &'a SecretName,
     ) -> RowsResult<'a, Option<Head>>;
 
-    /// Adds the value that follows the last one of its name, and removes all but the `kept`
-    /// newest. `false`, and nothing happens, if its number does not follow: somebody was faster.
+    /// Adds the value that follows the last one of its name, and removes all but the `kept` newest.
+    /// `false`, and nothing happens, if its number does not follow: another writer was faster.
     /// Fails with the kind `NotFound` if there is no such workspace.
     fn add<'a>(&'a self, sealed: &'a SealedSecret, by: &'a str, kept: u64) -> RowsResult<'a, bool>;
 
@@ -62,11 +62,11 @@ pub trait SealedRows: Send + Sync + std::fmt::Debug {
         by: &'a str,
     ) -> RowsResult<'a, bool>;
 
-    /// What may be told, by name; `None` if there is no such workspace.
+    /// The public summaries, by name; `None` if there is no such workspace.
     fn list<'a>(&'a self, workspace: &'a WorkspaceId)
     -> RowsResult<'a, Option<Vec<SecretSummary>>>;
 
-    /// How many values, of all workspaces, are sealed under each key.
+    /// Number of values per sealing key, of all workspaces.
     fn keys(&self) -> RowsResult<'_, BTreeMap<KeyId, u64>>;
 
     /// Values of all workspaces that are sealed under another key than this one: the first `limit`

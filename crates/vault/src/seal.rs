@@ -1,6 +1,6 @@
 //! Seals one value for one place, and opens it there: AES-256-GCM with a fresh nonce.
 //!
-//! What is sealed is bound to workspace, name and version: these are authenticated with it, each
+//! A sealed value is bound to workspace, name and version: these are authenticated with it, each
 //! with its length, so that no two places look alike. A nonce is 96 random bits, which is safe for
 //! some four billion values under one key (NIST SP 800-38D).
 
@@ -15,10 +15,10 @@ use zeroize::Zeroize;
 use crate::key::MasterKey;
 
 const NONCE_BYTES: usize = 12;
-/// What this is, and in which form: another form gets another word.
+/// Kind and version of the sealed form: another form gets another word.
 const FORM: &[u8] = b"narthex secret 1\n";
 
-/// Where a value belongs.
+/// The place that a value belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) workspace: &'a WorkspaceId,
@@ -26,13 +26,13 @@ pub(crate) struct Place<'a> {
     pub(crate) version: SecretVersion,
 }
 
-/// What was sealed does not open: another key, another place, or a changed byte. Which of these it
-/// was, nobody can tell.
+/// A sealed text does not open: another key, another place, or a changed byte. The cipher does not
+/// tell which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Closed;
 
 impl<'a> Place<'a> {
-    /// Where a row says that it is.
+    /// The place that a row names.
     pub(crate) fn of(sealed: &'a SealedSecret) -> Self {
         let SealedSecret { workspace, name, version, .. } = sealed;
         Self { workspace, name, version: *version }
@@ -48,7 +48,7 @@ impl<'a> Place<'a> {
         bytes
     }
 
-    /// What is stored of a value here.
+    /// Seals a value for this place.
     ///
     /// # Errors
     /// When the system has no randomness to give.
@@ -77,7 +77,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Seals a text, bound to what is said with it.
+/// Seals a text, bound to the associated data.
 ///
 /// # Errors
 /// When the system has no randomness to give.

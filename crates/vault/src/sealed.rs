@@ -18,7 +18,7 @@ use crate::{
     seal::Place,
 };
 
-/// How often a value is sealed anew because others set the same name meanwhile.
+/// Most attempts to store a value while other writers set the same name.
 const ATTEMPTS: usize = 16;
 
 /// Sealed values in rows, and the keys that open them.
@@ -104,7 +104,7 @@ impl SealedBackend {
             return self.open_row(&ring, &sealed);
         }
         let Some(version) = *version else { return Err(VaultError::NotSet(name.clone())) };
-        // Whether it was cleared or only superseded for long is told by those that there are.
+        // The current values tell if it was cleared or has been superseded for long.
         let head = self.rows.head(workspace, name).await?;
         match head.is_some_and(|head| head.is_set) {
             true => Err(VaultError::VersionGone { name: name.clone(), version }),

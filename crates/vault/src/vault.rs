@@ -13,7 +13,7 @@ use crate::{
 /// The longest value, in bytes: half of what Linux takes as one variable of a process.
 pub const VALUE_MAX: usize = 64 * 1024;
 
-/// How many values of a name are kept for runs that have pinned them.
+/// Number of values of a name that are stored for runs that have pinned them.
 pub const VERSIONS_KEPT: u64 = 32;
 
 /// Keeps the secrets of all workspaces. Clones are the same one.
@@ -98,11 +98,11 @@ impl Vault {
         }
     }
 
-    /// Changes the master key while secrets are in use, or ends such a change that broke off.
+    /// Changes the master key while secrets are in use, or completes such a change that broke off.
     ///
     /// # Errors
-    /// `RotationRuns`, `NoNewKey`, `Stuck`, or when keys or values cannot be kept. Whatever
-    /// happens, every secret still opens, and the next call goes on from there.
+    /// `RotationRuns`, `NoNewKey`, `Stuck`, or when keys or values cannot be stored. Every secret
+    /// still opens after each error, and the next call continues from there.
     pub async fn rotate_key(&self) -> Result<Rotation, VaultError> {
         self.backend.rotate_key().await
     }
@@ -115,7 +115,7 @@ impl Vault {
         self.backend.vouch(text).await
     }
 
-    /// Whether a mark is of this text; `None` if its key is not there any more.
+    /// True if a mark is of this text; `None` if its key is not there any more.
     ///
     /// # Errors
     /// When the backend fails.

@@ -1,7 +1,7 @@
 //! The key ring in a keychain, by way of a program that speaks to it.
 //!
-//! Keys go through pipes alone: what stands in arguments and variables, other processes can read.
-//! No keychain says for sure that it keeps a thing, so whatever is stored is read back.
+//! Keys go through pipes alone: other processes can read arguments and variables. No keychain says
+//! for sure that it stores a thing, so the ring is read back after it was stored.
 
 mod run;
 
@@ -15,17 +15,17 @@ use run::{Answer, Question};
 use super::{Keeper, KeeperError};
 use crate::{KeyRing, MasterKey};
 
-/// How long a program may take: a keychain may ask its user for a password.
+/// Longest time for a program: a keychain may ask its user for a password.
 const LIMIT: Duration = Duration::from_secs(30);
-/// What `security` ends with where it finds nothing.
+/// The exit code of `security` where it finds nothing.
 const MACOS_ABSENT: i32 = 44;
 
 /// A keychain that systems bring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keychain {
-    /// That of Linux desktops (such as GNOME Keyring), by `secret-tool`.
+    /// The keychain of Linux desktops (such as GNOME Keyring), by `secret-tool`.
     SecretService,
-    /// That of macOS, by `security`.
+    /// The keychain of macOS, by `security`.
     MacOs,
 }
 
@@ -48,13 +48,13 @@ pub struct KeyCommand {
     limit: Duration,
 }
 
-/// What differs between programs.
+/// The differences between programs.
 #[derive(Debug)]
 enum Manner {
     /// Ends well and says nothing where there is no ring yet.
     Plain,
-    /// `secret-tool` fails in silence where there is no ring, and also where nobody unlocks it.
-    /// This names what is there, locked or not.
+    /// `secret-tool` fails in silence where there is no ring, and also where the user does not
+    /// unlock it. The search names the stored items, locked or not.
     SecretTool { search: Vec<String> },
     /// `security` would take the key as an argument, so its command line goes through the pipe.
     Security { account: String },
@@ -72,7 +72,7 @@ impl KeyCommand {
     /// A keychain of the system, where the ring is kept by the path of the data directory.
     ///
     /// # Errors
-    /// When the path cannot be said there.
+    /// When the keychain cannot take the path.
     pub fn keychain(keychain: Keychain, data: &Path) -> Result<Self, KeeperError> {
         let unsaid = || KeeperError::KeychainPath(data.to_owned());
         let data = data.to_str().ok_or_else(unsaid)?;
@@ -121,7 +121,7 @@ impl KeyCommand {
         run::run(&question).map_err(|fault| self.failed(fault))
     }
 
-    /// Whether it says by its failure that there is no ring.
+    /// True if the program's failure means that there is no ring.
     fn is_absent(&self, answer: &Answer) -> Result<bool, KeeperError> {
         let is_silent = answer.out.is_empty() && answer.said.is_empty();
         match &self.manner {
@@ -201,7 +201,7 @@ impl Keeper for KeyCommand {
     }
 
     fn create(&self) -> Result<KeyRing, KeeperError> {
-        // Somebody else's key is as good.
+        // Another process's key is as good.
         if let Some(ring) = self.load()? {
             return Ok(ring);
         }

@@ -1,7 +1,7 @@
 //! The key ring in a file for its owner alone.
 //!
 //! The file is made and replaced whole: written beside it, brought to the disk, and then given its
-//! name. What a killed process left beside it may hold keys, and is removed.
+//! name. Unfinished files of a killed process may hold keys, and are removed.
 
 use std::{
     io::{self, Read, Write},
@@ -18,7 +18,7 @@ use crate::{KeyRing, MasterKey};
 
 /// More than any key ring has.
 const FILE_MAX: usize = 16 * 1024;
-/// What the names of unfinished files begin with.
+/// The beginning of unfinished files' names.
 const UNFINISHED: &str = ".key-ring-";
 const HEADER: &str = "\
 # The master keys of narthex: whoever has this file and the store can read every secret.
@@ -32,7 +32,7 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
-    /// The file of this path, whether it is there or not. Nobody else may use it at a time.
+    /// The file of this path, which may be missing. No other process may use it at the same time.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
@@ -82,7 +82,7 @@ impl KeyFile {
         }
     }
 
-    /// Removes what was begun and never finished.
+    /// Removes unfinished files.
     fn tidy(&self) -> io::Result<()> {
         for entry in fs::read_dir(self.folder())? {
             let entry = entry?;
@@ -124,7 +124,7 @@ impl Keeper for KeyFile {
                 self.sync_folder().map_err(|error| self.failed(error))?;
                 Ok(ring)
             }
-            // Somebody else's key is as good.
+            // Another process's key is as good.
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => self.read(),
             Err(error) => Err(self.failed(error.error)),
         }

@@ -1,23 +1,23 @@
 //! Changes the master key while secrets are in use.
 //!
-//! First the ring with the new key is kept for good, then values are sealed under it, then every
-//! row is sealed anew, and only when none needs an older key are those forgotten. At each moment
-//! the ring that is kept opens every row, so a process may be killed anywhere: a ring with more
-//! than one key tells the next rotation to go on instead of beginning another.
+//! First the ring with the new key is stored for good, then values are sealed under it, then every
+//! row is sealed anew. Only when no row needs an older key are the older keys forgotten. At each
+//! moment the stored ring opens every row, so a process may be killed anywhere: a ring with more
+//! than one key makes the next rotation complete this one instead of starting another.
 
 use narthex_model::SealedSecret;
 
 use super::{SealedBackend, blocking};
 use crate::{KeyRing, MasterKey, VaultError, backend::Rotation, seal::Place};
 
-/// How many rows are read at a time.
+/// Number of rows per read.
 const BATCH: u32 = 64;
 
-/// What one way through all rows did.
+/// The result of one pass over all rows.
 #[derive(Debug, Default)]
 struct Pass {
     resealed: u64,
-    /// How many rows do not open, and the first of them.
+    /// Number of rows that do not open, and the first of them.
     stuck: u64,
     first_stuck: Option<String>,
 }
@@ -81,7 +81,7 @@ impl SealedBackend {
         }
     }
 
-    /// `false` if the row was cleared or sealed anew by somebody else meanwhile.
+    /// Returns `false` if another process cleared the row or sealed it anew meanwhile.
     async fn reseal(&self, row: &SealedSecret) -> Result<bool, VaultError> {
         let ring = self.ring.read().await;
         let value = self.open_row(&ring, row)?.value;

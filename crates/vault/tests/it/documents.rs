@@ -38,7 +38,7 @@ async fn o82_documents_open_in_their_own_place_alone() {
     }
 }
 
-/// The key of documents is no secret of the workspace: nobody lists, reads, sets or clears it.
+/// The key of documents is no secret of the workspace: no caller lists, reads, sets or clears it.
 #[tokio::test]
 async fn the_key_of_documents_is_nobodys_secret() {
     let world = World::default();

@@ -106,8 +106,8 @@ async fn a_damaged_value_keeps_the_old_key() {
     assert_eq!((rotation.is_resumed, &rotation.dropped[..]), (true, &[old][..]));
 }
 
-/// What another process seals under the old key while this one is at work is found before that
-/// key is forgotten.
+/// Values that another process seals under the old key during a rotation are found before that key
+/// is forgotten.
 #[tokio::test]
 async fn values_that_come_late_are_found() {
     let (world, vault) = filled(100).await;

@@ -1,4 +1,4 @@
-//! What goes in and comes out, by version, and what is told of it.
+//! Values of secrets by version, and their public summaries.
 
 use narthex_model::{ErrorKind, Secret, SecretReference, WorkspaceId};
 use narthex_vault::{Put, VALUE_MAX, VERSIONS_KEPT, VaultError};
@@ -15,7 +15,7 @@ async fn values_come_out_as_they_went_in() {
     }
 }
 
-/// D10, X-M50: whoever has pinned a version sees that one, whatever is set later.
+/// D10, X-M50: a caller that has pinned a version sees that one, however often the secret is set.
 #[tokio::test]
 async fn d10_a_pinned_version_stays_while_others_follow() {
     let vault = World::default().start().await.unwrap();
@@ -102,7 +102,7 @@ async fn values_that_nobody_could_use_are_refused() {
     assert!(world.disk().rows.is_empty());
 }
 
-/// S18, S27: rows that somebody exchanged in the database do not open, and say so.
+/// S18, S27: rows that were exchanged in the database do not open, and the error says so.
 #[tokio::test]
 async fn s18_rows_that_are_moved_or_changed_are_told_as_damaged() {
     let world = World::default();

@@ -1,8 +1,8 @@
 //! Random work on secrets and keys, stopped at every step by a seed, and started again.
 //!
-//! The rows check at each step that the ring which is kept opens all of them; here it is checked
-//! that every value that was told to be stored comes out again, and that a rotation comes to its
-//! end however often it is broken off.
+//! The rows check at each step that the stored ring opens all of them. This test checks that every
+//! value comes out again whose write returned, and that a rotation comes to its end however often
+//! it is interrupted.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ impl Simulation {
         let next = self.expected.last.get(&place).copied().unwrap_or(0) + 1;
         let told = vault.put(put).await.ok().map(|stored| stored.version.get());
         assert!(told.is_none_or(|version| version == next), "seed {}", self.seed);
-        // Who was told nothing finds either of the two.
+        // A caller without an answer finds either of the two.
         let stored = self.world.disk().names.get(&(workspace.clone(), name)).map(|last| last.get());
         assert!(told.is_none() || stored == told, "seed {}", self.seed);
         if stored == Some(next) {
@@ -123,7 +123,7 @@ impl Simulation {
                 assert_eq!(rotation.is_resumed, before == 2, "seed {}", self.seed);
                 assert_eq!(self.keys(), 1, "seed {}", self.seed);
             }
-            // Broken off, it has added a key at most, and has not begun a second change.
+            // An interrupted rotation has added a key at most, and has not begun a second change.
             Err(_) => assert!(self.keys() <= 2, "seed {}", self.seed),
         }
     }

@@ -1,4 +1,4 @@
-//! Which keys a start takes, and which state it refuses.
+//! Keys that a start takes, and states that it refuses.
 
 use narthex_model::ErrorKind;
 use narthex_vault::{GivenKeys, Keeper, KeyRing, MasterKey, VaultError};

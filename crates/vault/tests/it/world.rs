@@ -17,7 +17,7 @@ use narthex_vault::{
 
 type Name = (WorkspaceId, SecretName);
 
-/// What is on the disk. Clones are the same one.
+/// The state of the disk. Clones are the same one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct World(Arc<Mutex<Disk>>);
 
@@ -26,17 +26,17 @@ pub(crate) struct Disk {
     pub(crate) names: BTreeMap<Name, SecretVersion>,
     pub(crate) rows: BTreeMap<(Name, SecretVersion), SealedSecret>,
     pub(crate) ring: Option<KeyRing>,
-    /// How many steps go well before the machine stops.
+    /// Number of steps that work before the machine stops.
     pub(crate) fuse: Option<u32>,
-    /// Whether the step at which it stops is still done.
+    /// True if the step at which it stops is still done.
     pub(crate) is_last_done: bool,
-    /// Whether narthex may change the keys.
+    /// True if the keys are given from outside, so that narthex may not change them.
     pub(crate) is_given: bool,
-    /// What happens before the next batch is read: somebody else's work.
+    /// Another process's work before the next batch is read.
     pub(crate) before_batch: Option<Work>,
 }
 
-/// What somebody else does to the disk.
+/// Another process's change to the disk.
 pub(crate) struct Work(pub(crate) Box<dyn FnOnce(&mut Disk) + Send>);
 
 impl std::fmt::Debug for Work {
@@ -46,7 +46,8 @@ impl std::fmt::Debug for Work {
 }
 
 impl Disk {
-    /// Whether one more step is done. Once the machine has stopped, none is.
+    /// Returns if one more step is done, and if its caller gets the result. Once the machine has
+    /// stopped, no step is done.
     fn step(&mut self) -> (bool, bool) {
         match &mut self.fuse {
             None => (true, true),
@@ -58,7 +59,7 @@ impl Disk {
         }
     }
 
-    /// What must hold at every moment: the ring that is kept opens every row.
+    /// Checks that the stored ring opens every row, which must hold at every moment.
     fn check(&self) {
         for row in self.rows.values() {
             let ring = self.ring.as_ref().unwrap();

@@ -17,41 +17,42 @@ use zeroize::Zeroizing;
 
 /// More than any key ring has.
 const OUTPUT_MAX: usize = 16 * 1024;
-/// How much of what it says is kept, and how much of that is shown.
+/// Most bytes of a program's errors that are read, and that are shown.
 const SAID_MAX: usize = 4096;
 const SHOWN_MAX: usize = 300;
-/// How long output is read after its end, as long as somebody else holds it open.
+/// Time after a program's end in which its output is still read, while another process holds it
+/// open.
 const LINGER: Duration = Duration::from_secs(1);
 /// So many letters and digits together may be a part of a key.
 const WORD_MAX: usize = 15;
 
-/// Why a program did not do what it was asked for. Nothing that it printed is repeated, and of what
-/// it said only words that can hold no key.
+/// A failure of a program. It repeats nothing of the program's output, and of its errors only words
+/// that can hold no key.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandFault {
     /// It is not there, or may not be started.
     #[error("`{program}` cannot be started")]
     Start {
-        /// Which.
+        /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// It was killed since it had not ended in time.
     #[error("`{program}` had not ended after {seconds} seconds")]
     Time {
-        /// Which.
+        /// The program.
         program: String,
-        /// How long it had.
+        /// The time limit in seconds.
         seconds: u64,
     },
     /// It ended badly.
     #[error("`{program}` ended with {status}{said}")]
     Failed {
-        /// Which.
+        /// The program.
         program: String,
-        /// How.
+        /// The exit status.
         status: ExitStatus,
         /// Its last words, after a colon; or nothing.
         said: String,
@@ -59,24 +60,24 @@ pub enum CommandFault {
     /// It printed more than any key ring has.
     #[error("`{program}` printed more than a key ring has")]
     Long {
-        /// Which.
+        /// The program.
         program: String,
     },
-    /// What it printed is no text.
+    /// Its output is no text.
     #[error("what is kept there is no text")]
     Text,
     /// The keys are there, and closed.
     #[error("it is locked, and nobody unlocked it")]
     Locked,
-    /// It said that it stores, and gives something else.
+    /// It reported success, and gives back something else.
     #[error("it does not give back what was stored")]
     NotKept,
     /// A pipe to it broke.
     #[error("`{program}` cannot be spoken to")]
     Pipe {
-        /// Which.
+        /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -98,7 +99,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// That it ended badly.
+    /// The fault of a program that ended badly.
     pub(super) fn failure(&self, words: &[String]) -> CommandFault {
         let said = match shown(&self.said) {
             said if said.is_empty() => said,
@@ -118,7 +119,7 @@ pub(super) fn run(question: &Question<'_>) -> Result<Answer, CommandFault> {
             .map_err(|source| CommandFault::Start { program: program.clone(), source })?;
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let Ok(answer) = timeout(question.limit, talk(&mut child, question.input)).await else {
-            // With what it has started.
+            // Kills the processes that it has started, too.
             if let Some(group) = group
                 && let Err(error) = kill_process_group(group, Signal::KILL)
             {
@@ -152,7 +153,7 @@ async fn talk(child: &mut Child, input: Option<&str>) -> io::Result<Answer> {
     let write = async {
         let (Some(mut stdin), Some(text)) = (stdin, input) else { return Ok(()) };
         match stdin.write_all(text.as_bytes()).await {
-            // How it ends, and what it gives back, tell whether it has what it needs.
+            // The program's end and its output show if it has its input.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             done => done,
         }
@@ -234,7 +235,7 @@ mod tests {
 
     use super::{Question, run, shown};
 
-    /// What a program starts to stay, as agents of keys do, holds its output open.
+    /// Background processes of a program, such as agents of keys, hold its output open.
     #[test]
     fn what_a_program_leaves_behind_is_not_waited_for() {
         let words = ["sh", "-c", "sleep 120 & printf key"].map(str::to_owned);
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(&**answer.out, b"key");
     }
 
-    /// S27: what a program says is told without what may be a key.
+    /// S27: a program's errors are shown without words that may be a key.
     #[test]
     fn s27_words_that_may_be_keys_are_not_shown() {
         let key = "feffe9928665731c6d6a8f9467308308e0d1c2b3a49586776859403122130475";

@@ -127,7 +127,7 @@ fn x_m28_what_a_program_does_wrong_is_told() {
 #[test]
 fn a_program_that_does_not_end_is_killed() {
     let scene = Scene::new();
-    // Nobody ever writes there.
+    // No process ever writes there.
     let text = "mkfifo \"$K\"; cat \"$K\" & cat \"$K\"; wait";
     let command = KeyCommand { limit: Duration::from_millis(1), ..scene.command(text, KEEP) };
     let (kind, text) = refused(command.load(), &ring());
@@ -135,7 +135,7 @@ fn a_program_that_does_not_end_is_killed() {
     assert!(text.contains("had not ended after"), "{text}");
 }
 
-/// What says that it stores and does not is found out, at the first key and at a change.
+/// A program that reports success without storing is found out, at the first key and at a change.
 #[test]
 fn what_is_not_kept_is_found_out() {
     let scene = Scene::new();
@@ -156,7 +156,7 @@ fn what_is_not_kept_is_found_out() {
     assert_eq!(fails.load().unwrap(), Some(first));
 }
 
-/// A keychain that nobody unlocks is not taken for an empty one.
+/// A keychain that the user does not unlock is not taken for an empty one.
 #[test]
 fn a_locked_secret_service_is_no_empty_one() {
     let scene = Scene::new();
@@ -177,7 +177,7 @@ fn a_locked_secret_service_is_no_empty_one() {
     assert!(text.contains("Cannot autolaunch D-Bus; see that"), "{text}");
 }
 
-/// The lines that `security` reads. Whether macOS does what they say is not tested.
+/// The lines that `security` reads. Their effect on macOS is not tested.
 #[test]
 fn macos_gets_its_command_line_through_the_pipe() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! Who may see and change the file, and what is left of writes that broke off.
+//! Modes of the file that let other users in, and rests of interrupted writes.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -71,13 +71,13 @@ fn what_was_left_unfinished_is_removed() {
     assert_eq!(left, ["master.key", "store.db"]);
 }
 
-/// S27: whoever else may read or write the key has the secrets, whatever the owner may do.
+/// S27: another user who may read or write the key has the secrets, whatever the owner may do.
 #[test]
 fn s27_every_mode_that_lets_others_in_is_refused() {
     let (_dir, file) = place();
     let ring = file.create().unwrap();
     for mode in 0..=0o777 {
-        // What the owner may not read is another matter, and root may read all.
+        // Modes without a right for the owner are another matter, and root may read all.
         let mode = mode | 0o400;
         set_mode(&file, mode);
         match file.load() {
@@ -126,7 +126,7 @@ fn links_lead_to_the_same_checks() {
     assert!(matches!(link.load(), Err(KeeperError::NotPrivate { mode: 0o640, .. })));
 }
 
-/// S15: a file without a key is not filled: it may be somebody's.
+/// S15: a file without a key is not filled: it may belong to another program.
 #[test]
 fn s15_what_is_no_key_file_is_refused_and_left_alone() {
     let (_dir, file) = place();
