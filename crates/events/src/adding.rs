@@ -1,4 +1,4 @@
-//! What is added to the streams of sessions.
+//! Adds events to the streams of sessions.
 
 use std::{sync::atomic::Ordering, time::SystemTime};
 
@@ -49,7 +49,7 @@ impl Events {
         Ok(told)
     }
 
-    /// The same, and leaves the stream as long as it is then: how it stands, if the event is new.
+    /// Adds an event without shortening its stream; returns the stream's state if the event is new.
     pub(crate) async fn add(
         &self,
         place: &EventPlace,
@@ -107,8 +107,8 @@ impl Events {
         }
     }
 
-    /// The same of several events that have happened one after the other, at the cost of one. Of a
-    /// session that has gone with its workspace, nothing is told.
+    /// Adds several events that have happened one after the other, at the cost of one. If the
+    /// session has gone with its workspace, no error is reported.
     pub async fn note_all(&self, place: &EventPlace, told: &[(EventKind, Value)]) {
         let (of, happened_at) = (place.stream(), SystemTime::now());
         let texts: Vec<_> =

@@ -1,8 +1,9 @@
-//! Messages that nobody has acknowledged are told again, at growing intervals, and then given up
-//! (X-E93). One task looks after those of all sessions.
+//! Sends reminders of unacknowledged messages, at growing intervals, and then gives the messages up
+//! (X-E93). One task serves the messages of all sessions.
 //!
-//! What is due when is in the store, so that another daemon, or the same after a restart, goes on
-//! where this one was. Each telling is an event with an id of its own: done by two, it is one.
+//! The due times are in the store, so that another daemon, or the same after a restart, continues
+//! where this one was. Each reminder is an event with an id of its own: if two daemons add it, it
+//! counts once.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,18 +14,18 @@ use tokio::time::sleep;
 
 use crate::{Along, EventKind, EventPlace, Events, EventsError};
 
-/// How often a message is told again at most (X-E93).
+/// Most reminders of a message (X-E93).
 const TELLINGS: u32 = 5;
-/// As often it counts as told once it was given up.
+/// Number of reminders that marks a message as given up.
 const GIVEN_UP: u32 = TELLINGS + 1;
-/// How many messages are read at a time.
+/// Number of messages per read.
 const BATCH: u32 = 100;
-/// How late what another daemon has left behind is seen.
+/// Longest time until this daemon finds due messages that another one has left behind.
 const LOOK: Duration = Duration::from_secs(60);
-/// When it is tried again after the store has failed.
+/// Time until the next attempt after the store has failed.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// How long it takes to each telling, and after the last to giving up.
+/// Waiting times before each reminder, and after the last one before giving up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waits(pub(crate) [Duration; 6]);
 
@@ -39,7 +40,7 @@ impl Waits {
         self.0[0]
     }
 
-    /// How long it takes to the next step after so many tellings.
+    /// Returns the time to the next step after this number of reminders.
     fn after(self, tellings: u32) -> Duration {
         let [.., last] = self.0;
         let at = usize::try_from(tellings).unwrap_or(usize::MAX);
@@ -47,10 +48,10 @@ impl Waits {
     }
 }
 
-/// Why a message was given up.
+/// The reason for giving a message up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Why {
-    /// It was told again and again.
+    /// Its reminders were not answered.
     Unacknowledged,
     /// Its time was over.
     Expired,
@@ -115,7 +116,7 @@ impl Events {
         done.map_err(EventsError::Store)
     }
 
-    /// Tells whoever carries the session out that it has a message.
+    /// Adds a reminder to the session's stream for the client that carries the session out.
     async fn tell_again(&self, message: &DueMessage, tellings: u32) -> Result<(), EventsError> {
         let seq = message.seq;
         let payload = json!({
@@ -126,7 +127,7 @@ impl Events {
         self.append(&place, EventKind::SessionMessageUnread, &payload, Some(&id)).await.map(drop)
     }
 
-    /// Tells whoever sent a message that nobody has acknowledged it, once.
+    /// Reports to a message's sender, once, that the message was not acknowledged.
     pub(crate) async fn give_up(&self, message: &DueMessage, why: Why) -> Result<(), EventsError> {
         let own = message.of.session;
         let place = place(message, self.hearer(message).await?);
@@ -150,9 +151,9 @@ impl Events {
         let id = format!("undelivered-{own}-{}", message.seq);
         let kind = EventKind::SessionMessageUndelivered;
         let along = Along { message_id: Some(&id), ..Along::default() };
-        // Not kept within bounds by that: this may be said while they are being.
+        // Adds without shortening the stream: the caller may be shortening it.
         match self.add(&place, kind, &payload, along).await {
-            // A sender that went with all its events is told nothing.
+            // A sender whose session has gone gets no report.
             Ok(_) | Err(EventsError::NoSession(_)) => {}
             Err(error) => return Err(error),
         }
@@ -160,7 +161,7 @@ impl Events {
         given_up.map_err(EventsError::Store)
     }
 
-    /// The session that sent a message, while it goes on; else the message's own, which people
+    /// The session that sent a message, while it is active; else the message's own, which people
     /// follow.
     async fn hearer(&self, message: &DueMessage) -> Result<SessionId, EventsError> {
         let Some(sender) = message.sender else { return Ok(message.of.session) };

@@ -1,4 +1,4 @@
-//! One event, as whoever reads it sees it.
+//! One event, as a reader sees it.
 
 use std::time::SystemTime;
 
@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 
 use crate::EventKind;
 
-/// Where something happens.
+/// The place of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPlace {
-    /// Whose it is.
+    /// The workspace that owns the session.
     pub workspace: WorkspaceId,
     /// The session.
     pub session: SessionId,
-    /// The run of that session in which it happens; `None` for what is done from outside.
+    /// The run of that session in which it happens; `None` for an action from outside.
     pub run: Option<RunId>,
 }
 
 /// An event of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventRow {
-    /// Where it happened.
+    /// The place of the event.
     pub place: EventPlace,
     /// Its number in the session, from 1 on, without gaps.
     pub seq: u64,
@@ -32,9 +32,9 @@ pub struct EventRow {
     pub at: SystemTime,
     /// One of [`EventKind`], or a word that only a newer program knows.
     pub kind: String,
-    /// By what a second one of its kind is known to be the same.
+    /// The id by which a second event of its kind is recognised as the same.
     pub message_id: Option<String>,
-    /// What is said.
+    /// The payload.
     pub payload: Value,
 }
 

@@ -9,17 +9,17 @@ use tokio::{
 
 use crate::{EventKind, EventRow, Events, EventsError, Key, Wanted};
 
-/// How many events a follower has in hand at most.
+/// Most events that a follower holds at a time.
 const IN_HAND: u32 = 32;
 
-/// What is followed.
+/// The stream that is followed.
 #[derive(Debug)]
 pub(crate) enum Followed {
     Session(EventsOf),
     Workspace(WorkspaceId),
 }
 
-/// Whoever follows a session or a workspace.
+/// A follower of a session or a workspace.
 #[derive(Debug)]
 pub struct Follower {
     events: Events,
@@ -32,7 +32,7 @@ pub struct Follower {
     end: End,
 }
 
-/// How far the session is with its end.
+/// The progress of the session's end.
 #[derive(Debug, Clone, Copy)]
 enum End {
     No,
@@ -42,7 +42,7 @@ enum End {
     Told,
 }
 
-/// What was found at one look.
+/// The result of one look.
 struct Found {
     events: Vec<EventRow>,
     next: u64,
@@ -93,7 +93,7 @@ impl Follower {
         }
     }
 
-    /// Whether nothing more is to come of a session that has ended.
+    /// True if no further events of an ended session will come.
     fn is_over(&mut self) -> bool {
         match self.end {
             End::Told => true,

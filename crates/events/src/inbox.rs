@@ -1,5 +1,4 @@
-//! Messages that nobody has acknowledged: read, acknowledged, and hidden once they have expired
-//! (X-E93).
+//! Unacknowledged messages: read, acknowledged, and hidden once they have expired (X-E93).
 
 use std::time::{Duration, SystemTime};
 
@@ -9,29 +8,30 @@ use serde_json::{Value, json};
 
 use crate::{EventKind, EventRow, Events, EventsError, Wanted, adding::of_store, read};
 
-/// How long messages that were given are not told again: in this time they are to be acknowledged.
+/// Time in which a reader is to acknowledge messages: until then no reminders of them are sent.
 const GIVEN: Duration = Duration::from_secs(30);
-/// What of a message's payload is what it says.
+/// The members of a message's payload that are its text.
 const SAID: [&str; 3] = ["text", "body", "comment"];
 
-/// The oldest messages of a session that nobody has acknowledged.
+/// The oldest unacknowledged messages of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unread {
     /// Some of them, in their order; none has expired.
     pub messages: Vec<EventRow>,
-    /// Up to which number all were acknowledged; 0 if none was.
+    /// The number up to which all were acknowledged; 0 if none was.
     pub acknowledged: u64,
-    /// How many there are, with these.
+    /// Number of all unacknowledged messages, these included.
     pub count: u64,
     /// The last event of the session before they were looked for; 0 before the first.
     pub last: u64,
 }
 
 impl Events {
-    /// Gives at most `limit` of the oldest messages of a session that nobody has acknowledged, and
-    /// no more than `bytes` of what they say but for the first, to whoever carries it out: from now
-    /// on messages are told again until they are acknowledged, these after 30 seconds at the
-    /// earliest. Giving one again before it was told again puts it off no further.
+    /// Returns at most `limit` of the oldest unacknowledged messages of a session, for the client
+    /// that carries the session out. Their payloads have at most `bytes` in all, apart from the
+    /// first. From now on reminders of messages are sent until they are acknowledged, of these
+    /// after 30 seconds at the earliest. A second reading before that reminder puts it off no
+    /// further.
     ///
     /// # Errors
     /// When there is no such session, a message cannot be read, or the store fails.
@@ -56,8 +56,8 @@ impl Events {
         Ok(Unread { messages, acknowledged, count, last })
     }
 
-    /// Notes that whoever carries a session out has all its messages up to an event. Gives up to
-    /// which one that is so, and how many messages are left.
+    /// Notes that the client that carries a session out has all its messages up to an event.
+    /// Returns the number up to which all are acknowledged, and how many messages are left.
     ///
     /// # Errors
     /// When there is no such session, or no such event yet, or the store fails.
@@ -80,8 +80,8 @@ impl Events {
         Ok((counted.acknowledged, counted.unread))
     }
 
-    /// Has what nobody has acknowledged be told again from now on, since somebody carries the
-    /// session out again. A failure is logged: the next reading does it.
+    /// Starts reminders of unacknowledged messages again, since a client carries the session out
+    /// again. A failure is logged: the next reading does it.
     pub async fn attended(&self, workspace: &WorkspaceId, session: SessionId) {
         let of = EventsOf { workspace: workspace.clone(), session };
         let now = SystemTime::now();
@@ -94,7 +94,7 @@ impl Events {
         }
     }
 
-    /// What follows from an event that was added.
+    /// Does the follow-up work for an event that was added.
     pub(crate) async fn added(&self, of: &EventsOf, kind: EventKind) {
         match kind {
             EventKind::UserMessage => self.shared.earlier.notify_one(),
@@ -105,7 +105,7 @@ impl Events {
         }
     }
 
-    /// What is kept of a message until it is acknowledged; `None` of all other events.
+    /// The data to store until a message is acknowledged; `None` for all other events.
     pub(crate) fn new_unread(
         &self,
         kind: EventKind,
@@ -150,7 +150,7 @@ impl Events {
     }
 }
 
-/// How many of the first of these there may be for so many bytes of what they say; one in any case.
+/// Number of the first of these messages whose payloads fit into so many bytes; at least one.
 fn fitting(rows: &[narthex_store::EventRow], bytes: usize) -> usize {
     let mut taken = 0_usize;
     let fits = rows.iter().take_while(|row| {
@@ -169,7 +169,7 @@ fn hide(payload: &mut Value) {
     }
 }
 
-/// From when on nobody is given a message.
+/// The time from which no reader gets a message any more.
 fn expires_at(payload: &Value) -> Option<SystemTime> {
     payload["expires_at"].as_str().and_then(Timestamp::parse)
 }

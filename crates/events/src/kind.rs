@@ -1,8 +1,8 @@
-//! What an event is.
+//! Kinds of events.
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $name:ident = $word:literal;)+) => {
-        /// What an event is (X-E99).
+        /// The kind of an event (X-E99).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum EventKind {
             $($(#[doc = $doc])+ $name,)+
@@ -50,7 +50,7 @@ kinds! {
     SessionCreated = "session.created";
     /// A further run begins in the session.
     SessionResumed = "session.resumed";
-    /// The session is set aside until somebody has it go on; its runs have ended.
+    /// The session was suspended until a user resumes it; its runs have ended.
     SessionSuspended = "session.suspended";
     /// A server of a run is mounted (R-E31).
     McpMount = "mcp.mount";
@@ -64,13 +64,13 @@ kinds! {
     SessionRunRefused = "session.run_refused";
     /// The agent is done, in its own words.
     SessionCompleted = "session.completed";
-    /// What carried the session out did not come to a good end; the platform says so.
+    /// The executor of the session failed, as the platform reports.
     SessionFailed = "session.failed";
     /// The session was ended by the run above it.
     SessionCancelledByParent = "session.cancelled_by_parent";
-    /// An orchestrator is to look at something; the platform says so (X-E88).
+    /// An orchestrator is asked to check something; the platform reports it (X-E88).
     SessionWake = "session.wake";
-    /// A message of the session was not acknowledged; it is told again (X-E93).
+    /// A reminder: a message of the session was not acknowledged (X-E93).
     SessionMessageUnread = "session.message_unread";
     /// A message that this session has sent was given up, or has expired (X-E93).
     SessionMessageUndelivered = "session.message_undelivered";
@@ -85,7 +85,7 @@ impl EventKind {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
     }
 
-    /// Whether it is the session's own doing, and not what others say to it or decide of it.
+    /// True if it is the session's own act, and not a message or decision of another party.
     #[must_use]
     pub fn is_own(self) -> bool {
         match self {

@@ -1,11 +1,11 @@
-//! What happens in sessions, as a durable stream in order (X-E98).
+//! Events of sessions, as a durable stream in order (X-E98).
 //!
 //! * [`Events`] adds events and reads them by their numbers. Numbers grow by one, also where
 //!   several daemons write to one store.
 //! * A [`Follower`] waits for further ones. Nothing is queued for it: it reads from the store, at
 //!   its own pace, and is woken by what this process adds.
-//! * A message stays unread until whoever carries its session out acknowledges it, and is told
-//!   again meanwhile (X-E93).
+//! * A message stays unread until the client that carries its session out acknowledges it;
+//!   reminders of it are sent meanwhile (X-E93).
 //! * Of each session the newest events are kept, within bounds of number and size.
 //!
 //! Knows neither runs nor doors. Nothing here is on the way of a call that is passed on.
@@ -52,9 +52,9 @@ pub use self::{
 pub const PAYLOAD_MAX: usize = 256 * 1024;
 /// The longest id of a message, in bytes.
 pub const MESSAGE_ID_MAX: usize = 200;
-/// How many of a session's events are kept (X-D10), and are in one page at most.
+/// Number of a session's events that are stored (X-D10), and most events of one page.
 pub const WINDOW: u64 = 5_000;
-/// How late events of other daemons are seen by whoever follows.
+/// Longest time until a follower sees events of other daemons.
 pub const POLL: Duration = Duration::from_secs(2);
 
 /// The events of all sessions. Clones are handles to the same ones.
@@ -75,43 +75,43 @@ struct Shared {
     unwritten: AtomicU64,
 }
 
-/// Which events of a session are wanted.
+/// Selects events of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'w> {
-    /// Only those after this number.
+    /// The number after which the events come.
     pub after: u64,
-    /// How many, from 1 to [`WINDOW`]; what is beyond counts as the nearest of these.
+    /// Most events to return, from 1 to [`WINDOW`]; a number beyond counts as the nearest of these.
     pub limit: u64,
-    /// Only of these kinds; all if there are none here.
+    /// The kinds; all if this is empty.
     pub kinds: &'w [EventKind],
 }
 
 /// Events of a session in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventPage {
-    /// Those that are wanted.
+    /// The selected events.
     pub events: Vec<EventRow>,
-    /// The first event that is kept; one more than the last if none is. Whoever has read less far
-    /// than the one before it has missed some.
+    /// The first event that is stored; one more than the last if none is. A reader that has read
+    /// less far than the one before it has missed some.
     pub oldest: u64,
     /// The last event that there is; 0 before the first.
     pub last: u64,
-    /// After which number to go on.
+    /// The number after which the next page comes.
     pub next: u64,
-    /// Whether the session has ended.
+    /// True if the session has ended.
     pub has_ended: bool,
 }
 
 /// Events of a workspace in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventFeed {
-    /// Those that are wanted.
+    /// The selected events.
     pub events: Vec<EventRow>,
-    /// After which number to go on.
+    /// The number after which the next part comes.
     pub next: u64,
 }
 
-/// Why an event was not added, or events not read.
+/// An error of adding or reading events.
 #[derive(Debug, thiserror::Error)]
 pub enum EventsError {
     /// The payload is longer than [`PAYLOAD_MAX`].
@@ -129,12 +129,12 @@ pub enum EventsError {
          earlier one"
     )]
     NotYet {
-        /// What was acknowledged.
+        /// The number that the caller acknowledged.
         seq: u64,
         /// The number of the last event.
         last: u64,
     },
-    /// What is stored cannot be read.
+    /// A stored event cannot be read.
     #[error("the event {seq} of the session `{session}` cannot be read as it is stored")]
     Damaged {
         /// The session.
@@ -148,7 +148,7 @@ pub enum EventsError {
 }
 
 impl EventsError {
-    /// What kind of failure it is.
+    /// Returns the error's kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -173,7 +173,7 @@ impl Events {
         Self { shared: Arc::new(shared) }
     }
 
-    /// How many events of things that have happened could not be added.
+    /// Number of events that have happened and could not be added.
     #[must_use]
     pub fn unwritten(&self) -> u64 {
         self.shared.unwritten.load(Ordering::Relaxed)
@@ -272,7 +272,7 @@ impl Events {
     }
 }
 
-/// Whether there may be more behind these.
+/// True if there may be more behind these.
 fn is_full(events: &[EventRow], limit: u64) -> bool {
     u64::try_from(events.len()).is_ok_and(|count| count >= limit)
 }

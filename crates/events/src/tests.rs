@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// So late that whoever waits for it waits in vain.
+/// So late that a test waits for it in vain.
 const NEVER: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 
 /// A store that can be opened again, as another daemon does.
@@ -171,14 +171,14 @@ async fn what_is_no_event_is_refused_and_leaves_no_gap() {
             assert!(matches!(error, EventsError::MessageId), "{error:?}");
         }
         assert_eq!(events.append(&here, kind, &fits, None).await.unwrap().seq, 1);
-        // What has happened is counted where it could not be told.
+        // An event that happened and could not be added is counted.
         events.note(&at(2), EventKind::SessionEnded, &json!({}), None).await;
         events.note(&here, EventKind::SessionEnded, &json!({}), None).await;
         assert_eq!((events.unwritten(), page(&events, &here, 0).await.last), (1, 2));
     }
 }
 
-/// What has happened is told in its order, as far as it can be.
+/// Events that have happened are added in their order, as far as they can be.
 #[tokio::test]
 async fn several_events_are_told_at_once() {
     for place in Place::both() {
@@ -260,7 +260,7 @@ async fn x_d10_the_newest_events_are_kept() {
         let longer = json!("x".repeat(20_000));
         let last = events.append(&there, EventKind::AgentArtifact, &longer, None).await.unwrap();
         assert_eq!(page(&events, &there, 0).await.events, [last], "the last one stays");
-        // Where a workspace has too much, what was silent the longest goes.
+        // Where a workspace has too much, the events of the longest silent session go.
         let of_all = Bounds { workspace: 21_000, ..default };
         let events = Events::with(store, NEVER, of_all, Waits::default());
         let last = status(&events, &there, 1).await;
@@ -271,7 +271,7 @@ async fn x_d10_the_newest_events_are_kept() {
     }
 }
 
-/// Whoever follows is woken by what this process adds, and asks for nothing meanwhile.
+/// A follower is woken by events of its own process, and reads nothing meanwhile.
 #[tokio::test]
 async fn a_follower_is_woken_by_its_own_process() {
     for place in Place::both() {
@@ -302,7 +302,7 @@ async fn a_follower_is_woken_by_its_own_process() {
     }
 }
 
-/// What another daemon adds to the same store is found as well.
+/// Events that another daemon adds to the same store are found as well.
 #[tokio::test]
 async fn a_follower_finds_what_other_daemons_add() {
     for place in Place::both() {
@@ -318,7 +318,7 @@ async fn a_follower_finds_what_other_daemons_add() {
     }
 }
 
-/// However much there is, whoever follows gets all of it, once and in order, some at a time.
+/// A follower gets all events, once and in order, some at a time, however many there are.
 #[tokio::test]
 async fn a_follower_gets_everything_once_and_in_order() {
     for place in Place::both() {
@@ -365,7 +365,7 @@ async fn following_ends_with_the_session() {
         assert_eq!(last, Some(vec![2]));
         assert_eq!(seqs(&mut told).await, None);
         drop(other);
-        // Of an end that nobody has told, as after a crash between both.
+        // The end of a session whose event is missing, as after a crash between both.
         let events =
             Events::with(store, Duration::from_millis(1), Bounds::default(), Waits::default());
         let mut untold = events.follow(&here.workspace, here.session, 2, Vec::new());

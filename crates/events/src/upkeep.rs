@@ -1,4 +1,4 @@
-//! What keeps streams within their bounds: the oldest events go.
+//! Removes the oldest events to keep streams within their bounds.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,20 +6,20 @@ use narthex_store::{EventStream, EventsOf, StatementError};
 
 use crate::{Events, EventsError, WINDOW, delivery::Why};
 
-/// How many events are removed in one transaction at most.
+/// Most events that are removed in one transaction.
 const BATCH: u64 = 1_000;
-/// How many streams are looked for at a time.
+/// Number of streams per search.
 const STREAMS: u32 = 100;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// When a sweep that failed is tried again.
+/// Time until a failed sweep is tried again.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// How much is kept.
+/// Bounds of streams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// Events of a session.
     pub(crate) window: u64,
-    /// How many more there may be before they are removed together.
+    /// Number of events beyond the window before they are removed together.
     pub(crate) slack: u64,
     /// Bytes of a session.
     pub(crate) session: u64,
@@ -34,7 +34,7 @@ impl Default for Bounds {
 }
 
 impl Events {
-    /// Removes what is beyond the bounds after an event was added. A failure is told: the next
+    /// Removes events beyond the bounds after an event was added. A failure is logged: the next
     /// event tries again.
     pub(crate) async fn keep_within_bounds(&self, of: &EventsOf, stream: EventStream) {
         if let Err(error) = self.shorten(of, stream).await {
@@ -87,8 +87,8 @@ impl Events {
         Ok(())
     }
 
-    /// Removes the events of a session up to the one before `oldest`. Of messages among them that
-    /// nobody has acknowledged whoever sent them hears first; where that fails, nothing goes yet.
+    /// Removes the events of a session up to the one before `oldest`. First it reports the
+    /// unacknowledged messages among them to their senders; if that fails, no event is removed yet.
     async fn trim(&self, of: &EventsOf, oldest: u64) -> Result<(), StatementError> {
         for message in self.shared.store.inboxes().before(of, oldest).await? {
             if let Err(error) = self.give_up(&message, Why::Removed).await {

@@ -1,4 +1,4 @@
-//! Whoever waits for events, by what they wait for.
+//! The followers that wait for events, by session or workspace.
 
 use std::{
     collections::HashMap,
@@ -9,19 +9,19 @@ use narthex_model::WorkspaceId;
 use narthex_store::EventsOf;
 use tokio::sync::watch;
 
-/// What somebody waits for.
+/// The stream that a follower waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Session(EventsOf),
     Workspace(WorkspaceId),
 }
 
-/// Those who wait. There is an entry only while somebody does.
+/// The waiting followers. There is an entry only while a follower waits.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers(Mutex<HashMap<Key, watch::Sender<()>>>);
 
 impl Wakers {
-    /// Wakes whoever waits for an event of this session.
+    /// Wakes the followers of this session and of its workspace.
     pub(crate) fn wake(&self, of: &EventsOf) {
         let waiting = self.all();
         for key in [Key::Session(of.clone()), Key::Workspace(of.workspace.clone())] {

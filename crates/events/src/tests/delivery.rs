@@ -1,4 +1,4 @@
-//! Messages that nobody has acknowledged: told again, given up, dropped, whoever's turn it is.
+//! Unacknowledged messages: reminders, giving up, expiry, and removal.
 
 use std::time::{Duration, SystemTime};
 
@@ -29,14 +29,14 @@ async fn acknowledge(events: &Events, of: &EventPlace, seq: u64) -> (u64, u64) {
     events.acknowledge(&of.workspace, of.session, seq).await.unwrap()
 }
 
-/// What of a session is about messages, by type.
+/// The events of a session about messages, by type.
 async fn told(events: &Events, of: &EventPlace) -> Vec<(String, Value)> {
     let all = page(events, of, 0).await.events.into_iter();
     let about = all.filter(|event| event.kind.starts_with("session.message_"));
     about.map(|event| (event.kind, event.payload)).collect()
 }
 
-/// How often a message of a session was told again.
+/// The numbers of the reminders of a session's message.
 async fn tellings(events: &Events, of: &EventPlace, seq: u64) -> Vec<u64> {
     let told = told(events, of).await.into_iter();
     let its = told.filter(|(kind, one)| kind == "session.message_unread" && one["sequence"] == seq);
@@ -55,13 +55,13 @@ fn of(place: &EventPlace) -> EventsOf {
     EventsOf { workspace: place.workspace.clone(), session: place.session }
 }
 
-/// How many seconds are between two times, to the nearest.
+/// Number of seconds between two times, to the nearest.
 fn seconds(from: SystemTime, to: SystemTime) -> u64 {
     (to.duration_since(from).unwrap() + Duration::from_millis(500)).as_secs()
 }
 
-/// Goes from one time at which something is due to the next, until nothing is; gives how long each
-/// took, in seconds.
+/// Goes from one due time to the next, until none is left; returns the time that each took, in
+/// seconds.
 async fn to_the_end(events: &Events, from: SystemTime) -> Vec<u64> {
     let (mut waits, mut now) = (Vec::new(), from);
     while let Some(next) = events.deliver_due(now).await.unwrap() {
@@ -73,14 +73,14 @@ async fn to_the_end(events: &Events, from: SystemTime) -> Vec<u64> {
     waits
 }
 
-/// X-E93: a message is told again after 2, 10, 30, 30 and 30 seconds, and given up another 30
-/// later, of which its sender hears once; it can be read still.
+/// X-E93: reminders of a message come after 2, 10, 30, 30 and 30 seconds. It is given up another 30
+/// later, which its sender learns once; it can be read still.
 #[tokio::test]
 async fn x_e93_a_message_is_told_again_and_given_up() {
     for place in Place::both() {
         let events = Events::new(place.open().await);
         let (here, sender) = two(&events.shared.store).await;
-        // Nobody reads here yet.
+        // No client reads here yet.
         assert_eq!(unread(&events, &here).await, Vec::<u64>::new());
         let begun = SystemTime::now();
         let seq = say(&events, &here, "one", json!({})).await;
@@ -102,8 +102,8 @@ async fn x_e93_a_message_is_told_again_and_given_up() {
     }
 }
 
-/// Where nobody acknowledges messages, nor reads them by themselves, nothing is told again; from
-/// the first reading on it is, and what was given is to be acknowledged within 30 seconds.
+/// Where no client acknowledges messages, nor reads them by themselves, no reminders are sent. They
+/// begin with the first reading, and the messages read are to be acknowledged within 30 seconds.
 #[tokio::test]
 async fn x_e93_who_never_acknowledges_is_not_bothered() {
     for place in Place::both() {
@@ -119,7 +119,8 @@ async fn x_e93_who_never_acknowledges_is_not_bothered() {
         assert_eq!(tellings(&events, &here, first).await, [0_u64; 0]);
         events.deliver_due(given + Duration::from_secs(31)).await.unwrap();
         assert_eq!(tellings(&events, &here, first).await, [1]);
-        // What comes after an acknowledgement is told after 2 seconds, and only that.
+        // A message after an acknowledgement has its reminder after 2 seconds; the old one has
+        // none.
         assert_eq!(acknowledge(&events, &here, first).await, (first, 0));
         let second = say(&events, &here, "two", json!({})).await;
         events.deliver_due(SystemTime::now() + Duration::from_secs(3)).await.unwrap();
@@ -194,8 +195,8 @@ async fn x_e93_old_acknowledgements_do_not_put_off() {
     }
 }
 
-/// X-E93: the plan is in the store: another daemon goes on with it, and of two that do the same
-/// thing at once one is heard.
+/// X-E93: the due times are in the store: another daemon continues with them, and of two that send
+/// the same reminder at once one succeeds.
 #[tokio::test]
 async fn x_e93_another_daemon_goes_on_with_the_plan() {
     for place in Place::both() {
@@ -216,8 +217,8 @@ async fn x_e93_another_daemon_goes_on_with_the_plan() {
     }
 }
 
-/// X-E93: nobody is given a message any more that has expired before it was acknowledged; its
-/// sender hears of it. One that was acknowledged in time stays what it was.
+/// X-E93: no reader gets a message that has expired before it was acknowledged; its sender gets a
+/// report. A message that was acknowledged in time is not affected.
 #[tokio::test]
 async fn x_e93_what_has_expired_is_dropped() {
     for place in Place::both() {
@@ -251,8 +252,8 @@ async fn x_e93_what_has_expired_is_dropped() {
     }
 }
 
-/// While nobody carries a run of the session out nothing is told, and it counts for nothing; when
-/// somebody does again, it is. A session that has ended is left alone.
+/// While no client carries out a run of the session no reminders are sent or counted; they begin
+/// when a client does so again. A session that has ended is left alone.
 #[tokio::test]
 async fn x_e93_messages_wait_until_somebody_is_there() {
     for place in Place::both() {
@@ -282,8 +283,8 @@ async fn x_e93_messages_wait_until_somebody_is_there() {
     }
 }
 
-/// X-E93: who sent a message hears of it when it goes, unread, with old events, once; of one that
-/// was acknowledged, or where nobody ever acknowledges any, nothing is said.
+/// X-E93: the sender of an unread message that is removed with old events gets a report, once.
+/// There is none for an acknowledged message, or where no client ever acknowledges any.
 #[tokio::test]
 async fn x_e93_what_is_removed_unread_is_told() {
     for place in Place::both() {
