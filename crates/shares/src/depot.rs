@@ -23,19 +23,19 @@ pub struct Depot {
     shelves: Mutex<HashMap<WorkspaceId, Arc<Mutex<Shelf>>>>,
 }
 
-/// What was taken into the depot. Its copies stay for as long as this lives, and after that for as
-/// long as sweeps are told of them: keep it until the share is stored.
+/// A share's copies in the depot. They stay for as long as this value lives, and after that for as
+/// long as the store names them to sweeps: keep the value until the share is stored.
 #[derive(Debug)]
 #[must_use = "copies that nobody holds or names are swept"]
 pub struct Taken {
-    /// What was copied.
+    /// The copied files.
     pub snapshot: Snapshot,
     hashes: Vec<ContentHash>,
     shelf: Arc<Mutex<Shelf>>,
 }
 
-/// A sweep that has begun: what nobody held at that time is looked for among what is stored. Ask
-/// the store only after it has begun.
+/// A running sweep: it deletes copies that no [`Taken`] held at its start and that are not stored.
+/// Ask the store only after the sweep has begun.
 #[derive(Debug)]
 #[must_use = "nothing is swept before it ends"]
 pub struct Sweep {
@@ -56,7 +56,7 @@ struct Shelf {
 #[derive(Debug)]
 struct Kept {
     size: u64,
-    /// How many of [`Taken`] hold it.
+    /// Number of [`Taken`] that hold it.
     holders: usize,
     /// The last sweep that saw it unheld; taking it anew wipes this.
     seen_by: Option<u64>,
@@ -103,8 +103,8 @@ impl Depot {
         Ok(Taken { snapshot, hashes, shelf })
     }
 
-    /// Copies files and folders of one run's folder into another's, within `limits` together;
-    /// nothing of it is kept. What is hidden is passed over.
+    /// Copies files and folders of one run's folder into another's, within `limits` together; the
+    /// depot stores nothing of them. Hidden files are passed over.
     ///
     /// # Errors
     /// When a path leads out of its folder or to nothing, all of it is hidden, a limit is reached,
@@ -172,8 +172,8 @@ impl Depot {
         Ok(Sweep { shelf, number })
     }
 
-    /// Deletes everything of a workspace that is deleted. What is being copied for it is kept no
-    /// more.
+    /// Deletes all copies of a workspace that is deleted. Copies that are being made for it are
+    /// discarded.
     ///
     /// # Errors
     /// When the disk fails; then it can be tried again.
@@ -207,8 +207,8 @@ impl Drop for Taken {
 }
 
 impl Sweep {
-    /// Deletes what nobody has held since the sweep began and is not in `stored`, and gives the
-    /// bytes that are free by it.
+    /// Deletes copies that were not held since the sweep began and are not in `stored`; returns the
+    /// number of freed bytes.
     ///
     /// # Errors
     /// When the disk fails; what was not deleted is found by the next sweep.
@@ -267,7 +267,7 @@ impl Shelf {
             return Err(ShareError::Quota { used: self.used, asked, max: quota });
         }
         let is_new = !new.is_empty();
-        // What is put down before a failure is held by nobody: the next sweep finds it.
+        // Copies that are put down before a failure have no holder: the next sweep finds them.
         for copy in new.into_values() {
             stop.check()?;
             self.put(copy)?;

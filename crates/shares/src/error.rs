@@ -1,11 +1,11 @@
-//! Why nothing was shared, or a shared file is not given out.
+//! Errors of sharing files and of reading shared ones.
 
 use std::io;
 
 use narthex_model::ErrorKind;
 
-/// Why nothing was shared, or a shared file is not given out. Names paths as they were asked for,
-/// never where the folder lies.
+/// An error of sharing files or of reading a shared one. It names paths as the caller gave them,
+/// never the place of the folder.
 #[derive(Debug, thiserror::Error)]
 pub enum ShareError {
     /// The text is no path within a folder.
@@ -13,7 +13,7 @@ pub enum ShareError {
     Path {
         /// As it was asked for, cut.
         path: String,
-        /// What is wrong with it.
+        /// The path's fault.
         why: &'static str,
     },
     /// A link on the way leads out of the folder.
@@ -61,7 +61,7 @@ pub enum ShareError {
     TooMany {
         /// As it was asked for.
         path: String,
-        /// What there is too much of.
+        /// The thing that there is too much of.
         what: &'static str,
         /// The most of it.
         max: usize,
@@ -85,7 +85,7 @@ pub enum ShareError {
         /// The most bytes of the workspace.
         max: u64,
     },
-    /// What is hidden is not handed on, nor is anything put there.
+    /// Hidden files are not copied, nor is anything put at a hidden path.
     #[error("`{path}` is hidden, or made again by tools: neither is copied")]
     Hidden {
         /// As it was asked for.
@@ -106,9 +106,9 @@ pub enum ShareError {
     /// The disk failed.
     #[error("cannot {what}")]
     Io {
-        /// What was tried, as in “read the folder”.
+        /// The failed operation, as in “read the folder”.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },

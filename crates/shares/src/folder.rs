@@ -12,14 +12,14 @@ use crate::error::io_error;
 
 /// The longest path, in bytes.
 const PATH_MAX: usize = 4096;
-/// How often a path is opened anew when something on it was renamed meanwhile.
+/// Most attempts to open a path while parts of it are renamed.
 const RETRIES: usize = 64;
 
 /// The folder of a run, held open: it stays the same folder when its name leads elsewhere.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
-/// What was opened: never a pipe, a socket or a device.
+/// An opened file or folder: never a pipe, a socket or a device.
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// A file, and its length in bytes when it was opened.
@@ -27,7 +27,7 @@ pub(crate) enum Opened {
     Folder(OwnedFd),
 }
 
-/// Why something in a folder was not opened.
+/// The reason for which a path in a folder was not opened.
 #[derive(Debug)]
 pub(crate) enum Refused {
     Outside,
@@ -114,8 +114,8 @@ pub(crate) fn clean(path: &str) -> Result<String, ShareError> {
     Ok(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
 }
 
-/// The one spelling of a path: without `.`, and without `/` twice or at its end. What is no path
-/// within a folder has none.
+/// The one spelling of a path: without `.`, and without `/` twice or at its end; `None` for a text
+/// that is no path within a folder.
 #[must_use]
 pub fn path_spelling(path: &str) -> Option<String> {
     clean(path).ok()
@@ -124,7 +124,7 @@ pub fn path_spelling(path: &str) -> Option<String> {
 /// Folders in which tools put what can be made again.
 pub(crate) const MADE_AGAIN: [&[u8]; 2] = [b"node_modules", b"__pycache__"];
 
-/// Whether a path that [`clean`] has made leads to, or through, what is passed over in folders.
+/// True if a path that [`clean`] has made leads to, or through, a part that folders pass over.
 pub(crate) fn is_passed_over(path: &str) -> bool {
     let is_hidden = |part: &str| part != "." && part.starts_with('.');
     path.split('/').any(|part| is_hidden(part) || MADE_AGAIN.contains(&part.as_bytes()))

@@ -1,8 +1,8 @@
-//! What kind of thing is shared, by the names of its files.
+//! Kinds of shares, by the names of their files.
 
 use ShareKind::{Archive, Code, Csv, Document, File, Image, Json, Site, Svg};
 
-/// What a share is shown as (X-E96).
+/// The kind of display of a share (X-E96).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ShareKind {
     /// Pages, with an `index.html` to begin with.

@@ -1,8 +1,8 @@
 //! Hidden folders that a copy has left in its destination, since the daemon was killed meanwhile.
 //!
-//! Whoever uses such a folder holds a lock on it, which goes with its process. So what nobody has
-//! locked is nobody's any more, whichever daemon made it, on whichever host. Where the file system
-//! has no locks, nothing is removed.
+//! A copy locks the hidden folder that it uses, and the lock goes with its process. So an unlocked
+//! folder has no owner any more, of any daemon on any host. Where the file system has no locks,
+//! nothing is removed.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -14,27 +14,27 @@ use crate::folder;
 use crate::transfer::{empty_all, open_folder};
 use crate::{Folder, ShareError};
 
-/// What is put in place when all of it is there.
+/// Prefix of the folder for new files, until all of them are there.
 pub(crate) const INCOMING: &str = ".narthex-incoming";
-/// What was in that place before.
+/// Prefix of the folder for the files that were replaced.
 pub(crate) const REPLACED: &str = ".narthex-replaced";
 /// The most names that are looked through.
 const NAMES_MAX: usize = 100_000;
 
-/// Whether a new hidden folder is one's own from now on: nobody else has taken it for left over.
+/// True if this process owns a new hidden folder: no other process has taken it for left over.
 pub(crate) fn is_taken(folder: &OwnedFd) -> bool {
     match fs::flock(folder, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => fs::fstat(folder).is_ok_and(|stat| stat.st_nlink > 0),
         Err(Errno::WOULDBLOCK) => false,
-        // Nobody else can lock it here either.
+        // No other process can lock it here either.
         Err(_) => true,
     }
 }
 
 impl Folder {
-    /// Removes what copies into this folder have left that nobody finishes any more, and says how
-    /// many. What another copy uses now, of this process or of another one, stays. Of a folder with
-    /// more than 100,000 names nothing is removed.
+    /// Removes hidden folders that interrupted copies have left in this folder, and returns their
+    /// number. Folders that a running copy uses stay, of this process or of another one. Of a
+    /// folder with more than 100,000 names nothing is removed.
     ///
     /// # Errors
     /// When the folder cannot be read, or something cannot be removed.
@@ -59,7 +59,7 @@ fn is_name_of_ours(name: &str) -> bool {
     numbers.is_some_and(|(process, number)| digits(process) && digits(number))
 }
 
-/// Removes one, unless it is no folder, or somebody uses it.
+/// Removes one, unless it is no folder, or another copy uses it.
 fn remove(own: &OwnedFd, name: &str) -> Result<bool, ShareError> {
     let Ok(left) = open_folder(own.as_fd(), name, name) else { return Ok(false) };
     if fs::flock(&left, FlockOperation::NonBlockingLockExclusive).is_err() {

@@ -1,9 +1,9 @@
-//! What agents share of their folder: opened without leaving it, copied, and kept by content.
+//! Files that agents share: opened without leaving the run's folder, copied, and stored by content.
 //!
 //! * [`Folder`] is the folder of a run. A path in it is opened by the kernel in one step that
 //!   cannot leave the folder, whatever is renamed or linked meanwhile.
 //! * [`Depot`] keeps copies, each once per workspace under the hash of its content, within a quota.
-//! * [`Snapshot`] tells what was copied and what was passed over.
+//! * [`Snapshot`] lists the copied files, and the parts that were passed over.
 //!
 //! Everything here waits for the disk: call it where waiting is allowed. Knows no share by its
 //! id, no database and no call.

@@ -13,7 +13,7 @@ use crate::folder::{self, MADE_AGAIN, Opened, Refused};
 use crate::kind::INDEX;
 use crate::{ContentHash, Folder, ShareError, ShareKind, Stop, content_type};
 
-/// How many of the things that were passed over are named.
+/// Most parts that were passed over and are listed.
 const SKIPPED_MAX: usize = 100;
 
 /// The most of one share.
@@ -25,7 +25,7 @@ pub struct Limits {
     pub share_bytes: u64,
     /// Files.
     pub files: usize,
-    /// Names of folders that are looked at, whether they are shared or not.
+    /// Names in folders that are examined, including those that are not shared.
     pub names: usize,
     /// Folders below each other.
     pub depth: usize,
@@ -39,10 +39,10 @@ impl Default for Limits {
     }
 }
 
-/// What was copied, and what was passed over.
+/// The copied files, and the parts that were passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What it is shown as.
+    /// The kind of display.
     pub kind: ShareKind,
     /// The file's or folder's own name; `.` for the whole folder of the run.
     pub name: String,
@@ -52,9 +52,9 @@ pub struct Snapshot {
     pub total_size: u64,
     /// The file to begin with: the page of a site, or the only file.
     pub entry_point: Option<String>,
-    /// What was passed over, at most 100 of it.
+    /// The parts that were passed over, at most 100 of them.
     pub skipped: Vec<Skipped>,
-    /// How much was passed over in all.
+    /// Number of all parts that were passed over.
     pub skipped_count: usize,
 }
 
@@ -65,7 +65,7 @@ pub struct SharedFile {
     pub path: String,
     /// Its length in bytes.
     pub size: u64,
-    /// What it is, by its name.
+    /// Its type, by its name.
     pub content_type: &'static str,
     /// By which its copy is found.
     pub hash: ContentHash,
@@ -76,11 +76,11 @@ pub struct SharedFile {
 pub struct Skipped {
     /// Its path within what was shared; what is no text is replaced in it.
     pub path: String,
-    /// Why it is not there.
+    /// The reason for which it is missing.
     pub why: Why,
 }
 
-/// Why something of a folder is not in its share.
+/// The reason for which a part of a folder is not in its share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
     /// Its name begins with a dot.
@@ -121,7 +121,7 @@ impl Why {
     }
 }
 
-/// A copy that nobody keeps yet; it goes away when it is dropped.
+/// A copy that the depot does not store yet; it is deleted when it is dropped.
 #[derive(Debug)]
 pub(crate) struct FileCopy {
     pub(crate) hash: ContentHash,
@@ -129,11 +129,11 @@ pub(crate) struct FileCopy {
     pub(crate) at: TempPath,
 }
 
-/// How something is copied.
+/// The parameters of copying.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Copying<'a> {
     pub(crate) limits: &'a Limits,
-    /// Where copies lie until they are kept.
+    /// The folder in which copies lie until they are stored.
     pub(crate) temporary: &'a Path,
     pub(crate) stop: &'a Stop,
 }

@@ -1,4 +1,4 @@
-//! How copying is ended before it is done.
+//! Ends copying before it is done.
 
 use std::sync::{
     Arc,
@@ -13,8 +13,8 @@ const SETTLED: u8 = 2;
 
 /// Ends copying early. Clones are handles to the same.
 ///
-/// Either it is stopped, and then nothing comes of it, or it is settled, and then it goes on to its
-/// end: never both, whoever is first.
+/// A copy is either stopped, and then nothing comes of it, or settled, and then it runs to its end:
+/// never both, in any order of the two calls.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicU8>);
 
@@ -26,7 +26,7 @@ impl Stop {
         self.leave(STOPPED)
     }
 
-    /// That it is not stopped.
+    /// Checks that it is not stopped.
     ///
     /// # Errors
     /// When it is.

@@ -1,7 +1,7 @@
 //! Files of one run's folder copied into another's.
 //!
-//! What is copied is first put into a hidden folder of the destination, and moved from there when
-//! all of it is there: moving is quick, so that hardly ever a part of it is in place.
+//! Copies are first put into a hidden folder of the destination, and moved from there when all of
+//! them are there: moving is quick, so that hardly ever a part of them is in place.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -18,17 +18,17 @@ use crate::leftovers::{INCOMING, REPLACED, is_taken};
 use crate::snapshot::{Copying, FileCopy, copy_out};
 use crate::{Folder, ShareError, Snapshot};
 
-/// How deep a folder may be that is removed: agents make deeper ones than a stack holds.
+/// Greatest depth of a folder that is removed: agents make deeper ones than a stack holds.
 const REMOVED_DEPTH: usize = 256;
 /// The most names of one folder that is removed.
 const REMOVED_NAMES: usize = 1_000_000;
-/// Of new files and folders: the daemon's own, and read by whoever the agent runs as.
+/// The modes of new files and folders: the daemon owns them, and the agent's user can read them.
 const FILE: Mode = Mode::from_raw_mode(0o644);
 const FOLDER: Mode = Mode::from_raw_mode(0o755);
-/// How many names of hidden folders are tried: some may be left of a daemon that was killed.
+/// Most names of hidden folders that are tried: some may be left of a daemon that was killed.
 const NAMES_TRIED: usize = 1000;
 
-/// Where something is copied to.
+/// The place that files are copied to.
 #[derive(Debug, Clone, Copy)]
 pub struct Destination<'a> {
     /// The folder of a run.
@@ -36,26 +36,26 @@ pub struct Destination<'a> {
     /// The path within it, below which the files come. Links on it are refused, and so is what is
     /// hidden.
     pub path: &'a str,
-    /// Whether it takes the place of what is there; else it comes beside that, and only files of
-    /// the same names are replaced. Not for the whole folder.
+    /// True if the copy replaces the folder at the path; else it is merged into it, and only files
+    /// of the same names are replaced. Not for the whole folder.
     pub is_emptied: bool,
-    /// Whether files have the paths there that they have in their own folder; else a file has its
-    /// name, and what is in a folder its path within that.
+    /// True if files keep the paths that they have in their own folder. Else a file has its name as
+    /// its path, and a file of a folder its path within that folder.
     pub keeps_paths: bool,
 }
 
-/// What was copied.
+/// The result of copying.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Transferred {
-    /// How many files.
+    /// Number of files.
     pub files: usize,
-    /// How many bytes they have.
+    /// Number of their bytes.
     pub bytes: u64,
-    /// How much was passed over: what is hidden, links, and the like.
+    /// Number of parts that were passed over: hidden files, links, and the like.
     pub skipped: usize,
 }
 
-/// What is put somewhere below the destination.
+/// Copies that are put below the destination.
 struct Piece {
     place: String,
     snapshot: Snapshot,
@@ -78,7 +78,7 @@ pub(crate) fn transfer(
         let why = "it is the whole folder, which is not emptied";
         return Err(ShareError::Path { path: within, why });
     }
-    // What takes the place of a folder is made beside it under its own paths.
+    // A replacement of a folder is made beside it under its own paths.
     let below = if to.is_emptied { "." } else { &within };
     let (pieces, skipped) = collect(from, paths, (below, to.keeps_paths), copying)?;
     let stage = Stage::new(to.folder, INCOMING)?;
@@ -154,7 +154,7 @@ impl<'a> Stage<'a> {
             match fs::mkdirat(of.fd(), &name, FOLDER) {
                 Ok(()) => match open_folder(of.fd(), &name, &name) {
                     Ok(folder) if is_taken(&folder) => return Ok(Self { of, name, folder }),
-                    // Somebody who looks for leftovers was faster.
+                    // Another process that looks for leftovers was faster.
                     Ok(_) | Err(ShareError::NotFound { .. }) => {}
                     Err(error) => return Err(error),
                 },
@@ -175,8 +175,8 @@ impl<'a> Stage<'a> {
             Err(ShareError::NotFound { .. }) => None,
             Err(error) => return Err(error),
         };
-        // So that who looks for leftovers passes it over where it comes to lie; what somebody else
-        // has locked is passed over as well.
+        // Locks the old folder so that searches for leftovers pass it over in its new place. A
+        // folder that another process has locked is passed over as well.
         let _is_locked = there.as_ref().map(is_taken);
         let old = Self::new(self.of, REPLACED)?;
         let replaced = copying.stop.settle().and_then(|()| {
@@ -220,7 +220,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// That a file can come to a path: no link leads to it, and no folder is there.
+    /// Checks that a file can come to a path: no link leads to it, and no folder is there.
     fn check_place(&self, path: &str) -> Result<(), ShareError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -257,7 +257,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Where something comes that keeps its path below another.
+/// The place below `within` of a path that is kept.
 fn place(from: &Folder, path: &str, within: &str) -> Result<String, ShareError> {
     let path = folder::clean(path)?;
     let own = match from.at(&path)? {
@@ -345,7 +345,7 @@ pub(crate) fn empty_all(folder: &OwnedFd, path: &str, depth: usize) -> Result<()
     for name in names {
         match fs::unlinkat(folder, &name[..], AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => continue,
-            // What systems say of a folder.
+            // Errors of systems for a folder.
             Err(Errno::ISDIR | Errno::PERM) => {}
             Err(error) => return Err(failed(error.into())),
         }

@@ -16,7 +16,7 @@ use narthex_testkit::rounds;
 
 const ROUNDS: usize = 2000;
 const CANARY: &str = "canary-4711";
-/// Those that are something come often, or hardly any path would lead anywhere.
+/// Pieces of paths. Existing names come often, or hardly any path would lead anywhere.
 const PIECES: [&str; 20] = [
     "a",
     "sub",

@@ -1,4 +1,4 @@
-//! What is put where, and what is not.
+//! Places that files are copied to, and files that are not copied.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -156,7 +156,7 @@ fn x_e95_what_is_hidden_is_not_handed_on() {
     }
 }
 
-/// What is stopped before it is put in place leaves all as it was.
+/// A copy that is stopped before it is put in place leaves all as it was.
 #[test]
 fn what_is_stopped_leaves_nothing() {
     let mut world = World::new();
@@ -177,8 +177,8 @@ fn what_is_stopped_leaves_nothing() {
     assert_eq!(fs::read_to_string(world.path("to/in/a.txt")).unwrap(), "before");
 }
 
-/// What a killed daemon has left goes; what another copy uses now stays, and so does what is no
-/// folder of ours.
+/// Folders that a killed daemon has left are removed; those of a running copy stay, and so do
+/// folders that are none of ours.
 #[test]
 fn leftovers_of_killed_copies_are_removed() {
     let world = World::new();

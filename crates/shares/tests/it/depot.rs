@@ -52,7 +52,7 @@ fn x_e95_a_workspace_keeps_no_more_than_its_quota() {
     assert_eq!((refused.code(), refused.kind()), ("share_quota_exceeded", ErrorKind::Exhausted));
     assert!(refused.to_string().contains("keeps 4 bytes of shares and may keep 7"), "{refused}");
     assert_eq!(world.depot.used(&world.workspace).unwrap(), 4);
-    // What is kept already needs no more place.
+    // A second copy of stored content needs no more room.
     drop(take("a").unwrap());
     drop(first);
     let freed = world.depot.sweep(&world.workspace).unwrap().end(&HashSet::new()).unwrap();
@@ -87,7 +87,7 @@ fn x_e95_a_sweep_takes_only_what_nobody_has() {
     assert_eq!(world.depot.used(&world.workspace).unwrap(), 18);
 }
 
-/// What is kept is there after a restart, and counts; what was only begun is not.
+/// Stored copies are there after a restart, and count; unfinished ones are removed.
 #[test]
 fn x_e95_a_restart_keeps_what_was_kept() {
     let world = World::new();

@@ -109,12 +109,12 @@ fn x_e94_a_device_in_the_folder_is_no_file() {
         return;
     }
     let error = world.take("zero").unwrap_err();
-    // Where devices do not work at all, the kernel refuses earlier.
+    // On systems without devices, the kernel refuses earlier.
     assert!(["not_a_file", "file_unreadable"].contains(&error.code()), "{error}");
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
-/// X-E95: a folder is shared without what leads elsewhere, and says what is missing.
+/// X-E95: a folder is shared without parts that lead elsewhere, and lists what is missing.
 #[test]
 fn x_e95_a_folder_tells_what_is_not_shared_of_it() {
     let world = world();

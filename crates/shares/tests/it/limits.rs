@@ -1,4 +1,4 @@
-//! How much one share may be.
+//! Limits of one share.
 
 use narthex_shares::{Limits, ShareKind, Stop, Why};
 
@@ -10,7 +10,7 @@ fn code(world: &World, path: &str) -> &'static str {
     world.take(path).unwrap_err().code()
 }
 
-/// X-E95: alone, a large file is an error; in a folder it is passed over and told.
+/// X-E95: alone, a large file is an error; in a folder it is passed over and listed.
 #[test]
 fn x_e95_large_files() {
     let world = World::with(SMALL);

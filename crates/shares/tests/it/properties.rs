@@ -48,7 +48,7 @@ fn make(world: &World, path: &[&str], thing: &Thing) {
     }
 }
 
-/// What is expected, found in another way: by names and the kinds of entries.
+/// Finds the expected files in another way: by names and the kinds of entries.
 fn expected(folder: &Path, at: &str, all: &mut BTreeMap<String, Vec<u8>>) {
     for entry in fs_err::read_dir(folder).unwrap() {
         let entry = entry.unwrap();

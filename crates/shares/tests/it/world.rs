@@ -63,7 +63,7 @@ impl World {
         bytes
     }
 
-    /// What was copied, by its path.
+    /// The contents of the copied files, by path.
     pub(crate) fn contents(&self, snapshot: &Snapshot) -> BTreeMap<String, Vec<u8>> {
         let files = snapshot.files.iter();
         files.map(|file| (file.path.clone(), self.content(file.hash))).collect()
