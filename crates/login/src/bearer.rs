@@ -6,9 +6,9 @@ use narthex_model::{McpClientId, Secret, ServiceTokenId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// What every token of a service starts with, so that secret scanners can find leaked ones.
+/// The prefix of every token of a service, so that secret scanners can find leaked ones.
 const SERVICE: &str = "nxs_";
-/// And what those of MCP clients do.
+/// The prefix of every token of an MCP client.
 const CLIENT: &str = "nxc_";
 const ID_BYTES: usize = 8;
 const RANDOM_BYTES: usize = 32;
@@ -17,7 +17,7 @@ const RANDOM_BYTES: usize = 32;
 #[derive(Debug, Clone)]
 pub struct ServiceToken(Secret);
 
-/// The same of an MCP client, whose id it carries.
+/// A token that proves to be an MCP client's. It carries the client's id and 256 random bits.
 #[derive(Debug, Clone)]
 pub struct McpClientToken(Secret);
 
@@ -90,7 +90,7 @@ fn digits<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 }
 
 impl BearerHash {
-    /// The hash of what somebody shows, whether it is a token or not.
+    /// The hash of a text that a caller shows, which may be no token.
     #[must_use]
     pub fn of(token: &str) -> Self {
         Self(Sha256::digest(token).into())
@@ -109,7 +109,7 @@ impl BearerHash {
         hex::encode(self.0)
     }
 
-    /// Whether it is that of this token; takes as long for each.
+    /// True if it is the hash of this token; takes as long for each.
     #[must_use]
     pub fn opens_for(self, token: &str) -> bool {
         self.0.ct_eq(&Self::of(token).0).into()

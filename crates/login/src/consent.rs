@@ -1,5 +1,5 @@
-//! Consent: a page on which somebody decides is answered once, by whom it was shown to, and while
-//! they may still know what it said (X-E82).
+//! Consent: a page for a decision is answered once, by the user that it was shown to, and while
+//! they may still know its text (X-E82).
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,8 +14,7 @@ use crate::{Token, TokenHash};
 
 /// For how long a page can be answered after it was shown.
 pub const CONSENT_LIFE: Duration = Duration::from_mins(5);
-/// How many pages of one user may wait for their answer; the oldest of more can be answered no
-/// more.
+/// Most pages of one user that wait for their answer; the oldest of more can be answered no more.
 const SHOWN_MAX: usize = 100;
 
 /// The pages that were shown and wait for their answer.
@@ -33,18 +32,18 @@ struct Shown {
     bound: Bound,
 }
 
-/// To whom a page was shown, and about what.
+/// The login session that a page was shown to, and the page's subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bound {
     session: TokenHash,
     about: String,
 }
 
-/// Why a page cannot be shown or answered.
+/// The reason for which a page cannot be shown or answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsentError {
-    /// It was answered before, or too long ago, or not to whoever answers; or it is another page,
-    /// or was shown again since.
+    /// It was answered before, was shown too long ago, or to another session. Or it is another
+    /// page, or was shown again since.
     #[error("this page was used or shown again before, or was open for more than five minutes")]
     Used,
     /// The system has no randomness to give.
@@ -109,7 +108,8 @@ impl Consents {
 mod tests {
     use super::*;
 
-    /// X-E82: once, in time, by whom it was shown to, and about what it said.
+    /// X-E82: a page is answered once, in time, by the session that it was shown to, about its
+    /// subject.
     #[tokio::test(start_paused = true)]
     async fn x_e82_a_page_is_answered_once() {
         let consents = Consents::default();
@@ -130,7 +130,7 @@ mod tests {
         assert!(consents.answer("", "of ada", "grq_1").is_err());
     }
 
-    /// X-E82: the newest showing of a page counts, and nobody takes others' room.
+    /// X-E82: the newest showing of a page counts, and no user takes other users' room.
     #[tokio::test(start_paused = true)]
     async fn x_e82_each_user_has_room_of_their_own() {
         let consents = Consents::default();

@@ -1,9 +1,9 @@
-//! How humans prove who they are: passkeys, one-time sign-in links and OpenID Connect, and the
-//! login sessions that follow.
+//! Proofs of humans: passkeys, one-time sign-in links and OpenID Connect, and the login sessions
+//! that follow.
 //!
 //! State machines that take and give values: nothing here knows a database, an HTTP server or an
-//! HTTP client. Whoever uses them stores what they give, sends what they ask for, and tells them
-//! the time. Nothing that is kept opens anything: tokens leave as texts and stay as hashes.
+//! HTTP client. The caller stores their values, sends their requests, and passes them the time.
+//! Stored data opens nothing: tokens leave as texts and stay as hashes.
 
 pub mod oidc;
 

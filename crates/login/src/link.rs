@@ -4,16 +4,16 @@ use std::time::{Duration, SystemTime};
 
 use crate::Token;
 
-/// How long a link may be used.
+/// Time in which a link may be used.
 pub const LINK_LIFE: Duration = Duration::from_mins(15);
 
-/// A new link. Its token is shown once; the store keeps the hash, and takes it away when it is
+/// A new link. Its token is shown once; the store has the hash, and removes it when the link is
 /// used.
 #[derive(Debug)]
 pub struct SignInLink {
-    /// What the link ends with.
+    /// The token at the end of the link.
     pub token: Token,
-    /// From when on it opens nothing.
+    /// The time from which it opens nothing.
     pub expires_at: SystemTime,
 }
 

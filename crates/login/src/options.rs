@@ -1,4 +1,4 @@
-//! What signing in is told.
+//! Options of signing in.
 
 use narthex_model::{Roles, WorkspaceId};
 
@@ -7,12 +7,12 @@ use crate::{
     oidc::{Admission, Client},
 };
 
-/// How humans sign in at this process.
+/// The ways in which humans sign in at this process.
 #[derive(Debug, Clone)]
 pub struct LoginOptions {
-    /// Where browsers reach it.
+    /// The address that browsers reach it by.
     pub origin: PublicOrigin,
-    /// How long a sign-in holds.
+    /// The lifetimes of a sign-in.
     pub limits: SessionLimits,
     /// The OpenID providers.
     pub providers: Vec<ProviderOptions>,
@@ -29,12 +29,12 @@ impl LoginOptions {
 /// An OpenID provider.
 #[derive(Debug, Clone)]
 pub struct ProviderOptions {
-    /// What it is called here, in addresses and on the page: 1 to 64 of `a-z`, `0-9`, `-`.
+    /// Its name here, in addresses and on the page: 1 to 64 of `a-z`, `0-9`, `-`.
     pub name: String,
     /// Ourselves there.
     pub client: Client,
-    /// Who is let in that was not here before.
+    /// The rules that admit persons who were not here before.
     pub admission: Admission,
-    /// What those may do, and where.
+    /// The roles that those persons get, per workspace.
     pub roles: Vec<(WorkspaceId, Roles)>,
 }

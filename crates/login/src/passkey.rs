@@ -1,7 +1,7 @@
 //! Passkeys (WebAuthn): the ceremonies of making one and of signing in with one.
 //!
-//! Passkeys are discoverable, so nobody types a name and nothing can be learned about who has one.
-//! User verification is required: a passkey is two factors by itself.
+//! Passkeys are discoverable, so a user types no name and strangers cannot learn who has one. User
+//! verification is required: a passkey is two factors by itself.
 
 use std::fmt;
 
@@ -15,14 +15,14 @@ use webauthn_rs::prelude::{
     RegisterPublicKeyCredential, Uuid, Webauthn, WebauthnBuilder, WebauthnError,
 };
 
-/// Where browsers reach the daemon: scheme, host and port, as they show it.
+/// The address that browsers reach the daemon by: scheme, host and port, as they show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicOrigin {
     url: Url,
     text: String,
 }
 
-/// Why a text is no public origin.
+/// The reason for which a text is no public origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublicOriginError {
     /// No URL of a web page.
@@ -66,7 +66,7 @@ impl PublicOrigin {
         self.url.authority()
     }
 
-    /// Whether pages come encrypted.
+    /// True if pages are encrypted.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.url.scheme() == "https"
@@ -85,7 +85,7 @@ impl fmt::Display for PublicOrigin {
     }
 }
 
-/// Whether a URL stays on this machine.
+/// True if a URL stays on this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
@@ -95,25 +95,25 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Why a ceremony failed. What a browser is told is the same for all.
+/// The reason for which a ceremony failed. A browser gets the same text for all.
 #[derive(Debug, thiserror::Error)]
 pub enum PasskeyError {
     /// Passkeys belong to names, not to addresses.
     #[error("passkeys need a name, such as localhost, instead of an IP address")]
     NoName,
-    /// What came is no answer of an authenticator.
+    /// The body is no answer of an authenticator.
     #[error("this is no answer of a passkey")]
     Unreadable,
     /// The answer does not fit: another challenge, origin, user, key or signature.
     #[error("this passkey does not prove who you are")]
     Refused(#[source] WebauthnError),
-    /// The passkey belongs to somebody else than it says.
+    /// The passkey belongs to another user than it says.
     #[error("this passkey does not prove who you are")]
     WrongUser,
     /// The passkey was copied, or an older state of it was put back.
     #[error("this passkey was used elsewhere in the meantime, so it is not trusted any more")]
     Copied,
-    /// What was stored of the passkey cannot be read.
+    /// The stored passkey cannot be read.
     #[error("what was stored of this passkey cannot be read")]
     Damaged(#[source] serde_json::Error),
     /// A fault of our own.
@@ -122,7 +122,7 @@ pub enum PasskeyError {
 }
 
 impl PasskeyError {
-    /// What kind of failure it is.
+    /// Returns the error's kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -178,11 +178,11 @@ impl Passkey {
     }
 }
 
-/// A registration that was begun.
+/// A registration under way.
 #[derive(Debug, Clone)]
 pub struct Registration(PasskeyRegistration);
 
-/// A sign-in that was begun.
+/// A sign-in under way.
 #[derive(Debug, Clone)]
 pub struct SignIn(DiscoverableAuthentication);
 
@@ -295,6 +295,6 @@ fn as_json(options: &impl serde::Serialize) -> Result<Value, PasskeyError> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(answer: &[u8]) -> Result<T, PasskeyError> {
-    // What the parser says may quote the answer, and helps nobody.
+    // The parser's error may quote the answer, and helps no user.
     serde_json::from_slice(answer).map_err(|_error| PasskeyError::Unreadable)
 }

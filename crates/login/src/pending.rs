@@ -1,7 +1,7 @@
-//! What was begun and waits for its answer: kept in memory, taken once, for a short while.
+//! Ceremonies that wait for their answer: kept in memory, taken once, for a short while.
 //!
-//! An answer has to come to the process that asked. Nothing of it is stored, so that a ceremony
-//! which a crash interrupts is begun anew.
+//! An answer has to come to the process that asked. Nothing of it is stored, so that a user starts
+//! a ceremony anew which a crash interrupts.
 
 use std::{collections::HashMap, fmt, sync::Mutex, time::Duration};
 
@@ -16,7 +16,7 @@ pub struct Pending<T> {
     waiting: Mutex<HashMap<TokenHash, (Instant, T)>>,
 }
 
-/// Why nothing more is taken.
+/// The reason for which nothing more is taken.
 #[derive(Debug, thiserror::Error)]
 pub enum PendingFull {
     /// Anybody can begin a ceremony, so there is a limit to how many wait.

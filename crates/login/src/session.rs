@@ -4,14 +4,14 @@ use std::time::{Duration, SystemTime};
 
 use narthex_model::ErrorKind;
 
-/// How somebody signed in.
+/// The method by which a user signed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginMethod {
     /// By a passkey.
     Passkey,
     /// At an OpenID provider.
     Oidc,
-    /// By a link that whoever has the admin token can make.
+    /// By a link, which any holder of the admin token can make.
     Link,
     /// By a link that a human who had proved to be one has made. It adds one passkey, after which
     /// the session is one by [`Link`](Self::Link).
@@ -37,15 +37,15 @@ impl LoginMethod {
         all.find(|one| one.as_str() == text)
     }
 
-    /// That of a link which was made by somebody who `is_proved` to be human or not.
+    /// The method of a link whose creator `is_proved` to be human or not.
     #[must_use]
     pub fn of_link(is_proved: bool) -> Self {
         if is_proved { Self::Invitation } else { Self::Link }
     }
 
-    /// Whether it proves a human (D15). A link does not: it is made with the admin token, which
-    /// lies in a file that an agent of the same user could read. An invitation does not either: it
-    /// was read by whoever it was sent through.
+    /// True if it proves a human (D15). A link does not: it is made with the admin token, which
+    /// lies in a file that an agent of the same user could read. An invitation does not either:
+    /// every carrier of the message could read it.
     #[must_use]
     pub fn is_authenticated(self) -> bool {
         match self {
@@ -55,7 +55,7 @@ impl LoginMethod {
     }
 }
 
-/// How long sessions hold.
+/// The lifetimes of sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionLimits {
     /// Without a request.
@@ -73,7 +73,7 @@ impl Default for SessionLimits {
 /// When a session began and was last used, and how it was proved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginSession {
-    /// How somebody signed in.
+    /// The method by which the user signed in.
     pub method: LoginMethod,
     /// When.
     pub created_at: SystemTime,
@@ -81,7 +81,7 @@ pub struct LoginSession {
     pub seen_at: SystemTime,
 }
 
-/// Why a session is over.
+/// The reason for which a session is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SessionEnd {
     /// It was not used for too long.
@@ -93,7 +93,7 @@ pub enum SessionEnd {
 }
 
 impl SessionEnd {
-    /// What kind of failure it is.
+    /// Returns the error's kind.
     #[must_use]
     pub fn kind(self) -> ErrorKind {
         ErrorKind::Unauthenticated
@@ -107,10 +107,10 @@ impl LoginSession {
         Self { method, created_at: now, seen_at: now }
     }
 
-    /// Whether it holds at a time.
+    /// Checks that it holds at a time.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason for which it does not.
     pub fn check(&self, limits: &SessionLimits, now: SystemTime) -> Result<(), SessionEnd> {
         // A clock that was set back makes a session younger, never older.
         let since = |then| now.duration_since(then).unwrap_or_default();

@@ -8,11 +8,11 @@ use sha2::{Digest, Sha256};
 
 const RANDOM_BYTES: usize = 32;
 
-/// A token that nobody can guess. Whoever has its text has what it opens.
+/// A token that no stranger can guess. A holder of its text has the things that it opens.
 #[derive(Debug, Clone)]
 pub struct Token(Secret);
 
-/// What is kept of a token: SHA-256, as 43 characters of base64url. With 256 random bits in the
+/// The stored form of a token: SHA-256, as 43 characters of base64url. With 256 random bits in the
 /// token, a slow hash would add nothing.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TokenHash(String);
@@ -34,7 +34,7 @@ impl Token {
         self.0.expose()
     }
 
-    /// What is kept of it.
+    /// The stored form of the token.
     #[must_use]
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(self.expose())
@@ -42,7 +42,7 @@ impl Token {
 }
 
 impl TokenHash {
-    /// The hash of what somebody shows, whether it is a token or not.
+    /// The hash of a text that a caller shows, which may be no token.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self(URL_SAFE_NO_PAD.encode(Sha256::digest(text)))

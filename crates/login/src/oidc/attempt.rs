@@ -14,11 +14,11 @@ use url::{Url, form_urlencoded};
 use super::{Client, Metadata, OidcError};
 use crate::{Token, TokenHash};
 
-/// What is asked for.
+/// The requested scopes.
 const SCOPES: &str = "openid email profile";
 
-/// A sign-in that was begun: what the answer is checked against. It is kept where only the browser
-/// that began it can call it up, and taken once.
+/// A sign-in under way: the answer is checked against it. It is stored where only the browser that
+/// started it can call it up, and taken once.
 #[derive(Debug)]
 pub struct Attempt {
     pub(super) client: Arc<Client>,
@@ -29,7 +29,7 @@ pub struct Attempt {
     verifier: Token,
 }
 
-/// What the browser brings back from the provider.
+/// The provider's answer, as the browser brings it.
 #[derive(Debug, Default)]
 pub struct Callback {
     state: Option<Secret>,
@@ -41,7 +41,7 @@ pub struct Callback {
 /// The request that turns the code into tokens.
 #[derive(Debug)]
 pub struct TokenRequest {
-    /// Where it goes, by POST.
+    /// The address that it goes to, by POST.
     pub url: Url,
     /// The header `Authorization`, if there is one.
     pub authorization: Option<Secret>,
@@ -127,7 +127,7 @@ impl Attempt {
         TokenRequest { url, authorization, form: Secret::new(form.finish()) }
     }
 
-    /// Where the keys are that the provider signs with.
+    /// The address of the keys that the provider signs with.
     #[must_use]
     pub fn jwks_uri(&self) -> &Url {
         &self.metadata.jwks_uri

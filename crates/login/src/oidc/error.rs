@@ -1,14 +1,14 @@
-//! Why a sign-in at an OpenID provider fails.
+//! Errors of a sign-in at an OpenID provider.
 
 use narthex_model::ErrorKind;
 
-/// What went wrong. None of these shows a code, a token or a secret.
+/// An error of a sign-in. None of these shows a code, a token or a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum OidcError {
     /// The issuer in the settings is no address that can be trusted.
     #[error("the issuer must be an https address without query and fragment (http on loopback)")]
     BadIssuer,
-    /// What the provider says of itself cannot be used.
+    /// The provider's metadata cannot be used.
     #[error("the provider's metadata cannot be used: {0}")]
     BadMetadata(&'static str),
     /// The provider refused, or the user did.
@@ -26,7 +26,7 @@ pub enum OidcError {
     /// The token is signed with a key that is not in the set.
     #[error("the provider's ID token is signed with a key that the provider does not publish")]
     UnknownKey,
-    /// Nobody has said that this one may come in.
+    /// No rule or human has admitted this person.
     #[error("you are known to the provider, but may not sign in here")]
     NotAdmitted,
     /// The system has no randomness to give.
@@ -35,7 +35,7 @@ pub enum OidcError {
 }
 
 impl OidcError {
-    /// What kind of failure it is.
+    /// Returns the error's kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -17,11 +17,12 @@ use serde_json::Value;
 use super::{Attempt, OidcError, ring_provider};
 use crate::TokenHash;
 
-/// How far clocks may differ.
+/// Largest difference between two clocks.
 const LEEWAY: Duration = Duration::from_secs(60);
 /// The longest subject, by OpenID Connect Core 2.
 const SUBJECT_MAX: usize = 255;
-/// What proves a signature with a public key. `none` and shared secrets are not among them.
+/// Algorithms that prove a signature with a public key. `none` and shared secrets are not among
+/// them.
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -38,14 +39,14 @@ const ALGORITHMS: [Algorithm; 9] = [
 #[derive(Debug, Clone)]
 pub struct Keys(Vec<Jwk>);
 
-/// Who somebody is at a provider.
+/// The identity of a person at a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     /// The provider.
     pub issuer: String,
-    /// Who it is there, for good.
+    /// The permanent id of the person there.
     pub subject: String,
-    /// Everything that the provider says of them.
+    /// All claims of the provider about the person.
     pub claims: BTreeMap<String, Value>,
 }
 
@@ -94,7 +95,7 @@ impl Keys {
     }
 }
 
-/// Whether a key is for signatures by an algorithm.
+/// True if a key is for signatures by an algorithm.
 fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
     let is_for_signing = match &key.common.public_key_use {
         None | Some(PublicKeyUse::Signature) => true,
@@ -170,7 +171,7 @@ impl Attempt {
         wanted.set_audience(&[&self.client.client_id]);
         wanted.set_issuer(&[&self.client.issuer_text]);
         wanted.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-        // With the time that we are told, below.
+        // The expiry is checked below, with the caller's time.
         wanted.validate_exp = false;
         let token = decode(id_token.expose(), &key, &wanted).map_err(|error| {
             OidcError::BadToken(match error.kind() {
@@ -218,7 +219,7 @@ impl Identity {
         self.claims.get("email").and_then(Value::as_str).filter(|_| is_verified)
     }
 
-    /// How to call them.
+    /// The name to call the person by.
     #[must_use]
     pub fn name(&self) -> &str {
         let named = self.claims.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());

@@ -1,4 +1,4 @@
-//! What a provider says of itself (OpenID Connect Discovery).
+//! A provider's metadata (OpenID Connect Discovery).
 
 use serde::Deserialize;
 use url::{Host, Url};
@@ -11,9 +11,9 @@ pub struct Metadata {
     pub(super) authorization_endpoint: Url,
     pub(super) token_endpoint: Url,
     pub(super) jwks_uri: Url,
-    /// Whether its redirects carry `iss` (RFC 9207).
+    /// True if its redirects carry `iss` (RFC 9207).
     pub(super) sends_issuer: bool,
-    /// Whether it takes the client's password in the body only.
+    /// True if it takes the client's password in the body only.
     pub(super) wants_secret_in_body: bool,
 }
 
@@ -61,7 +61,7 @@ impl Metadata {
         })
     }
 
-    /// Where the provider's keys are.
+    /// The address of the provider's keys.
     #[must_use]
     pub fn jwks_uri(&self) -> &Url {
         &self.jwks_uri

@@ -42,7 +42,7 @@ impl Client {
         Ok(Self { issuer: url, issuer_text, client_id, client_secret })
     }
 
-    /// Where the provider's metadata is.
+    /// The address of the provider's metadata.
     #[must_use]
     pub fn metadata_url(&self) -> Url {
         let mut url = self.issuer.clone();
@@ -52,7 +52,7 @@ impl Client {
     }
 }
 
-/// A claim that lets somebody in: its name, and a value it must have or contain.
+/// A claim that admits a person: its name, and a value it must have or contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Such as `groups`.
@@ -61,7 +61,7 @@ pub struct Claim {
     pub value: String,
 }
 
-/// Who is let in, if nobody has said so for the person. By default nobody is.
+/// Rules that admit a person without a human's decision. By default they admit no person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Admission {
     /// Domains of verified e-mail addresses, in lower case.
@@ -71,7 +71,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Whether somebody who is not known yet comes in.
+    /// True if a person who is not known yet is admitted.
     #[must_use]
     pub fn admits(&self, identity: &Identity) -> bool {
         let Self { email_domains, claims } = self;

@@ -171,7 +171,7 @@ fn only_the_provider_s_key_signs() {
     let unknown = signer.sign_as(&json!({"alg": "ES256", "kid": "k2"}), &claims);
     let unknown = identify(&begun, &unknown, &signer.keys()).unwrap_err();
     assert!(matches!(unknown, OidcError::UnknownKey), "{unknown:?}");
-    // Which of two would be a guess.
+    // Choosing one of two keys would be a guess.
     let unnamed = signer.sign_as(&json!({"alg": "ES256"}), &claims);
     identify(&begun, &unnamed, &signer.keys()).unwrap();
     let two = keys(&[signer.jwk("k1"), other.jwk("k2")]);
@@ -183,7 +183,7 @@ fn only_the_provider_s_key_signs() {
     assert!(matches!(wrong_use, Err(OidcError::UnknownKey)));
 }
 
-/// Tokens that nobody signed, or that were signed with what is public.
+/// Tokens without a signature, or that were signed with public data.
 #[test]
 fn tokens_without_a_public_key_are_refused() {
     let (signer, begun) = (Signer::es256(), Begun::new());
@@ -251,7 +251,7 @@ fn issuers_are_addresses_that_can_be_trusted() {
     assert_eq!(url("https://id.example/a/"), format!("https://id.example/a/{path}"));
 }
 
-/// Nobody comes in by default.
+/// By default no person is admitted.
 #[test]
 fn who_is_admitted_is_said_by_domain_or_claim() {
     let (signer, begun) = (Signer::es256(), Begun::new());

@@ -165,7 +165,7 @@ fn the_passkey_of_somebody_else_is_refused() {
     his.credentials[0].user_handle.clone_from(&hers.credentials[0].user_handle);
     let error = refused(sign_in_as(&mut his, &bob_s, UserHandle::of("bob"), |_answer| {}));
     assert!(matches!(error, PasskeyError::WrongUser), "{error:?}");
-    // An answer that names nobody.
+    // An answer without a user.
     refused(sign_in_as(&mut hers, &ada_s, ada(), |answer| {
         answer["response"]["userHandle"] = Value::Null;
     }));

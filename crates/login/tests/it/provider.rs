@@ -1,4 +1,4 @@
-//! What an OpenID provider would say, as values: its metadata, keys, redirects and tokens.
+//! The values of an OpenID provider: its metadata, keys, redirects and tokens.
 
 use std::{
     sync::Arc,
@@ -39,7 +39,7 @@ pub(crate) fn metadata() -> Value {
     })
 }
 
-/// A sign-in that was begun, with the address that the browser is sent to.
+/// A sign-in under way, with the address that the browser is sent to.
 pub(crate) struct Begun {
     pub(crate) attempt: Attempt,
     pub(crate) url: Url,
