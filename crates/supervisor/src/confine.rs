@@ -27,10 +27,10 @@ pub(crate) use abilities::Abilities;
 #[cfg(target_os = "linux")]
 pub(crate) use plan::Plan;
 
-/// Why a child cannot be confined as asked, with the remedy.
+/// The reason for which a child cannot be confined as requested, with the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfinementFault {
-    /// Nobody is there who could confine it.
+    /// There is no shim that could confine it.
     #[error(
         "there is no supervising shim, which is needed for it: run it by the program narthex on \
          Linux, or leave out `confinement`"
@@ -54,7 +54,7 @@ pub enum ConfinementFault {
     /// `bwrap` is missing.
     #[error("`bwrap` was not found in PATH: install bubblewrap, or leave out `bwrap`")]
     NoBwrap,
-    /// Nobody counts the processes of root.
+    /// The system does not count the processes of root.
     #[error("the system does not limit the processes of root: use another user, or leave it out")]
     RootProcesses,
     /// A path that was named is not there.
@@ -70,12 +70,12 @@ pub enum ConfinementFault {
         .folder.display()
     )]
     NoTemporary {
-        /// Where it was to be made.
+        /// The folder in which it was to be made.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         text: String,
     },
-    /// What the shim found out when it tried.
+    /// The shim's attempt failed.
     #[error("{text}")]
     Failed {
         /// Its words.

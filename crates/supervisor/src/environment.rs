@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-/// What a program needs to run at all, and the caches that keep `npx` and `uvx` from downloading
-/// their packages again on every start.
+/// Variables that a program needs to run at all, and caches that keep `npx` and `uvx` from
+/// downloading their packages again on every start.
 const INHERITED: [&str; 8] = [
     "PATH",
     "LANG",

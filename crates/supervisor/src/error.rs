@@ -1,4 +1,4 @@
-//! Why a child could not be started, with what to do about it.
+//! Errors of starting a child, with their remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
-    /// What kind of failure this is.
+    /// Returns the error's kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -165,7 +165,7 @@ impl SpawnError {
         Self::Unconfined { command: spec.command.clone(), fault }
     }
 
-    /// The file that a command stands for, before anything is started.
+    /// The file of a command, before anything is started.
     #[cfg(target_os = "linux")]
     pub(crate) fn find(spec: &ProcessSpec) -> Result<PathBuf, Self> {
         let path = spec.search_path();
@@ -193,7 +193,7 @@ impl SpawnError {
     }
 }
 
-/// Finds the file that a command stands for.
+/// Finds the file of a command.
 fn locate(spec: &ProcessSpec, path: &Path) -> Option<PathBuf> {
     let base = spec.working_dir.as_deref().unwrap_or(Path::new(""));
     if spec.command.contains('/') {
@@ -213,7 +213,7 @@ fn searched(path: Option<&str>) -> String {
     }
 }
 
-/// What a person can do about a missing command.
+/// The user's remedy for a missing command.
 fn remedy(command: &str) -> String {
     if command.contains('/') {
         return "check the path".to_owned();

@@ -26,11 +26,11 @@ impl Group {
 
     /// Sends `signal` to every member, while the group is open.
     pub(crate) fn signal(&self, signal: Signal) {
-        // Held while signalling, so that nobody closes the group in between.
+        // Held while signalling, so that no other task closes the group in between.
         let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_open {
             match rustix::process::kill_process_group(self.id, signal) {
-                // No members, or (macOS) only a zombie: there is nobody to tell.
+                // The group has no members, or (macOS) only a zombie: no process needs the signal.
                 Ok(()) | Err(Errno::SRCH | Errno::PERM) => {}
                 Err(error) => tracing::warn!(
                     process.id = self.id(),
@@ -46,8 +46,8 @@ impl Group {
         *self.is_open.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }
 
-    /// Whether a living process is in the group. Only once the leader is reaped: before, this
-    /// would take the leader's exit status away from its owner.
+    /// True if a living process is in the group. Only once the leader is reaped: before, this would
+    /// take the leader's exit status away from its owner.
     pub(crate) fn has_members(&self) -> bool {
         // Orphans of the group are ours to reap when the daemon is the container's first process.
         while let Ok(Some(_)) = rustix::process::waitpgid(self.id, WaitOptions::NOHANG) {}

@@ -1,4 +1,4 @@
-//! What the daemon holds a child by: signals for all of it.
+//! The daemon's hold on a child: signals for all of it.
 
 use rustix::process::Signal;
 
@@ -6,7 +6,7 @@ use crate::group::Group;
 #[cfg(target_os = "linux")]
 use crate::shimmed::Orders;
 
-/// The hold on one child and everybody whom it started.
+/// The hold on one child and all processes that it started.
 #[derive(Debug)]
 pub(crate) enum Hold {
     /// Its process group.

@@ -1,8 +1,8 @@
 //! Child processes as actors: groups, stop ladder, captured logs.
 //!
 //! A [`Process`] is a handle to one child that leads its own process group. One task owns the
-//! child; every handle talks to that task. On Linux a small process stands between the two, the
-//! [`shim`], which answers for whomever the child starts. Invariants:
+//! child; every handle talks to that task. On Linux a small process runs between the two, the
+//! [`shim`], which answers for all processes that the child starts. Invariants:
 //!
 //! * A child sees the environment of its [`ProcessSpec`] and the few names of
 //!   [`BaseEnvironment`], never the daemon's whole environment.
@@ -10,7 +10,7 @@
 //! * A child whose last handle is dropped is killed with its tree, and so is a child whose daemon
 //!   dies.
 //!
-//! Bytes and lines only: what the child speaks on its pipes is the caller's business, and so are
+//! Bytes and lines only: the caller defines the protocol on the child's pipes, and decides about
 //! restarts.
 
 mod confine;

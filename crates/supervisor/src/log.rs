@@ -1,7 +1,7 @@
 //! A child's stderr as bounded lines: the last ones are kept, all are offered to subscribers.
 //!
-//! A [`LogRing`] belongs to whoever wants the lines to outlive a child: children that are started
-//! one after the other with the same ring write into it one after the other (R-E17).
+//! A [`LogRing`] belongs to a caller that wants the lines to outlive a child: children that are
+//! started one after the other with the same ring write into it one after the other (R-E17).
 
 mod lines;
 
@@ -20,14 +20,14 @@ use crate::Redact;
 const SUBSCRIBER_LINES: usize = 64;
 const READ_BYTES: usize = 8 * 1024;
 
-/// How much a [`LogRing`] keeps.
+/// Limits of a [`LogRing`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLimits {
-    /// How many lines are kept.
+    /// Most lines that are kept.
     pub lines: usize,
     /// Length at which one line is cut.
     pub line_bytes: usize,
-    /// How much memory all kept lines may take together; the oldest go first.
+    /// Most bytes of memory of all kept lines together; the oldest lines go first.
     pub total_bytes: usize,
 }
 
@@ -44,14 +44,14 @@ pub struct LogRing {
     shared: Arc<Shared>,
 }
 
-/// What was read of a ring.
+/// A part of a ring's lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPart {
-    /// How many lines in between were gone already.
+    /// Number of lines in between that were gone already.
     pub missed: u64,
     /// The lines, the oldest first.
     pub lines: Vec<String>,
-    /// Where to go on.
+    /// The place from which to read next.
     pub next: u64,
 }
 
@@ -95,7 +95,7 @@ impl LogRing {
         self.shared.subscribers.subscribe()
     }
 
-    /// How many lines were too long and were cut.
+    /// Number of lines that were too long and were cut.
     #[must_use]
     pub fn cut_lines(&self) -> u64 {
         self.shared.cut.load(Ordering::Relaxed)
@@ -139,7 +139,7 @@ impl LogRing {
         LogPart { missed, lines, next: ring.next }
     }
 
-    /// Whether both are the same ring.
+    /// True if both are the same ring.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
@@ -156,7 +156,7 @@ impl LogRing {
         }
         let text: Arc<str> = text.into();
         self.lock().push(Arc::clone(&text), &self.shared.limits);
-        // An error means that nobody subscribed.
+        // An error means that there is no subscriber.
         drop(self.shared.subscribers.send(text));
     }
 

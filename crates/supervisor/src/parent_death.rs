@@ -14,7 +14,7 @@ pub(crate) fn kill_with_parent(command: &mut Command) {
     let daemon = rustix::process::getpid();
     let set = move || {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-        // The daemon may have died before the signal was set; then nobody will ever send it.
+        // The daemon may have died before the signal was set; then it will never be sent.
         if rustix::process::getppid() == Some(daemon) {
             Ok(())
         } else {

@@ -1,4 +1,4 @@
-//! What `/proc` tells of processes (Linux).
+//! Reads processes from `/proc` (Linux).
 
 use std::io;
 
@@ -14,9 +14,9 @@ pub(crate) struct Stat {
     pub(crate) session: i32,
     /// When it started, in clock ticks since boot: with the id, this names one process for ever.
     pub(crate) started: u64,
-    /// How long it has computed, in clock ticks; what it has reaped is not in there.
+    /// Its computing time in clock ticks, without that of the children that it has reaped.
     pub(crate) computed: u64,
-    /// How many pages of it are in memory.
+    /// Number of its pages in memory.
     pub(crate) resident: u64,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn stat(id: i32) -> Option<Stat> {
     parse(id, &String::from_utf8_lossy(&text))
 }
 
-/// The id for signals. Those of others and of everybody (0, negative) are none.
+/// The id for signals. Ids that mean other users' or all processes (0, negative) are none.
 pub(crate) fn pid(id: i32) -> Option<Pid> {
     (id > 0).then(|| Pid::from_raw(id)).flatten()
 }

@@ -18,8 +18,8 @@ use crate::log::{LogRing, Reader};
 use crate::spawner::{self, Started};
 use crate::{ProcessSpec, SpawnError};
 
-/// One child and its tree: everybody whom it started. Clones are handles to the same child; when
-/// the last is dropped and nobody called [`Process::stop`], the tree is killed.
+/// One child and its tree: all processes that it started. Clones are handles to the same child;
+/// when the last is dropped without a call of [`Process::stop`], the tree is killed.
 #[derive(Debug, Clone)]
 pub struct Process {
     handle: Arc<Handle>,
@@ -33,18 +33,18 @@ pub struct ChildIo {
     pub stdout: ChildStdout,
 }
 
-/// Where a child stands.
+/// The state of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessState {
-    /// The leader lives and nobody asked it to stop.
+    /// The leader lives and no caller asked it to stop.
     Running,
-    /// The tree was told to end, or the leader ended and others are left.
+    /// The tree was asked to end, or the leader ended and other processes are left.
     Stopping,
     /// The whole tree is gone.
     Exited(ExitInfo),
 }
 
-/// How a child ended.
+/// The end of a child.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExitInfo {
     /// The leader's exit code. Neither code nor signal: the status was lost, as when the runtime
@@ -97,7 +97,7 @@ impl Process {
         self.shared().hold.id()
     }
 
-    /// Where the child stands now.
+    /// The current state of the child.
     #[must_use]
     pub fn state(&self) -> ProcessState {
         *self.shared().state.borrow()
@@ -154,7 +154,8 @@ impl Process {
     }
 }
 
-/// What all clones of a [`Process`] hold, and nothing else does: its drop is the last handle's.
+/// The shared part of all clones of a [`Process`], and of nothing else: its drop is the last
+/// handle's.
 struct Handle {
     shared: Arc<Shared>,
     log: LogRing,
@@ -163,7 +164,7 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // A ladder that has begun keeps its grace.
+        // A stop ladder under way keeps its grace.
         if !self.shared.stop_requested.is_cancelled() {
             self.shared.kill_now();
         }
@@ -179,7 +180,7 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// What the handles and the actor say to each other.
+/// The messages between the handles and the actor.
 struct Shared {
     hold: Arc<Hold>,
     state: watch::Sender<ProcessState>,

@@ -1,11 +1,11 @@
-//! The shim: a small process between the daemon and one server, which answers for everybody below
-//! the server (Linux).
+//! The shim: a small process between the daemon and one server, which answers for all processes
+//! below the server (Linux).
 //!
-//! A process group misses whoever leaves it, and a parent-death signal ends with the next fork. The
-//! shim is a subreaper: orphans below it become its own children, whatever sessions and groups they
-//! made. It kills them all when the daemon says so, and when the daemon is dead, which is when
-//! its end of their socket closes. The shim is the daemon's program itself, started anew with a
-//! hidden argument, or the program `narthex-shim` of this crate.
+//! A process group misses a process that leaves it, and a parent-death signal ends with the next
+//! fork. The shim is a subreaper: orphans below it become its own children, whatever sessions and
+//! groups they made. It kills them all when the daemon says so, and when the daemon is dead, which
+//! is when its end of their socket closes. The shim is the daemon's program itself, started anew
+//! with a hidden argument, or the program `narthex-shim` of this crate.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ mod tree;
 #[cfg(target_os = "linux")]
 pub(crate) const ARGUMENT: &str = "__supervise";
 
-/// Which program stands between the daemon and its children.
+/// The program between the daemon and its children.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Shim {
     /// This program itself, if its `main` began with [`run_if_asked`]; else as `Absent`.
@@ -46,7 +46,7 @@ pub fn run_if_asked() -> Option<ExitCode> {
     {
         let is_asked = std::env::args_os().nth(1).is_some_and(|first| first == ARGUMENT);
         if is_asked {
-            // The daemon sees an early end, and nobody else is there to be told why.
+            // The daemon sees an early end, and no other process could read the reason.
             let code = program::run().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
             return Some(code);
         }
@@ -67,7 +67,7 @@ impl Shim {
     }
 }
 
-/// Whether this program can be its own shim.
+/// Tells if this program can be its own shim.
 #[cfg(target_os = "linux")]
 mod own {
     use std::path::PathBuf;

@@ -73,7 +73,7 @@ pub(crate) async fn start(spec: &ProcessSpec, program: PathBuf) -> Result<Starte
     let temporary = own_temporary(spec, plan.as_mut())?;
     let (ours, theirs) = UnixStream::pair().map_err(|source| no_room(spec, source))?;
     let socket = ours.try_clone().map_err(|source| no_room(spec, source))?;
-    // From here on, whoever drops the owner ends the shim and all below it.
+    // From here on, dropping the owner ends the shim and all below it.
     let owner = HoldOwner(Arc::new(Hold::Shim(Orders::new(ours))));
     let shim = launch(spec, program.clone(), theirs).await?;
     let mut shimmed = Shimmed::new(shim, socket).map_err(|source| no_room(spec, source))?;
@@ -155,20 +155,20 @@ impl Pipes {
     }
 }
 
-/// Where the tree below a shim stands.
+/// The state of the tree below a shim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     /// The leader lives.
     Running,
-    /// The leader has ended; whether others live.
+    /// The leader has ended. `others` is true if other processes live.
     Ended { others: bool },
-    /// Nobody is left.
+    /// No process is left.
     Gone,
     /// The shim was killed. Its leader was killed with it, and others may live.
     Lost,
 }
 
-/// One shim, and what it has told so far.
+/// One shim, and its reports so far.
 #[derive(Debug)]
 pub(crate) struct Shimmed {
     shim: Child,
@@ -245,7 +245,7 @@ impl Shimmed {
         self.status
     }
 
-    /// Waits until nobody of the tree lives and the shim is reaped.
+    /// Waits until no process of the tree lives and the shim is reaped.
     pub(crate) async fn gone(&mut self) {
         while !matches!(self.standing, Standing::Gone | Standing::Lost) {
             self.advance().await;
@@ -279,7 +279,7 @@ impl Shimmed {
                 return;
             }
             for id in left {
-                // Who is still there is found by the next look.
+                // A remaining process is found by the next look.
                 rustix::process::kill_process(id, Signal::KILL).ok();
             }
             sleep(SWEEP_PAUSE).await;
@@ -287,7 +287,7 @@ impl Shimmed {
     }
 }
 
-/// What confines the child, checked against what is there.
+/// The child's confinement, checked against the system's abilities.
 fn plan(spec: &ProcessSpec) -> Result<Option<Plan>, SpawnError> {
     let Some(asked) = spec.confinement.as_ref().filter(|asked| !asked.is_none()) else {
         return Ok(None);

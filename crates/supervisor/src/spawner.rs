@@ -33,7 +33,7 @@ pub(crate) struct Started {
     pub(crate) stderr: ChildStderr,
 }
 
-/// Whoever holds this answers for a child: dropping it kills what is left.
+/// The owner of a child: dropping it kills all that is left of the child.
 #[derive(Debug)]
 pub(crate) struct HoldOwner(pub(crate) Arc<Hold>);
 

@@ -1,4 +1,4 @@
-//! What to start, and within which limits.
+//! Specification of a child: the program to start, and its limits.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -27,9 +27,10 @@ pub struct ProcessSpec {
     pub base_environment: BaseEnvironment,
     /// `None`: the daemon's own directory.
     pub working_dir: Option<PathBuf>,
-    /// Who answers for those whom the child starts.
+    /// The program that answers for all processes that the child starts.
     pub shim: Shim,
-    /// What the child may reach of the machine; `None`: all that the daemon does. Needs a shim.
+    /// The parts of the machine that the child may reach; `None`: all that the daemon does. Needs a
+    /// shim.
     pub confinement: Option<Confinement>,
     /// Time between SIGTERM and SIGKILL.
     pub stop_grace: Duration,

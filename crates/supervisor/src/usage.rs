@@ -1,4 +1,4 @@
-//! What children use of the machine, with all whom they started.
+//! Use of the machine by children, with all processes that they started.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -6,21 +6,21 @@ use std::{
     time::Duration,
 };
 
-/// What a leader and its tree use.
+/// The use by a leader and its tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TreeUse {
-    /// How many processes there are.
+    /// Number of processes.
     pub processes: usize,
-    /// How much of them is in memory. What several share is counted for each.
+    /// Bytes of them in memory. Pages that several share are counted for each.
     pub memory_bytes: u64,
-    /// How long those have computed that live.
+    /// Computing time of the living processes.
     pub computed: Duration,
 }
 
-/// What the trees of these leaders use now.
+/// The current use by the trees of these leaders.
 ///
-/// Of each its process group counts, and whoever descends from one of that. Those that are not
-/// there have no entry. Reads all of `/proc`, so it is for a thread that may block.
+/// A tree is the leader's process group with all its descendants. Leaders that are not there have
+/// no entry. Reads all of `/proc`, so it is for a thread that may block.
 ///
 /// # Errors
 /// When `/proc` cannot be read, as on systems other than Linux.
@@ -59,7 +59,7 @@ pub fn trees(_leaders: &BTreeSet<u32>) -> io::Result<HashMap<u32, TreeUse>> {
 fn leader_of(id: i32, parents: &HashMap<i32, (i32, i32)>, leaders: &BTreeSet<u32>) -> Option<u32> {
     let is_leader = |id: i32| u32::try_from(id).ok().filter(|id| leaders.contains(id));
     let mut at = id;
-    // What is read while processes come and go may lead in a circle.
+    // Data that is read while processes come and go may lead in a circle.
     for _ in 0..parents.len() {
         let (parent, group) = *parents.get(&at)?;
         if let Some(leader) = is_leader(at).or_else(|| is_leader(group)) {
@@ -77,7 +77,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_tree_is_a_group_and_whoever_descends_from_it() {
-        // 10 leads a group, 11 is in it, 12 has a group of its own below, 20 is somebody else.
+        // 10 leads a group, 11 is in it, 12 has a group of its own below, 20 is a stranger.
         let parents = HashMap::from([
             (10, (1, 10)),
             (11, (10, 10)),

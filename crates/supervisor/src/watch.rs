@@ -1,4 +1,4 @@
-//! What the daemon sees of a child: whether its leader ended, and whether others are left.
+//! The daemon's view of a child: the leader's end, and the processes that are left.
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) enum Watch {
     Shim(Box<Shimmed>),
 }
 
-/// Which signal those get who are left behind in a group.
+/// The signal for processes that are left behind in a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
     Terminate,
@@ -44,7 +44,7 @@ impl Watch {
         }
     }
 
-    /// Whether the leader has ended and left nobody.
+    /// True if the leader has ended and no process is left.
     pub(crate) fn is_empty(&mut self, hold: &Hold) -> bool {
         match (self, hold) {
             (Self::Child(child), Hold::Group(group)) => {
@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// Waits until nobody is left.
+    /// Waits until no process is left.
     pub(crate) async fn gone(&mut self, hold: &Arc<Hold>, order: Order) {
         match self {
             Self::Child(child) => {
@@ -69,7 +69,7 @@ impl Watch {
         }
     }
 
-    /// Whether what would have been gentle ended by force.
+    /// True if the shim was killed, so that a gentle end became a forced one.
     pub(crate) fn is_lost(&self) -> bool {
         match self {
             Self::Child(_) => false,
@@ -78,7 +78,7 @@ impl Watch {
         }
     }
 
-    /// How the leader ended.
+    /// The leader's exit status.
     pub(crate) fn status(&mut self) -> Option<ExitStatus> {
         match self {
             Self::Child(child) => child.try_wait().ok().flatten(),

@@ -1,19 +1,19 @@
-//! What this system has to confine programs with.
+//! Abilities of this system to confine programs.
 
 use std::path::PathBuf;
 
 use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr};
 
-/// What is there. A value, so that tests can take things away.
+/// The available abilities. A value, so that tests can take abilities away.
 #[derive(Debug, Clone)]
 pub(crate) struct Abilities {
-    /// Whether the kernel limits files, cutting them short included.
+    /// True if the kernel limits files, cutting them short included.
     pub(crate) files: bool,
-    /// Whether the kernel limits ports.
+    /// True if the kernel limits ports.
     pub(crate) ports: bool,
-    /// Whether the kernel filters system calls.
+    /// True if the kernel filters system calls.
     pub(crate) filter: bool,
-    /// Where `bwrap` is.
+    /// The path of `bwrap`, if it is installed.
     pub(crate) bwrap: Option<PathBuf>,
     pub(crate) is_root: bool,
 }

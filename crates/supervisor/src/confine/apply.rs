@@ -95,8 +95,8 @@ impl Ready {
     }
 }
 
-/// The rules for files and ports; `None` if nothing is limited. What the plan asks for is required;
-/// what newer kernels limit besides is taken where it is there.
+/// The rules for files and ports; `None` if nothing is limited. The kernel must enforce the plan's
+/// limits; further limits of newer kernels are taken where they exist.
 fn ruleset(
     paths: Option<&Paths>,
     ports: Option<&[u16]>,

@@ -12,8 +12,8 @@ pub(super) const SYSTEM: [&str; 11] = [
 pub(super) const DEVICES: [&str; 5] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Where package runners keep what they download: the program, the variable that names the
-/// folder, and the folder below HOME if there is none.
+/// The download folders of package runners: the program, the variable that names the folder, and
+/// the folder below HOME if there is none.
 const CACHES: [(&str, &str, &str); 13] = [
     ("npx", "npm_config_cache", ".npm"),
     ("npm", "npm_config_cache", ".npm"),
@@ -34,8 +34,8 @@ const CACHES: [(&str, &str, &str); 13] = [
 /// below the home of its user.
 const INSTALLED: [&str; 5] = ["bin", "lib", "lib64", "libexec", "pyvenv.cfg"];
 
-/// Where a program and its parts are: the folder of the file, and its neighbours where that is a
-/// `bin`. Never the folder above it as a whole, which may be somebody's home.
+/// The folders of a program and its parts: the folder of the file, and its neighbours where that is
+/// a `bin`. Never the folder above it as a whole, which may be a user's home.
 pub(super) fn of_program(file: &Path) -> Vec<PathBuf> {
     let resolved = fs_err::canonicalize(file).ok();
     let files = [Some(file.to_owned()), resolved].into_iter().flatten();
@@ -55,8 +55,8 @@ pub(super) fn of_program(file: &Path) -> Vec<PathBuf> {
 /// Folders for temporary files of all programs.
 const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// Whether a folder is too wide to be let in only because a program lies or runs there: it has
-/// files of others, or somebody's home.
+/// True if a folder is too wide to be allowed only because a program lies or runs there: it has
+/// files of others, or a user's home.
 pub(super) fn is_open(folder: &Path) -> bool {
     let shared = SHARED.iter().map(PathBuf::from).chain([std::env::temp_dir()]);
     let mut wide = std::env::home_dir().into_iter().chain(shared);

@@ -7,7 +7,7 @@ use rustix::thread::CapabilitySet;
 use super::plan::{Paths, Plan, Privileges, Sockets};
 use super::privileges;
 
-/// What comes before the child's own command. `filters` are the numbers of open files that hold
+/// The words in front of the child's own command. `filters` are the numbers of open files that hold
 /// the filters: `bwrap` itself needs calls that they deny. It leaves the child those privileges
 /// that are `kept`.
 pub(super) fn arguments(

@@ -12,7 +12,7 @@ use super::plan::{Plan, Sockets};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What changes the system, looks into other processes, or has opened the kernel to attacks.
+/// Calls that change the system, look into other processes, or have opened the kernel to attacks.
 const DANGEROUS: [c_long; 50] = [
     libc::SYS_acct,
     libc::SYS_add_key,

@@ -1,4 +1,4 @@
-//! What the shim is to do so that a child is confined as asked.
+//! The shim's plan for confining a child as requested.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(crate) struct Plan {
     pub(crate) bwrap: Option<OsString>,
 }
 
-/// Which sockets may be made.
+/// The sockets that may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Sockets {
     All,
@@ -32,7 +32,7 @@ pub(crate) enum Sockets {
     Usual,
 }
 
-/// Which privileges a child keeps of those that the daemon has, which has any only as root.
+/// The daemon's privileges that a child keeps; the daemon has any only as root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Privileges {
     All,

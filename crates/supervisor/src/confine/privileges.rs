@@ -6,8 +6,8 @@ use rustix::thread::CapabilitySet;
 
 use super::plan::Privileges;
 
-/// What concerns the owners of files and processes. The rest gives way to other processes, to the
-/// kernel, to devices, or over limits.
+/// Privileges over the owners of files and processes. The others give power over other processes,
+/// the kernel, devices, or limits.
 const HARMLESS: [(CapabilitySet, &str); 9] = [
     (CapabilitySet::CHOWN, "CAP_CHOWN"),
     (CapabilitySet::DAC_OVERRIDE, "CAP_DAC_OVERRIDE"),
@@ -20,7 +20,7 @@ const HARMLESS: [(CapabilitySet, &str); 9] = [
     (CapabilitySet::SETFCAP, "CAP_SETFCAP"),
 ];
 
-/// What is kept of the privileges that this process has.
+/// The privileges of this process that a child keeps.
 pub(super) fn kept(privileges: Privileges) -> io::Result<CapabilitySet> {
     let own = rustix::thread::capabilities(None)?.permitted;
     Ok(match privileges {

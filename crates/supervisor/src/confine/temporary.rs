@@ -15,7 +15,7 @@ use crate::ProcessSpec;
 /// The variable that names it.
 pub(crate) const VARIABLE: &str = "TMPDIR";
 
-/// How its name begins. Sockets in it have short addresses, so it is short.
+/// The prefix of its name. Sockets in the folder have short addresses, so it is short.
 const PREFIX: &str = "narthex-";
 
 /// The folder that all programs of the daemon share.
@@ -39,7 +39,7 @@ pub(crate) fn make(spec: &ProcessSpec) -> Result<TempDir, ConfinementFault> {
 pub(crate) fn remove(folder: &Path) {
     if fs_err::remove_dir_all(folder).is_err() {
         open_folders(folder);
-        // What is left then is of no program any more, and the system's to clear.
+        // Files that are left after that belong to no program, and the system clears them.
         drop(fs_err::remove_dir_all(folder));
     }
 }
@@ -70,7 +70,7 @@ mod tests {
                 (name == VARIABLE).then(|| place.as_os_str().to_owned())
             });
             let mut spec = ProcessSpec::new("tool", base);
-            // What an entry says is its program's own matter.
+            // A variable of the entry is its program's own matter.
             spec.env.push((VARIABLE.to_owned(), "/elsewhere".to_owned()));
             spec
         };

@@ -13,11 +13,11 @@ use super::{ExitInfo, ProcessState, Shared};
 use crate::spawner::HoldOwner;
 use crate::watch::{Order, Watch};
 
-/// How long a killed tree may take to vanish. Longer only when the kernel holds it (a dead
-/// network disk); then the child is given up, and reaped whenever it ends.
+/// Time in which a killed tree vanishes. Longer only when the kernel holds it (a dead network
+/// disk); then the child is given up, and reaped whenever it ends.
 const KILL_WAIT: Duration = Duration::from_secs(5);
 
-/// How long stderr may stay open after the tree is gone, held by someone who left a group.
+/// Time in which stderr may stay open after the tree is gone, held by a process that left a group.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
 
 pub(super) struct Actor {
@@ -49,7 +49,7 @@ impl Actor {
     async fn empty(&self, watch: &mut Watch) -> bool {
         let hold = &self.shared.hold;
         if watch.is_empty(hold) {
-            // Nobody is left but, perhaps, a shim on its way out.
+            // No process is left but, perhaps, a shim on its way out.
             return timeout(KILL_WAIT, watch.gone(hold, Order::Kill)).await.is_err();
         }
         self.shared.state.send_replace(ProcessState::Stopping);
@@ -75,8 +75,8 @@ impl Actor {
 }
 
 impl Drop for Actor {
-    /// Publishes the end also when the actor is dropped half-way, as a runtime does on shutdown:
-    /// nobody waits for a lost actor.
+    /// Publishes the end also when the actor is dropped half-way, as a runtime does on shutdown: no
+    /// caller waits for a lost actor.
     fn drop(&mut self) {
         let lost = ExitInfo { forced: true, ..ExitInfo::default() };
         let exit = self.exit.unwrap_or(lost);

@@ -9,9 +9,9 @@ use rustix::process::{Pid, Signal};
 use super::message::{Order, Pipes};
 use crate::confine::apply::Ready;
 
-/// Why a server was not started.
+/// The reason for which a server was not started.
 pub(super) enum Fault {
-    /// The system's word.
+    /// The system's error.
     System(io::Error),
     /// It could not be confined as asked.
     Unconfined(String),
@@ -19,8 +19,8 @@ pub(super) enum Fault {
 
 /// Starts what was ordered; the shim's copies of the pipes are closed by then.
 ///
-/// The server leads a session of its own: no terminal of the daemon reaches it, and its members
-/// can be told by it should the shim be killed.
+/// The server leads a session of its own: no terminal of the daemon reaches it, and the session
+/// identifies its members should the shim be killed.
 pub(super) fn start(order: Order, pipes: Pipes) -> Result<Pid, Fault> {
     let working_dir = order.working_dir.as_deref();
     let ready = order.confinement.as_ref().map(|plan| Ready::make(plan, working_dir));
@@ -50,7 +50,7 @@ fn before_exec(command: &mut Command, mut confinement: Option<Ready>) {
     let shim = rustix::process::getpid();
     let prepare = move || {
         rustix::process::setsid()?;
-        // Should the shim be killed, nobody else would end the server.
+        // Should the shim be killed, no other process would end the server.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         if rustix::process::getppid() != Some(shim) {
             return Err(rustix::io::Errno::SRCH.into());

@@ -1,4 +1,4 @@
-//! What daemon and shim say to each other over their socket.
+//! Messages between daemon and shim over their socket.
 //!
 //! The daemon sends one [`Order`] with the server's three pipes attached, and later single bytes,
 //! each of which asks the tree to end. The end of its side means: kill all. The shim answers with
@@ -21,7 +21,7 @@ use crate::confine::Plan;
 /// More than any system lets a program have of arguments and variables, as JSON.
 const ORDER_MAX: usize = 64 << 20;
 
-/// What to start. Holds secrets, so it can be sent and not shown.
+/// The program to start. Holds secrets, so it can be sent and not shown.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) command: OsString,
@@ -29,25 +29,25 @@ pub(crate) struct Order {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) working_dir: Option<OsString>,
     pub(crate) confinement: Option<Plan>,
-    /// A folder that is to be removed once nobody is left.
+    /// A folder that is to be removed once no process is left.
     pub(crate) temporary: Option<OsString>,
 }
 
 /// The server's ends of its pipes: stdin, stdout, stderr.
 pub(crate) type Pipes = [OwnedFd; 3];
 
-/// What became of it.
+/// The shim's report about the server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The server runs as this process, which leads a group and a session of the same number.
     Started { leader: i32 },
-    /// The system said no.
+    /// The system refused to start it.
     Refused { errno: i32 },
     /// It could not be confined as asked, for this reason.
     Unconfined { text: String },
-    /// The leader ended with this wait status; whether anybody of its tree is left.
+    /// The leader ended with this wait status. `others` is true if processes of its tree are left.
     Ended { status: i32, others: bool },
-    /// Nobody is left.
+    /// No process is left.
     Gone,
 }
 

@@ -17,12 +17,12 @@ use super::message::{self, Report};
 use super::tree;
 use crate::confine::temporary;
 
-/// The first pause before those who did not end are told again; it doubles each time.
+/// The first pause before remaining processes are asked again; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-/// The longest pause between looks for somebody to kill.
+/// The longest pause between looks for processes to kill.
 const KILL_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Serves the daemon at the other end of stdin until nobody is left of the server's tree.
+/// Serves the daemon at the other end of stdin until no process is left of the server's tree.
 pub(super) fn run() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -63,7 +63,7 @@ fn catch_signals() -> io::Result<UnixStream> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nobody was asked to end.
+    /// No process was asked to end.
     Running,
     /// All were asked, and are asked again after this pause.
     Terminating(Duration),
@@ -129,13 +129,13 @@ impl Watch {
             self.listen();
         }
         let mut wakeups = &self.wakeups;
-        // Nothing to read is as good: the next look reaps whoever ended.
+        // An empty read is as good: the next look reaps the ended processes.
         drop(wakeups.read(&mut [0; 64]));
         Ok(())
     }
 
-    /// A pause has passed. Those whom the leader left behind are asked again, ever more rarely: a
-    /// shell's child that is not yet past its exec loses a signal to its parent's handler.
+    /// A pause has passed. Processes that the leader left behind are asked again, ever more rarely:
+    /// a shell's child that is not yet past its exec loses a signal to its parent's handler.
     fn look_again(&mut self) {
         self.phase = match self.phase {
             Phase::Running => Phase::Running,
@@ -163,7 +163,7 @@ impl Watch {
     }
 
     fn report(&self, report: &Report) {
-        // A daemon that cannot be told is dead: its end of the socket says so.
+        // A daemon that does not take the report is dead: its end of the socket says so.
         drop(message::report(&self.socket, report));
     }
 }

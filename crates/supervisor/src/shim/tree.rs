@@ -1,9 +1,9 @@
-//! Everybody below the shim, and signals to all of them.
+//! All processes below the shim, and signals to all of them.
 //!
-//! Whose parent ends becomes the shim's own child, so nobody gets out of the tree by a new session
-//! or a double fork. `/proc` is read anew for each look, since a tree changes while it is read.
-//! Signals that did not arrive are passed over: who is still there is told again, and the daemon
-//! reports a tree that does not end.
+//! A process whose parent ends becomes the shim's own child, so no process gets out of the tree by
+//! a new session or a double fork. `/proc` is read anew for each look, since a tree changes while
+//! it is read. Signals that did not arrive are passed over: a remaining process gets the next one,
+//! and the daemon reports a tree that does not end.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,18 +16,18 @@ use rustix::process::{
 
 use crate::proc::{self, Stat};
 
-/// How often those who were born meanwhile are looked for before all are killed.
+/// Most looks for processes that were born meanwhile, before all are killed.
 const FREEZE_LOOKS: usize = 16;
 
-/// What reaping found.
+/// The result of reaping.
 pub(super) struct Reaped {
-    /// How the leader ended, if it did just now.
+    /// The leader's wait status, if it ended just now.
     pub(super) leader: Option<WaitStatus>,
-    /// Whether anybody is left.
+    /// True if no process is left.
     pub(super) is_empty: bool,
 }
 
-/// Reaps whoever ended.
+/// Reaps all ended processes.
 pub(super) fn reap(leader: Option<Pid>) -> Reaped {
     let mut ended = None;
     loop {
@@ -45,7 +45,7 @@ pub(super) fn reap(leader: Option<Pid>) -> Reaped {
     }
 }
 
-/// Asks all to end. The leader's group is told at once, the others one by one.
+/// Asks all processes to end. The leader's group gets the signal at once, the others one by one.
 pub(super) fn terminate(leader: Option<Pid>) {
     let group = leader.map(|leader| leader.as_raw_nonzero().get());
     if let Some(leader) = leader {
@@ -57,11 +57,11 @@ pub(super) fn terminate(leader: Option<Pid>) {
     }
 }
 
-/// Kills all whom one look finds; to be repeated until nobody is left.
+/// Kills all processes that one look finds; to be repeated until none is left.
 ///
-/// The shim's own children come first, and at once: a process that forks and ends, again and
-/// again, is always one of them. The others are stopped before they are killed: whoever still runs
-/// may fork, or start anew what was killed below it.
+/// The shim's own children come first, and at once: a process that forks and ends, again and again,
+/// is always one of them. The others are stopped before they are killed: a running process may
+/// fork, or start anew what was killed below it.
 pub(super) fn kill() {
     for child in children() {
         kill_process(child, Signal::KILL).ok();
@@ -122,8 +122,8 @@ fn descendants() -> io::Result<Vec<Stat>> {
     Ok(found)
 }
 
-/// Sends a signal to exactly the process that was looked at: its number may belong to a stranger
-/// by now, unless it is our own child.
+/// Sends a signal to exactly the process of this `stat`: its number may belong to a stranger by
+/// now, unless it is our own child.
 fn signal(member: &Stat, signal: Signal) {
     let Some(id) = proc::pid(member.id) else { return };
     let handle = match pidfd_open(id, PidfdFlags::empty()) {

@@ -62,7 +62,7 @@ impl Scene {
         self.run(spec, confinement).await
     }
 
-    /// That of a daemon for which `tmp` is the folder for temporary files.
+    /// The environment of a daemon for which `tmp` is the folder for temporary files.
     fn environment(&self) -> BaseEnvironment {
         BaseEnvironment::from_lookup(|name| match name {
             "TMPDIR" => Some(self.path("tmp").into_os_string()),
@@ -180,7 +180,7 @@ async fn d22_programs_whose_files_are_open_share_the_folder_for_temporary_files(
     assert_eq!(said.trim(), scene.path("tmp").display().to_string());
 }
 
-/// What a child starts is confined as it is.
+/// Processes that a child starts are confined as it is.
 #[tokio::test]
 async fn d22_children_of_a_confined_child_are_confined() {
     let scene = Scene::new();
@@ -211,7 +211,7 @@ attempt("memory", lambda: open(f"/proc/{os.getppid()}/mem", "r+b"))
         format!("unix {no}"),
         "pair ok".to_owned(),
         format!("io_uring {no}"),
-        // Others have sockets, and whoever can reach into them has those.
+        // Other processes have sockets, and a process that can reach into them has those.
         format!("ptrace {no}"),
         "memory Permission denied".to_owned(),
     ];

@@ -1,4 +1,4 @@
-//! What a child sees of the daemon: its declared environment and little else (D22).
+//! The environment of a child: its declared variables and little else of the daemon's (D22).
 
 use std::ffi::OsString;
 

@@ -75,7 +75,7 @@ async fn an_escaped_grandchild_that_holds_stderr_delays_nothing() {
     kill_process(escaped, Signal::KILL).expect("it was still there, and out of reach");
 }
 
-/// R-E17: whoever holds the ring sees what was said before a server was started again.
+/// R-E17: a holder of the ring sees lines from before a server was started again.
 #[tokio::test]
 async fn r_e17_a_ring_is_kept_over_restarts() {
     let log = LogRing::default();
@@ -97,7 +97,7 @@ async fn r_e17_a_ring_is_kept_over_restarts() {
     }
 }
 
-/// R-E17: the limits are those of the ring, whoever writes; secrets stay out at each start.
+/// R-E17: the limits are those of the ring for all writers; secrets stay out at each start.
 #[tokio::test]
 async fn r_e17_a_kept_ring_is_bounded_and_redacted() {
     let log = LogRing::new(LogLimits { lines: 4, line_bytes: 8, total_bytes: 1000 });
@@ -114,7 +114,7 @@ async fn r_e17_a_kept_ring_is_bounded_and_redacted() {
     assert_eq!(log.cut_lines(), 2, "the parting line and the long one");
 }
 
-/// Whoever reads on and on gets each line once, and hears how many were gone before.
+/// A repeated reader gets each line once, and the number of lines that were gone before.
 #[test]
 fn a_reader_goes_on_where_it_was() {
     let log = LogRing::new(LogLimits { lines: 3, ..LogLimits::default() });

@@ -1,4 +1,5 @@
-//! Random orders of starts, crashes, stops and drops must all reach the same end: nobody is left.
+//! Random orders of starts, crashes, stops and drops must all reach the same end: no process is
+//! left.
 
 use std::time::Duration;
 

@@ -14,9 +14,9 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A leader and a child of its, both deaf to SIGTERM.
 pub(crate) const DEAF: &str = "trap '' TERM; sleep 1000 & echo ready; wait";
-/// A leader that ends at once and leaves somebody behind.
+/// A leader that ends at once and leaves a process behind.
 pub(crate) const LEAVER: &str = "sleep 1000 >/dev/null 2>&1 & echo ready; exit 3";
-/// As before, and who is left is deaf to SIGTERM.
+/// As `LEAVER`, and the process left behind is deaf to SIGTERM.
 pub(crate) const DEAF_LEAVER: &str =
     "trap '' TERM; sleep 1000 >/dev/null 2>&1 & echo ready; exit 3";
 /// Ends when asked.

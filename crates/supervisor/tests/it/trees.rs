@@ -1,4 +1,4 @@
-//! Whole trees: whoever a server starts ends with it, whatever it does to get away (D22).
+//! Whole trees: all processes that a server starts end with it, whatever they do to escape (D22).
 
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::support::{DEAF, LEAVER, POLITE, Witness, drain, in_time, shell, start
 /// Deaf to SIGTERM; holds the witness's pipe.
 const HOLDER: &str = "trap \"\" TERM; exec 3>witness; echo up >&3; exec sleep 1000";
 
-/// Starts somebody who leaves group and session, and one more behind two forks.
+/// Starts a process that leaves group and session, and one more behind two forks.
 fn runaways(after: &str) -> String {
     format!(
         "setsid sh -c '{HOLDER}' </dev/null >/dev/null 2>&1 & \
