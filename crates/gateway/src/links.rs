@@ -15,7 +15,7 @@ use narthex_registry::{HeldNames, ServerKey, ServerRow};
 use narthex_upstream::{ClientIdentity, InUse, Inventory, Link, ServerFacts};
 use narthex_wire::Revision;
 use tokio::{
-    sync::oneshot,
+    sync::{OnceCell, oneshot},
     task::JoinSet,
     time::{Instant, timeout, timeout_at},
 };
@@ -249,11 +249,8 @@ impl Shared {
         revision: Revision,
     ) -> Result<Lent, Refusal> {
         let (shared, server) = (self.clone(), server.clone());
-        let cell = {
-            let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            pool.get(&(server.clone(), revision)).cloned()
-        };
-        if let Some(lent) = cell.as_ref().and_then(|cell| cell.get()).and_then(OwnLink::lend) {
+        let cell = self.pooled_link_cell(&server, revision);
+        if let Some(lent) = cell.get().and_then(OwnLink::lend) {
             return Ok(lent);
         }
         self.lent(async move { shared.pooled_link(&server, revision).await }).await
@@ -314,6 +311,17 @@ impl Shared {
         Ok(own)
     }
 
+    /// The place of the link that all sessions of one revision share. It is empty if that link has
+    /// to be opened, also in place of one that is closed.
+    fn pooled_link_cell(&self, server: &ServerKey, revision: Revision) -> Arc<OnceCell<OwnLink>> {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let cell = pool.entry((server.clone(), revision)).or_default();
+        if cell.get().is_some_and(OwnLink::is_over) {
+            *cell = Arc::default();
+        }
+        cell.clone()
+    }
+
     /// The link that all sessions of one revision share.
     async fn pooled_link(
         self: &Arc<Self>,
@@ -321,14 +329,7 @@ impl Shared {
         revision: Revision,
     ) -> Result<Lent, Refusal> {
         loop {
-            let cell = {
-                let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-                let cell = pool.entry((server.clone(), revision)).or_default();
-                if cell.get().is_some_and(OwnLink::is_over) {
-                    *cell = Arc::default();
-                }
-                cell.clone()
-            };
+            let cell = self.pooled_link_cell(server, revision);
             let own = cell.get_or_try_init(|| self.open_pooled(server, revision)).await?;
             if let Some(lent) = own.lend() {
                 return Ok(lent);

@@ -33,14 +33,23 @@ async fn four_calls(world: &World, caller: &Caller, prefix: &str) {
     }
 }
 
-/// R-E45: calls that meet a server which forgot its session are made once more, on a new one.
+/// R-E45: calls that meet a server which forgot its session are made once more, on a new one: on the
+/// shared link, on one that all clients of a revision share, and on a client's own.
 #[tokio::test]
 async fn r_e45_a_session_that_a_server_forgot_costs_no_call() {
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
-        for capabilities in [json!({}), json!({"sampling": {}})] {
+        for (eras, revision, capabilities) in [
+            (Eras::Legacy, "2025-11-25", json!({})),
+            (Eras::Legacy, "2025-03-26", json!({})),
+            (Eras::Both, "2025-11-25", json!({})),
+            (Eras::Both, "2025-06-18", json!({})),
+            (Eras::Legacy, "2025-11-25", json!({"sampling": {}})),
+            (Eras::Both, "2025-11-25", json!({"sampling": {}})),
+        ] {
             // Each time for the first time: a server that forgets often is given pauses.
-            let world = World::with(&[("one", Eras::Legacy)]).await;
-            let caller = caller(&world, endpoint.clone(), capabilities).await;
+            let world = World::with(&[("one", eras)]).await;
+            let session = world.session_of(revision, &endpoint, capabilities).await;
+            let caller = Caller::new(world.run.clone(), endpoint.clone(), Some(session));
             four_calls(&world, &caller, prefix).await;
             world.fixtures[0].fixture.forget_sessions();
             four_calls(&world, &caller, prefix).await;

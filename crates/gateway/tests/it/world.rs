@@ -183,10 +183,20 @@ impl World {
     }
 
     pub(crate) async fn session(&self, endpoint: &Endpoint, capabilities: Value) -> Arc<Session> {
-        let request = initialize("2025-11-25", capabilities);
+        self.session_of("2025-11-25", endpoint, capabilities).await
+    }
+
+    /// A session of a legacy client that speaks this revision.
+    pub(crate) async fn session_of(
+        &self,
+        revision: &str,
+        endpoint: &Endpoint,
+        capabilities: Value,
+    ) -> Arc<Session> {
+        let request = initialize(revision, capabilities);
         let (answering, session) = self.gateway.initialize(&self.run, endpoint, &request).await;
         let answer = finish(answering).await;
-        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        assert_eq!(answer["result"]["protocolVersion"], revision, "{answer}");
         session.unwrap()
     }
 
