@@ -6,25 +6,25 @@ use narthex_model::TrafficLimits;
 
 use crate::{Meter, Meters, clock::Moment, meter::Excess};
 
-/// What a limit is about.
+/// The kind of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitKind {
-    /// How fast calls follow each other.
+    /// The rate of calls.
     Rate,
-    /// How many are open at one time.
+    /// The number of open calls.
     Concurrency,
-    /// How many there are on one day.
+    /// The number of calls on one day.
     Daily,
 }
 
-/// Whose limit it is.
+/// The scope of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitScope {
-    /// That of everything in a workspace.
+    /// All calls of a workspace.
     Workspace,
-    /// That of all runs of an agent.
+    /// All calls of an agent's runs.
     Agent,
-    /// That of all calls to a server.
+    /// All calls to a server.
     Server,
 }
 
@@ -41,17 +41,17 @@ pub struct Admission {
     is_sent: bool,
 }
 
-/// Whose limits a call comes under, with those limits.
+/// A meter that counts a call, with its limits.
 pub type Counted<'a> = (&'a Arc<Meter>, TrafficLimits);
 
 /// A limit that is reached.
 #[derive(Debug)]
 pub struct Exceeded {
-    /// Who counted.
+    /// The meter that counted.
     pub meter: Arc<Meter>,
     /// The limits that it was held to.
     pub limits: TrafficLimits,
-    /// Which of them.
+    /// The kind of the reached limit.
     pub kind: LimitKind,
     /// After how many milliseconds there may be room again.
     pub retry_after_ms: u64,
@@ -78,13 +78,13 @@ impl Exceeded {
         Self { meter: meter.clone(), limits, kind, retry_after_ms }
     }
 
-    /// Whose limit it is.
+    /// The scope of the limit.
     #[must_use]
     pub fn scope(&self) -> LimitScope {
         self.meter.key().kind.scope()
     }
 
-    /// What there may be at most, in words.
+    /// The limit in words.
     #[must_use]
     pub fn most(&self) -> String {
         match self.kind {

@@ -1,4 +1,4 @@
-//! How much traffic there may be (O100): what is counted, what is refused, and what is given back.
+//! Limits of traffic (O100): calls are counted, refused beyond a limit, and given back.
 //!
 //! A call is counted by up to three meters: of its server, of its agent and of its workspace. They
 //! are atomics; no lock is taken and nothing is waited for. All of them admit the call or none
@@ -24,18 +24,18 @@ use clock::Clock;
 pub use meter::Meter;
 pub use run_meters::RunMeters;
 
-/// What a meter counts the calls of.
+/// The workspace, agent or server whose calls a meter counts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MeterKey {
-    /// Whose it is.
+    /// The workspace that owns it.
     pub workspace: WorkspaceId,
-    /// Of what kind it is.
+    /// Its kind.
     pub kind: MeterKind,
     /// The id or name of the thing; the workspace's own id for a workspace.
     pub name: Arc<str>,
 }
 
-/// Of what kind a thing is whose calls are counted.
+/// Kinds of things whose calls are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MeterKind {
     /// A workspace.
@@ -48,7 +48,7 @@ pub enum MeterKind {
     LocalServer,
 }
 
-/// How many calls a meter has counted.
+/// The number of calls that a meter has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayCount {
     /// Days since 1970, in UTC.
@@ -70,7 +70,7 @@ struct Shared {
     clock: Clock,
     home: WorkspaceId,
     meters: papaya::HashMap<MeterKey, Arc<Meter>>,
-    /// Held for writing while meters are forgotten, so that nobody is given one that is.
+    /// Held for writing while meters are forgotten, so that no caller gets a forgotten one.
     forgetting: RwLock<()>,
     /// Of the servers of the local configuration, found without making a key.
     local: papaya::HashMap<Alias, Arc<Meter>>,
@@ -97,7 +97,7 @@ impl MeterKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// What callers are told of it.
+    /// The scope that callers see.
     #[must_use]
     pub fn scope(self) -> LimitScope {
         match self {
@@ -123,8 +123,8 @@ impl Meters {
         Self { shared: Arc::new(Shared { clock, home, meters, forgetting, local }) }
     }
 
-    /// The meter of a key; it begins at zero, without limits, if there was none. Waits for
-    /// whoever forgets meters, so it is for beginnings and not for calls.
+    /// The meter of a key; it begins at zero, without limits, if there was none. Waits while
+    /// `forget_unused` runs, so it is for beginnings and not for calls.
     #[must_use]
     pub fn get(&self, key: &MeterKey) -> Arc<Meter> {
         if key.kind == MeterKind::LocalServer
@@ -167,8 +167,8 @@ impl Meters {
         all
     }
 
-    /// Forgets the meters that nobody uses and that have counted nothing since yesterday began, but
-    /// for those of servers of the local configuration, which are few and stay.
+    /// Forgets unused meters that have counted nothing since yesterday began. Meters of servers of
+    /// the local configuration are few and stay.
     pub fn forget_unused(&self) {
         let today = self.today();
         let _alone = self.shared.forgetting.write().unwrap_or_else(PoisonError::into_inner);
@@ -182,13 +182,13 @@ impl Meters {
         self.shared.clock.now().day
     }
 
-    /// How long the day still is, in milliseconds.
+    /// The rest of the day in milliseconds.
     #[must_use]
     pub fn day_left_ms(&self) -> u64 {
         self.shared.clock.now().day_left_ms
     }
 
-    /// Looks at the system's clock anew: that of timers stands still while a machine sleeps.
+    /// Looks at the system's clock anew: the clock of timers stops while a machine sleeps.
     pub fn set_clock(&self) {
         self.shared.clock.set();
     }

@@ -10,30 +10,30 @@ use narthex_model::{CallRate, TrafficLimits};
 
 use crate::{DayCount, MeterKey, admission::LimitKind, clock::Moment};
 
-/// How many bits of a day's counter are the count; the rest is the day.
+/// Number of bits of a day's counter that are the count; the rest is the day.
 const COUNT_BITS: u32 = 40;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// Counts the calls of one thing. What it counted stays when its limits change.
+/// Counts the calls of one thing. Its counts stay when its limits change.
 #[derive(Debug)]
 pub struct Meter {
     key: MeterKey,
     /// `None` if nothing is limited here.
     limits: ArcSwapOption<TrafficLimits>,
-    /// Until when the calls so far have taken up their share of time (GCRA), in nanoseconds of the
-    /// clock.
+    /// The time until which the calls so far have taken up their share (GCRA), in nanoseconds of
+    /// the clock.
     busy_until: AtomicU64,
     open: AtomicU32,
     /// Today's and yesterday's, by parity: each the day and its count in one number.
     days: [AtomicU64; 2],
-    /// What of them is stored; nobody but the writer takes it.
+    /// The stored part of these counts; only the writer locks it.
     stored: Mutex<[DayCount; 2]>,
 }
 
-/// What a rate was busy until, before one call and after it.
+/// The time until which a rate was busy, before one call and after it.
 pub(crate) type TakenTime = [u64; 2];
 
-/// Why a meter admits no further call.
+/// The reason for which a meter admits no further call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Excess {
     pub(crate) kind: LimitKind,
@@ -41,12 +41,12 @@ pub(crate) struct Excess {
     pub(crate) retry_after_ms: u64,
 }
 
-/// Nobody knows when an open call will end; this is soon enough for a person and not too often for
-/// a program.
+/// Time to the next attempt after too many open calls, whose ends are unknown: soon enough for a
+/// person and not too often for a program.
 const OPEN_RETRY_MS: u64 = 1000;
 
 impl Meter {
-    /// A meter that nobody else has, without limits.
+    /// A meter with one owner, without limits.
     #[must_use]
     pub fn new(key: MeterKey) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Meter {
         }
     }
 
-    /// What it counts the calls of.
+    /// The thing whose calls it counts.
     #[must_use]
     pub fn key(&self) -> &MeterKey {
         &self.key
@@ -83,21 +83,21 @@ impl Meter {
         }
     }
 
-    /// How many calls are open.
+    /// Number of open calls.
     #[must_use]
     pub fn open(&self) -> u32 {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// How many calls it has counted on a day, which is today or yesterday; 0 for any other.
+    /// Number of calls that it has counted on a day, which is today or yesterday; 0 for any other.
     #[must_use]
     pub fn calls(&self, day: u32) -> u64 {
         let counted = unpack(self.slot(day).load(Ordering::Relaxed));
         if counted.day == day { counted.calls } else { 0 }
     }
 
-    /// What it has counted and nobody has stored, by day. May be below zero: what was counted
-    /// is given back if it was not sent.
+    /// Counts that are not stored yet, by day. May be below zero: the count of a call is given back
+    /// if the call was not sent.
     #[must_use]
     pub fn unstored(&self) -> Vec<(DayCount, i64)> {
         let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,8 +113,8 @@ impl Meter {
         found
     }
 
-    /// Notes that a count is stored, together with those of others: `total` in all. What others
-    /// have counted counts here from now on.
+    /// Notes that a count is stored, together with those of other daemons: `total` in all. The
+    /// counts of the others count here from now on.
     pub fn note_stored(&self, counted: DayCount, total: u64) {
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         let others = total.saturating_sub(counted.calls);
@@ -124,7 +124,8 @@ impl Meter {
             let calls = calls.saturating_add(others).min(COUNT_MASK);
             (day == counted.day).then(|| pack(DayCount { day, calls }))
         };
-        // It fails only where the day is over, and then nobody asks for its count any more.
+        // The update fails only where the day is over, and then no caller asks for its count any
+        // more.
         if slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok() {
             let calls = counted.calls + others;
             stored[usize::from(counted.day % 2 == 1)] = DayCount { day: counted.day, calls };
@@ -141,14 +142,14 @@ impl Meter {
         }
     }
 
-    /// Whether it has counted something since yesterday began.
+    /// True if it has counted something since yesterday began.
     pub(crate) fn is_recent(&self, today: u32) -> bool {
         let days = self.days.iter().map(|slot| unpack(slot.load(Ordering::Relaxed)));
         self.open() > 0 || days.into_iter().any(|one| one.calls > 0 && one.day + 1 >= today)
     }
 
-    /// Why no further call would be admitted now; counts nothing. Of several reasons the one that
-    /// lasts longest.
+    /// The reason for which no further call would be admitted now; counts nothing. Of several
+    /// reasons it is the one that lasts longest.
     pub(crate) fn excess(&self, limits: &TrafficLimits, now: Moment) -> Option<Excess> {
         let is_full = limits.concurrent_calls.is_some_and(|most| self.open() >= most.get());
         let is_over = limits.calls_per_day.is_some_and(|most| self.calls(now.day) >= most.get());
@@ -158,8 +159,8 @@ impl Meter {
         all.into_iter().flatten().max_by_key(|excess| excess.retry_after_ms)
     }
 
-    /// Until when the calls so far have taken up their time at this rate. What they took up at a
-    /// slower one counts for no more than a full burst, from the first time that this is asked.
+    /// The time until which the calls so far have taken up their share at this rate. Calls at a
+    /// slower rate before count for no more than a full burst, from the first call of this on.
     fn owed(&self, rate: CallRate, now: Moment) -> u64 {
         let busy_until = self.busy_until.load(Ordering::Relaxed);
         let most = now.ns.saturating_add(rate.burst_ns());
@@ -172,7 +173,7 @@ impl Meter {
             .map_or_else(|other| other.min(most), |_before| most)
     }
 
-    /// Counts a call. What was taken before one limit was found to be reached is given back.
+    /// Counts a call. If one limit is reached, the counts before it are given back.
     pub(crate) fn take(
         &self,
         limits: &TrafficLimits,

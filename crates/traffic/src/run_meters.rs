@@ -6,20 +6,20 @@ use narthex_model::Alias;
 
 use crate::Meter;
 
-/// What counts the calls of a run.
+/// The meters that count the calls of a run.
 #[derive(Debug, Default)]
 pub struct RunMeters {
-    /// That of its workspace.
+    /// The meter of its workspace.
     pub workspace: Option<Arc<Meter>>,
-    /// That of its agent, if it is a run of one.
+    /// The meter of its agent, if it is a run of one.
     pub agent: Option<Arc<Meter>>,
-    /// Those of the servers that it has for itself, by the alias that they have in it. What is not
-    /// here is counted by the meter of the server that all share.
+    /// The meters of the servers that it has for itself, by the alias that they have in it. Other
+    /// servers are counted by the meter of the shared server.
     pub servers: Vec<(Alias, Arc<Meter>)>,
 }
 
 impl RunMeters {
-    /// That of a server that the run has for itself.
+    /// The meter of a server that the run has for itself.
     #[must_use]
     pub fn server(&self, alias: &Alias) -> Option<&Arc<Meter>> {
         self.servers.iter().find(|(own, _)| own == alias).map(|(_, meter)| meter)

@@ -23,7 +23,7 @@ fn limits(value: &Value) -> TrafficLimits {
     read.unwrap().traffic
 }
 
-/// Meters whose day goes on with the clock of timers.
+/// Meters whose day follows the clock of timers.
 fn meters() -> Meters {
     let began = Instant::now();
     Meters::with_clock(
@@ -49,8 +49,8 @@ fn call(meters: &Meters, all: &[&Arc<Meter>]) -> Result<Admission, (LimitKind, u
     Ok(admission)
 }
 
-/// O100: a burst goes through at once, then one call in each interval, and what is told to wait is
-/// exactly how long it takes.
+/// O100: a burst goes through at once, then one call in each interval. The reported wait is exactly
+/// the time until the next call is admitted.
 #[tokio::test(start_paused = true)]
 async fn o100_a_rate_admits_a_burst_and_then_its_pace() {
     let meters = meters();
@@ -179,7 +179,7 @@ async fn o100_counts_of_others_and_of_earlier_join() {
     assert_eq!(agent.unstored(), [(DayCount { day: today, calls: 18 }, -1)]);
 }
 
-/// O100: meters that nobody uses are forgotten when what they counted is over.
+/// O100: unused meters are forgotten when their counts are over.
 #[tokio::test(start_paused = true)]
 async fn o100_unused_meters_are_forgotten() {
     let meters = meters();
@@ -239,7 +239,7 @@ proptest! {
     }
 }
 
-/// What the tasks of one test share.
+/// State that the tasks of one test share.
 struct Shared {
     meters: Meters,
     server: Arc<Meter>,
@@ -295,8 +295,8 @@ async fn is_done(of: &mut (impl Future<Output = ()> + Unpin)) -> bool {
     .await
 }
 
-/// O100: 64 tasks never have more calls open than there may be, and however each of them ends, also
-/// cut off in the middle, its place is given back.
+/// O100: 64 tasks never have more calls open than the limit. However each of them ends, also
+/// aborted in the middle, its place is given back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn o100_places_are_never_too_many_and_never_leak() {
     let meters = Meters::default();
