@@ -1,9 +1,9 @@
-//! Tells whoever watches a run what it does, as it does it (R-M35): what was called, how much went
-//! in and came out, how it ended and how long it took. Never what was in it.
+//! Reports operations of a run to its watchers, as they happen (R-M35): the operation, its bytes in
+//! and out, its end and its duration. Never its contents.
 //!
-//! Whoever does something asks [`Tap::begin`], which is one atomic load while nobody watches.
-//! Watchers have queues with a limit each: who is too slow loses operations and is told how many,
-//! and holds up nobody.
+//! A caller of an operation asks [`Tap::begin`], which is one atomic load while no watcher exists.
+//! Watchers have queues with a limit each: a slow one loses operations, learns their number, and
+//! blocks no caller.
 
 mod line;
 mod operation;

@@ -1,4 +1,4 @@
-//! An operation as it is told outside the process, and as a line for people.
+//! An operation as the door reports it, and as a line for people.
 
 use std::{
     collections::HashSet,
@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// What an operation was done with.
+/// The object of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -17,36 +17,36 @@ pub enum Source {
     File,
 }
 
-/// An operation as the door tells it.
+/// An operation as the door reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// When it began, in UTC.
     pub at: String,
-    /// How many µs after the watching that was; 0 if before.
+    /// Microseconds from the beginning of watching to that time; 0 if before.
     pub after_us: u64,
     /// `Open`, `Read`, `Write`, `Close`, `Stat`, `List`, `Mount` or `Unmount`.
     pub operation: String,
-    /// With what.
+    /// Its path.
     pub path: String,
-    /// With which descriptor, if with one.
+    /// Its descriptor, if it has one.
     pub fd: Option<u64>,
-    /// How many bytes were written, or asked for at most; all where nothing is said.
+    /// Number of bytes that were written, or requested at most; `None` for all.
     pub size: Option<i64>,
-    /// What it gave: a descriptor, or a number of bytes.
+    /// Its result: a descriptor, or a number of bytes.
     pub result: Option<u64>,
-    /// Why it did not do what it should.
+    /// Its error, if it failed.
     pub error: Option<String>,
-    /// How long it took.
+    /// Its duration.
     pub duration_us: u64,
-    /// What it was done with.
+    /// The object that it was done with.
     pub source: Source,
     /// The method of MCP, of calls.
     pub method: Option<String>,
-    /// Whether it was done for another one that is told.
+    /// True if it was done for another reported operation.
     pub is_inner: bool,
 }
 
-/// The descriptors whose opening was told: what they are of need not be said again.
+/// The descriptors whose opening was reported: their paths need not be shown again.
 #[derive(Debug, Clone, Default)]
 pub struct Opened {
     descriptors: HashSet<u64>,
@@ -54,7 +54,7 @@ pub struct Opened {
 
 impl Opened {
     /// The line for people, as [`Line::text`]; with the path beside a descriptor that was opened
-    /// before anybody watched. Lines are given in order.
+    /// before the watching began. Lines are given in order.
     pub fn text(&mut self, line: &Line, earlier_us: u64, arrow: &str) -> String {
         let is_known = line.fd.is_none_or(|fd| self.descriptors.contains(&fd));
         match (line.operation.as_str(), line.fd, line.result) {
@@ -68,7 +68,7 @@ impl Opened {
 
 impl Line {
     /// The line for people: `[  1.234s] Open(path="…") → 5    2ms`. `earlier_us` is added to its
-    /// time; `arrow` stands before what it gave.
+    /// time; `arrow` comes before its result.
     #[must_use]
     pub fn text(&self, earlier_us: u64, arrow: &str) -> String {
         self.text_with(earlier_us, arrow, false)
@@ -114,7 +114,7 @@ impl Line {
         }
     }
 
-    /// Whether there is anything to say of what it gave: of files, only opening and reading do.
+    /// True if its result is shown: of file operations, only opening and reading have one.
     fn gives(&self) -> bool {
         self.source == Source::Call || matches!(self.operation.as_str(), "Open" | "Read")
     }
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(list.text(0, "→"), format!("[  0.005s] Read(path=\"{PATH}\") → 7    9µs"));
     }
 
-    /// What a client calls things cannot move a cursor.
+    /// A name by a client cannot move a cursor.
     #[test]
     fn control_characters_of_a_name_are_escaped() {
         let path = "/mnt/mcp/1-a/tools/\u{1b}[2J\n\"".to_owned();

@@ -12,24 +12,24 @@ use tokio::time::Instant;
 
 use crate::{Tap, tally::Tally, tap::Watchers};
 
-/// The longest name that is told, in characters; a client may make it as long as a message.
+/// The longest name that is reported, in characters; a client may make it as long as a message.
 const NAME_CHARS: usize = 1024;
-/// What a URI stands behind in the path of a resource's file.
+/// The folder in front of the URI in the path of a resource's file.
 const RESOURCES: &str = "/resources/";
-/// How an operation ends that nobody waited for.
+/// The outcome of an operation that its caller gave up.
 const ABANDONED: &str = "abandoned";
-/// How a call ends whose tool says itself that it has failed (R-O12).
+/// The outcome of a call whose tool reports itself that it has failed (R-O12).
 pub const TOOL_ERROR: &str = "tool_error";
-/// How one ends that did what it should.
+/// The outcome of a successful operation.
 const OK: &str = "ok";
 
 tokio::task_local! {
-    /// Set while something is done for an operation that is told itself.
+    /// Set while work is done for an operation that is reported itself.
     static INSIDE: ();
 }
 
-/// Does something for an operation that is told itself, such as the call behind a written file.
-/// What is told of it says so.
+/// Runs work for an operation that is reported itself, such as the call behind a written file.
+/// Reports of that work are marked as inner ones.
 pub async fn inside<T>(work: impl Future<Output = T>) -> T {
     INSIDE.scope((), work).await
 }
@@ -38,17 +38,17 @@ pub(crate) fn is_inside() -> bool {
     INSIDE.try_with(|()| ()).is_ok()
 }
 
-/// What a call is about.
+/// The server, method and item of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The server; `None` for all that the run has.
     pub alias: Option<Alias>,
     /// The method of MCP.
     pub method: Cow<'static, str>,
-    /// What kind of thing it is about, and the server's own name for that: `tool`, `prompt`,
-    /// `resource` or `task`.
+    /// The kind of the item, and the server's own name for it: `tool`, `prompt`, `resource` or
+    /// `task`.
     pub item: Option<(&'static str, Arc<str>)>,
-    /// How many bytes of arguments there are; `None` where the method has none.
+    /// Number of bytes of its arguments; `None` where the method has none.
     pub size: Option<u64>,
 }
 
@@ -57,40 +57,40 @@ pub struct Call {
 pub struct FileOperation<'a> {
     /// `Open`, `Read`, `Write`, `Close`, `Stat`, `List`, `Mount` or `Unmount`.
     pub name: &'static str,
-    /// With what path; also of a descriptor.
+    /// Its path; also of a descriptor.
     pub path: &'a str,
-    /// With which descriptor, if with one.
+    /// Its descriptor, if it has one.
     pub fd: Option<u64>,
-    /// How many bytes were written, or asked for at most; `None` where all were.
+    /// Number of bytes that were written, or requested at most; `None` for all.
     pub size: Option<i64>,
-    /// What it gave, a descriptor or a number of bytes; `None` if it has failed.
+    /// Its result, a descriptor or a number of bytes; `None` if it has failed.
     pub result: Option<u64>,
-    /// The code of its error, or what is wrong with what it gave.
+    /// The code of its error, or the fault of its result.
     pub error: Option<&'static str>,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
 }
 
 /// An operation that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// What was done.
+    /// The action.
     pub what: What,
     /// When it began.
     pub began: SystemTime,
-    /// How many bytes went in, or were asked for at most.
+    /// Number of bytes that went in, or were requested at most.
     pub size: Option<i64>,
-    /// What it gave: a descriptor, or a number of bytes.
+    /// Its result: a descriptor, or a number of bytes.
     pub result: Option<u64>,
-    /// Why it did not do what it should, in a word.
+    /// Its error in a word, if it failed.
     pub error: Option<&'static str>,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
-    /// Whether it was done for another one that is told.
+    /// True if it was done for another reported operation.
     pub is_inner: bool,
 }
 
-/// What was done.
+/// The action of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// A call, by whichever door.
@@ -99,21 +99,21 @@ pub enum What {
         alias: Option<Alias>,
         /// The method of MCP.
         method: Cow<'static, str>,
-        /// What it was about.
+        /// The kind and name of its item.
         item: Option<(&'static str, Arc<str>)>,
     },
     /// Something with a file of a mount.
     File {
-        /// What it is called.
+        /// The name of the operation.
         name: &'static str,
-        /// Which file.
+        /// The path of the file.
         path: Box<str>,
-        /// Which descriptor.
+        /// The descriptor.
         fd: Option<u64>,
     },
 }
 
-/// A call that somebody watches, until it ends. Dropped before, it was abandoned.
+/// A watched call, until it ends. Dropped before, it was abandoned.
 #[derive(Debug)]
 pub struct Open {
     tap: Tap,
@@ -125,7 +125,7 @@ pub struct Open {
     outcome: &'static str,
     is_inner: bool,
     tally: Option<Arc<Tally>>,
-    /// Who is told if the run has ended by then.
+    /// The watchers that get the report if the run has ended by then.
     watchers: Watchers,
 }
 
@@ -188,7 +188,7 @@ fn cut(method: Cow<'static, str>) -> Cow<'static, str> {
     }
 }
 
-/// The name of what a call was about, as it is told.
+/// The name of a call's item, as it is reported.
 fn told(kind: &str, name: &Arc<str>) -> Arc<str> {
     let clean = match kind {
         "resource" => without_secrets(name),
@@ -198,7 +198,7 @@ fn told(kind: &str, name: &Arc<str>) -> Arc<str> {
     if *short == **name { name.clone() } else { short.into() }
 }
 
-/// A path of a mount, as it is told: of a resource's file the rest is a URI.
+/// A path of a mount, as it is reported: of a resource's file the rest is a URI.
 pub(crate) fn told_path(path: &str) -> Box<str> {
     let Some((folder, uri)) = path.split_once(RESOURCES) else { return shortened(path).into() };
     shortened(&format!("{folder}{RESOURCES}{}", without_secrets(uri))).into()

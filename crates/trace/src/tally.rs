@@ -1,11 +1,11 @@
-//! Calls of a run, counted while somebody looks: how many, how many failed, how long they took.
+//! Counts of a run's calls while a reader counts: their number, failures and durations.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-/// Each doubling of a duration is told apart in so many steps: 12 % at most are lost.
+/// Number of steps of each doubling of a duration: 12 % at most are lost.
 const STEPS: usize = 8;
 /// Up to 2^32 µs, which is over an hour.
 const DOUBLINGS: usize = 33;
@@ -20,7 +20,7 @@ pub(crate) struct Tally {
     took: [AtomicU64; BUCKETS],
 }
 
-/// What was counted up to one moment.
+/// The counts up to one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     calls: u64,
@@ -28,14 +28,14 @@ pub struct Counted {
     took: Box<[u64]>,
 }
 
-/// What was counted between two moments.
+/// The counts between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rates {
     /// Calls that ended.
     pub calls: u64,
-    /// Of these, those that did not do what they should.
+    /// Of these, those that failed.
     pub errors: u64,
-    /// What half of them took at most; `None` if there was none.
+    /// The median duration; `None` if there was no call.
     pub p50: Option<Duration>,
 }
 
@@ -65,7 +65,7 @@ impl Counted {
         Self { calls: 0, errors: 0, took: vec![0; BUCKETS].into() }
     }
 
-    /// What was counted since an earlier moment.
+    /// The counts since an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Rates {
         let took = self.took.iter().zip(&earlier.took);
@@ -76,7 +76,7 @@ impl Counted {
     }
 }
 
-/// What half of them took at most.
+/// The median of durations.
 fn median(took: &[u64]) -> Option<Duration> {
     let half = took.iter().sum::<u64>().div_ceil(2);
     let mut so_far = 0;
@@ -87,7 +87,7 @@ fn median(took: &[u64]) -> Option<Duration> {
     at.map(|at| Duration::from_micros(limit(at)))
 }
 
-/// Which bucket a duration belongs to.
+/// The bucket of a duration.
 fn bucket(took: Duration) -> usize {
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     let steps = STEPS as u64;

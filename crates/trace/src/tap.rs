@@ -19,21 +19,21 @@ use crate::{
     watcher::Queue,
 };
 
-/// How many operations may wait for a watcher before further ones are lost.
+/// Number of operations that may wait for a watcher before further ones are lost.
 pub const QUEUE: usize = 4096;
 
-/// Who watches which run.
+/// The watchers of each run.
 type Watched = HashMap<RunId, Watchers>;
 
-/// Those who watch one run. Who has it can tell them, also after the end of the run.
+/// The watchers of one run. A holder can send to them, also after the end of the run.
 pub(crate) type Watchers = Vec<Arc<Queue>>;
 
 tokio::task_local! {
-    /// Who watched the run whose work this is when it began.
+    /// The watchers of the run whose work this is, as they were when the work began.
     static HELD: (RunId, Watchers);
 }
 
-/// Where operations are told, and watched. Clones are handles to the same one.
+/// The place where operations are reported and watched. Clones are handles to the same one.
 #[derive(Debug, Clone, Default)]
 pub struct Tap {
     shared: Arc<Shared>,
@@ -41,13 +41,13 @@ pub struct Tap {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// How many watch or count. All that is looked at while it is 0.
+    /// Number of watchers and counters. While it is 0, nothing else is read.
     attention: AtomicUsize,
     /// Read without a lock.
     watched: ArcSwap<Watched>,
-    /// The counters of runs, while somebody counts.
+    /// The counters of runs, while a reader counts.
     board: ArcSwapOption<Board>,
-    /// How many count; held while the first begins and the last ends.
+    /// Number of readers that count; held while the first begins and the last ends.
     counting: Mutex<usize>,
 }
 
@@ -62,20 +62,20 @@ pub struct Counting {
 }
 
 impl Tap {
-    /// Whether anybody watches or counts anything: one atomic load.
+    /// True if there is any watcher or counter: one atomic load.
     #[inline]
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.shared.attention.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether anybody watches this run.
+    /// True if this run has a watcher.
     #[must_use]
     pub fn is_watching(&self, run: RunId) -> bool {
         self.is_watched() && self.shared.watched.load().contains_key(&run)
     }
 
-    /// Begins a call of a run; `None` if nobody watches it. `call` is asked only if somebody does.
+    /// Begins a call of a run; `None` if it is not watched. `call` is asked only if it is.
     #[inline]
     #[must_use]
     pub fn begin(&self, run: RunId, call: impl FnOnce() -> Call) -> Option<Box<Open>> {
@@ -96,9 +96,9 @@ impl Tap {
         self.shared.watched.load().get(&run).cloned().unwrap_or_default()
     }
 
-    /// Does work of a run that may outlive it: who watches the run when the work begins is told of
-    /// its operations with files also where the run ends meanwhile, and is not told before of the
-    /// end.
+    /// Does work of a run that may outlive it. The run's watchers at the beginning of the work get
+    /// its operations with files also where the run ends meanwhile. They learn of that end only
+    /// afterwards.
     pub async fn holding<T>(&self, run: RunId, work: impl Future<Output = T>) -> T {
         let watchers = if self.is_watched() { self.watchers(run) } else { Watchers::new() };
         match watchers.is_empty() {
@@ -107,7 +107,7 @@ impl Tap {
         }
     }
 
-    /// Tells of an operation with a file of a mount. `alias` is what the run calls the server.
+    /// Reports an operation with a file of a mount. `alias` is the run's name for the server.
     pub fn file(&self, run: RunId, alias: Option<&Alias>, done: FileOperation<'_>) {
         if !self.is_watched() {
             return;
@@ -127,7 +127,7 @@ impl Tap {
         });
     }
 
-    /// Tells those who watch a run; once it has ended, those who did when the operation began.
+    /// Reports to the watchers of a run; once it has ended, to those of the operation's beginning.
     pub(crate) fn tell(
         &self,
         run: RunId,
@@ -173,8 +173,8 @@ impl Tap {
         });
     }
 
-    /// Tells the watchers of a run that it has ended, as soon as what is under way has; and forgets
-    /// what was counted of it.
+    /// Tells the watchers of a run that it has ended, as soon as operations under way have; and
+    /// forgets the run's counts.
     pub fn run_ended(&self, run: RunId) {
         if let Some(board) = &*self.shared.board.load() {
             board.0.pin().remove(&run);
@@ -188,7 +188,7 @@ impl Tap {
         }
     }
 
-    /// Has the calls of all runs counted from now on, until what this gives is dropped.
+    /// Counts the calls of all runs from now on, until the returned value is dropped.
     #[must_use]
     pub fn count(&self) -> Counting {
         let mut counting = self.shared.counting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -208,7 +208,7 @@ impl Board {
 }
 
 impl Counting {
-    /// What was counted of a run since somebody began to count.
+    /// The counts of a run since counting began.
     #[must_use]
     pub fn of(&self, run: RunId) -> Counted {
         let board = self.tap.shared.board.load();

@@ -32,7 +32,7 @@ async fn next(watcher: &mut crate::Watcher) -> (String, u64) {
     (item.unwrap().1.to_string(), seen.lost)
 }
 
-/// R-M35: nothing is even put together while nobody watches.
+/// R-M35: without a watcher, a report is not even put together.
 #[test]
 fn r_m35_what_nobody_watches_is_not_told() {
     let tap = Tap::default();
@@ -63,7 +63,7 @@ async fn r_m35_an_operation_is_told_when_it_has_ended() {
     assert_eq!((told.result, told.error), (None, Some("abandoned")));
 }
 
-/// A slow watcher holds up nobody, loses what has no place, and is told how much that was.
+/// A slow watcher blocks no caller, loses operations without a place, and learns their number.
 #[tokio::test]
 async fn a_full_queue_loses_what_comes_and_says_so() {
     let tap = Tap::default();
@@ -129,7 +129,7 @@ async fn what_is_done_for_a_file_says_so() {
     assert_eq!((told.result, told.error), (None, Some("PERMISSION")));
 }
 
-/// Of URIs nobody is told what may be a secret; names of other things stay as they are.
+/// URIs are reported without parts that may be secret; names of other things stay as they are.
 #[tokio::test]
 async fn uris_are_told_without_what_may_be_secret() {
     let tap = Tap::default();
@@ -141,7 +141,7 @@ async fn uris_are_told_without_what_may_be_secret() {
         ("note://one#canary", "note://one#…"),
         ("file:///home/a@b", "file:///home/a@b"),
         ("plain", "plain"),
-        // As long as what is told of it.
+        // The text has the length of its report.
         ("a?key", "a?…"),
     ];
     for (uri, shown) in cases {
@@ -165,7 +165,7 @@ async fn uris_are_told_without_what_may_be_secret() {
     assert_eq!(next(&mut watcher).await.0, "what?");
 }
 
-/// What a client makes long takes no room.
+/// A long name by a client takes no room.
 #[tokio::test]
 async fn long_names_are_cut() {
     let tap = Tap::default();
@@ -192,7 +192,7 @@ fn calls_are_counted_while_somebody_counts() {
     assert_eq!(tap.count().of(run(1)), Counted::nothing(), "nothing of before");
 }
 
-/// R-M35: what is under way when its run ends is told before the end is.
+/// R-M35: operations under way when their run ends are reported before the end is.
 #[tokio::test]
 async fn what_is_open_when_its_run_ends_is_told_before_the_end() {
     let tap = Tap::default();

@@ -1,24 +1,24 @@
-//! How busy runs are, as a table for people.
+//! The activity of runs, as a table for people.
 
 use std::cmp::Reverse;
 
 use serde::Deserialize;
 
-/// How busy the runs of a workspace are.
+/// The activity of the runs of a workspace.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Top {
     /// Each run.
     pub runs: Vec<TopRun>,
-    /// Whether there are more of them.
+    /// True if there are more of them.
     pub has_more: bool,
 }
 
-/// How busy a run is. What is `None` is not known.
+/// The activity of a run. A number that is `None` is not known.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TopRun {
     /// Its number.
     pub pid: u64,
-    /// Whether it is the daemon's own.
+    /// True if it is the daemon's own.
     pub is_local: bool,
     /// Its agent, if it is of one.
     pub agent_name: Option<String>,
@@ -26,15 +26,15 @@ pub struct TopRun {
     pub session_id: Option<String>,
     /// Calls that ended in a second.
     pub calls_per_second: Option<f64>,
-    /// How many failed since the table before.
+    /// Number of failed calls since the table before.
     pub errors: Option<u64>,
-    /// What half of the calls took at most, in µs.
+    /// The median duration of calls, in µs.
     pub p50_us: Option<u64>,
     /// Calls that are open.
     pub open_calls: u64,
     /// Of the processes of its servers.
     pub memory_bytes: Option<u64>,
-    /// How much of a processor these use.
+    /// The share of a processor that these processes use, in percent.
     pub cpu_percent: Option<f64>,
     /// Its servers.
     pub servers: Vec<TopServer>,
@@ -43,15 +43,15 @@ pub struct TopRun {
 /// A server of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct TopServer {
-    /// What the run calls it.
+    /// The run's name for it.
     pub alias: Option<String>,
     /// One of five.
     pub state: String,
-    /// Whether it is stopped until the next call.
+    /// True if it is stopped until the next call.
     pub is_asleep: bool,
 }
 
-/// What a table is sorted by: the largest number is first, but for pids.
+/// The column that a table is sorted by: the largest number is first, but for pids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sort {
     /// Calls a second.
@@ -59,7 +59,7 @@ pub enum Sort {
     Calls,
     /// Failed calls.
     Errors,
-    /// How long calls take.
+    /// The duration of calls.
     P50,
     /// Open calls.
     Open,
@@ -71,7 +71,7 @@ pub enum Sort {
     Pid,
 }
 
-/// What the columns are.
+/// The names of the columns.
 pub const HEADER: [&str; 9] =
     ["pid", "agent/session", "calls/s", "errors", "p50", "open", "memory", "cpu", "servers"];
 
@@ -87,7 +87,7 @@ impl Sort {
         ("pid", Self::Pid),
     ];
 
-    /// What a name means.
+    /// Returns the column of a name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, sort)| sort)
@@ -183,7 +183,7 @@ impl TopRun {
         ]
     }
 
-    /// How many servers work, and which do not.
+    /// The number of working servers, and the states of the others.
     fn states(&self) -> String {
         let state = |server: &TopServer| match (server.is_asleep, server.state.as_str()) {
             (true, "ready") => "asleep".to_owned(),

@@ -1,4 +1,4 @@
-//! Who watches a run: a queue with a limit, and the number of operations that had no place in it.
+//! A watcher of a run: a queue with a limit, and the number of operations that had no place in it.
 
 use std::sync::{
     Arc,
@@ -10,10 +10,10 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::{Operation, Tap};
 
-/// The side of whoever tells.
+/// The reporting side of a watcher.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// Which servers are meant; none here are all.
+    /// The servers to report; empty for all.
     aliases: Vec<Alias>,
     sender: Sender<Operation>,
     lost: Arc<AtomicU64>,
@@ -28,10 +28,10 @@ pub struct Watcher {
     lost: Arc<AtomicU64>,
 }
 
-/// What a watcher gets.
+/// An operation that a watcher gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// How many operations had no place in the queue since the last one.
+    /// Number of operations that had no place in the queue since the last one.
     pub lost: u64,
     /// The next one.
     pub operation: Operation,
@@ -47,12 +47,12 @@ impl Queue {
         self.lost.clone()
     }
 
-    /// Whether it is the queue of this watcher.
+    /// True if it is the queue of this watcher.
     pub(crate) fn is_of(&self, watcher: &Watcher) -> bool {
         Arc::ptr_eq(&self.lost, &watcher.lost)
     }
 
-    /// Whether operations of a server are meant; `None` is of all, or of none.
+    /// True if operations of a server are reported; `None` is of all, or of none.
     pub(crate) fn wants(&self, alias: Option<&Alias>) -> bool {
         self.aliases.is_empty() || alias.is_some_and(|alias| self.aliases.contains(alias))
     }
@@ -81,7 +81,7 @@ impl Watcher {
         Some(Seen { lost: self.lost.swap(0, Ordering::Relaxed), operation })
     }
 
-    /// Whose operations it gets.
+    /// The run whose operations it gets.
     #[must_use]
     pub fn run(&self) -> RunId {
         self.run
