@@ -17,7 +17,7 @@ use crate::{
     program::Ended,
 };
 
-/// How often it looks, where nobody calls: runs of other daemons on the store may wait.
+/// Time between two looks without a notification: runs of other daemons on the store may wait.
 const EVERY: Duration = Duration::from_secs(5);
 
 impl Work {
@@ -91,11 +91,11 @@ impl Work {
         self.runs.call_executors();
     }
 
-    /// Has a run that was not begun wait before it is tried again; one that was tried often enough
+    /// Makes a run that was not started wait before it is tried again; after too many attempts it
     /// has failed.
     async fn failed(&self, row: &RunRow, error: &RunError) {
         let id = row.id;
-        // Somebody else was faster.
+        // Another daemon was faster.
         if matches!(error, RunError::NotPending(..)) {
             return;
         }
@@ -132,7 +132,7 @@ impl Work {
                 self.conclude(&execution, Outcome::Completed).await;
                 return Ok(());
             }
-            // It is somebody else's, or nobody's.
+            // Another executor has the run, or it has ended.
             Ended::Taken => return Ok(()),
             Ended::Closing if attempt < most => {
                 return self.give_back(&execution).await;
@@ -180,8 +180,8 @@ impl Work {
         }
     }
 
-    /// Holds the claim of a run for longer. `false` if somebody else has claimed it meanwhile; a
-    /// claim that is over and that nobody has followed is as good as one that is held.
+    /// Extends the claim of a run. `false` if another claim has followed meanwhile; a claim that is
+    /// over and has no successor is as good as one that is held.
     async fn is_still_held(&self, execution: &Execution) -> bool {
         let row = &execution.row;
         match self.runs.keep_on(&row.workspace, row.id, &execution.claim, LEASE).await {
@@ -201,7 +201,7 @@ impl Work {
         }
     }
 
-    /// Waits before a run is begun again.
+    /// Waits before a run is started again.
     async fn rest(&self, execution: &Execution, attempt: u32) -> Result<(), RunError> {
         let pause = RETRY_AFTER * 2_u32.saturating_pow(attempt - 1);
         let closing = self.control.closing();
@@ -213,7 +213,7 @@ impl Work {
         self.give_back(execution).await
     }
 
-    /// Has the run wait again, for whoever comes.
+    /// Makes the run wait again, for any executor.
     async fn give_back(&self, execution: &Execution) -> Result<(), RunError> {
         let row = &execution.row;
         let now = Duration::ZERO;
@@ -221,7 +221,7 @@ impl Work {
     }
 }
 
-/// How often somebody has claimed a run.
+/// Number of claims of a run so far.
 fn attempts(row: &RunRow) -> u32 {
     row.waiting.as_ref().map_or(0, |waiting| waiting.attempts)
 }

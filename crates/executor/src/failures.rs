@@ -1,21 +1,21 @@
-//! Runs that could not be begun: each waits for longer every time, and is given up at last.
+//! Runs that could not be started: each waits for longer every time, and is given up at last.
 
 use std::{collections::HashMap, time::Duration};
 
 use narthex_model::RunId;
 use tokio::time::Instant;
 
-/// How often a run is tried to be begun.
+/// Most attempts to start a run.
 pub(crate) const TRIES_MAX: u32 = 5;
-/// How long until the second time, before it is varied by a quarter; each time twice as long.
+/// Time until the second attempt, before it is varied by a quarter; each time twice as long.
 const FIRST: Duration = Duration::from_millis(500);
-/// The longest, likewise.
+/// The longest such time.
 const LONGEST: Duration = Duration::from_secs(60);
-/// For how long after its pause a failure is remembered of a run that nobody has looked at since:
-/// another daemon has it.
+/// Time after its pause for which a failure is remembered without another look at the run: another
+/// daemon has the run.
 const REMEMBERED: Duration = Duration::from_secs(10 * 60);
 
-/// Which runs failed, how often, and until when they are left alone.
+/// Failed runs, with the numbers of their failures and the ends of their pauses.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     of: HashMap<RunId, Failure>,
@@ -28,7 +28,8 @@ struct Failure {
 }
 
 impl Failures {
-    /// Notes that a run could not be begun, and gives how often by now. `jitter` varies its pause.
+    /// Notes that a run could not be started, and returns the number of failures. `jitter` varies
+    /// its pause.
     pub(crate) fn note(&mut self, run: RunId, now: Instant, jitter: u8) -> u32 {
         self.of.retain(|_, failure| now < failure.until + REMEMBERED);
         let times = self.of.get(&run).map_or(1, |failure| failure.times.saturating_add(1));
@@ -36,17 +37,17 @@ impl Failures {
         times
     }
 
-    /// Whether a run is left alone.
+    /// True if a run is left alone.
     pub(crate) fn is_paused(&self, run: RunId, now: Instant) -> bool {
         self.of.get(&run).is_some_and(|failure| now < failure.until)
     }
 
-    /// When the next of those ends that are left alone.
+    /// The time at which the next pause ends.
     pub(crate) fn next(&self, now: Instant) -> Option<Instant> {
         self.of.values().map(|failure| failure.until).filter(|until| now < *until).min()
     }
 
-    /// How many are remembered.
+    /// Number of remembered runs.
     pub(crate) fn len(&self) -> usize {
         self.of.len()
     }
@@ -75,8 +76,8 @@ mod tests {
         assert_eq!((millis(40, 0), millis(u32::MAX, 255)), (45_000, 75_000));
     }
 
-    /// A run that failed is left alone until its pause is over, and others are not; what nobody
-    /// looks at any more is forgotten.
+    /// A run that failed is left alone until its pause is over, and others are not; a run without
+    /// further looks is forgotten.
     #[tokio::test(start_paused = true)]
     async fn a_run_that_failed_is_left_alone_for_a_while() {
         let [one, two] = [1, 2].map(|number| RunId::new([number; 6]));

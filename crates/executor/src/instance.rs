@@ -11,9 +11,9 @@ use crate::ExecutorError;
 
 /// Names the daemon that has the folder, also after a restart.
 const NAME: &str = "instance";
-/// Where files with tokens are.
+/// The folder of files with tokens.
 pub(crate) const RUNS: &str = "runs";
-/// How many random bytes a name has.
+/// Number of random bytes of a name.
 const NAME_BYTES: usize = 8;
 
 /// Makes the folder, removes what an earlier process has left in it, and gives its daemon's name.
@@ -54,7 +54,7 @@ pub(crate) async fn known(place: &Path) -> Result<Option<String>, ExecutorError>
     }
 }
 
-/// Writes a file that nobody else can read, whole or not at all.
+/// Writes a file that no other user can read, whole or not at all.
 ///
 /// # Errors
 /// When the system refuses.

@@ -1,5 +1,5 @@
 //! Carries runs out: for each run of an agent that names an executor, the program of that executor
-//! is started, told how it reaches its servers, and followed to its end.
+//! is started with the addresses of its servers, and followed to its end.
 //!
 //! A run is carried out by a claim that is held for as long as its program lives, as by any other
 //! platform: daemons on one store agree, and what a daemon leaves behind is seen by the next.
@@ -30,39 +30,38 @@ pub use self::settings::{CommandExecutor, Executors};
 
 /// For how long a claim is held, unless it is renewed.
 const LEASE: Duration = Duration::from_secs(60);
-/// How often it is.
+/// Time between two renewals of the claim.
 const RENEWED: Duration = Duration::from_secs(20);
-/// How often the daemon says which executors it has, and looks for runs that wait for one that no
-/// daemon has.
+/// Time between two reports of the daemon's executors, and between searches for runs that wait for
+/// an executor that no daemon has.
 const TENDED: Duration = Duration::from_secs(60);
-/// For how long it holds what it says: so long may a daemon be away that is to come back.
+/// Time for which such a report holds: a daemon may be away this long and come back.
 const SERVED: Duration = Duration::from_secs(60 * 60);
-/// How long until a run is begun again whose program did not come to a good end; each time twice
-/// as long.
+/// Time until a run is started again whose program failed; each time twice as long.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What runs are carried out with.
+/// The options of carrying runs out.
 #[derive(Debug, Clone)]
 pub struct ExecutorOptions {
     /// The programs.
     pub executors: Executors,
-    /// What each of them sees of the daemon's environment.
+    /// The parts of the daemon's environment that each of them sees.
     pub environment: BaseEnvironment,
-    /// Where they reach the aggregated endpoint.
+    /// The address of the aggregated endpoint.
     pub url: String,
-    /// Where files about runs are, which is no other process's.
+    /// The folder of files about runs, which no other process uses.
     pub place: PathBuf,
 }
 
-/// Why runs are not carried out.
+/// The reason for which runs are not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutorError {
     /// The folder for files about runs cannot be used.
     #[error("the folder `{}` for runs cannot be used: {source}", .path.display())]
     Place {
-        /// Which one.
+        /// The folder.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// The store fails.
@@ -74,7 +73,7 @@ pub enum ExecutorError {
 }
 
 impl ExecutorError {
-    /// What kind of failure it is (D24).
+    /// Returns the error's kind (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -101,7 +100,7 @@ pub async fn start(
         true => instance::known(&options.place).await?.unwrap_or_default(),
         false => instance::prepare(&options.place).await?,
     };
-    // Whoever had them was this daemon before its end, and their programs have ended with it.
+    // Their claims are from this daemon before its end, and their programs have ended with it.
     runs.release_of(&holder).await?;
     let work = Arc::new(Work {
         runs,
@@ -120,18 +119,18 @@ pub async fn start(
     Ok(())
 }
 
-/// What all executors have.
+/// State that all executors share.
 struct Work {
     runs: Runs,
     control: Control,
     options: ExecutorOptions,
-    /// As whom runs are claimed.
+    /// The holder's name in claims of runs.
     holder: String,
-    /// Runs that somebody here takes or carries out.
+    /// Runs that this daemon is taking or carrying out.
     taken: Mutex<HashSet<RunId>>,
-    /// Runs that could not be begun.
+    /// Runs that could not be started.
     failures: Mutex<Failures>,
-    /// What follows programs.
+    /// The tasks that follow programs.
     programs: TaskTracker,
 }
 

@@ -1,4 +1,4 @@
-//! The program of one run: what it is told, and how it ends.
+//! The program of one run: its input, and its end.
 
 use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
@@ -19,31 +19,31 @@ use crate::{
     instance::{RUNS, write},
 };
 
-/// What is kept of what a program writes.
+/// Limits on the kept output of a program.
 const KEPT: LogLimits = LogLimits { lines: 200, line_bytes: 2048, total_bytes: 64 * 1024 };
-/// How many of the last lines the session is told of a program that failed, and how much of each.
+/// Number of the last lines of a failed program that the session gets, and characters of each.
 const TOLD_LINES: usize = 20;
 const TOLD_CHARS: usize = 200;
-/// How long its output may stay open after it has ended.
+/// Time for which its output may stay open after it has ended.
 const OUTPUT_WAIT: Duration = Duration::from_millis(200);
 /// The shortest variable that is taken for a secret when it is written out.
 const SECRET_MIN: usize = 6;
 
-/// How a program came to its end.
+/// The end of a program.
 pub(crate) enum Ended {
     /// By itself, and it says that all is well.
     Well,
-    /// Otherwise, or it did not begin; with what is told of that.
+    /// Otherwise, or it did not start; with the report of that.
     Badly(Value),
-    /// It is not there, which another try does not mend; with what is told of that.
+    /// It does not exist, so that another attempt would fail as well; with the report of that.
     Missing(Value),
-    /// Its run has ended, or is somebody else's.
+    /// Its run has ended, or another executor has the run.
     Taken,
     /// The daemon stops.
     Closing,
 }
 
-/// Why a program is told to end.
+/// The reason for which a program must end.
 enum Stopped {
     Exited(ExitInfo),
     Taken,
@@ -137,7 +137,7 @@ impl Work {
             match self.runs.keep_on(&row.workspace, row.id, &execution.claim, LEASE).await {
                 Ok(true) => held_until = from + LEASE,
                 Ok(false) => return Stopped::Taken,
-                // From then on somebody else may carry it out.
+                // From then on another executor may carry it out.
                 Err(_) if Instant::now() + RENEWED >= held_until => return Stopped::Taken,
                 Err(error) => {
                     tracing::warn!(run.id = %row.id, "a claim could not be renewed: {error}");
@@ -146,8 +146,8 @@ impl Work {
         }
     }
 
-    /// What the program sees, besides the few names that every child does: nothing of the daemon's
-    /// own environment (X-E121).
+    /// The program's variables, besides the few names that every child sees: nothing else of the
+    /// daemon's own environment (X-E121).
     fn variables(
         &self,
         execution: &Execution,
@@ -179,8 +179,8 @@ impl Work {
     }
 }
 
-/// What the file of a run says. Values for the agent's own environment are here alone: as variables
-/// they could change what is started, and who may save them may not say that.
+/// The contents of a run's file. Values for the agent's own environment are in the file alone: as
+/// variables they could change the started program, and their authors have no right to do that.
 fn told(execution: &Execution, entries: Value, attempt: u32) -> Value {
     let Execution { row, brief, folder, agent_env, .. } = execution;
     let value = |(name, value): (&EnvName, &str)| (name.to_string(), json!(value));

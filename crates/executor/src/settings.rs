@@ -11,9 +11,9 @@ use std::{
 use narthex_model::{ExecutorName, KnownExecutors, WorkspaceId};
 use toml::{Table, Value};
 
-/// How many runs an executor carries out at a time whose setting does not say.
+/// Most runs at a time of an executor without a setting.
 const AT_ONCE: usize = 8;
-/// How long a program may take to end after it was told to.
+/// Time in which a program must end after it was asked to.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 /// Everything that an executor has.
 const MEMBERS: [&str; 7] = ["command", "args", "cwd", "env", "workspaces", "at_once", "stop_grace"];
@@ -25,15 +25,15 @@ pub struct CommandExecutor {
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Where it is started; `None` for the folder of the run.
+    /// The folder in which it is started; `None` for the folder of the run.
     pub cwd: Option<PathBuf>,
     /// Its variables, besides those that say which run it is.
     pub env: BTreeMap<String, String>,
-    /// Whose runs it carries out.
+    /// The workspaces whose runs it carries out.
     pub workspaces: BTreeSet<WorkspaceId>,
-    /// How many at a time.
+    /// Most runs at a time.
     pub at_once: usize,
-    /// How long it may take to end after it was told to.
+    /// Time in which it must end after it was asked to.
     pub stop_grace: Duration,
 }
 
@@ -45,7 +45,7 @@ pub struct Executors {
 }
 
 impl Executors {
-    /// Reads the table of a settings file. What is wrong is added to `faults`, each with its place.
+    /// Reads the table of a settings file. Its faults are added to `faults`, each with its place.
     /// `duration` reads a duration as settings have it.
     #[must_use]
     pub fn read(
@@ -76,7 +76,7 @@ impl Executors {
         Self { all }
     }
 
-    /// Which there are, and for which workspaces.
+    /// The names of all executors, with their workspaces.
     #[must_use]
     pub fn known(&self) -> KnownExecutors {
         let of = self.all.iter().map(|(name, one)| (name.clone(), one.workspaces.clone()));
@@ -148,7 +148,8 @@ impl Reading<'_> {
         Some(texts.into_iter().map(str::to_owned).collect())
     }
 
-    /// Whoever may save agents in a workspace has the program started, so that each is named.
+    /// Every author of agents in a workspace can have the program started, so each workspace is
+    /// named.
     fn workspaces(&mut self) -> BTreeSet<WorkspaceId> {
         let Some(texts) = self.texts("workspaces") else {
             return BTreeSet::from([WorkspaceId::default()]);
@@ -231,7 +232,7 @@ mod tests {
         assert!(!format!("{read:?}").contains("hunter2"));
         let (known, team) = (read.known(), WorkspaceId::new("team").unwrap());
         let has = |name: &str, of: &WorkspaceId| known.has(&ExecutorName::new(name).unwrap(), of);
-        // Whoever may save agents has it started: only those who are named.
+        // Authors of agents can have it started: only in the workspaces that are named.
         assert!(has("plain", &WorkspaceId::default()) && !has("plain", &team));
         assert!(has("whole", &team) && !has("whole", &WorkspaceId::default()));
     }
