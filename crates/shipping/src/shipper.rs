@@ -23,11 +23,11 @@ pub struct Shipper {
     reader: Arc<Mutex<SpoolReader>>,
     store: Store,
     vault: Option<Vault>,
-    /// Whether the last batch was full.
+    /// True if the last batch was full.
     is_behind: bool,
 }
 
-/// Why something is not moved. It stays where it is.
+/// The reason for which events are not moved. They stay in the spool.
 #[derive(Debug, thiserror::Error)]
 pub enum ShipError {
     /// The spool.
@@ -39,7 +39,7 @@ pub enum ShipError {
     /// No mark can be made.
     #[error("{0}")]
     Vault(#[source] VaultError),
-    /// Somebody else was faster; what comes next may still be ours to move.
+    /// Another process was faster; the next events may still be ours to move.
     #[error("another process moves the same events")]
     Contended,
     /// A thread that reads files.
@@ -61,13 +61,13 @@ impl Shipper {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).grown()
     }
 
-    /// Whether the last batch was as large as one may be.
+    /// True if the last batch was as large as one may be.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    /// What it reads from, which knows what was moved.
+    /// The spool that it reads from, which knows the moved events.
     #[must_use]
     pub fn spooled(&self) -> Spooled {
         Spooled::new(self.reader.clone())
@@ -76,7 +76,7 @@ impl Shipper {
     /// Moves a batch; `false` if there is none.
     ///
     /// # Errors
-    /// When it stays where it is; the next step tries it again.
+    /// When the batch stays in the spool; the next step tries it again.
     pub async fn step(&mut self) -> Result<bool, ShipError> {
         let step = self.try_step().await;
         let is_stuck = step.as_ref().is_err_and(|error| !matches!(error, ShipError::Contended));
@@ -145,8 +145,8 @@ impl Shipper {
     }
 }
 
-/// A chain with the mark of a key of ours. Where somebody else has changed where it stood before,
-/// it gets none that fits, so that this is seen.
+/// Marks a chain with a key of ours. If the ends before were changed by another program, the chain
+/// gets no mark that fits, so that the change is noticed.
 ///
 /// # Errors
 /// When the vault cannot make or check one.
@@ -164,7 +164,7 @@ pub async fn vouched(
     Ok(now)
 }
 
-/// Whether a key of ours vouches for where a chain begins and ends; `None` if none is at hand.
+/// True if a key of ours vouches for the ends of a chain; `None` if no vault is at hand.
 ///
 /// # Errors
 /// When the vault cannot check it.
@@ -173,21 +173,21 @@ pub async fn vouches(
     chain: &AuditChain,
 ) -> Result<Option<bool>, VaultError> {
     let Some(vault) = vault else { return Ok(None) };
-    // One that never had a mark comes from a process without a vault, or from somebody who has
-    // taken it away.
+    // A chain that never had a mark comes from a process without a vault, or an attacker has taken
+    // the mark away.
     let Some(key) = narthex_model::KeyId::new(&chain.key_id) else { return Ok(Some(false)) };
     let voucher = Voucher { key, mark: chain.seal.clone() };
     vault.vouches(&vouched_text(chain), &voucher).await
 }
 
-/// What a mark vouches for.
+/// The text that a mark vouches for.
 #[must_use]
 pub fn vouched_text(chain: &AuditChain) -> String {
     let AuditChain { workspace, writer, base_seq, base_hash, head_seq, head_hash, .. } = chain;
     format!("audit chain\n{workspace}\n{writer}\n{base_seq} {base_hash}\n{head_seq} {head_hash}\n")
 }
 
-/// What of a line stands beside it, too.
+/// The members of a line that have columns of their own.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
@@ -239,7 +239,7 @@ pub fn row_of(line: &str) -> Option<(AuditRow, String)> {
     Some((row, storable(parsed.hash)))
 }
 
-/// Whether a line is as it was written.
+/// True if a line is as it was written.
 fn is_whole(line: &str, hash: &str) -> bool {
     line_hash(line).is_ok_and(|(made, _)| made == hash)
 }

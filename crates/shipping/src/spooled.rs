@@ -1,4 +1,4 @@
-//! What the spool knows of what is in the store, and of what is not yet.
+//! The spool's knowledge of moved events, and of waiting ones.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +12,11 @@ use narthex_store::AuditChain;
 
 use crate::{ShipError, row_of};
 
-/// How much of the spool is read to count events, so that nobody has 4 GiB read by asking.
+/// Most bytes of the spool that are read to count events, so that no question makes the daemon read
+/// 4 GiB.
 const COUNTED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The spool as it is asked, also while something is moved.
+/// The spool for questions, also while events are moved.
 #[derive(Debug, Clone)]
 pub struct Spooled(Arc<Mutex<SpoolReader>>);
 
@@ -24,8 +25,8 @@ impl Spooled {
         Self(reader)
     }
 
-    /// What was recorded of a workspace, or of the installation, and is not in the store, which has
-    /// this much of its chains; `None` if all of it is. `is_stuck`: it cannot be moved now.
+    /// The recorded events of a workspace, or of the installation, that are not in the store, which
+    /// has `chains`; `None` if all of them are. `is_stuck`: they cannot be moved now.
     pub async fn waiting(
         &self,
         workspace: &str,
@@ -58,8 +59,8 @@ impl Spooled {
         (waiting.is_more || waiting.events > 0).then_some(waiting)
     }
 
-    /// The last events of a workspace, or of the installation, that were moved from here: whoever
-    /// removes a chain from the store cannot reach what tells of it.
+    /// The last events of a workspace, or of the installation, that were moved from here: an
+    /// attacker who removes a chain from the store cannot reach these records of it.
     ///
     /// # Errors
     /// When the spool cannot be read.

@@ -44,8 +44,8 @@ async fn move_all(shipper: &mut Shipper) {
     while shipper.step().await.unwrap() {}
 }
 
-/// D25: while the store is away, what is done waits on the disk, until that is full: then nothing
-/// is done. When the store is back, all of it is moved, once, and things go on.
+/// D25: while the store is away, events wait on the disk, until that is full: then actions are
+/// refused. When the store is back, all events are moved, once, and actions are accepted again.
 #[tokio::test]
 async fn d25_what_is_done_waits_while_the_store_is_away() {
     let dir = tempfile::tempdir().unwrap();
@@ -85,8 +85,8 @@ async fn d25_what_is_done_waits_while_the_store_is_away() {
     audit.close().await;
 }
 
-/// What a client says may have a zero byte, which no store takes: it is moved all the same, the
-/// document as it was written.
+/// A client's name may have a zero byte, which no store takes: its event is moved all the same, and
+/// the document stays as it was written.
 #[tokio::test]
 async fn a_name_with_a_zero_byte_holds_up_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -179,7 +179,7 @@ fn a_line_becomes_the_row_that_it_tells_of() {
     assert_eq!((row.workspace.as_str(), row.writer.as_str(), row.seq), ("w", "x", 7));
     assert_eq!(narthex_model::Timestamp::new(row.happened_at).to_string(), line["time"]);
     assert_eq!(row.document, line.to_string());
-    // What few lines have may be left out; what chains them may not.
+    // Members that few lines have may be left out; members that chain lines may not.
     for (member, is_needed) in
         [("resource", false), ("run", false), ("workspace", false), ("prev", true), ("seq", true)]
     {
