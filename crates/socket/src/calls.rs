@@ -12,8 +12,8 @@ use tokio::{
 
 use crate::writer::Outgoing;
 
-/// Requests that wait while others run. A client may send its answers to questions of running
-/// calls behind them, so reading goes on until this is full.
+/// Requests that wait while others run. A client may send its answers to questions of running calls
+/// behind them, so reading continues until this is full.
 const WAITING_MOST: usize = 1024;
 
 /// The open requests of one connection. Dropping it gives all of them up.
@@ -33,7 +33,7 @@ pub(crate) struct Calls {
 struct Open {
     /// `None` while it waits.
     task: Option<AbortHandle>,
-    /// Whether it lives until somebody ends it.
+    /// True if it lives until a caller ends it.
     is_stream: bool,
 }
 
@@ -54,13 +54,13 @@ impl Calls {
         }
     }
 
-    /// Whether a further request may be read.
+    /// True if a further request may be read.
     pub(crate) fn has_room(&self) -> bool {
         let bytes_most = self.gateway.limits().message_bytes;
         self.waiting.len() < WAITING_MOST && self.waiting_bytes < bytes_most
     }
 
-    /// Whether every request has been answered.
+    /// True if every request has been answered.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
@@ -170,7 +170,7 @@ async fn answer(gateway: Gateway, caller: Caller, request: Message, out: mpsc::S
     }
 }
 
-/// What a step writes, if anything.
+/// The payload that a step writes, if any.
 pub(crate) fn payload_of(step: Step) -> Option<Payload> {
     match step {
         Step::Message(payload) => Some(payload),

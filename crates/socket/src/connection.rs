@@ -25,12 +25,12 @@ use crate::{
 
 /// The most messages of one batch.
 const BATCH_MOST: usize = 100;
-/// How often a session is told that its client is still connected.
+/// Time between two notes that a session's client is still connected.
 const TOUCH: Duration = Duration::from_secs(60);
 const NO_SESSION: &str = "this connection has no session: send `initialize` first, or name the \
                           revision `2026-07-28` in the request's `_meta`";
 
-/// What all connections of a door share.
+/// State that all connections of a door share.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) gateway: Gateway,
@@ -38,16 +38,16 @@ pub(crate) struct Place {
     pub(crate) options: Arc<SocketOptions>,
 }
 
-/// How the client talks.
+/// The client's protocol era.
 #[derive(Debug)]
 enum Speaks {
-    /// It has not said anything yet that tells.
+    /// No message so far tells which.
     Undecided,
     Modern,
     Legacy(Arc<Session>),
 }
 
-/// Why no more is read.
+/// The reason for which no more is read.
 #[derive(Debug, PartialEq, Eq)]
 enum Stopped {
     /// The client has sent its last message, or one that cannot be read past, or the door closes.
@@ -285,7 +285,8 @@ impl Connection {
         let Place { gateway, run, .. } = &self.place;
         let (mut answering, session) = gateway.initialize(run, &self.endpoint, request).await;
         let outbox = session.as_ref().and_then(|session| session.take_outbox());
-        // Before anything is awaited: whoever gives this up must find the session to end it.
+        // Set before anything is awaited: a caller that gives this up must find the session to end
+        // it.
         if let Some(session) = session {
             self._attended = Some(session.attend());
             self.speaks = Speaks::Legacy(session);
@@ -359,7 +360,7 @@ async fn cancelled(token: Option<CancellationToken>) {
     }
 }
 
-/// Passes a while after the door was told to stop.
+/// Waits for the door's stop and the drain time after it.
 async fn drain_deadline(options: &SocketOptions, stop: &CancellationToken) {
     stop.cancelled().await;
     tokio::time::sleep_until(Instant::now() + options.drain_timeout).await;

@@ -19,7 +19,7 @@ use crate::{
     folder::{Folder, Socket, socket_name},
 };
 
-/// How long to wait after the system had no descriptor for a connection.
+/// Pause after the system had no descriptor for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Limits of the door.
@@ -29,9 +29,9 @@ pub struct SocketOptions {
     pub connections: usize,
     /// Requests that one connection may have running; further ones wait.
     pub requests: usize,
-    /// How long a client may read nothing of what waits for it.
+    /// Time after which a client is disconnected that reads nothing of its waiting messages.
     pub write_timeout: Duration,
-    /// How long calls may go on after the door was told to stop.
+    /// Time for which open calls may run after the door was asked to stop.
     pub drain_timeout: Duration,
 }
 
@@ -73,8 +73,8 @@ impl SocketDoor {
         Self::bind_in(Folder::open(folder)?, run, gateway, options)
     }
 
-    /// The same in a folder of this name in another, which goes with the door. What a crash has
-    /// left of it is no hindrance.
+    /// Binds in a folder of this name within another, which is removed with the door. Remains of a
+    /// crash in it are no hindrance.
     ///
     /// # Errors
     /// As for [`SocketDoor::bind`].
@@ -109,7 +109,7 @@ impl SocketDoor {
         Ok(Self { place, aggregated, servers, folder })
     }
 
-    /// Where the sockets are.
+    /// The folder of the sockets.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -126,8 +126,8 @@ impl SocketDoor {
         self.servers.values().map(|(alias, socket)| (alias, socket.path()))
     }
 
-    /// Serves connections until told to stop, then lets open calls finish for a while. Servers
-    /// that come and go meanwhile get and lose their sockets. All are gone afterwards.
+    /// Serves connections until it is asked to stop, then lets open calls finish for a while.
+    /// Servers that come and go meanwhile get and lose their sockets. All are gone afterwards.
     pub async fn serve(self, stop: CancellationToken) {
         let Self { place, aggregated, servers, folder } = self;
         let room = Arc::new(Semaphore::new(place.options.connections));
@@ -162,14 +162,14 @@ fn wanted(place: &Place) -> BTreeMap<String, Alias> {
     aliases.filter_map(|alias| Some((socket_name(Some(&alias))?, alias))).collect()
 }
 
-/// What accepts connections.
+/// The task that accepts connections.
 struct Serving {
     place: Place,
     room: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
     folder: Folder,
-    /// What ends the socket of a server.
+    /// Guards that close the servers' sockets when they are dropped.
     open: BTreeMap<String, DropGuard>,
 }
 
@@ -238,7 +238,7 @@ impl Accepting {
         }
     }
 
-    /// Serves a connection as soon as there is room. Room is not taken before somebody comes, as
+    /// Serves a connection as soon as there is room. Room is not taken before a client connects, as
     /// the sockets share it.
     async fn begin(&self, stream: UnixStream) {
         let Ok(room) = self.room.clone().acquire_owned().await else { return };
@@ -251,7 +251,7 @@ impl Accepting {
     }
 }
 
-/// Whether the peer has our user id, by the system's word.
+/// True if the peer has our user id, according to the system.
 fn is_own_user(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid().as_raw();
     stream.peer_cred().is_ok_and(|peer| peer.uid() == own)

@@ -17,7 +17,7 @@ const AGGREGATED: &str = "mcp.sock";
 /// Held while a door uses the folder, so that two do not take each other's sockets away.
 const LOCK: &str = "sockets.lock";
 
-/// Why the sockets cannot be opened.
+/// The reason for which the sockets cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Longer than the system's addresses allow.
@@ -32,7 +32,7 @@ pub enum SocketError {
         /// Its length in bytes.
         length: usize,
     },
-    /// Others could enter: whoever can is taken for the run.
+    /// Other users could enter: any client in the folder counts as the run.
     #[error(
         "the socket folder `{}` must belong to you and admit no other user; run \
          `chmod 700 '{}'` if it is yours, or name one that does not exist yet",
@@ -45,13 +45,13 @@ pub enum SocketError {
     /// Another process serves this folder.
     #[error("another process serves `{}`; stop it, or choose another folder", path.display())]
     InUse {
-        /// What it holds.
+        /// The path that it holds.
         path: PathBuf,
     },
     /// Something else has the name of a socket.
     #[error("`{}` is in the way and is no socket; move it away", path.display())]
     NotASocket {
-        /// What is in the way.
+        /// The path that is in the way.
         path: PathBuf,
     },
     /// The system refuses.
@@ -59,17 +59,17 @@ pub enum SocketError {
     Io {
         /// The folder or socket.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// A folder that nobody else may enter, held as long as this exists.
+/// A folder that no other user may enter, held as long as this exists.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Whether it goes when this does.
+    /// True if the folder is removed with this value.
     is_passing: bool,
     _lock: fs_err::File,
 }
@@ -223,7 +223,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Removes a socket where nobody answers any more.
+/// Removes a socket that no process serves any more.
 fn remove_stale(path: &Path) -> Result<(), SocketError> {
     let failed = |source| SocketError::Io { path: path.to_owned(), source };
     let metadata = match fs_err::symlink_metadata(path) {

@@ -9,12 +9,12 @@ use tokio::{
     net::unix::OwnedReadHalf,
 };
 
-/// How much is read at once.
+/// Most bytes per read.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// How often to look whether a client that sends nothing more still reads.
+/// Time between checks that a client which sends nothing more still reads.
 const HANG_UP_CHECK: Duration = Duration::from_millis(200);
 
-/// What a client sends.
+/// The incoming messages of a client.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     reader: OwnedReadHalf,

@@ -17,12 +17,12 @@ const GATHER_BYTES: usize = 64 * 1024;
 /// Pieces of one write.
 const SLICES: usize = 64;
 
-/// What the writer is given.
+/// A message or stream for the writer.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     /// One message.
     Message(Payload),
-    /// From here on also what servers send by themselves.
+    /// From here on the writer also sends the servers' own messages.
     Outbox(mpsc::Receiver<Payload>),
 }
 
@@ -64,7 +64,7 @@ async fn next(
     }
 }
 
-/// What is being written.
+/// The bytes that are being written.
 #[derive(Default)]
 struct Pieces {
     pieces: VecDeque<Bytes>,

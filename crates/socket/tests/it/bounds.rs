@@ -63,7 +63,7 @@ async fn many_requests_wait_for_their_turn() {
     assert_eq!(texts, expected);
 }
 
-/// Progress stands before the answer it belongs to, however many calls share the connection.
+/// Progress comes before its answer, however many calls share the connection.
 #[tokio::test]
 async fn steps_of_a_call_stay_in_order() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;

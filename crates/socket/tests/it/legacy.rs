@@ -81,7 +81,7 @@ async fn who_hangs_up_gives_up() {
     world.until(|world| world.gateway.sessions_open() == 0).await;
 }
 
-/// What servers ask and say by themselves reaches the client, and its answers reach them.
+/// Questions and notifications of servers reach the client, and its answers reach them.
 #[tokio::test]
 async fn servers_ask_and_notify() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
