@@ -1,4 +1,4 @@
-//! What there is one of for each workspace, shared with its runs.
+//! Values that each workspace has once, shared with its runs.
 
 use std::{
     collections::HashMap,
@@ -17,17 +17,17 @@ impl<T: Default> ByWorkspace<T> {
         Self(Mutex::new(HashMap::from([(workspace, its)])))
     }
 
-    /// That of a workspace.
+    /// The value of a workspace.
     pub(crate) fn of(&self, workspace: &WorkspaceId) -> Arc<T> {
         self.lock().entry(workspace.clone()).or_default().clone()
     }
 
-    /// Forgets that of a workspace, and gives it to whoever has to empty it.
+    /// Forgets the value of a workspace, and returns it so that the caller can empty it.
     pub(crate) fn remove(&self, workspace: &WorkspaceId) -> Option<Arc<T>> {
         self.lock().remove(workspace)
     }
 
-    /// Those of all workspaces.
+    /// The values of all workspaces.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
         self.lock().values().cloned().collect()
     }

@@ -1,6 +1,6 @@
 //! The grants that may count, in memory: of each workspace one set, which its runs look into.
 //!
-//! What is written here counts at once; what other daemons on the store write, within
+//! A change by this daemon counts at once; one by another daemon on the store within
 //! [`crate::POLL`]. If the store cannot be asked for [`crate::STALE`], nothing counts until it can.
 
 use std::{collections::HashSet, sync::Arc};
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Polls, ProofRule, STALE, by_workspace::ByWorkspace};
 
-/// How often all are read anew, so that what has run out is forgotten: every so many polls.
+/// Number of polls after which all grants are read anew, so that expired ones are forgotten.
 const WHOLE_EVERY: u32 = 900;
 
 /// The grants of all workspaces.
@@ -58,7 +58,7 @@ impl LiveGrants {
         self.by_workspace.of(workspace)
     }
 
-    /// Whether grants need the proof of a human, and may need it.
+    /// The rule that decides if grants need the proof of a human.
     #[must_use]
     pub fn proof(&self) -> &ProofRule {
         &self.proof

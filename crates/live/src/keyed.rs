@@ -1,4 +1,4 @@
-//! Locks by key: whoever does something to one thing waits for others who do, and for nobody else.
+//! Locks by key: a caller waits for other callers with the same key, and for no others.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::OwnedMutexGuard;
 
-/// The locks that somebody has or waits for.
+/// The locks that callers hold or wait for.
 #[derive(Debug)]
 pub struct KeyedLock<K>(Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>);
 

@@ -1,8 +1,8 @@
-//! What runs may, in memory, as the store has it: the grants and the rules of each workspace, and
-//! whose turn it is in each session.
+//! Permissions of runs, in memory, as the store has them: the grants and the rules of each
+//! workspace, and the turn of each session.
 //!
-//! Whoever writes one to the store holds `changing` meanwhile and sets it here too, so that it
-//! counts at once. What other daemons on the store write is found within [`POLL`].
+//! A caller that writes one to the store holds `changing` meanwhile and sets it here too, so that
+//! it counts at once. Changes by other daemons on the store are found within [`POLL`].
 
 mod by_workspace;
 mod grants;
@@ -21,7 +21,7 @@ pub use proof::ProofRule;
 pub use rules::{KnownRules, LiveRules};
 pub use turns::{LiveTurns, Speaker};
 
-/// How often daemons on one store look for what others have written.
+/// Time between two looks at the store for changes by other daemons.
 pub const POLL: Duration = Duration::from_secs(2);
-/// How long what only the store can confirm counts without it.
+/// Time for which permissions count that the store cannot confirm.
 pub const STALE: Duration = Duration::from_secs(60);

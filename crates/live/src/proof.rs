@@ -1,14 +1,14 @@
-//! Whether grants need the proof of a human (D15, D28).
+//! Decides if grants need the proof of a human (D15, D28).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use narthex_store::{StatementError, Store};
 
-/// The setting, and whether any human can prove to be one here.
+/// The setting, and the ways in which a human can prove to be one here.
 #[derive(Debug)]
 pub struct ProofRule {
     setting: Option<bool>,
-    /// Whether there is an OpenID provider, which stays so for as long as the daemon runs.
+    /// True if there is an OpenID provider; this does not change while the daemon runs.
     has_provider: bool,
     has_passkeys: AtomicBool,
 }
@@ -21,20 +21,21 @@ impl ProofRule {
         Self { setting, has_provider, has_passkeys: AtomicBool::new(false) }
     }
 
-    /// Whether an advisory grant counts for nothing now.
+    /// True if an advisory grant does not count now.
     #[must_use]
     pub fn is_required(&self) -> bool {
         let found = || self.has_provider || self.has_passkeys.load(Ordering::Acquire);
         self.setting.unwrap_or_else(found)
     }
 
-    /// Whether proof is never needed, whatever passkeys there are.
+    /// True if proof is never needed, whatever passkeys there are.
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.setting == Some(false)
     }
 
-    /// Looks for passkeys, where the answer depends on them. Gives whether it is another one now.
+    /// Looks for passkeys, where the answer depends on them. Returns true if the answer has
+    /// changed.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,8 +1,8 @@
 //! The rules that count, in memory: of each workspace one set, which its runs ask.
 //!
-//! What is written here counts at once; what other daemons on the store write, within
-//! [`crate::POLL`]. While the store cannot be asked, what was known last goes on: rules only
-//! narrow, so that nothing is allowed by it.
+//! A change by this daemon counts at once; one by another daemon on the store within
+//! [`crate::POLL`]. While the store cannot be asked, the last known rules stay in force: rules only
+//! narrow, so that they allow nothing.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Polls, by_workspace::ByWorkspace};
 
-/// How the rules of workspaces stood when they were read.
+/// The states of the rules of workspaces when they were read.
 pub type KnownRules = HashMap<WorkspaceId, RulesHead>;
 
 /// The rules of all workspaces.
@@ -48,7 +48,7 @@ impl LiveRules {
         Ok(live)
     }
 
-    /// Those of a workspace, for its runs.
+    /// The rules of a workspace, for its runs.
     #[must_use]
     pub fn of(&self, workspace: &WorkspaceId) -> Arc<WorkspaceRules> {
         self.by_workspace.of(workspace)

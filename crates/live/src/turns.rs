@@ -1,8 +1,8 @@
-//! Whose turn it is in the sessions whose runs go on here (X-E81).
+//! Turns in the sessions with active runs here (X-E81).
 //!
-//! A turn that is taken here counts at once in all runs of its session; one that was taken at
-//! another daemon on the store within [`crate::POLL`], and before what was said with it is read
-//! here. The newest counts, in whatever order turns become known: each has a number.
+//! A turn that is taken here counts at once in all runs of its session. One that was taken at
+//! another daemon on the store counts within [`crate::POLL`], and before its message is read here.
+//! The newest counts, in whatever order turns become known: each has a number.
 
 use std::{
     collections::HashMap,
@@ -16,17 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Polls;
 
-/// Who speaks to an agent, as far as the turn is concerned.
+/// The speaker to an agent, as far as the turn is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Speaker {
     turn: Option<TurnOf>,
     may_name: bool,
 }
 
-/// The runs of one session that go on here.
+/// The runs of one session that are active here.
 type Followed = Vec<(RunId, Weak<Acting>)>;
 
-/// The turns of all sessions whose runs go on here.
+/// The turns of all sessions with active runs here.
 #[derive(Debug, Default)]
 pub struct LiveTurns {
     runs: Mutex<HashMap<(WorkspaceId, SessionId), Followed>>,
@@ -35,27 +35,28 @@ pub struct LiveTurns {
 }
 
 impl Speaker {
-    /// A human, who has the turn from then on, and speaks for nobody else.
+    /// A human, who has the turn from then on, and speaks for no other human.
     #[must_use]
     pub fn human(who: PrincipalId) -> Self {
         Self { turn: Some(TurnOf::User(who)), may_name: false }
     }
 
-    /// A human who has not proved to be one, where that is asked for (D15), or a service by a token
-    /// that such a one has made: nobody has the turn, since whoever holds a file would have what
-    /// was granted to others.
+    /// A human without a required proof (D15), or a service by a token that such a human has made.
+    /// The turn then belongs to no user, since any holder of a file would have the grants of
+    /// others.
     #[must_use]
     pub fn unproved() -> Self {
         Self { turn: Some(TurnOf::Nobody), may_name: false }
     }
 
-    /// Whoever has the operator's token of this machine: the human there, or whom they name.
+    /// A caller with the operator's token of this machine: the human there, or the one that they
+    /// name.
     #[must_use]
     pub fn local() -> Self {
         Self { turn: Some(TurnOf::User(PrincipalId::local_admin())), may_name: true }
     }
 
-    /// A service: the turn is of the human whom it names, and stays whose it is if it names none.
+    /// A service: the turn is of the human whom it names, and does not change if it names none.
     #[must_use]
     pub fn service() -> Self {
         Self { turn: None, may_name: true }
@@ -67,13 +68,13 @@ impl Speaker {
         Self { turn: Some(TurnOf::of(acts_for)), may_name: false }
     }
 
-    /// Whoever takes no turn.
+    /// A speaker that takes no turn.
     #[must_use]
     pub fn aside() -> Self {
         Self { turn: None, may_name: false }
     }
 
-    /// Whose turn it is when they speak for `named`; `None` if they may not.
+    /// The speaker when it speaks for `named`; `None` if it may not.
     #[must_use]
     pub fn naming(self, named: PrincipalId) -> Option<Self> {
         let is_own = self.turn.as_ref().and_then(TurnOf::user) == Some(&named);
@@ -81,7 +82,7 @@ impl Speaker {
         (self.may_name || is_own).then_some(Self { turn, ..self })
     }
 
-    /// Who has the turn from then on; `None` if it stays whose it is.
+    /// The user who has the turn from then on; `None` if the turn does not change.
     #[must_use]
     pub fn turn(&self) -> Option<&TurnOf> {
         self.turn.as_ref()
@@ -101,8 +102,8 @@ impl LiveTurns {
         Ok(Self { last: tokio::sync::Mutex::new(last), ..Self::default() })
     }
 
-    /// From here on a run has the turns of its session, for as long as it is kept. What was taken
-    /// just before may be missed: look at the store after this.
+    /// From here on a run has the turns of its session, for as long as `acting` is kept. A turn
+    /// that was taken just before may be missed: look at the store after this.
     pub fn join(
         &self,
         workspace: &WorkspaceId,
@@ -120,18 +121,18 @@ impl LiveTurns {
         followed.push((run, Arc::downgrade(acting)));
     }
 
-    /// Somebody has the turn of a session, by the turn of this number.
+    /// A user has the turn of a session, by the turn of this number.
     pub fn take(&self, workspace: &WorkspaceId, session: SessionId, number: u64, turn: &TurnOf) {
         for (_, acting) in self.followed(workspace, session) {
             acting.take_turn(number, turn.user());
         }
     }
 
-    /// Takes over whose turn it is in a session, as the store has it by now: for whoever has just
-    /// read what was said there.
+    /// Takes over the turn of a session from the store, for a caller that has just read a message
+    /// there.
     ///
     /// # Errors
-    /// When the statement fails; what was said must not be acted on then.
+    /// When the statement fails; the caller must not act on the message then.
     pub async fn hear(
         &self,
         store: &Store,
