@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 /// The bits of a mode by which the group or others may write.
 const WRITE: u32 = 0o022;
 
-/// Why a file or folder is not used.
+/// The reason for which a file or folder is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
     /// It belongs to a user who is neither this process's nor root.
@@ -76,7 +76,7 @@ pub enum PrivateError {
 }
 
 impl PrivateError {
-    /// Whether there is nothing of the name.
+    /// True if there is nothing of the name.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
@@ -167,7 +167,7 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, PrivateError> {
 /// one that no other user can have written.
 ///
 /// # Errors
-/// When others may write it. A file that cannot be looked at is left to who reads it.
+/// When others may write it. A file that cannot be inspected is left to its reader.
 pub fn check_named(path: &Path) -> Result<(), PrivateError> {
     match fs_err::metadata(path) {
         Ok(metadata) if metadata.is_file() => check(path, &metadata),
