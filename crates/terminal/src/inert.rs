@@ -39,7 +39,8 @@ pub fn inert_json(text: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
-/// Writes bytes of others to a terminal, made [`inert`]. What is no UTF-8 is shown as U+FFFD.
+/// Writes bytes of others to a terminal, made [`inert`]. Bytes that are no UTF-8 are shown as
+/// U+FFFD.
 #[derive(Debug)]
 pub struct InertWriter<W> {
     inner: W,
@@ -60,7 +61,7 @@ impl<W: Write> Write for InertWriter<W> {
         self.rest.extend_from_slice(bytes);
         let all = std::mem::take(&mut self.rest);
         let mut end = all.len();
-        // A character may go on in what comes next.
+        // The end of a character may be in the next bytes.
         if let Err(error) = str::from_utf8(&all[end.saturating_sub(3)..])
             && error.error_len().is_none()
         {

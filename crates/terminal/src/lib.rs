@@ -27,7 +27,7 @@ const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 const HOME: &str = "\u{1b}[H";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_REST: &str = "\u{1b}[J";
-/// What a terminal has that does not say how large it is.
+/// The size of a terminal that does not report its own.
 const USUAL: (usize, usize) = (80, 24);
 
 /// The terminal, until it is dropped. Keys are read as they are typed, and not shown.
@@ -47,14 +47,14 @@ impl Screen {
         Ok(screen)
     }
 
-    /// How many columns it has now.
+    /// The current number of columns.
     #[must_use]
     pub fn columns(&self) -> usize {
         size().0
     }
 
-    /// Draws lines, and a table below them, as much as there is room for. What stands in them must
-    /// not move a cursor.
+    /// Draws lines, and a table below them, as much as there is room for. The text must not move a
+    /// cursor.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -65,7 +65,7 @@ impl Screen {
     }
 
     /// Stops the process, as Ctrl-Z does, with the terminal given back as it was, and takes it
-    /// again once the process goes on. What was drawn is gone then.
+    /// again once the process continues. The drawing is gone then.
     ///
     /// # Errors
     /// When the terminal is gone, or the process cannot be stopped.
@@ -84,7 +84,7 @@ impl Screen {
     }
 
     fn give_back(&self) {
-        // Whatever fails here, there is nobody left to be told.
+        // A failure has no reader left.
         put(LEAVE).ok();
         tcsetattr(stdin(), OptionalActions::Flush, &self.before).ok();
     }
@@ -96,12 +96,12 @@ impl Drop for Screen {
     }
 }
 
-/// What a terminal, or whoever started the program, wants of it.
+/// A request of the terminal, or of the user who started the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
     /// The terminal has another size.
     Resized,
-    /// It is to stop until it is told to go on: Ctrl-Z.
+    /// It is to stop until it is continued: Ctrl-Z.
     Suspend,
     /// It is to end: SIGTERM, or the terminal is closed.
     Leave,
@@ -155,7 +155,7 @@ pub async fn leave_is_typed() {
     }
 }
 
-/// How many columns and rows there are.
+/// The numbers of columns and rows.
 fn size() -> (usize, usize) {
     let size = tcgetwinsize(stdout()).ok();
     let (columns, rows) = size.map_or((0, 0), |size| (size.ws_col, size.ws_row));
@@ -163,7 +163,7 @@ fn size() -> (usize, usize) {
     (or_usual(columns, USUAL.0), or_usual(rows, USUAL.1))
 }
 
-/// What draws these lines over what is there.
+/// The text that draws these lines over the old ones.
 fn frame<'t>(lines: impl Iterator<Item = &'t str>, columns: usize, rows: usize) -> String {
     let cut = |line: &str| line.chars().take(columns).collect::<String>();
     let lines = lines.take(rows).map(|line| format!("{}{CLEAR_LINE}", cut(line)));

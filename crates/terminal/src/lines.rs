@@ -31,7 +31,7 @@ pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Whether a character does more to a terminal than to be seen there.
+/// True if a character does more to a terminal than to be seen there.
 #[must_use]
 pub fn is_harmful(c: char) -> bool {
     // Marks of direction, which make a line read otherwise than it is, and breaks of lines.
@@ -55,13 +55,13 @@ fn cut(line: &str, width: Option<usize>) -> String {
     }
 }
 
-/// `None` if nobody looks: a file or another program gets everything.
+/// The width of the terminal; `None` without one: a file or another program gets everything.
 fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// Tells a person something that is not the result. What stands in it may be of others.
+/// Shows a person a text that is not the result. It may have parts by others.
 #[expect(clippy::print_stderr, reason = "what is no result goes to standard error")]
 pub fn notice(text: &str) {
     eprintln!("{}", inert(text));
