@@ -1,4 +1,4 @@
-//! One request of the modern era and its last answer, for whoever speaks no MCP.
+//! One request of the modern era and its last answer, for callers that speak no MCP.
 
 use std::{pin::Pin, time::Duration};
 
@@ -7,12 +7,13 @@ use narthex_gateway::{Answer, Answering, Caller, Gateway, RefusedCall, Step};
 use narthex_wire::{Limits, Message, MessageError, MessageKind, Raw, rpc};
 use serde_json::Value;
 
-/// What becomes of a request.
+/// The answer to a request.
 #[derive(Debug)]
 pub struct Reply {
     /// The result, as JSON; or the error of the protocol.
     pub outcome: Result<Bytes, ProtocolError>,
-    /// Why the call failed, if the gateway said so and no server: then a result tells the same.
+    /// The reason for a refusal by the gateway itself, and no server: then a result has the same
+    /// reason.
     pub refused: Option<RefusedCall>,
     /// When another try may succeed, if a limit was reached.
     pub retry_after: Option<Duration>,
@@ -44,9 +45,9 @@ pub fn request(
     Message::parse(whole.into_bytes(), limits)
 }
 
-/// Sends a request on the way of all of them, and waits for its last answer.
+/// Sends a request by the path of all requests, and waits for its last answer.
 ///
-/// What comes before it is for those who listen. `None` when there is none, since the daemon is
+/// Messages before that answer are for listeners. `None` when there is none, since the daemon is
 /// stopping. Dropping the future gives the call up. There is no limit of time but those of the
 /// gateway.
 pub async fn ask(gateway: &Gateway, caller: Caller, message: Message) -> Option<Reply> {
@@ -61,7 +62,7 @@ pub async fn ask(gateway: &Gateway, caller: Caller, message: Message) -> Option<
 
 type Opening = Pin<Box<dyn Future<Output = (Answering, Option<Step>)> + Send>>;
 
-/// Begins a call: boxed, as it is large, so that whoever waits stays small.
+/// Begins a call: boxed, as it is large, so that the waiting future stays small.
 fn open(gateway: Gateway, caller: Caller, request: Message) -> Opening {
     Box::pin(async move {
         let mut answering = gateway.call(&caller, request).await;

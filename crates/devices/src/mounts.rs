@@ -22,7 +22,7 @@ use crate::{
     telling::{OfRuns, Runs, tell},
 };
 
-/// How long finding the numbers of a run may take: other runs wait for it to become processes.
+/// Longest time for finding the numbers of a run: other runs wait for it to become processes.
 const NUMBERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The numbers of a run that is stored.
@@ -30,7 +30,7 @@ const NUMBERS_WITHIN: Duration = Duration::from_secs(10);
 pub struct Numbered {
     /// Its own.
     pub pid: Pid,
-    /// Those of the earlier runs of its session: their paths mean its own mounts (R-D1).
+    /// The numbers of the earlier runs of its session: their paths mean its own mounts (R-D1).
     pub earlier: Vec<Pid>,
     /// The run that it is a child of.
     pub parent: Option<RunId>,
@@ -40,7 +40,7 @@ pub struct Numbered {
 pub type Numbering<'a> =
     Pin<Box<dyn Future<Output = Result<Option<Numbered>, Failure>> + Send + 'a>>;
 
-/// Who knows the numbers of runs.
+/// Finds the numbers of runs.
 pub trait Numbers: fmt::Debug + Send + Sync {
     /// Finds the numbers of a run.
     fn of<'a>(&'a self, run: &'a Arc<RunView>) -> Numbering<'a>;
@@ -78,7 +78,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// From here on operations of the process of this number are told as those of a run.
+    /// From here on operations of the process of this number are reported as those of a run.
     fn add(&self, pid: Pid, run: &Arc<RunView>) {
         let runs = self.runs.pin();
         runs.retain(|_, run| run.strong_count() > 0);
@@ -112,14 +112,13 @@ impl RunMounts {
         self.shared.limits.write_bytes
     }
 
-    /// Tells whoever watches a run of an operation of it that was done elsewhere, and came no
-    /// further.
+    /// Reports an operation of a run to its watchers that was done elsewhere, and came no further.
     pub fn tell(&self, run: &RunView, done: Done<'_>) {
         tell(&self.shared.gateway, run, done);
     }
 
-    /// The process of a run, which sees of its servers what the run may see now: `path` says of
-    /// which that has to be looked at.
+    /// The process of a run, which sees the parts of its servers that the run may see now: `path`
+    /// names the server to look at.
     ///
     /// # Errors
     /// When the numbers of the run cannot be found, or it has ended.
@@ -136,7 +135,7 @@ impl RunMounts {
         };
         match Place::parse(path) {
             Ok(Place::Mounts) => seen.look_at_all(&self.shared.gateway),
-            // What is not its own leads to its own of that name, or nowhere.
+            // A path of another process leads to its own server of that name, or nowhere.
             Ok(Place::In(name, _)) => seen.look_at(&self.shared.gateway, &name.alias),
             Err(_) => {}
         }
@@ -158,11 +157,11 @@ impl Shared {
         }
         let found = timeout(NUMBERS_WITHIN, self.numbers.of(&run)).await;
         let numbers = found.unwrap_or_else(|_late| Err(numbers_late()))?;
-        // A late request of what has ended must not end what has begun in its place.
+        // A late request of an ended process must not end the new one in its place.
         if run.has_ended() {
             return Err(over());
         }
-        // It was taken out of the table and has begun again.
+        // The process was taken out of the table and has begun again.
         self.end(run.id, None);
         let seen = Arc::new(self.begin(&run, numbers)?);
         self.processes.pin().insert(run.id, seen.clone());
@@ -250,7 +249,7 @@ impl Shared {
     }
 }
 
-/// What is answered to a run that has ended, or has ended meanwhile.
+/// The answer to a run that has ended, or has ended meanwhile.
 pub(crate) fn over() -> Failure {
     Failure::new(Code::DeviceDisconnected, "transport_error", "the run has ended")
 }

@@ -30,12 +30,12 @@ pub struct Seen {
     pub(crate) above: Mutex<Above>,
 }
 
-/// What is above a process. A run may be one before its parent is, such as after a restart.
+/// The ancestors of a process. A run may be one before its parent is, such as after a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Above {
     /// The process of its parent, once that has been one, and also after its end.
     pub(crate) parent: Option<Arc<Seen>>,
-    /// Of how many above it its paths are known.
+    /// Number of ancestors whose paths are registered.
     known: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Above {
 #[derive(Debug)]
 pub(crate) struct OneMounted {
     mounted: Mounted,
-    /// What it is connected by: another after each change of its configuration.
+    /// Its connection: another one after each change of its configuration.
     connection: Option<ConnectionId>,
     number: u64,
 }
@@ -130,7 +130,7 @@ impl Seen {
         std::iter::successors(first, |above| above.above().parent.clone()).collect()
     }
 
-    /// Whether it knows of all above it that are there to be known.
+    /// True if it knows all ancestors that exist.
     pub(crate) fn is_complete(&self, gateway: &Gateway) -> bool {
         let known = self.ancestors();
         let top = known.last().map_or(self.parent, |top| top.parent);
@@ -138,7 +138,7 @@ impl Seen {
         !is_more && self.above().known == known.len()
     }
 
-    /// Has it know of those above it, and their paths of servers that it has as well mean its own.
+    /// Registers its ancestors: their paths of servers that it has as well mean its own.
     pub(crate) fn know_above(&self) {
         let ancestors = self.ancestors();
         for above in &ancestors {

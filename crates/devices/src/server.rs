@@ -13,7 +13,7 @@ use serde_json::{json, value::RawValue};
 
 use crate::{ProtocolError, Reply, ask, mounts::over, request};
 
-/// What files call themselves to servers.
+/// The client's name and version in requests of the file layer to servers.
 const CLIENT: &str =
     concat!(r#"{"name":"narthex-vfs","version":""#, env!("CARGO_PKG_VERSION"), "\"}");
 
@@ -60,7 +60,7 @@ impl ServerDevice {
         let endpoint = Endpoint::Transparent(self.alias.clone());
         let caller = Caller::new(self.run.clone(), endpoint, None);
         let reply = inside(ask(&self.gateway, caller, message)).await;
-        // What the end of the run has cut off is no fault of the server.
+        // A call that the end of the run has broken off is no fault of the server.
         if self.run.has_ended() && reply.as_ref().is_none_or(|reply| reply.outcome.is_err()) {
             return Err(Asked::Ours(over()));
         }
@@ -84,7 +84,7 @@ impl ServerDevice {
             let page = self.ask(method, member.as_ref().map_or(&[], |member| &member[..])).await;
             let page = match page {
                 Ok(page) => page,
-                // What a server does not have is an empty list.
+                // A server without this kind has an empty list.
                 Err(Asked::Protocol(error)) if error.code == rpc::code::METHOD_NOT_FOUND => {
                     return Ok(Bytes::from(format!(r#"{{"{}":[]}}"#, kind.as_str())));
                 }
@@ -107,7 +107,7 @@ impl ServerDevice {
         Err(Failure::new(Code::Driver, "server_error", text))
     }
 
-    /// Whether a list of the server has a name; not if it cannot be had.
+    /// True if a list of the server has a name; false if there is no list.
     async fn has(&self, kind: Kind, name: &str) -> bool {
         let list = self.list_all(kind).await;
         let names = list.and_then(|list| narthex_mount::names(kind, &list));
@@ -129,8 +129,8 @@ impl ServerDevice {
         Bytes::from(format!("{status}\n"))
     }
 
-    /// What servers write there is for operators (A-9). A run that has all that is shared, and
-    /// nothing else, is that of whoever runs the daemon.
+    /// Logs of servers are for operators (A-9). A run with all shared servers, and nothing else,
+    /// belongs to the user who runs the daemon.
     fn logs_now(&self) -> Result<Bytes, Failure> {
         if !self.run.is_plain() {
             let text = "what a server writes to standard error is for operators; ask one for it";
@@ -146,10 +146,10 @@ impl ServerDevice {
     }
 }
 
-/// Why there is no result.
+/// The reason for which there is no result.
 #[derive(Debug)]
 enum Asked {
-    /// The gateway said no, or nothing could be sent.
+    /// The gateway refused, or nothing could be sent.
     Ours(Failure),
     /// An error of the protocol, most often the server's.
     Protocol(ProtocolError),
@@ -176,7 +176,7 @@ impl Asked {
         failure
     }
 
-    /// Whether it says that the parameters name nothing, or are wrong.
+    /// True if the parameters name nothing, or are wrong.
     fn is_invalid(&self) -> bool {
         match self {
             Self::Ours(_) => false,
@@ -256,7 +256,7 @@ fn of_call(RefusedCall { kind, is_unsent }: RefusedCall, message: String) -> Fai
     failure
 }
 
-/// The entries of all pages as one result, and nothing of what stands beside them.
+/// The entries of all pages as one result, without other members of the pages.
 fn joined(kind: Kind, pages: &[Bytes]) -> Result<Bytes, Failure> {
     let mut all = format!(r#"{{"{}":["#, kind.as_str()).into_bytes();
     let mut is_first = true;

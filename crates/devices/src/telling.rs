@@ -1,4 +1,4 @@
-//! Tells whoever watches a run what it does with its files.
+//! Reports a run's file operations to its watchers.
 
 use std::{
     borrow::Cow,
@@ -10,10 +10,10 @@ use narthex_model::Pid;
 use narthex_mount::{Code, Done, Observer, Place, name};
 use narthex_trace::{FileOperation, TOOL_ERROR};
 
-/// Whose processes they are. They stay for as long as anybody has something to do with the run.
+/// The runs of processes. They stay for as long as other code holds the run.
 pub(crate) type Runs = Arc<papaya::HashMap<Pid, Weak<RunView>>>;
 
-/// Tells whoever watches a run of its operations.
+/// Reports the operations of runs to their watchers.
 #[derive(Debug)]
 pub(crate) struct OfRuns {
     pub(crate) gateway: Gateway,
@@ -25,7 +25,7 @@ impl Observer for OfRuns {
         if !self.is_watched() {
             return;
         }
-        // What is under way holds its run, also where that has ended meanwhile.
+        // An operation under way holds its run, also where that has ended meanwhile.
         let run = self.runs.pin().get(&done.pid).and_then(Weak::upgrade);
         if let Some(run) = run {
             tell(&self.gateway, &run, done);
@@ -37,7 +37,7 @@ impl Observer for OfRuns {
     }
 }
 
-/// Tells whoever watches a run of an operation of it that has ended.
+/// Reports an ended operation of a run to its watchers.
 pub(crate) fn tell(gateway: &Gateway, run: &RunView, done: Done<'_>) {
     if !gateway.tap().is_watched() {
         return;
