@@ -1,11 +1,10 @@
 //! The files that records go to on their way into the store.
 //!
 //! A process has a slot of the folder, which is a lock that it holds as long as it lives. It writes
-//! `audit.jsonl` (of further slots `audit.2.jsonl` and so on), and sets that aside when it is long;
-//! `audit.jsonl` (of further slots `audit.2.jsonl` and so on), and rotates that when it is long; a
-//! file that the process before it left is rotated when the slot is opened. Each file begins with
-//! the ends of the chains and the changes under way, a line each, so that the next process needs
-//! only the newest file.
+//! `audit.jsonl` (of further slots `audit.2.jsonl` and so on), and rotates that file when it is
+//! long. A file that the process before it left is rotated when the slot is opened. Each file
+//! begins with the ends of the chains and the changes under way, a line each, so that the next
+//! process needs only the newest file.
 
 mod backlog;
 mod reader;
