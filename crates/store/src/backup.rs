@@ -35,7 +35,7 @@ pub enum BackupError {
          `pg_dump --format=custom --file FILE DATABASE`"
     )]
     OnServer,
-    /// There is something already.
+    /// The file exists already.
     #[error("`{}` is there already, and is left as it is; name another file", .path.display())]
     Exists { path: PathBuf },
     /// The file of the copy cannot be made.
@@ -81,6 +81,7 @@ impl Store {
     /// Copies the store as it is at one moment into a new file that only its owner can read, and
     /// searches the copy for damage. Daemons can use the store meanwhile. If the copy fails, the
     /// file is removed, unless the process ends in the middle.
+    ///
     /// # Errors
     /// When the store is on a server, the file exists, or something cannot be read or written.
     pub async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {

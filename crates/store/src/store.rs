@@ -1,4 +1,4 @@
-//! The store: what is opened once and asked for objects.
+//! The store: opened once, it gives access to all objects.
 
 use std::{collections::BTreeMap, path::Path};
 

@@ -173,8 +173,7 @@ impl<'a> CatalogRows<'a> {
         Self { database, kind, statements: statements(kind), is_cutting: false }
     }
 
-    /// The same, and what is stored is cut from the runs that there are: a server that is switched
-    /// off.
+    /// Makes active runs lose the stored objects: a server that is switched off.
     #[must_use]
     pub fn cutting(self, is_cutting: bool) -> Self {
         Self { is_cutting, ..self }

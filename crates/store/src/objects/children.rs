@@ -237,7 +237,7 @@ impl SessionRows<'_> {
         self.database.read(LEFT, &values).await?.iter().map(left).collect()
     }
 
-    /// Notes when sessions were seen to do something, unless they were since.
+    /// Notes the times of sessions' last acts, unless later ones are noted.
     ///
     /// # Errors
     /// When a statement fails: then some of it is not noted.
@@ -248,7 +248,7 @@ impl SessionRows<'_> {
     ) -> Result<(), StatementError> {
         let mut acts: Vec<_> =
             acts.into_iter().map(|(session, at)| (session.to_text(), ms(at))).collect();
-        // In one order, so that several daemons do not wait for each other.
+        // All daemons use one order, so that they do not wait for each other.
         acts.sort();
         let workspace = Value::Text(workspace.as_str());
         for some in acts.chunks(TOGETHER) {
@@ -262,7 +262,7 @@ impl SessionRows<'_> {
         Ok(())
     }
 
-    /// Notes until when a session says that nothing will be heard of it; `None` takes that back.
+    /// Notes the end of a silence that a session announces; `None` takes the announcement back.
     ///
     /// # Errors
     /// When the statement fails.

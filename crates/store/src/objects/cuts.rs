@@ -51,7 +51,7 @@ pub enum Cut {
 pub struct CutChanges {
     /// Each with its workspace, in their order.
     pub cuts: Vec<(WorkspaceId, Cut)>,
-    /// The number of the last one, after which the next ones are asked for.
+    /// The number of the last cut: the next call asks for the cuts after it.
     pub last: i64,
 }
 

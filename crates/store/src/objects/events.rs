@@ -130,7 +130,8 @@ pub struct AppendedEvent {
     pub row: EventRow,
     /// The state of its stream after that.
     pub stream: EventStream,
-    /// The number of the last turn that anybody took; if it came with a turn, that is the one.
+    /// The number of the last turn of all; of an event that came with a turn, the number of that
+    /// turn.
     pub turn: u64,
 }
 

@@ -39,7 +39,7 @@ mod waiting;
 
 pub(super) use self::waiting::end_of_session;
 
-/// Not while the same is asked already, for the agent or for the same human, or too much.
+/// Skips a request that is open already, for the agent or for the same human, and one too many.
 const ASK: Statement = Statement {
     name: "grant_requests.ask",
     sql: "INSERT INTO grant_requests (id, workspace, run, session, user_subject, agent_subject, \
@@ -60,7 +60,7 @@ const SAME: Statement = Statement {
          AND expires_at > $4 AND (agent_subject <> '' OR user_subject = $5)"
     ),
 };
-/// The last time that a run asked for this under this name.
+/// The last request of a run for this thing under this name.
 const ASKED: Statement = Statement {
     name: "grant_requests.asked",
     sql: select!(
@@ -128,7 +128,7 @@ pub struct GrantRequestRow {
     pub duration: &'static str,
     /// The reason, in the words of the run.
     pub reason: String,
-    /// When it asked.
+    /// The time of the request.
     pub requested_at: SystemTime,
     /// The time until which a human may decide.
     pub expires_at: SystemTime,
@@ -239,7 +239,7 @@ impl<'a> GrantRequests<'a> {
         self.database.read(FIND, &values).await?.first().map(request).transpose()
     }
 
-    /// The last one by which a run asked for this under this name: for its agent, or for this user.
+    /// The last request of a run for this thing under this name: for its agent, or for this user.
     ///
     /// # Errors
     /// When the statement fails.
@@ -261,7 +261,7 @@ impl<'a> GrantRequests<'a> {
         self.database.read(ASKED, &values).await?.first().map(request).transpose()
     }
 
-    /// The first `limit` of a workspace that stand so and whose ids come after `after`.
+    /// The first `limit` requests of a workspace with this status whose ids come after `after`.
     ///
     /// # Errors
     /// When the statement fails.

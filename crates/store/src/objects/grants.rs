@@ -95,7 +95,7 @@ pub struct GrantRow {
     pub is_advisory: bool,
     /// When a call used it up, and of which run.
     pub consumed: Option<(SystemTime, String)>,
-    /// Since when it does not count any more, and by whom.
+    /// The time since which it does not count any more, and the principal who revoked it.
     pub revoked: Option<(SystemTime, String)>,
 }
 
@@ -241,7 +241,7 @@ pub(super) fn end_of_session<'v>(workspace: Value<'v>, session: Value<'v>) -> [S
     end(END_OF_SESSION, workspace, session)
 }
 
-/// The same for an agent: another one of its name gets nothing of it.
+/// The steps that end the grants of an agent: another one of its name does not inherit them.
 pub(super) fn end_of_agent<'v>(workspace: Value<'v>, agent: Value<'v>) -> [Step<'v>; 2] {
     end(END_OF_AGENT, workspace, agent)
 }

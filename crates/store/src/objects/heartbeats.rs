@@ -10,8 +10,8 @@ use crate::{
     statement::{Row, Statement, Value},
 };
 
-/// The document says which of them is an agent of this kind; here only those are left out that
-/// say nothing of it.
+/// Leaves out agents whose documents do not mention heartbeats; a document tells which of the
+/// others have them.
 const BEATING: Statement = Statement {
     name: "sessions.beating",
     sql: "SELECT sessions.id AS session, sessions.agent AS agent, agents.document AS document, \

@@ -152,7 +152,7 @@ pub struct InboxCount {
     pub acknowledged: u64,
 }
 
-/// A message about which something is to be done now.
+/// A message that is due for a reminder, or to be given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueMessage {
     /// The session that it belongs to.
@@ -299,8 +299,7 @@ impl<'a> Inboxes<'a> {
         self.database.read(EXPIRED, &values).await?.iter().map(|row| whole(row, "seq")).collect()
     }
 
-    /// The messages of all workspaces about which something is to be done by now, those that have
-    /// waited longest first.
+    /// The due messages of all workspaces, the longest waiting ones first.
     ///
     /// # Errors
     /// When the statement fails.
@@ -313,7 +312,7 @@ impl<'a> Inboxes<'a> {
         self.database.read(DUE, &values).await?.iter().map(due).collect()
     }
 
-    /// When something is to be done next.
+    /// The time at which the next message is due.
     ///
     /// # Errors
     /// When the statement fails.

@@ -80,7 +80,7 @@ pub struct LoginSessionRow {
 pub struct NewSignInLink<'a> {
     /// The hash of its token.
     pub hash: &'a str,
-    /// Whom it signs in.
+    /// The principal that it signs in.
     pub principal: &'a PrincipalId,
     pub by: &'a str,
     pub expires_at: SystemTime,
@@ -130,7 +130,7 @@ impl<'a> Logins<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Remembers when sessions were last used; no change of who may what.
+    /// Remembers when sessions were last used; this is no change of permissions.
     ///
     /// # Errors
     /// When a statement fails.

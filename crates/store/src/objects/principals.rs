@@ -53,7 +53,7 @@ const GRANT: Statement = Statement {
 };
 const CHANGES: Statement =
     Statement { name: "access_changes.read", sql: "SELECT n FROM access_changes WHERE id = 1" };
-/// Goes with every change of who may what.
+/// Counts a change of permissions.
 pub(super) const CHANGED: Statement = Statement {
     name: "access_changes.count",
     sql: "UPDATE access_changes SET n = n + 1 WHERE id = 1",
@@ -184,7 +184,7 @@ impl<'a> Principals<'a> {
         self.mark(id, is_disabled, DISABLE, ENABLE).await
     }
 
-    /// Makes a principal an operator, or one like others. `false` if there is none.
+    /// Makes a principal an operator, or an ordinary one. `false` if there is none.
     ///
     /// # Errors
     /// When a statement fails.

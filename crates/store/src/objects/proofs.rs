@@ -90,8 +90,8 @@ impl<'a> Proofs<'a> {
     /// Stores a new passkey. Ignores when it was created and used.
     ///
     /// # Errors
-    /// `Exists` if anybody has it already, `OwnerMissing` if there is no such principal, or when
-    /// the statement fails.
+    /// `Exists` if any principal has it already, `OwnerMissing` if there is no such principal, or
+    /// when the statement fails.
     pub async fn add_passkey(&self, passkey: &PasskeyRow) -> Result<(), StatementError> {
         self.database.write_steps(&[add(ADD, passkey)]).await.map(drop)
     }
@@ -105,7 +105,7 @@ impl<'a> Proofs<'a> {
         self.database.write_steps(&[add(ADD_FIRST, passkey)]).await
     }
 
-    /// The same for one that an invitation adds, in the session of this hash. `false`, and nothing
+    /// Stores a passkey that an invitation adds, in the session of this hash. `false`, and nothing
     /// happens, if the invitation has added one already, or the session is over.
     ///
     /// # Errors

@@ -193,9 +193,9 @@ impl<'a> RunRows<'a> {
     }
 
     /// Stores a run, and its session if that is new; gives it as it is stored. `None`, and nothing
-    /// happens, in four cases: the session or the parent has ended, or the session's suspension is
-    /// not the one that the run names. The parent may not create the run. The run resumes a session
-    /// which another one has resumed.
+    /// happens, if the session or the parent has ended, or the parent may not create the run. The
+    /// same holds if the session's suspension is not the one that the run names, or if the run is
+    /// to resume a session that another run has resumed.
     ///
     /// # Errors
     /// `Exists` if an id is taken, `OwnerMissing` if there is no such session or workspace, or when

@@ -116,7 +116,7 @@ impl<'a> ServiceTokens<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// The same for all tokens of a service.
+    /// Revokes all tokens of a service.
     ///
     /// # Errors
     /// When a statement fails.
@@ -126,7 +126,7 @@ impl<'a> ServiceTokens<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Remembers when tokens were last used; no change of who may what.
+    /// Remembers when tokens were last used; this is no change of permissions.
     ///
     /// # Errors
     /// When a statement fails.

@@ -73,6 +73,7 @@ impl<'a> SuspendedRows<'a> {
     /// it names [the time](crate::NewRun::suspended_at) of this suspension. `false`, and nothing
     /// happens, if the session has ended, is suspended already, or its newest active run is not the
     /// given one.
+    ///
     /// # Errors
     /// When a statement fails.
     pub async fn suspend(

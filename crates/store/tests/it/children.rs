@@ -57,8 +57,8 @@ async fn begun(store: &Store, here: &WorkspaceId, number: u8, by: Option<u8>) {
     store.runs().create(new, Some(&row)).await.unwrap().unwrap();
 }
 
-/// X-E90, X-E91, D10: when a child last did something only ever grows, be it a call or a claim; the
-/// newest quiet time counts; and what it is, is what its newest run says.
+/// X-E90, X-E91, D10: the time of a child's last act only ever grows, be it a call or a claim. The
+/// newest announced silence counts, and the agent's type is that of the newest run.
 #[tokio::test]
 async fn x_e90_what_is_known_of_a_child_is_the_newest() {
     for place in Place::both() {

@@ -220,7 +220,8 @@ async fn a_stream_loses_its_beginning_and_goes_on() {
     }
 }
 
-/// Events stay after the end of their session for as long as their workspace says, and go with it.
+/// Events stay after the end of their session for the time that their workspace sets, and go with
+/// it.
 #[tokio::test]
 async fn events_outlive_their_session_for_as_long_as_is_said() {
     for place in Place::both() {
@@ -271,7 +272,7 @@ async fn events_outlive_their_session_for_as_long_as_is_said() {
     }
 }
 
-/// Time does not go back within a session, whatever the clocks of its writers say.
+/// Time does not go back within a session, whatever the clocks of its writers show.
 #[tokio::test]
 async fn time_does_not_go_back() {
     for place in Place::both() {

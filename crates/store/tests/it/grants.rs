@@ -103,7 +103,7 @@ async fn x_e78_what_was_granted_never_changes() {
         let (here, there) = (tenant(&store, "team", 1).await, tenant(&store, "rival", 2).await);
         let mut once = row(&here, 1, GrantDuration::Once);
         once.grant.expires_at = Some(SystemTime::now() + Duration::from_secs(1000));
-        // As milliseconds are what is kept.
+        // The store keeps milliseconds.
         let ms = once.grant.expires_at.unwrap().duration_since(UNIX_EPOCH).unwrap().as_millis();
         once.grant.expires_at = Some(UNIX_EPOCH + Duration::from_millis(ms.try_into().unwrap()));
         assert!(store.grants().create(&once).await.unwrap());
@@ -290,7 +290,7 @@ async fn d15_requests_end_in_time_and_with_their_session() {
         let grant = row(&here, 1, GrantDuration::Persistent);
         let approve = GrantDecision { grant: Some(&grant), ..deny };
         assert!(!requests.decide(&here, third, approve).await.unwrap());
-        // Nor what was asked for by a run that was about to end.
+        // Nor can a request of a run that was about to end.
         let after = asked(&here, 4, of("a.four"), late);
         assert!(requests.ask(&after).await.unwrap().unwrap().1);
         assert!(!requests.decide(&here, after.id, approve).await.unwrap());
@@ -342,7 +342,7 @@ async fn d15_a_request_is_decided_once() {
         assert_eq!((found.grant, found.decision_reason.as_str()), (Some(grant_id(1)), "no"));
         assert_eq!(found.decided.unwrap().1, "ada");
         assert_eq!(store.grants().find(&here, grant_id(1)).await.unwrap(), Some(grant));
-        // A run that asks for everything is not heard any more.
+        // A run with too many open requests is refused.
         for number in 1..OPEN_MAX {
             let scope = ToolScope::new(&format!("a.s{number}")).unwrap();
             let of = ToolScopeGrant { scope, server: None, tool: None, arguments: None };

@@ -133,7 +133,7 @@ async fn look(place: &Place) -> Result<Option<Store>, ConnectError> {
     Store::connect_to_look(&Secret::new(place.url())).await
 }
 
-/// R-M33: a look makes no tables and brings nothing up to date, and who looks cannot write.
+/// R-M33: a look makes no tables and brings nothing up to date, and a looking caller cannot write.
 #[tokio::test]
 async fn r_m33_a_database_that_is_looked_at_stays_as_it_is() {
     let Some(place) = Place::on_server() else { return };

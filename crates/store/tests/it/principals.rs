@@ -179,7 +179,7 @@ async fn tokens_are_kept_with_their_times() {
     assert!(read().await.iter().all(|one| one.revoked_at.is_some()));
 }
 
-/// A workspace in which something lives stays, unless it is forced; then all of it is gone.
+/// A workspace with contents stays, unless its deletion is forced; then all of it is gone.
 #[tokio::test]
 async fn workspaces_end_with_everything_in_them() {
     let place = Place::new();

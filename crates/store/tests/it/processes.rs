@@ -92,7 +92,7 @@ async fn a_killed_process_loses_nothing_that_it_was_told_is_stored() {
 async fn writes_without_end() {
     let store = open_in(Path::new(".")).await;
     let me = std::process::id();
-    // Should anybody run it by hand.
+    // The loop ends, should a person run the test by hand.
     for number in 0..100_000 {
         let names: Vec<_> = (0..BATCH).map(|n| format!("{me}:{number}-{n}")).collect();
         let names = names.iter().map(String::as_str);

@@ -1,4 +1,4 @@
-//! Files that are not opened, each with what to do about it; and who may read the files.
+//! Files that are not opened, each with its remedy, and the files' permissions.
 
 use std::os::unix::fs::{FileExt, PermissionsExt};
 

@@ -119,12 +119,13 @@ impl Model {
         store.resting().due(SystemTime::now() + HOUR, 9).await.unwrap()
     }
 
-    /// Something happens for the session: it is owed unless a run of it hears of it.
+    /// An event comes for the session: the session is due to resume unless an active run gets the
+    /// event.
     fn happened(&mut self) {
         self.is_owed |= self.living.is_empty();
     }
 
-    /// A child tells the session something. Says whether it is owed something since then.
+    /// Sends a message of a child to the session. Returns true if the session became due to resume.
     async fn told(&mut self, store: &Store) -> bool {
         let before = self.due(store).await.len();
         let message = format!("m{}", self.number());
@@ -364,8 +365,8 @@ async fn a_beginning_is_taken_by_one() {
     }
 }
 
-/// A run waits for an executor that a daemon has for its workspace; once no daemon says so it is
-/// found. A claim of which nothing comes counts nowhere, and one ends with its run.
+/// A run waits for an executor that a daemon has for its workspace; once no daemon reports it, the
+/// run is found. A claim without any result counts nowhere, and a claim ends with its run.
 #[tokio::test]
 async fn runs_wait_for_executors_that_there_are() {
     for place in Place::both() {

@@ -5,8 +5,8 @@ use narthex_store::Workspace;
 
 use crate::support::{Place, id};
 
-/// D13: rules belong to one workspace, are replaced only by who has read them, and outlive a
-/// restart; other daemons see how they stand.
+/// D13: rules belong to one workspace, are replaced only by a writer that has read them, and
+/// outlive a restart; other daemons see their state.
 #[tokio::test]
 async fn d13_rules_belong_to_a_workspace() {
     for place in Place::both() {

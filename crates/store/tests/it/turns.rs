@@ -58,7 +58,7 @@ async fn begin(store: &Store, number: u8, session: u8, is_first: bool) {
     assert!(store.runs().create(new, is_first.then_some(&row)).await.unwrap().is_some());
 }
 
-/// Says something; the number of the turn, if it is new.
+/// Sends a message; returns the number of the turn, if it is new.
 async fn say(store: &Store, session: u8, id: &str, turn: Option<&TurnOf>) -> Option<u64> {
     let new = NewEvent {
         of: &of(session),

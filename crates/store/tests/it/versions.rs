@@ -1,8 +1,8 @@
 //! A store of each version that there ever was becomes one of the present.
 //!
 //! A store of version N is made of the steps up to N, with the few rows of `versions/N.sql` after
-//! each. `versions/checksums` says what the steps were when they were published: what is changed
-//! since fails here. A new step comes with rows and a line there, by `sha384sum`.
+//! each. `versions/checksums` has the checksums of the steps when they were published: a later
+//! change fails here. A new step comes with rows and a line there, by `sha384sum`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::{path::Path, time::SystemTime};
@@ -169,8 +169,8 @@ async fn check_rules(store: &Store, version: u32) {
     assert_eq!(rules, (version >= 27).then_some((1, kept)));
 }
 
-/// The token that a store of a version had. Who made one before that was kept may have proved
-/// nothing.
+/// Checks the token that a store of a version had. The maker of a token from before proofs were
+/// stored may have proved nothing.
 async fn check_tokens(store: &Store, version: u32) {
     let tokens = store.service_tokens().all().await.unwrap();
     let proved: Vec<_> = tokens.iter().map(|one| one.is_proved).collect();

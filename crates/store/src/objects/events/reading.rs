@@ -215,7 +215,7 @@ fn kinds(filter: &EventFilter<'_>) -> String {
     }
 }
 
-/// The events among rows; where there is none, one row tells of the stream alone.
+/// The events among rows; where there is none, one row has the stream alone.
 fn joined(rows: &[Row]) -> Result<Vec<EventRow>, StatementError> {
     let mut events = Vec::with_capacity(rows.len());
     for row in rows {

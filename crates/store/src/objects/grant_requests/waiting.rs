@@ -41,8 +41,8 @@ const END_OF_SESSION: Statement = Statement {
     sql: "UPDATE grant_requests SET status = 'expired' \
           WHERE workspace = $1 AND session = $2 AND status = 'pending'",
 };
-/// Something else that a run asked for under this name, in this session: the run of a daemon itself
-/// has one after the other.
+/// A run's request for another thing under this name, in this session: the run of a daemon itself
+/// has one session after the other.
 const OTHER: Statement = Statement {
     name: "grant_requests.other",
     sql: "SELECT id FROM grant_requests WHERE run = $1 AND session = $5 AND asked_as = $2 \

@@ -54,7 +54,7 @@ const ROUNDS: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct GrantChanges {
     /// As they are now.
     pub rows: Vec<GrantRow>,
-    /// The number of the last change, after which the next ones are asked for.
+    /// The number of the last change: the next call asks for the changes after it.
     pub last: i64,
 }
 

@@ -147,6 +147,7 @@ impl RunRows<'_> {
 
     /// Gives back a run that was claimed and has not begun: it waits as before, and the claim does
     /// not count. `false`, and nothing happens, if the run has another claim by now.
+    ///
     /// # Errors
     /// When the statement fails.
     pub async fn give_back(

@@ -69,7 +69,7 @@ fn acts_for<'p>(turn: &'p Turn, driver: Option<&'p PrincipalId>) -> Option<&'p P
 }
 
 impl RunRows<'_> {
-    /// The number of the last turn that anybody took.
+    /// The number of the last turn of all.
     ///
     /// # Errors
     /// When the statement fails.

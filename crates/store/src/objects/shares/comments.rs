@@ -66,7 +66,7 @@ pub struct ThreadRow {
     /// The passage that it is about; empty for the whole share.
     pub anchor: String,
     pub created_at: SystemTime,
-    /// When it was settled, and by whom.
+    /// The time at which it was settled, and the author of that.
     pub resolved: Option<(SystemTime, String)>,
 }
 
@@ -101,8 +101,8 @@ pub struct CommentCounts {
 }
 
 impl Shares<'_> {
-    /// Begins a thread with its first comment, by whom and of which words. `false`, and nothing is
-    /// stored, if there are as many as there may be.
+    /// Begins a thread with its first comment, given as author and text. `false`, and nothing is
+    /// stored, if a limit is reached.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such share, or when a statement fails.
@@ -127,8 +127,8 @@ impl Shares<'_> {
         self.database.write_steps(&steps).await
     }
 
-    /// Adds a comment to a thread, by whom and of which words. `false`, and nothing is stored, if
-    /// there are as many as there may be.
+    /// Adds a comment to a thread, given as author and text. `false`, and nothing is stored, if a
+    /// limit is reached.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such thread, or when a statement fails.
