@@ -1,4 +1,4 @@
-//! From a URL to a database of this program's version on a PostgreSQL server, or why not.
+//! Opens a database of this program's version on a PostgreSQL server, or reports why it cannot.
 
 use narthex_model::ErrorKind;
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
@@ -89,7 +89,7 @@ impl ConnectError {
     }
 }
 
-/// Connects, brings the database up to this program's version, and says where it is.
+/// Connects, brings the database up to this program's version, and returns its place.
 pub async fn connect(url: &str) -> Result<(Database, String), ConnectError> {
     let Address { options, place } = Address::parse(url).map_err(ConnectError::Url)?;
     match in_time(first(&options, migrate)).await {

@@ -1,4 +1,4 @@
-//! From a path or a URL to a database of this program's version, or why not.
+//! Opens a database of this program's version by a path or a URL, or reports why it cannot.
 //!
 //! * A file is made for its owner alone, searched for damage, and brought up to this version; a
 //!   database of a server is taken if it is empty or ours, and brought up as well.

@@ -1,4 +1,4 @@
-//! From a path to a file of this program's version, or why not.
+//! Opens a file of this program's version by its path, or reports why it cannot.
 
 use std::{
     io,
