@@ -73,7 +73,7 @@ impl Database {
         Ok(rows.into_iter().map(|row| Row::new(statement, row)).collect())
     }
 
-    /// Changes something; it is stored when this returns.
+    /// Runs a statement that writes; the change is stored when this returns.
     pub async fn write(
         &self,
         statement: Statement,
@@ -97,13 +97,13 @@ impl Database {
     }
 
     /// Runs several statements, all of them or none. `false`, and nothing is stored, if one that
-    /// must change something finds nothing to change.
+    /// must change rows finds none to change.
     pub async fn write_steps(&self, steps: &[Step<'_>]) -> Result<bool, StatementError> {
         self.write_steps_and(steps, None).await.map(|rows| rows.is_some())
     }
 
-    /// The same, and gives what a statement after them reads, before anybody else writes. `None`,
-    /// and nothing is stored, where [`Database::write_steps`] gives `false`.
+    /// Runs several statements and returns what one after them reads, before any other writer.
+    /// `None`, and nothing is stored, where [`Database::write_steps`] gives `false`.
     pub async fn write_then_read(
         &self,
         steps: &[Step<'_>],

@@ -112,7 +112,7 @@ impl PostgresServer {
     }
 }
 
-/// The same for a connection that changes nothing.
+/// The options of a connection that changes nothing.
 pub fn read_only(options: &PgConnectOptions) -> PgConnectOptions {
     options.clone().options([("default_transaction_read_only", "on")])
 }

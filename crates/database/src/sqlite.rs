@@ -104,7 +104,7 @@ impl SqliteFile {
         steps: &[Step<'_>],
         last: Option<&Step<'_>>,
     ) -> Result<Option<Vec<AnyRow>>, StatementError> {
-        // The first statement stands for all of them in errors of waiting and beginning.
+        // In errors of waiting and beginning, the first statement represents all of them.
         let mut running = first.statement;
         let queries = super::queries::<Sqlite>(steps)?;
         let last = last.map(|step| Ok((step, query::<Sqlite>(step.statement, &step.values)?)));

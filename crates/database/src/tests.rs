@@ -1,4 +1,4 @@
-//! Deadlines, whole transactions, and what errors tell, of both databases.
+//! Deadlines, whole transactions, and error texts, of both databases.
 
 use std::str::FromStr;
 

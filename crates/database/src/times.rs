@@ -19,7 +19,7 @@ pub fn time(row: &Row, column: &'static str) -> Result<SystemTime, StatementErro
     Ok(UNIX_EPOCH + Duration::from_millis(since))
 }
 
-/// The same, where there may be none.
+/// Reads a time of a column, which may have none.
 ///
 /// # Errors
 /// As [`time`].

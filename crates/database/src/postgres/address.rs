@@ -1,4 +1,4 @@
-//! Reads the URL of a server, and says where it leads without what is secret in it.
+//! Reads the URL of a server, and gives its place without secret parts.
 
 use std::{net::IpAddr, str::FromStr};
 
@@ -17,7 +17,7 @@ pub enum UrlFault {
     /// It is none.
     #[error("is no URL; write / ? # @ in a password as %2F %3F %23 %40")]
     Form,
-    /// It is one of something else.
+    /// It is one of another program.
     #[error("does not begin with postgres:// or postgresql://")]
     Scheme,
     /// It leads to no one database.

@@ -68,7 +68,7 @@ impl Meaning {
             "XX001" | "XX002" => Self::Damaged,
             "25006" | "42501" | "3D000" | "3F000" => Self::Unavailable,
             _ => match state.get(..2) {
-                // The connection, who may connect, its resources, its operator, its system.
+                // The connection, its permission, its resources, its operator, its system.
                 Some("08" | "28" | "53" | "57" | "58") => Self::Unavailable,
                 _ => Self::Bug,
             },
@@ -106,7 +106,7 @@ pub mod code {
     pub const NOTADB: u32 = 26;
 }
 
-/// The lowest byte of SQLite's code, which says the kind of error.
+/// The lowest byte of SQLite's code, which is the kind of error.
 pub fn primary_code(error: &sqlx::Error) -> Option<u32> {
     let code = error.as_database_error()?.code()?;
     code.parse::<u32>().ok().map(|code| code & 0xff)
