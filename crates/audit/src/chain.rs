@@ -1,4 +1,4 @@
-//! Writes events as lines that stand in chains.
+//! Writes events as lines in chains.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

@@ -12,7 +12,7 @@ use crate::tool_set::DefinitionDigest;
 
 /// The most that is kept of each side of a call, in bytes of its text.
 pub const EXCERPT_BYTES: usize = 16 * 1024;
-/// The member of an event's `details` that says what a call carried.
+/// The member of an event's `details` with the contents of a call.
 pub const CONTENTS: &str = "contents";
 
 /// The current setting of one workspace for storing the contents of calls. Clones are the same
@@ -56,8 +56,8 @@ impl ContentsSwitch {
 }
 
 impl Excerpt {
-    /// Of a whole of so many bytes the text without secrets, which is cut at [`EXCERPT_BYTES`].
-    /// `is_part` says that the text is only its beginning.
+    /// An excerpt of a whole of so many bytes: the text without secrets, cut at [`EXCERPT_BYTES`].
+    /// `is_part` is true if the text is only its beginning.
     #[must_use]
     pub fn new(mut text: String, bytes: usize, is_part: bool) -> Self {
         let is_cut = is_part || text.len() > EXCERPT_BYTES;
@@ -66,7 +66,7 @@ impl Excerpt {
         Self { text, bytes, is_cut, is_redacted: false, digest: None }
     }
 
-    /// The same, which says whether its text had secrets.
+    /// Sets if the text had secrets.
     #[must_use]
     pub fn redacted(self, is_redacted: bool) -> Self {
         Self { is_redacted, ..self }
@@ -78,8 +78,8 @@ impl Excerpt {
         self.is_cut
     }
 
-    /// The same with the SHA-256 of the whole, in pieces. Not for a whole with secrets: who knows
-    /// the rest of it could try out what they are.
+    /// Adds the SHA-256 of the whole, in pieces. Not for a whole with secrets: a reader who knows
+    /// the rest of it could guess them.
     #[must_use]
     pub fn with_digest<'p>(self, whole: impl IntoIterator<Item = &'p [u8]>) -> Self {
         let mut digest = Sha256::new();
@@ -87,7 +87,7 @@ impl Excerpt {
         Self { digest: Some(DefinitionDigest::new(digest.finalize().into())), ..self }
     }
 
-    /// The same where there is no room for its text.
+    /// Removes the text where there is no room for it.
     pub(crate) fn without_text(self) -> Self {
         Self { text: String::new(), is_cut: true, ..self }
     }
@@ -96,7 +96,7 @@ impl Excerpt {
         self.text.len()
     }
 
-    /// As the member `request` or `answer` of [`CONTENTS`].
+    /// The excerpt as the member `request` or `answer` of [`CONTENTS`].
     #[must_use]
     pub fn shown(&self) -> Value {
         let Self { text, bytes, is_cut, is_redacted, digest } = self;
@@ -133,8 +133,8 @@ impl Contents {
 mod tests {
     use super::*;
 
-    /// X-M64: what is kept of one side is bounded, is cut between characters, and says of how much
-    /// it is.
+    /// X-M64: the stored part of one side is bounded, is cut between characters, and has the size
+    /// of the whole.
     #[test]
     fn x_m64_an_excerpt_is_bounded() {
         let text = format!("{}ä{}", "a".repeat(EXCERPT_BYTES - 1), "b".repeat(10));

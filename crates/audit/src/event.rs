@@ -1,4 +1,4 @@
-//! One event of the audit: who did what to what, and how it came out. Names, not values.
+//! One event of the audit: actor, action, object and outcome. Names, not values.
 
 use std::{borrow::Cow, collections::BTreeMap, time::SystemTime};
 
@@ -129,28 +129,28 @@ impl<'a> AuditEvent<'a> {
         }
     }
 
-    /// The same, of a workspace.
+    /// Sets the workspace.
     #[must_use]
     pub fn in_workspace(mut self, workspace: &WorkspaceId) -> Self {
         self.workspace = Some(workspace.clone());
         self
     }
 
-    /// The same, done to something.
+    /// Sets the object of the action.
     #[must_use]
     pub fn on(mut self, kind: impl Into<Cow<'a, str>>, id: impl Into<Cow<'a, str>>) -> Self {
         self.resource = Some(Resource { id: id.into(), kind: kind.into() });
         self
     }
 
-    /// The same, of a run.
+    /// Sets the run.
     #[must_use]
     pub fn of_run(mut self, run: impl Into<Cow<'a, str>>) -> Self {
         self.run = Some(run.into());
         self
     }
 
-    /// The same, of a session.
+    /// Sets the session.
     #[must_use]
     pub fn of_session(mut self, session: impl Into<Cow<'a, str>>) -> Self {
         self.session = Some(session.into());
@@ -167,7 +167,7 @@ impl<'a> AuditEvent<'a> {
         self
     }
 
-    /// The same, with the names of what was changed.
+    /// Sets the names of the changed fields.
     #[must_use]
     pub fn changing<T: Into<Cow<'a, str>>>(mut self, fields: impl IntoIterator<Item = T>) -> Self {
         self.fields = fields.into_iter().map(Into::into).collect();

@@ -101,7 +101,7 @@ kinds! {
     WEBHOOK_REMOVED = "workspace.webhook.removed";
     /// A run has posted a message to a channel.
     MESSAGE_POSTED = "session.message.posted";
-    /// A workspace was deleted, with everything in it.
+    /// A workspace was deleted, with all its contents.
     WORKSPACE_DELETED = "workspace.deleted";
     /// A principal has these roles in a workspace.
     MEMBER_SET = "workspace.member.set";
@@ -137,7 +137,7 @@ kinds! {
     SESSION_ENDED = "session.ended";
     /// A tool was called, or a call of one was refused.
     TOOL_CALLED = "session.mcp.tool_called";
-    /// Anything else was asked of a server; `details.method` says what.
+    /// Any other request went to a server; `details.method` has its method.
     REQUESTED = "session.mcp.requested";
     /// A run sees other tools than before.
     TOOLS_SEEN = "session.mcp.tools_seen";
@@ -160,13 +160,13 @@ kinds! {
     AUTH_REFUSED = "auth.refused";
     /// A known caller asked for something that it has no right to.
     ACCESS_DENIED = "access.denied";
-    /// A human has allowed something.
+    /// A human has granted a permission.
     PERMISSION_GRANTED = "permission.granted";
-    /// A human has refused what a run had asked for.
+    /// A human has refused a run's request for a permission.
     PERMISSION_DENIED = "permission.denied";
     /// A grant of a human does not count any more.
     PERMISSION_REVOKED = "permission.revoked";
-    /// A run has asked to be allowed something.
+    /// A run has requested a permission.
     PERMISSION_REQUESTED = "permission.requested";
     /// A grant for a single call was used up by one.
     PERMISSION_CONSUMED = "permission.consumed";
@@ -183,6 +183,6 @@ kinds! {
     CHAIN_OPENED = "audit.chain.opened";
     /// Old events were removed.
     TRIMMED = "audit.trimmed";
-    /// The audit's settings of a workspace are others.
+    /// The audit's settings of a workspace were changed.
     SETTINGS_CHANGED = "audit.settings.changed";
 }

@@ -1,14 +1,13 @@
-//! The audit: what everything that is done is recorded with, from the shape of an event to a
-//! verifier of exports.
+//! The audit: the record of all actions, from the shape of an event to a verifier of exports.
 //!
 //! * [`AuditEvent`] is one action or refusal. It has names and never values, but for an [`Excerpt`]
 //!   of a call's contents, where its workspace asks for that.
 //! * [`Audit`] records events. Calls take an [`AuditSlot`] each, changes are [`Noted`] before they
-//!   are made; one thread writes to the spool, which are the files of the way to a store.
+//!   are made; one thread writes to the spool, the files on the way to a store.
 //! * [`SpoolReader`] reads them, for the task that moves them into the store.
 //! * [`Chains`] writes events as lines, each with the hash of the line before it in its chain. A
 //!   chain belongs to one writer and one workspace, so that what a workspace exports is whole.
-//! * [`Verifier`] reads lines again and says which is the first that is not as it was written.
+//! * [`Verifier`] reads lines again and reports the first that is not as it was written.
 //!
 //! Nothing here knows what a gateway is, or a store. Only the recorder and the spool do I/O.
 

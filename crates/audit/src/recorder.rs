@@ -1,4 +1,4 @@
-//! The record of everything that is done, on its way to the store: in files of the data directory.
+//! The record of all actions, on its way to the store: in files of the data directory.
 //!
 //! A call takes an [`AuditSlot`] before it is forwarded and gives it back with its outcome. The
 //! slot is room in a bounded queue, so giving it back neither fails nor waits; a slot that is
@@ -131,7 +131,7 @@ pub(super) struct Entry {
 enum Written {
     Call(Box<Entry>),
     Tools(Box<ToolsEntry>),
-    /// Something that has happened.
+    /// An event that has happened.
     Event(Box<AuditEvent<'static>>),
     /// A change that is about to be made.
     Intent(Box<Intent>),
@@ -216,7 +216,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Records something that has happened and that no check could have prevented.
+    /// Records an event that has happened and that no check could have prevented.
     ///
     /// # Errors
     /// When the record could not be kept.
@@ -267,7 +267,7 @@ impl Audit {
         self.queue.as_ref().map(|queue| queue.state.free.load(Ordering::Relaxed))
     }
 
-    /// Waits until everything that was committed before is on disk. Also returns when the writer
+    /// Waits until all records that were committed before are on disk. Also returns when the writer
     /// is gone.
     pub async fn flush(&self) {
         let Some(queue) = &self.queue else { return };

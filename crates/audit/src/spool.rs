@@ -156,7 +156,7 @@ impl Spool {
 }
 
 impl Spool {
-    /// Writes the beginning of `bytes` and says how much that was.
+    /// Writes the beginning of `bytes` and returns its length.
     ///
     /// # Errors
     /// When the disk refuses.

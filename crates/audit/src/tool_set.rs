@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 /// The tools of an aggregated endpoint at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSet {
-    /// In the order in which they are listed.
+    /// The tools in the order in which they are listed.
     pub tools: Vec<SeenTool>,
     /// Over the names, servers and digests of all.
     pub digest: DefinitionDigest,
@@ -21,7 +21,7 @@ pub struct SeenTool {
     pub name: Arc<str>,
     /// Its server.
     pub server: Alias,
-    /// Of its definition in the server's own bytes; of tools of our own as they are shown.
+    /// The digest of its definition in the server's own bytes; of our own tools, as they are shown.
     pub digest: DefinitionDigest,
 }
 

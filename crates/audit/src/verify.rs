@@ -1,8 +1,8 @@
-//! Reads lines again, and says which is the first that is not as it was written.
+//! Reads lines again, and reports the first that is not as it was written.
 //!
-//! A text to verify has, for each chain, a line `{"chain": …}` that says where the chain begins and
-//! ends, the lines of the chain in their order, and one line `{"end": …}` after all chains. That
-//! may name events that are known from elsewhere to be there.
+//! A text to verify has, for each chain, a line `{"chain": …}` with the ends of the chain, the
+//! lines of the chain in their order, and one line `{"end": …}` after all chains. The last one may
+//! name events that are known from elsewhere to be there.
 
 mod report;
 

@@ -85,7 +85,7 @@ impl Audit {
 }
 
 impl AuditSlot {
-    /// Records what was asked, too.
+    /// Records the request, too.
     pub fn keep_request(&mut self, request: Excerpt) {
         self.keep(request, |contents, request| contents.request = Some(request));
     }

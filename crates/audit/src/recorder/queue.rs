@@ -1,4 +1,4 @@
-//! The queue between those who do something and the thread that writes it down.
+//! The queue between callers and the thread that writes their records.
 
 use std::{
     collections::BTreeMap,

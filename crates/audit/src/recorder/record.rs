@@ -48,7 +48,7 @@ pub struct AuditRecord {
 pub enum Outcome {
     /// With a result.
     Ok,
-    /// With a tool result that says it failed.
+    /// With a tool result that reports a failure.
     ToolError,
     /// With a JSON-RPC error of this code.
     RpcError(i64),

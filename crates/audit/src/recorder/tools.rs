@@ -1,4 +1,4 @@
-//! The line that says which tools a run sees (E20).
+//! The line that lists the tools of a run (E20).
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -72,7 +72,7 @@ mod tests {
         (json!(event.details), json!(event.details).to_string().len())
     }
 
-    /// E20: a set is written whole, unless it is very large: then the line ends, and says so.
+    /// E20: a set is written whole, unless it is very large: then the line is cut and marked.
     #[test]
     fn e20_the_line_is_bounded() {
         let (small, _) = line(3);

@@ -37,7 +37,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 /// The file that lines go to.
 pub(super) trait Sink: Send {
-    /// Writes the beginning of `bytes` and says how much that was.
+    /// Writes the beginning of `bytes` and returns its length.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Reports that the text written so far ends with a whole line. `header` makes the beginning of
     /// a further file.
@@ -111,7 +111,8 @@ impl<S: Sink> Writer<S> {
     pub(super) fn run(mut self) {
         self.end_interrupted();
         loop {
-            // Taken first: what was committed before the flush was asked for is drained below.
+            // Taken first: records that were committed before the flush was requested are drained
+            // below.
             self.flushes =
                 self.state.lock_flushes().as_mut().map(std::mem::take).unwrap_or_default();
             let drained = self.drain();

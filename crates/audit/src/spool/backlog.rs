@@ -80,14 +80,14 @@ impl Backlog {
         self.kept().saturating_sub(self.moved.load(Ordering::Relaxed))
     }
 
-    /// For how long something has waited.
+    /// The age of the oldest waiting record.
     #[must_use]
     pub(crate) fn lag(&self) -> Duration {
-        // A clock that was set back says that nothing waits; it is the events' own.
+        // A clock that was set back makes this zero; the times are the events' own.
         self.lock().and_then(|since| since.elapsed().ok()).unwrap_or_default()
     }
 
-    /// Waits until something was written since it was last asked.
+    /// Waits until a record was written since the last wait.
     pub(super) async fn grown(&self) {
         self.grown.notified().await;
     }

@@ -43,11 +43,11 @@ pub struct SpoolBatch {
     to: u64,
 }
 
-/// Tells a reader when there may be something to read.
+/// Wakes a reader when there may be new records.
 #[derive(Debug, Clone)]
 pub struct SpoolGrown(Arc<Backlog>);
 
-/// The files of the spool, and how far each was moved, when that was asked for.
+/// The files of the spool, with the moved bytes of each at the time of the question.
 #[derive(Debug)]
 pub struct SpoolFiles(Vec<(Source, u64)>);
 
@@ -66,7 +66,7 @@ impl SpoolReader {
         Self { folder, backlog, places: BTreeMap::new() }
     }
 
-    /// Tells when there may be something to read.
+    /// Returns a waker for new records.
     #[must_use]
     pub fn grown(&self) -> SpoolGrown {
         SpoolGrown(self.backlog.clone())
@@ -179,10 +179,10 @@ impl SpoolReader {
 
 impl SpoolFiles {
     /// Shows each event that is not [`SpoolReader::moved`], as its line, until about so many bytes
-    /// were read, and says whether those are all. Blocks.
+    /// were read. Returns true if those are all. Blocks.
     ///
     /// # Errors
-    /// When a file cannot be read, once those of all others were shown.
+    /// When a file cannot be read, once the events of all others were shown.
     pub fn waiting(&self, most: u64, mut show: impl FnMut(&str)) -> io::Result<bool> {
         let mut left = most;
         let mut result = Ok(());
@@ -193,7 +193,7 @@ impl SpoolFiles {
     }
 
     /// The last events of a workspace, or of the installation, that were moved, as far as the files
-    /// tell: at least the last of each process that records in this folder or did so last in its
+    /// show: at least the last of each process that records in this folder or did so last in its
     /// place. Blocks.
     ///
     /// # Errors
@@ -270,7 +270,7 @@ fn next_line(file: &mut impl BufRead) -> io::Result<Option<(u64, Option<String>)
     Ok(Some((length, Some(text))))
 }
 
-/// Passes over the rest of a line without holding it, and says how long it is; `None` if it has no
+/// Passes over the rest of a line without holding it, and returns its length; `None` if it has no
 /// end.
 fn pass_over(file: &mut impl BufRead) -> io::Result<Option<u64>> {
     let mut passed = 0;

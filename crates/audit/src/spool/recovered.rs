@@ -117,8 +117,8 @@ impl Intent {
     }
 }
 
-/// The first lines of a file: what it is, and one for each head and each intent, so that none is
-/// longer than what it tells of.
+/// The first lines of a file: its version, and one line for each head and each intent, so that no
+/// line is longer than its content.
 #[must_use]
 pub(crate) fn header(
     heads: &BTreeMap<String, Head>,

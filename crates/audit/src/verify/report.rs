@@ -44,10 +44,10 @@ pub enum Fault {
     /// Nothing is known of the chain's end.
     #[error("nothing vouches for where its chain ends")]
     Undeclared,
-    /// The line that says where a chain ends was changed.
+    /// The line with the end of a chain was changed.
     #[error("what is known of its chain's end was changed by somebody without the key")]
     Forged,
-    /// A chain that a later one names is not there, or is shorter than that says.
+    /// A chain that a later one names is not there, or is shorter than the later one names it.
     #[error("the chain before it, which it names, is gone or was cut")]
     PredecessorGone,
     /// The task that moved the chain into the store knows an event of it that is not there any
@@ -143,7 +143,7 @@ impl fmt::Display for Waiting {
 }
 
 impl Report {
-    /// True if everything is as it was written.
+    /// True if all lines are as they were written.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.broken.is_empty()

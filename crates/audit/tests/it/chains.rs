@@ -130,8 +130,8 @@ fn s32_damage_is_named() {
     assert_eq!(first_fault(&lines), (at(lines.len()), Fault::TextCut));
 }
 
-/// A line that is sound by itself, but is another than was written, breaks what follows; and the
-/// same where everything after it is written anew.
+/// A line that is sound by itself, but is another than was written, breaks the following ones. So
+/// it does where all lines after it are written anew.
 #[test]
 fn s32_what_is_hashed_anew_does_not_fit() {
     let whole = export(8);
@@ -146,8 +146,8 @@ fn s32_what_is_hashed_anew_does_not_fit() {
     assert_eq!(first_fault(&all), (10, Fault::Rewritten));
 }
 
-/// A later writer names where the one before it ended; what was cut there is found without the
-/// line that says where the chain ends.
+/// A later writer names the end of the chain before it; a cut there is found without the line that
+/// declares the chain's end.
 #[test]
 fn s32_a_later_writer_vouches_for_the_end_of_the_one_before() {
     let mut first = Chains::new("n.1".to_owned(), BTreeMap::new());
@@ -292,7 +292,7 @@ fn said(lines: &[String]) -> Vec<Option<Node>> {
 }
 
 proptest! {
-    /// S32: whatever is done to the lines is found, unless they say the same as before.
+    /// S32: any change to the lines is found, unless their content is the same as before.
     #[test]
     fn s32_any_damage_is_found(
         events in 1_u64..20,

@@ -120,7 +120,7 @@ async fn what_was_under_way_when_a_process_was_killed_is_recorded_once() {
     first.begin(change("DONE")).await.unwrap().done().await;
     drop(first.begin(change("FAILED")).await.unwrap());
     let open = first.begin(change("OPEN")).await.unwrap();
-    // As a process that is killed leaves it: nothing more of it is written.
+    // The file as a killed process leaves it: no later line is written.
     let killed = tempfile::tempdir().unwrap();
     let text = fs_err::read(folder.path().join("audit.jsonl")).unwrap();
     let torn = [&text[..], b"{\"actor\":{\"id\":\"adm"].concat();
@@ -356,7 +356,7 @@ async fn a_file_of_an_earlier_version_is_kept() {
     assert_eq!(names.iter().filter(|name| name.starts_with("unchained-")).count(), 1, "{names:?}");
 }
 
-/// S32: who is turned away is counted, in few records.
+/// S32: refused callers are counted, in few records.
 #[tokio::test]
 async fn s32_refusals_of_the_unknown_are_counted() {
     let folder = tempfile::tempdir().unwrap();
