@@ -104,7 +104,7 @@ pub enum VaultError {
     /// One rotation at a time.
     #[error("the master key is being changed already; wait for its end")]
     RotationRuns,
-    /// Everything else is sealed anew, and the old keys are kept.
+    /// All other values are sealed anew, and the old keys stay.
     #[error(
         "{} the old keys in use, the first of them {first}; clear such secrets or set them anew, \
          and rotate again",
@@ -116,7 +116,7 @@ pub enum VaultError {
         /// Workspace, name and version of one.
         first: String,
     },
-    /// Others changed the same name all the time.
+    /// Other writers changed the same name all the time.
     #[error("secret `{0}` was changed by others at the same time; try again")]
     Contended(SecretName),
     /// The database failed.

@@ -27,19 +27,19 @@ pub trait Keeper: Send + Sync + std::fmt::Debug {
     /// The ring that is there; `None` if there is none yet.
     ///
     /// # Errors
-    /// When it cannot be used.
+    /// When the ring cannot be used.
     fn load(&self) -> Result<Option<KeyRing>, KeeperError>;
 
     /// Makes a ring of one new key; returns the ring that another process made meanwhile, if so.
     ///
     /// # Errors
-    /// When it cannot be kept.
+    /// When the ring cannot be stored.
     fn create(&self) -> Result<KeyRing, KeeperError>;
 
     /// Puts a ring in place of the one that is there: at once, and for good when it returns.
     ///
     /// # Errors
-    /// When it cannot be kept: then the one before is still there.
+    /// When the ring cannot be stored: then the one before is still there.
     fn replace(&self, ring: &KeyRing) -> Result<(), KeeperError>;
 }
 
@@ -57,7 +57,7 @@ pub enum KeeperError {
     /// A folder, a device or the like.
     #[error("the key file {} is no regular file; move it away", .0.display())]
     NoFile(PathBuf),
-    /// Others may have read it, or can change it.
+    /// Other users may have read it, or can change it.
     #[error(
         "the key file {0} has the mode {mode:04o}, so others may have read it; make it private \
          with `chmod 600 {1}`, and then change the key with `{2}`",
@@ -137,7 +137,7 @@ impl KeeperError {
     }
 }
 
-/// Keys that a variable gives: the first seals, the others only open.
+/// Keys of a variable: the first seals, the others only open.
 #[derive(Debug)]
 pub struct GivenKeys {
     place: String,
@@ -148,7 +148,7 @@ impl GivenKeys {
     /// Reads the value of a variable.
     ///
     /// # Errors
-    /// When there is no key in it, or something else.
+    /// When the variable has no key, or another text.
     pub fn new(variable: &str, value: &str) -> Result<Self, KeeperError> {
         let place = format!("the variable {variable}");
         match KeyRing::parse(value) {

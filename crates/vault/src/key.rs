@@ -28,13 +28,13 @@ pub enum KeyFault {
     /// Nothing is there.
     #[error("there is no key in it")]
     Empty,
-    /// Something else is there.
+    /// The text has no key at this place.
     #[error("key {number} is not {KEY_DIGITS} hexadecimal digits")]
     NotHex {
         /// Counted from 1.
         number: usize,
     },
-    /// An example, a pattern, a word: anybody could guess it (S15).
+    /// An example, a pattern, a word: any stranger could guess it (S15).
     #[error("key {number} is not random; make one with `openssl rand -hex 32`")]
     Weak {
         /// Counted from 1.

@@ -28,7 +28,7 @@ impl KeyRing {
     /// commas, spaces or lines between them; a line that begins with `#` is for people.
     ///
     /// # Errors
-    /// When there is none, or something else is there.
+    /// When the text has no key, or another text.
     pub fn parse(text: &str) -> Result<Self, KeyFault> {
         let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
         let words = lines.flat_map(|line| line.split(|c: char| c == ',' || c.is_whitespace()));
@@ -79,7 +79,7 @@ impl KeyRing {
     /// This ring, sealing with another key from now on.
     ///
     /// # Errors
-    /// When it has as many keys as it may.
+    /// When the ring has the most keys that it may have.
     pub fn with(&self, key: MasterKey) -> Result<Self, KeyFault> {
         if self.keys.len() == KEYS_MAX {
             return Err(KeyFault::TooMany { most: KEYS_MAX });

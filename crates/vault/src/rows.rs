@@ -1,4 +1,4 @@
-//! The port to whatever keeps sealed values: a database, by the hands of who assembles it.
+//! The port to the store of sealed values: a database, which the assembling crate provides.
 
 use std::collections::BTreeMap;
 

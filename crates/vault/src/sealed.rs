@@ -37,8 +37,8 @@ impl SealedBackend {
     /// Takes the keys from where they are kept; makes the first one if nothing was ever sealed.
     ///
     /// # Errors
-    /// `KeysMissing` if something is sealed that these keys do not open, or when keys or rows
-    /// cannot be read.
+    /// `KeysMissing` if a value is sealed that these keys do not open, or when keys or rows cannot
+    /// be read.
     pub async fn start(
         rows: Arc<dyn SealedRows>,
         keeper: Arc<dyn Keeper>,

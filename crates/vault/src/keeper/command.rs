@@ -1,7 +1,7 @@
 //! The key ring in a keychain, by way of a program that speaks to it.
 //!
-//! Keys go through pipes alone: other processes can read arguments and variables. No keychain says
-//! for sure that it stores a thing, so the ring is read back after it was stored.
+//! Keys go through pipes alone: other processes can read arguments and variables. No keychain
+//! guarantees that it stores a thing, so the ring is read back after it was stored.
 
 mod run;
 
@@ -51,7 +51,7 @@ pub struct KeyCommand {
 /// The differences between programs.
 #[derive(Debug)]
 enum Manner {
-    /// Ends well and says nothing where there is no ring yet.
+    /// Ends well and prints nothing where there is no ring yet.
     Plain,
     /// `secret-tool` fails in silence where there is no ring, and also where the user does not
     /// unlock it. The search names the stored items, locked or not.

@@ -33,7 +33,7 @@ impl Somewhere {
 }
 
 prop_compose! {
-    /// From so few that two are often nearly the same.
+    /// Chosen from so few that two places are often nearly the same.
     fn somewhere()(
         workspace in "[a1]{1,3}",
         name in "[A_]{1,3}",

@@ -33,14 +33,14 @@ impl SealedBackend {
             if let Some(first) = pass.first_stuck {
                 return Err(VaultError::Stuck { count: pass.stuck, first });
             }
-            // Once more if another process has sealed something under an older key meanwhile.
+            // Once more if another process has sealed a value under an older key meanwhile.
             if let Some(ended) = self.end().await? {
                 return Ok(Rotation { is_resumed, resealed, ..ended });
             }
         }
     }
 
-    /// Puts a new key in front, unless one is there that older ones still stand behind.
+    /// Puts a new key in front, unless a new one is there already with older ones behind it.
     async fn begin(&self) -> Result<bool, VaultError> {
         // Once this is held, all that was being sealed under the key so far is stored.
         let mut ring = self.ring.write().await;

@@ -1,4 +1,4 @@
-//! The vault over rows in memory: what comes out, who is kept out, and crashes at every step.
+//! The vault over rows in memory: values, refusals, and crashes at every step.
 
 #![expect(
     clippy::tests_outside_test_module,

@@ -54,7 +54,7 @@ async fn an_empty_vault_changes_its_key_too() {
     assert_eq!((rotation.resealed, &rotation.dropped[..]), (0, &[old][..]));
 }
 
-/// Secrets are set, read and cleared while everything is sealed anew.
+/// Secrets are set, read and cleared while all values are sealed anew.
 #[tokio::test]
 async fn secrets_are_in_use_meanwhile() {
     let (world, vault) = filled(200).await;
@@ -84,7 +84,7 @@ async fn one_at_a_time() {
     assert_eq!(world.disk().ring.as_ref().unwrap().older().count(), 0);
 }
 
-/// A row that does not open is not lost with its key: everything else is done, and it is named.
+/// A row that does not open is not lost with its key: all others are sealed anew, and it is named.
 #[tokio::test]
 async fn a_damaged_value_keeps_the_old_key() {
     let (world, vault) = filled(100).await;

@@ -119,7 +119,7 @@ async fn s18_rows_that_are_moved_or_changed_are_told_as_damaged() {
         world.disk().rows.get_mut(&place).unwrap().sealed = sealed;
     };
     let (first, second) = (row(&a, 1), row(&a, 2));
-    // From another name, from an earlier version, and cut.
+    // Rows of another name and of an earlier version, and cut ones.
     for wrong in [row(&b, 1), first.clone(), second[1..].to_owned(), String::new()] {
         set(&a, 2, wrong);
         let error = newest(&vault, "A").await.unwrap_err();

@@ -164,7 +164,7 @@ impl SealedRows for World {
                 };
                 row.map(|(_, row)| row.clone())
             });
-            // Between a row's being read and its being opened, others may run.
+            // Other tasks may run between reading and opening a row.
             tokio::task::yield_now().await;
             found
         })

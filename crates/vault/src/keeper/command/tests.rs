@@ -96,7 +96,7 @@ fn s27_keys_go_through_pipes_alone() {
     assert!(!told.lines().any(|line| line == format!("PATH={inherited}")), "{told}");
 }
 
-/// X-M28: each failure says what to do, and nothing of the key.
+/// X-M28: each failure has a remedy, and shows no part of the key.
 #[test]
 fn x_m28_what_a_program_does_wrong_is_told() {
     let scene = Scene::new();
