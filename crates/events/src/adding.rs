@@ -12,9 +12,9 @@ use crate::{
 };
 
 impl Events {
-    /// Adds an event at the end of a session's stream; it is stored when this returns. Of a message
-    /// of this kind that is kept already, the event that it was then is given instead, whatever it
-    /// says now.
+    /// Adds an event at the end of a session's stream; it is stored when this returns. If a message
+    /// of this kind and id is stored already, its event is returned instead, whatever the payload
+    /// is now.
     ///
     /// # Errors
     /// When the payload is too long, the id of the message is none, there is no such session, or
@@ -30,11 +30,11 @@ impl Events {
         Ok(self.tell(place, kind, payload, along).await?.row)
     }
 
-    /// The same, says whether the event is new, and stores what comes along with it. Of a message
-    /// that is there already nothing else happens.
+    /// Adds an event as [`append`](Self::append) does, tells if it is new, and stores the data that
+    /// accompanies it. Nothing else happens for a message that is stored already.
     ///
     /// # Errors
-    /// As [`append`](Self::append).
+    /// The errors of [`append`](Self::append).
     pub async fn tell(
         &self,
         place: &EventPlace,
@@ -88,8 +88,8 @@ impl Events {
         }
     }
 
-    /// Adds an event of something that has happened in any case, and says whether it is new. A
-    /// failure is logged and counted, and changes nothing of that.
+    /// Adds an event that has happened in any case, and returns true if it is new. A failure is
+    /// logged and counted, and does not undo what has happened.
     pub async fn note(
         &self,
         place: &EventPlace,
@@ -139,7 +139,7 @@ impl Events {
         }
     }
 
-    /// Logs and counts that an event of something that has happened could not be added.
+    /// Logs and counts an event that has happened and could not be added.
     pub fn missed(&self, place: &EventPlace, kind: EventKind, error: &EventsError) {
         self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
         let (session, kind) = (place.session, kind.as_str());

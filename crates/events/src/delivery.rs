@@ -79,7 +79,7 @@ impl Events {
         }
     }
 
-    /// Does what is due by `now`, and says when something will be next.
+    /// Handles the messages due by `now`, and returns the next due time.
     ///
     /// # Errors
     /// When the store fails; what was done is.

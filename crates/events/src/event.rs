@@ -64,7 +64,7 @@ impl EventRow {
         envelope
     }
 
-    /// The same as models read it: of a fault that only humans mend they read its kind, and no
+    /// The event as models read it. Of a fault that only humans mend they read its kind, and no
     /// name of a secret, a key or a place, and no word of a program (D28).
     #[must_use]
     pub fn for_models(mut self) -> Self {

@@ -64,7 +64,7 @@ impl Follower {
     /// before it is done.
     ///
     /// # Errors
-    /// When an event cannot be read, or the store fails; it may be asked again.
+    /// When an event cannot be read, or the store fails; the caller may try again.
     pub async fn next(&mut self) -> Result<Option<Vec<EventRow>>, EventsError> {
         loop {
             // Before the look: what comes after it wakes.

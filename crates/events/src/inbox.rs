@@ -119,7 +119,7 @@ impl Events {
         })
     }
 
-    /// Takes what they say out of messages that expired before anybody acknowledged them.
+    /// Removes the texts of messages that expired without an acknowledgement.
     pub(crate) async fn hide_expired(&self, events: &mut [EventRow]) -> Result<(), EventsError> {
         let now = SystemTime::now();
         let is_over = |event: &EventRow| {

@@ -24,27 +24,27 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The agent says what it is doing.
+    /// The agent reports its current activity.
     AgentStatus = "agent.status";
-    /// The agent shows something that it has made.
+    /// The agent shows an artifact of its work.
     AgentArtifact = "agent.artifact";
     /// The agent shares files.
     AgentShare = "agent.share";
-    /// The agent comments on something that is shared.
+    /// The agent comments on a share.
     AgentComment = "agent.comment";
-    /// The agent asks its humans something; a message answers it.
+    /// The agent asks its humans a question; a message answers it.
     AgentInputRequest = "agent.input_request";
-    /// Something went wrong, in the words of the agent.
+    /// The agent reports an error in its own words.
     AgentError = "agent.error";
-    /// The agent asks to be allowed something.
+    /// The agent requests a permission.
     AgentPermissionRequest = "agent.permission_request";
-    /// The agent tells its caller something.
+    /// The agent sends a message to its caller.
     AgentMessage = "agent.message";
     /// A message for the agent.
     UserMessage = "user.message";
-    /// A human has allowed what was asked for (X-E83).
+    /// A human has granted the requested permission (X-E83).
     PermissionGranted = "permission.granted";
-    /// A human has refused what was asked for (X-E83).
+    /// A human has refused the requested permission (X-E83).
     PermissionDenied = "permission.denied";
     /// The session begins, with its first run.
     SessionCreated = "session.created";
@@ -123,7 +123,7 @@ impl EventKind {
 mod tests {
     use super::*;
 
-    /// X-E99: each has a word of its own, in the form that the store's filter can tell apart.
+    /// X-E99: each has a word of its own, in a form that the store's filter can distinguish.
     #[test]
     fn x_e99_kinds_are_read_by_their_words() {
         for kind in EventKind::ALL {

@@ -1,4 +1,4 @@
-//! Events on stores of both kinds: what is kept, who is woken, and what ends.
+//! Events on stores of both kinds: storage, wake-ups, and ends.
 
 mod delivery;
 
@@ -195,7 +195,7 @@ async fn several_events_are_told_at_once() {
         let told: Vec<_> = told.into_iter().map(|event| (event.kind, event.place.run)).collect();
         let wanted = [begun, mounted].map(|kind| (kind.as_str().to_owned(), here.run));
         assert_eq!((told, events.unwritten()), (wanted.to_vec(), 1));
-        // Of a session that is gone there is nothing to tell.
+        // A session that is gone has no events.
         events.note_all(&at(2), &all[..1]).await;
         events.note_all(&here, &[]).await;
         assert_eq!((events.unwritten(), page(&events, &here, 0).await.last), (1, 2));
@@ -226,7 +226,7 @@ async fn pages_say_after_which_number_to_go_on() {
     }
 }
 
-/// X-D10: the newest events are kept, and a page says where they begin; so with their size.
+/// X-D10: the newest events are stored, and a page has the number of the first; so with their size.
 #[tokio::test]
 async fn x_d10_the_newest_events_are_kept() {
     for place in Place::both() {

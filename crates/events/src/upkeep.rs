@@ -104,7 +104,7 @@ impl Events {
         let mut at = oldest;
         while at < to {
             at = to.min(at + BATCH);
-            // Others may be at it as well, and further.
+            // Other daemons may be removing events as well, and may be further.
             self.trim(of, at).await?;
         }
         Ok(())

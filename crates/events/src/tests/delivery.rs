@@ -135,8 +135,8 @@ async fn x_e93_who_never_acknowledges_is_not_bothered() {
     }
 }
 
-/// X-E93: who reads again and again and acknowledges nothing puts a message off once between two
-/// tellings, and not for ever; what was not given is not put off at all.
+/// X-E93: a client that reads again and again without acknowledging puts a message off once between
+/// two reminders, and not for ever. Messages that it has not read are not put off at all.
 #[tokio::test]
 async fn x_e93_reading_without_acknowledging_does_not_put_off() {
     for place in Place::both() {
@@ -175,7 +175,7 @@ async fn x_e93_reading_without_acknowledging_does_not_put_off() {
     }
 }
 
-/// X-E93: who acknowledges something old again and again does not put off what is newer.
+/// X-E93: a client that acknowledges old messages again and again does not put off newer ones.
 #[tokio::test]
 async fn x_e93_old_acknowledgements_do_not_put_off() {
     for place in Place::both() {
@@ -341,8 +341,8 @@ async fn run_again(store: &Store, place: &EventPlace) -> RunRow {
     store.runs().find(id).await.unwrap().unwrap()
 }
 
-/// The task does what is due, also what becomes due while it waits for something later, or was due
-/// before it began.
+/// The task sends the due reminders, also those that become due while it waits for later ones, or
+/// were due before it began.
 #[tokio::test]
 async fn x_e93_one_task_tells_what_is_due() {
     for place in Place::both() {
