@@ -124,7 +124,7 @@ impl Depot {
     /// The copy of a content, to be read from its beginning.
     ///
     /// # Errors
-    /// When it is not kept in this workspace, or the disk fails.
+    /// When the workspace does not store the copy, or the disk fails.
     pub fn read(&self, workspace: &WorkspaceId, hash: ContentHash) -> Result<File, ShareError> {
         let path = self.workspaces.join(workspace.as_str()).join(hash.to_string());
         match fs::File::open(path) {

@@ -11,7 +11,7 @@ pub enum ShareError {
     /// The text is no path within a folder.
     #[error("`{path}` is no path within the folder of this run: {why}; give one relative to it")]
     Path {
-        /// As it was asked for, cut.
+        /// The caller's path, cut.
         path: String,
         /// The path's fault.
         why: &'static str,
@@ -19,31 +19,31 @@ pub enum ShareError {
     /// A link on the way leads out of the folder.
     #[error("`{path}` leads out of the folder of this run")]
     Outside {
-        /// As it was asked for.
+        /// The caller's path.
         path: String,
     },
     /// There is nothing by that path.
     #[error("there is no file or folder `{path}`")]
     NotFound {
-        /// As it was asked for.
+        /// The caller's path.
         path: String,
     },
     /// The daemon may not read it.
     #[error("`{path}` cannot be read: permission denied")]
     Unreadable {
-        /// As it was asked for.
+        /// The caller's path.
         path: String,
     },
     /// A pipe, a socket or a device.
     #[error("`{path}` is neither a file nor a folder")]
     NotAFile {
-        /// As it was asked for.
+        /// The caller's path.
         path: String,
     },
     /// The one file is larger than files may be.
     #[error("`{path}` is larger than {max} bytes")]
     FileTooLarge {
-        /// As it was asked for.
+        /// The caller's path.
         path: String,
         /// The most bytes of one file.
         max: u64,
@@ -51,7 +51,7 @@ pub enum ShareError {
     /// All files together are larger than a share may be.
     #[error("`{path}` has more than {max} bytes in all; share less of it")]
     ShareTooLarge {
-        /// As it was asked for.
+        /// The caller's path.
         path: String,
         /// The most bytes of one share.
         max: u64,
@@ -59,7 +59,7 @@ pub enum ShareError {
     /// More files, or more to look through, than one share may have.
     #[error("`{path}` has more than {max} {what}; share less of it")]
     TooMany {
-        /// As it was asked for.
+        /// The caller's path.
         path: String,
         /// The thing that there is too much of.
         what: &'static str,
@@ -69,7 +69,7 @@ pub enum ShareError {
     /// A folder in which there is no file to share.
     #[error("`{path}` has no file to share")]
     Nothing {
-        /// As it was asked for.
+        /// The caller's path.
         path: String,
     },
     /// The workspace keeps as much as it may.
@@ -88,7 +88,7 @@ pub enum ShareError {
     /// Hidden files are not copied, nor is anything put at a hidden path.
     #[error("`{path}` is hidden, or made again by tools: neither is copied")]
     Hidden {
-        /// As it was asked for.
+        /// The caller's path.
         path: String,
     },
     /// It was stopped before it was done.

@@ -89,7 +89,7 @@ pub(crate) fn names(folder: &OwnedFd, max: usize) -> io::Result<Option<Vec<Vec<u
     Ok(Some(names))
 }
 
-/// The path as its components alone, or `.`; refuses what could only mean something outside.
+/// The path as its components alone, or `.`; refuses parts that could only lead outside.
 ///
 /// # Errors
 /// When the text is absolute, has `..` or a control character, or is too long or empty.

@@ -145,7 +145,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 
-/// The content type of a file by its name; `application/octet-stream` where that says nothing.
+/// The content type of a file by its name; `application/octet-stream` for an unknown one.
 #[must_use]
 pub fn content_type(path: &str) -> &'static str {
     entry(path).map_or("application/octet-stream", |(.., content_type)| *content_type)

@@ -37,7 +37,7 @@ impl Folder {
     /// folder with more than 100,000 names nothing is removed.
     ///
     /// # Errors
-    /// When the folder cannot be read, or something cannot be removed.
+    /// When the folder cannot be read, or a leftover cannot be removed.
     pub fn remove_leftovers(&self) -> Result<usize, ShareError> {
         let own = open_folder(self.fd(), ".", ".")?;
         let names = folder::names(&own, NAMES_MAX).map_err(io_error("look for old copies"))?;

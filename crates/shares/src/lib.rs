@@ -5,7 +5,7 @@
 //! * [`Depot`] keeps copies, each once per workspace under the hash of its content, within a quota.
 //! * [`Snapshot`] lists the copied files, and the parts that were passed over.
 //!
-//! Everything here waits for the disk: call it where waiting is allowed. Knows no share by its
+//! All functions here wait for the disk: call them where waiting is allowed. Knows no share by its
 //! id, no database and no call.
 
 mod depot;

@@ -67,14 +67,14 @@ pub struct SharedFile {
     pub size: u64,
     /// Its type, by its name.
     pub content_type: &'static str,
-    /// By which its copy is found.
+    /// The hash by which its copy is found.
     pub hash: ContentHash,
 }
 
-/// Something of a folder that is not in its share.
+/// A part of a folder that is not in its share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its path within what was shared; what is no text is replaced in it.
+    /// Its path within the shared folder; bytes that are no text are replaced in it.
     pub path: String,
     /// The reason for which it is missing.
     pub why: Why,
@@ -246,7 +246,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Copies one file, and says whether it stayed within the limit of files while it was read.
+    /// Copies one file; returns true if it stayed within the limit of files while it was read.
     fn file(&mut self, file: OwnedFd, path: &str) -> Result<bool, ShareError> {
         if self.files.len() == self.limits.files {
             return Err(self.too_many("files", self.limits.files));

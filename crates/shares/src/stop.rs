@@ -29,7 +29,7 @@ impl Stop {
     /// Checks that it is not stopped.
     ///
     /// # Errors
-    /// When it is.
+    /// When it is stopped.
     pub fn check(&self) -> Result<(), ShareError> {
         match self.0.load(Ordering::Acquire) {
             STOPPED => Err(ShareError::Stopped),

@@ -86,7 +86,7 @@ pub(crate) fn transfer(
         true => stage.replace(&within, copying),
         false => stage.merge(&pieces, copying),
     });
-    // Of both failures the first says why.
+    // The first of both failures has the reason.
     let removed = stage.remove();
     moved.and(removed)?;
     let snapshots = || pieces.iter().map(|piece| &piece.snapshot);
@@ -97,7 +97,7 @@ pub(crate) fn transfer(
     })
 }
 
-/// Copies what is at each path that is not hidden, and says how many are.
+/// Copies the files at each path that is not hidden, and returns the number of hidden ones.
 fn collect(
     from: &Folder,
     paths: &[&str],
@@ -311,7 +311,7 @@ pub(crate) fn open_folder(
     opened.map_err(|error| refused(error, shown))
 }
 
-/// Moves something to a name, in the place of a file that has it.
+/// Moves a file to a name, in the place of a file that has it.
 fn rename(
     from: (BorrowedFd<'_>, &str),
     to: (BorrowedFd<'_>, &str),

@@ -203,7 +203,7 @@ fn leftovers_of_killed_copies_are_removed() {
     assert!(!world.names("to").contains(&name));
 }
 
-/// Many copies into one folder while others look for leftovers there: each is whole.
+/// Many copies into one folder during searches for leftovers there: each is whole.
 #[test]
 fn copies_and_looks_for_leftovers_do_not_harm_each_other() {
     let world = World::new();

@@ -73,7 +73,7 @@ fn x_e95_a_sweep_takes_only_what_nobody_has() {
     let back = sizes(world.take("back").unwrap());
     let orphan = sizes(world.take("orphan").unwrap());
     let sweep = world.depot.sweep(&world.workspace).unwrap();
-    // Shared anew and stored after the store was asked: what is stored does not name it.
+    // Shared anew and stored after the caller asked the store: its answer does not name the copy.
     drop(world.take("back").unwrap());
     let late = {
         world.file("late", "late");

@@ -1,4 +1,4 @@
-//! A folder of a run with something outside of it, and a depot.
+//! A folder of a run with files outside of it, and a depot.
 
 use std::collections::BTreeMap;
 use std::io::Read;
