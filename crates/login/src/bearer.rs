@@ -103,7 +103,7 @@ impl BearerHash {
         hex::decode_to_slice(text, &mut bytes).ok().map(|()| Self(bytes))
     }
 
-    /// As it is stored: 64 hexadecimal digits.
+    /// The stored form: 64 hexadecimal digits.
     #[must_use]
     pub fn to_text(self) -> String {
         hex::encode(self.0)

@@ -20,7 +20,7 @@ const SHOWN_MAX: usize = 100;
 /// The pages that were shown and wait for their answer.
 #[derive(Debug, Default)]
 pub struct Consents {
-    /// Of each user, in the order in which they were shown.
+    /// The pages of each user, in the order in which they were shown.
     shown: Mutex<HashMap<PrincipalId, VecDeque<Shown>>>,
 }
 
@@ -52,9 +52,9 @@ pub enum ConsentError {
 }
 
 impl Consents {
-    /// A page about something is shown to a user who has a login session, by the token of that.
-    /// Gives what its answer has to repeat. The same page that this session was shown before can
-    /// be answered no more.
+    /// Shows a page about a subject to a user who has a login session, by the token of that
+    /// session. Returns the token that the answer has to repeat. An earlier showing of the same
+    /// page to this session can be answered no more.
     ///
     /// # Errors
     /// When the system has no randomness to give.
@@ -83,7 +83,7 @@ impl Consents {
     /// A page is answered. Whatever comes of it, its token is used up.
     ///
     /// # Errors
-    /// When there is no such page, or it was for another session or about something else.
+    /// When there is no such page, or it was for another session or subject.
     pub fn answer(&self, token: &str, session: &str, about: &str) -> Result<(), ConsentError> {
         let bound = Bound { session: TokenHash::of(session), about: about.to_owned() };
         match self.take(&TokenHash::of(token)) {

@@ -39,7 +39,7 @@ impl PublicOrigin {
     /// Reads one, such as `https://narthex.example` or `http://localhost:7717`.
     ///
     /// # Errors
-    /// When it is no origin, or not a secure one.
+    /// When the text is no origin, or not a secure one.
     pub fn parse(text: &str) -> Result<Self, PublicOriginError> {
         let url = Url::parse(text).map_err(|_error| PublicOriginError::NoOrigin)?;
         let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
@@ -54,7 +54,7 @@ impl PublicOrigin {
         Ok(Self { url, text })
     }
 
-    /// As browsers send it in `Origin`.
+    /// The text that browsers send in `Origin`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -135,7 +135,7 @@ impl PasskeyError {
     }
 }
 
-/// Under which name authenticators know a user: says nothing of who it is.
+/// The handle by which authenticators know a user: it reveals nothing of the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserHandle(Uuid);
 
@@ -158,15 +158,15 @@ impl Passkey {
     /// One that was stored.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the text cannot be read.
     pub fn from_stored(text: &str) -> Result<Self, PasskeyError> {
         serde_json::from_str(text).map(Self).map_err(PasskeyError::Damaged)
     }
 
-    /// As it is stored.
+    /// The stored form.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the passkey cannot be written.
     pub fn to_stored(&self) -> Result<String, PasskeyError> {
         serde_json::to_string(&self.0).map_err(PasskeyError::Damaged)
     }
@@ -239,7 +239,7 @@ impl Passkeys {
         made.map(Passkey).map_err(PasskeyError::Refused)
     }
 
-    /// Begins a sign-in, of anybody.
+    /// Begins a sign-in of any user.
     ///
     /// # Errors
     /// When the library fails.
@@ -261,8 +261,8 @@ impl Passkeys {
     }
 
     /// Checks the browser's answer against the passkey that was found by its id, and its owner.
-    /// Gives the passkey as it is to be stored from now on. Several that race are for the store to
-    /// tell apart: only one of them may replace what was found.
+    /// Returns the passkey as it is to be stored from now on. If several sign-ins race, the store
+    /// lets only one of them replace the passkey that was found.
     ///
     /// # Errors
     /// When anything of it does not fit, the owner included.

@@ -19,7 +19,7 @@ pub struct Pending<T> {
 /// The reason for which nothing more is taken.
 #[derive(Debug, thiserror::Error)]
 pub enum PendingFull {
-    /// Anybody can begin a ceremony, so there is a limit to how many wait.
+    /// Any stranger can begin a ceremony, so there is a limit to how many wait.
     #[error("too many sign-ins are under way; try again in a few minutes")]
     Full,
     /// The system has no randomness to give.

@@ -77,7 +77,7 @@ pub struct LoginSession {
     pub method: LoginMethod,
     /// When.
     pub created_at: SystemTime,
-    /// When it was last noted to be used.
+    /// The time of its last noted use.
     pub seen_at: SystemTime,
 }
 

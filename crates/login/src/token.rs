@@ -48,8 +48,8 @@ impl TokenHash {
         Self(URL_SAFE_NO_PAD.encode(Sha256::digest(text)))
     }
 
-    /// The hash for one purpose beside the token's own, such as what a form has to repeat. It
-    /// tells nothing of the token and opens nothing else.
+    /// The hash for one purpose beside the token's own, such as a form's hidden field. It reveals
+    /// nothing of the token and opens nothing else.
     #[must_use]
     pub fn for_purpose(purpose: &str, text: &str) -> Self {
         Self(URL_SAFE_NO_PAD.encode(Sha256::digest(format!("narthex {purpose}\n{text}"))))
@@ -61,7 +61,7 @@ impl TokenHash {
         Self(text)
     }
 
-    /// As it is stored.
+    /// The stored form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

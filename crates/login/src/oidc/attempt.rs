@@ -76,13 +76,13 @@ impl Attempt {
         Ok((url, Self { client, metadata, redirect_uri, state, nonce, verifier }))
     }
 
-    /// Checks what the browser brought back, and says what to ask the provider for it.
+    /// Checks the answer that the browser brought, and returns the next request to the provider.
     ///
     /// # Errors
     /// When it belongs to another attempt or another provider, or the provider refused.
     pub fn redeem(&self, callback: &Callback) -> Result<TokenRequest, OidcError> {
         let state = callback.state.as_ref().ok_or(OidcError::WrongAnswer("it has no state"))?;
-        // Of hashes, so that the time it takes tells nothing of the state itself.
+        // Compares hashes, so that the time it takes leaks nothing of the state itself.
         if TokenHash::of(state.expose()) != self.state {
             return Err(OidcError::WrongAnswer("its state is of another sign-in"));
         }

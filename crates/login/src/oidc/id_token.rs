@@ -1,4 +1,4 @@
-//! The ID token of a provider's answer: whose it is, for whom, and signed by whom.
+//! The ID token of a provider's answer: its issuer, its audience and its signature.
 
 use std::{
     collections::BTreeMap,
@@ -68,7 +68,7 @@ impl Keys {
     /// Reads the document that the metadata names. Keys of unknown kinds are left out.
     ///
     /// # Errors
-    /// When it is no set of keys.
+    /// When the text is no set of keys.
     pub fn read(body: &[u8]) -> Result<Self, OidcError> {
         #[derive(Deserialize)]
         struct Set {
@@ -212,7 +212,7 @@ impl Attempt {
 }
 
 impl Identity {
-    /// The e-mail address, if the provider says that it has verified it.
+    /// The e-mail address, if the provider claims that it has verified it.
     #[must_use]
     pub fn verified_email(&self) -> Option<&str> {
         let is_verified = self.claims.get("email_verified") == Some(&Value::Bool(true));

@@ -35,7 +35,7 @@ impl Metadata {
     /// Reads the document that [`Client::metadata_url`] names.
     ///
     /// # Errors
-    /// When it cannot be read, speaks of another issuer, or leads to addresses that a provider
+    /// When the text cannot be read, names another issuer, or leads to addresses that a provider
     /// has no business to name (S9).
     pub fn read(client: &Client, body: &[u8]) -> Result<Self, OidcError> {
         let document: Document = serde_json::from_slice(body)

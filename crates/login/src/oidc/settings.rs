@@ -1,4 +1,4 @@
-//! A provider as the settings name it, and who is let in through it.
+//! A provider as the settings name it, and the rules that admit its persons.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Client {
     /// Reads the issuer.
     ///
     /// # Errors
-    /// When it is no address that can be trusted.
+    /// When the issuer is no address that can be trusted.
     pub fn new(
         issuer: &str,
         client_id: impl Into<String>,

@@ -1,4 +1,4 @@
-//! The authorization code flow: what is asked, what is believed, and what is not.
+//! The authorization code flow: requests, accepted answers and refused ones.
 
 use std::time::Duration;
 
