@@ -1,5 +1,5 @@
-//! Confinement of a child: what was asked is checked against what the system can do, and becomes a
-//! plan that the shim carries out. A child that cannot be confined as asked is not started.
+//! Confinement of a child: the request is checked against the system's abilities, and becomes a
+//! plan that the shim carries out. A child that cannot be confined as requested is not started.
 
 #[cfg(target_os = "linux")]
 mod abilities;
@@ -78,7 +78,7 @@ pub enum ConfinementFault {
     /// The shim's attempt failed.
     #[error("{text}")]
     Failed {
-        /// Its words.
+        /// The shim's words.
         text: String,
     },
 }

@@ -78,7 +78,7 @@ pub enum SpawnError {
         #[source]
         source: io::Error,
     },
-    /// The shim ended, or was ended, before it could tell of the child.
+    /// The shim ended, or was ended, before it could report on the child.
     #[error(
         "the supervising program `{}` ended before it started `{command}`: it must be the \
          narthex-shim of this version",
@@ -97,7 +97,7 @@ pub enum SpawnError {
         #[source]
         fault: ConfinementFault,
     },
-    /// One of the others whose words contained a secret of the configuration.
+    /// Another of these errors, whose words contained a secret of the configuration.
     #[error("{text}")]
     Redacted {
         /// The words without it.
@@ -173,8 +173,8 @@ impl SpawnError {
             .ok_or_else(|| Self::missing(spec))
     }
 
-    /// The operating system says the same of a missing program and of a script whose interpreter
-    /// is missing; whether the file is there tells them apart.
+    /// The operating system reports a missing program and a missing interpreter of a script alike.
+    /// The existence of the file makes the difference.
     fn missing(spec: &ProcessSpec) -> Self {
         let path = spec.search_path();
         if let Some(file) = locate(spec, path.as_deref().unwrap_or_default().as_ref()) {

@@ -1,4 +1,4 @@
-//! One process group: signals to all of it, and whether anybody is left in it.
+//! One process group: signals to all of it, and a check for remaining members.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -127,8 +127,8 @@ impl LogRing {
         self.lock().next
     }
 
-    /// The kept lines from a place on, which is 0 or where an earlier reading ended, so that each
-    /// line is read once. [`LogRing::subscribe`] tells when to look again.
+    /// The kept lines from a place on, which is 0 or the end of an earlier reading, so that each
+    /// line is read once. [`LogRing::subscribe`] reports new lines.
     #[must_use]
     pub fn read_from(&self, place: u64) -> LogPart {
         let ring = self.lock();

@@ -1,4 +1,4 @@
-//! The handle to one child, and what may be asked of it.
+//! The handle to one child, and its operations.
 
 mod actor;
 

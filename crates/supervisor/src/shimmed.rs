@@ -48,7 +48,7 @@ impl Orders {
     }
 
     pub(crate) fn terminate(&self) {
-        // An error means that the shim is gone, which its reports tell, too.
+        // An error means that the shim is gone, as its missing reports show, too.
         self.with(|mut socket| drop(socket.write(&TERMINATE)));
     }
 
@@ -268,8 +268,8 @@ impl Shimmed {
         }
     }
 
-    /// Kills those who stayed in the leader's session. Only who made a session of its own is not
-    /// found without a shim.
+    /// Kills the processes that stayed in the leader's session. Only a process that made a session
+    /// of its own is not found without a shim.
     async fn sweep(&self) {
         loop {
             let all = proc::processes().unwrap_or_default();

@@ -106,7 +106,7 @@ fn build(spec: &ProcessSpec) -> Command {
     command
 }
 
-/// Refuses what the operating system could not pass on, and says where it is.
+/// Refuses texts that the operating system could not pass on, and names their place.
 fn check(spec: &ProcessSpec) -> Result<(), SpawnError> {
     let refuse_zero = |text: &str, place: &dyn Fn() -> String| match text.contains('\0') {
         true => Err(SpawnError::ZeroByte { place: place() }),

@@ -15,7 +15,7 @@ use crate::{BaseEnvironment, LogRing};
 /// Takes known secret values out of a line before anything keeps or prints it.
 pub type Redact = Arc<dyn for<'line> Fn(&'line str) -> Cow<'line, str> + Send + Sync>;
 
-/// Everything needed to start one child. `Debug` shows neither arguments nor values, because both
+/// The parameters for starting one child. `Debug` shows neither arguments nor values, because both
 /// may hold secrets.
 #[derive(Clone)]
 pub struct ProcessSpec {

@@ -45,7 +45,7 @@ pub fn trees(leaders: &BTreeSet<u32>) -> io::Result<HashMap<u32, TreeUse>> {
     Ok(found)
 }
 
-/// The same: nothing is known here.
+/// Fails: other systems than Linux do not report the use.
 ///
 /// # Errors
 /// Always.

@@ -21,7 +21,7 @@ const GROUP_PAUSE_MAX: Duration = Duration::from_millis(160);
 pub(crate) enum Watch {
     /// The leader is the daemon's own child.
     Child(Child),
-    /// The shim above it tells.
+    /// The shim above it reports.
     #[cfg(target_os = "linux")]
     Shim(Box<Shimmed>),
 }

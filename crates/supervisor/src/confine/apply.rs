@@ -32,7 +32,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Opens and compiles what the plan needs. The error says what is wrong.
+    /// Opens and compiles the parts that the plan needs. The error is a text.
     pub(crate) fn make(plan: &Plan, working_dir: Option<&OsStr>) -> Result<Self, String> {
         let landlock = |error: RulesetError| format!("Landlock refuses the rules: {error}");
         let is_wrapped = plan.bwrap.is_some();

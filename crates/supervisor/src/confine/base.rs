@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Programs, libraries, settings of the system, and what it tells of itself.
+/// Programs, libraries, settings of the system, and its information about itself.
 pub(super) const SYSTEM: [&str; 11] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc", "/proc", "/sys",
 ];

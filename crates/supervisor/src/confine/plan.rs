@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Abilities, ConfinementFault, base, temporary};
 use crate::ProcessSpec;
 
-/// Everything in it is settled: the shim asks nothing any more.
+/// All parts are settled: the shim asks nothing any more.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub(crate) files: Option<Paths>,
@@ -54,7 +54,7 @@ pub(crate) struct Paths {
 }
 
 impl Plan {
-    /// Checks what was asked; `file` is the program that was found for the command.
+    /// Checks the request; `file` is the program that was found for the command.
     pub(crate) fn make(
         asked: &Confinement,
         spec: &ProcessSpec,
@@ -145,7 +145,7 @@ mod tests {
         Plan::make(asked, &spec, None, abilities)
     }
 
-    /// A server is refused, and not run loose, where the system lacks what was asked for.
+    /// A server is refused, and not run loose, where the system lacks a requested ability.
     #[test]
     fn d22_what_the_system_lacks_is_refused() {
         let files = Some(FileAccess::default());

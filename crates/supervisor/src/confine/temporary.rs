@@ -1,7 +1,7 @@
 //! The folder for temporary files of one confined program, which is there as long as its tree.
 //!
 //! Files and sockets of others lie in the folder that all programs share. So a program whose files
-//! are limited gets one of its own as `TMPDIR`, and nothing of the shared one.
+//! are limited gets a folder of its own as `TMPDIR`, and nothing of the shared one.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Starts the server, the leader of everything below the shim.
+//! Starts the server, the leader of all processes below the shim.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,7 @@ use crate::confine::apply::Ready;
 pub(super) enum Fault {
     /// The system's error.
     System(io::Error),
-    /// It could not be confined as asked.
+    /// It could not be confined as requested.
     Unconfined(String),
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum Report {
     Started { leader: i32 },
     /// The system refused to start it.
     Refused { errno: i32 },
-    /// It could not be confined as asked, for this reason.
+    /// It could not be confined as requested, for this reason.
     Unconfined { text: String },
     /// The leader ended with this wait status. `others` is true if processes of its tree are left.
     Ended { status: i32, others: bool },

@@ -49,8 +49,9 @@ pub(super) fn run() -> io::Result<()> {
     }
 }
 
-/// Makes ended children known, and the shim deaf to what ends others: it ends after its tree, at
-/// the daemon's word. Handlers, unlike ignored signals, are not passed on to the server.
+/// Makes ended children known, and the shim deaf to signals that end other programs: it ends after
+/// its tree, at the daemon's word. Handlers, unlike ignored signals, are not passed on to the
+/// server.
 fn catch_signals() -> io::Result<UnixStream> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::support::{in_time, read_all, shell, shim};
 use crate::trees::shim_of;
 
-/// Tries one thing after the other, and says how each went.
+/// Tries one action after the other, and prints the result of each.
 const TRIES: &str = r#"
 import ctypes, os, socket, sys
 def attempt(name, act):
@@ -171,7 +171,7 @@ async fn d22_a_confined_program_has_its_own_folder_for_temporary_files() {
     assert_ne!(found[0], found[1]);
 }
 
-/// All others share it, as before.
+/// All other programs share the folder, as before.
 #[tokio::test]
 async fn d22_programs_whose_files_are_open_share_the_folder_for_temporary_files() {
     let scene = Scene::new();

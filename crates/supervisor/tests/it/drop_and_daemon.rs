@@ -97,6 +97,6 @@ async fn daemon_to_be_killed() {
     spec.stop_grace = std::time::Duration::ZERO;
     let (_process, _io) = Process::spawn(spec, &TaskTracker::new()).await.unwrap();
     std::io::stdout().flush().unwrap();
-    // Ends when its stdin does, should anybody run it by hand.
+    // Ends when its stdin does, should a person run it by hand.
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Children that cannot be started, and what the error says about it.
+//! Children that cannot be started, and the errors about them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

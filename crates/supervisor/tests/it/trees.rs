@@ -74,7 +74,7 @@ async fn d22_a_stop_reaches_whoever_left_group_and_session() {
     scene.witness.all_gone().await;
 }
 
-/// R-E18: nothing is called forced that ended when it was asked.
+/// R-E18: a tree that ends when it is asked to does not count as forced.
 #[tokio::test]
 async fn r_e18_polite_runaways_end_without_force() {
     let mut scene = Scene::new();
@@ -230,10 +230,10 @@ async fn daemon_with_runaways() {
     let script = runaways(&format!("; {HOLDER}"));
     let tracker = TaskTracker::new();
     let (_process, _io) = Process::spawn(shell(&script), &tracker).await.unwrap();
-    // A sibling must not hold what tells the first shim of the daemon's death.
+    // A sibling must not hold the socket that shows the first shim the daemon's death.
     let (_sibling, _io) = Process::spawn(shell("exec sleep 1000"), &tracker).await.unwrap();
     std::io::stdout().flush().unwrap();
-    // Ends when its stdin does, should anybody run it by hand.
+    // Ends when its stdin does, should a person run it by hand.
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
 }
 
