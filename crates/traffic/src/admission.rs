@@ -30,8 +30,8 @@ pub enum LimitScope {
 
 /// A call that was admitted.
 ///
-/// Its places among the open calls are given back when this is dropped, however that comes; if it
-/// was not sent, it does not count for the day. The time of a rate that it took stays taken.
+/// Its places among the open calls are given back when this is dropped, however that comes. If the
+/// call was not sent, it does not count for the day. The time of a rate that it took stays taken.
 #[derive(Debug)]
 #[must_use = "dropping it ends the call"]
 pub struct Admission {
@@ -58,8 +58,8 @@ pub struct Exceeded {
 }
 
 impl Meters {
-    /// Counts a call, by all of these or by none. `has_place` says whether it is one of those that
-    /// are open: a stream is not.
+    /// Counts a call, by all of these or by none. `has_place` is true if the call counts as an open
+    /// one: a stream does not.
     ///
     /// # Errors
     /// When a limit is reached; of several, the one that lasts longest.
@@ -114,7 +114,7 @@ fn take_all(
     now: Moment,
     has_place: bool,
 ) -> Result<Admission, Exceeded> {
-    // First without counting: what one refuses must not take time from the others.
+    // First without counting: a call that one meter refuses must not take time from the others.
     let limited = all.iter().flatten().filter(|(_, limits)| !limits.is_none());
     let excess = limited
         .filter_map(|&(meter, limits)| {

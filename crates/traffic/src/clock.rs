@@ -1,4 +1,4 @@
-//! The time of limits: from the clock of timers, with the day that the system's clock says.
+//! The time of limits: from the clock of timers, with the day of the system's clock.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

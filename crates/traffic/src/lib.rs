@@ -72,7 +72,7 @@ struct Shared {
     meters: papaya::HashMap<MeterKey, Arc<Meter>>,
     /// Held for writing while meters are forgotten, so that no caller gets a forgotten one.
     forgetting: RwLock<()>,
-    /// Of the servers of the local configuration, found without making a key.
+    /// The meters of the servers of the local configuration, found without making a key.
     local: papaya::HashMap<Alias, Arc<Meter>>,
 }
 
@@ -80,7 +80,7 @@ impl MeterKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Workspace, Self::Agent, Self::Server, Self::LocalServer];
 
-    /// Its spelling where counts are kept.
+    /// Its spelling in stored counts.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl Meters {
         Self::with_clock(home, Arc::new(SystemTime::now))
     }
 
-    /// The same with a clock of one's own.
+    /// Makes meters with a clock of the caller's own.
     #[must_use]
     pub fn with_clock(home: WorkspaceId, wall: WallClock) -> Self {
         let (meters, local) = (papaya::HashMap::new(), papaya::HashMap::new());
@@ -138,7 +138,7 @@ impl Meters {
         meters.get_or_insert_with(key.clone(), || Arc::new(Meter::new(key.clone()))).clone()
     }
 
-    /// The meter of a key, if it is used or has counted something.
+    /// The meter of a key, if it is used or has counted a call.
     #[must_use]
     pub fn find(&self, key: &MeterKey) -> Option<Arc<Meter>> {
         self.shared.meters.pin().get(key).cloned()

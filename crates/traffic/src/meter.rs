@@ -71,7 +71,7 @@ impl Meter {
         self.limits.load().as_deref().copied().unwrap_or_default()
     }
 
-    /// Its own, or where it has none those that the thing was configured with.
+    /// Its own limits; without them, those of the thing's configuration.
     pub fn limits_or(&self, configured: impl FnOnce() -> TrafficLimits) -> TrafficLimits {
         self.limits.load().as_deref().copied().unwrap_or_else(configured)
     }
@@ -142,7 +142,7 @@ impl Meter {
         }
     }
 
-    /// True if it has counted something since yesterday began.
+    /// True if it has counted a call since yesterday began.
     pub(crate) fn is_recent(&self, today: u32) -> bool {
         let days = self.days.iter().map(|slot| unpack(slot.load(Ordering::Relaxed)));
         self.open() > 0 || days.into_iter().any(|one| one.calls > 0 && one.day + 1 >= today)

@@ -129,7 +129,7 @@ async fn o100_all_meters_count_a_call_or_none() {
     unsent.set_sent(false);
     drop(unsent);
     assert_eq!((workspace.calls(meters.today()), workspace.open()), (1, 0));
-    // Of a rate it stays taken.
+    // The time of a rate stays taken.
     assert_eq!(call(&meters, &[&agent, &workspace]).unwrap_err(), (LimitKind::Rate, 500));
 }
 
@@ -152,8 +152,8 @@ async fn o100_a_stream_takes_no_place() {
     assert_eq!(stream().unwrap_err().kind, LimitKind::Daily);
 }
 
-/// O100: what others have counted under the same key counts here once it is known, what is stored
-/// is stored once, and a restart begins with what was stored.
+/// O100: counts of other daemons under the same key count here once they are known. Each count is
+/// stored once, and a restart begins with the stored counts.
 #[tokio::test(start_paused = true)]
 async fn o100_counts_of_others_and_of_earlier_join() {
     let meters = meters();
