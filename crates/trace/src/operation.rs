@@ -102,7 +102,7 @@ pub enum What {
         /// The kind and name of its item.
         item: Option<(&'static str, Arc<str>)>,
     },
-    /// Something with a file of a mount.
+    /// An operation with a file of a mount.
     File {
         /// The name of the operation.
         name: &'static str,
@@ -204,8 +204,7 @@ pub(crate) fn told_path(path: &str) -> Box<str> {
     shortened(&format!("{folder}{RESOURCES}{}", without_secrets(uri))).into()
 }
 
-/// A URI without what is no name and may be a secret: whom it speaks for, its query and its
-/// fragment.
+/// A URI without parts that are no name and may be a secret: its user, its query and its fragment.
 fn without_secrets(uri: &str) -> Cow<'_, str> {
     let end = uri.find(['?', '#']);
     let (head, rest) = uri.split_at(end.unwrap_or(uri.len()));

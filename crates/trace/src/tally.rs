@@ -16,7 +16,7 @@ const BUCKETS: usize = STEPS * DOUBLINGS;
 pub(crate) struct Tally {
     calls: AtomicU64,
     errors: AtomicU64,
-    /// By duration.
+    /// The numbers of calls by duration.
     took: [AtomicU64; BUCKETS],
 }
 

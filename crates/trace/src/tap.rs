@@ -1,4 +1,4 @@
-//! The tap: where those who do something and those who watch it meet.
+//! The tap: it connects the callers of operations with their watchers.
 
 use std::{
     collections::HashMap,

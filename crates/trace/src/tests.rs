@@ -1,4 +1,4 @@
-//! The tap with those who tell and those who watch.
+//! The tap with callers and watchers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -110,7 +110,7 @@ async fn the_end_of_a_run_ends_the_watching_after_what_was_told() {
     assert!(!tap.is_watched());
 }
 
-/// A call for a file says that it is one, and so does a file for another file.
+/// A call for a file is marked as an inner one, and so is a file for another file.
 #[tokio::test]
 async fn what_is_done_for_a_file_says_so() {
     let tap = Tap::default();

@@ -32,7 +32,7 @@ pub struct TopRun {
     pub p50_us: Option<u64>,
     /// Calls that are open.
     pub open_calls: u64,
-    /// Of the processes of its servers.
+    /// Bytes of memory of the processes of its servers.
     pub memory_bytes: Option<u64>,
     /// The share of a processor that these processes use, in percent.
     pub cpu_percent: Option<f64>,
@@ -95,7 +95,7 @@ impl Sort {
 }
 
 impl Top {
-    /// The same in this order; what is alike is in the order of pids.
+    /// Sorts the table in this order; equal runs are in the order of pids.
     #[must_use]
     pub fn sorted(mut self, by: Sort) -> Self {
         let tenths = |number: Option<f64>| (number.unwrap_or(-1.0) * 10.0).round();
@@ -214,7 +214,7 @@ fn wrapped(parts: impl Iterator<Item = String>, columns: usize) -> Vec<String> {
     lines
 }
 
-/// In µs, ms or s, with three digits at most.
+/// A duration in µs, ms or s, with three digits at most.
 fn duration(micros: u64) -> String {
     match micros {
         0..1000 => format!("{micros}us"),
@@ -224,7 +224,7 @@ fn duration(micros: u64) -> String {
     }
 }
 
-/// In units of 1024.
+/// Bytes in units of 1024.
 fn memory(bytes: u64) -> String {
     let kib = bytes / 1024;
     match kib {

@@ -19,7 +19,7 @@ pub(crate) struct Queue {
     lost: Arc<AtomicU64>,
 }
 
-/// Gets the operations of one run, in the order in which they end. Who drops it watches no more.
+/// Gets the operations of one run, in the order in which they end. Dropping it ends the watching.
 #[derive(Debug)]
 pub struct Watcher {
     tap: Tap,
@@ -75,7 +75,7 @@ impl Watcher {
         Self { tap, run, operations, lost }
     }
 
-    /// The next operation; `None` when the run has ended and everything was given out.
+    /// The next operation; `None` when the run has ended and all operations were given out.
     pub async fn next(&mut self) -> Option<Seen> {
         let operation = self.operations.recv().await?;
         Some(Seen { lost: self.lost.swap(0, Ordering::Relaxed), operation })
