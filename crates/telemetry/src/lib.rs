@@ -1,7 +1,7 @@
-//! Log lines on standard error, and traces over OTLP for those who want them.
+//! Log lines on standard error, and traces over OTLP for operators who want them.
 //!
 //! Without an endpoint nothing of OpenTelemetry runs. With one, spans are sent in batches by the
-//! same HTTP client as everything else.
+//! same HTTP client as all other requests.
 
 mod spans;
 
@@ -47,7 +47,7 @@ pub enum LogFormat {
 /// Options for logs and traces.
 #[derive(Debug, Clone, Copy)]
 pub struct TelemetryOptions<'a> {
-    /// In the form of `EnvFilter`: a level, or levels by target.
+    /// The filter in the form of `EnvFilter`: a level, or levels by target.
     pub filter: &'a str,
     /// The format of lines.
     pub format: LogFormat,
@@ -81,7 +81,7 @@ pub enum TelemetryError {
         /// The address's fault.
         why: String,
     },
-    /// Something logs already.
+    /// A logger is set already.
     #[error("{0}")]
     Twice(String),
 }
@@ -106,7 +106,7 @@ pub struct Telemetry {
 /// Starts to log, and to trace if there is an endpoint.
 ///
 /// # Errors
-/// When the filter or the endpoint is wrong, or something in this process logs already.
+/// When the filter or the endpoint is wrong, or this process has a logger already.
 pub fn start(options: TelemetryOptions<'_>, runtime: &Handle) -> Result<Telemetry, TelemetryError> {
     let filter = format!("{UNHEARD},{HEARD},{}", options.filter);
     let filter = EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter {
