@@ -57,7 +57,7 @@ impl Failures {
     }
 }
 
-/// From three quarters to five quarters of what is twice as long each time.
+/// The pause after so many failures: it doubles each time, and is varied by a quarter of itself.
 pub(crate) fn pause(times: u32, jitter: u8) -> Duration {
     let whole = FIRST.saturating_mul(2_u32.saturating_pow(times.saturating_sub(1))).min(LONGEST);
     whole * 3 / 4 + whole / 2 * u32::from(jitter) / u32::from(u8::MAX)

@@ -160,7 +160,7 @@ impl Work {
         let closing = self.control.closing();
         let mut ticks = interval(TENDED);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Other daemons on the store that begin just now are to say first what they have.
+        // Other daemons on the store that begin just now are to report their executors first.
         ticks.tick().await;
         while closing.run_until_cancelled(ticks.tick()).await.is_some() {
             let tending = async {

@@ -31,7 +31,7 @@ const SECRET_MIN: usize = 6;
 
 /// The end of a program.
 pub(crate) enum Ended {
-    /// By itself, and it says that all is well.
+    /// By itself, and with success.
     Well,
     /// Otherwise, or it did not start; with the report of that.
     Badly(Value),

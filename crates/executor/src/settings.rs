@@ -1,5 +1,5 @@
-//! The executors of a daemon, as its settings have them. Only who may write that file says what is
-//! started: no agent, no run and no workspace does.
+//! The executors of a daemon, as its settings have them. Only the writer of that file decides on
+//! the started programs: no agent, no run and no workspace does.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use toml::{Table, Value};
 const AT_ONCE: usize = 8;
 /// Time in which a program must end after it was asked to.
 const STOP_GRACE: Duration = Duration::from_secs(5);
-/// Everything that an executor has.
+/// All members of an executor.
 const MEMBERS: [&str; 7] = ["command", "args", "cwd", "env", "workspaces", "at_once", "stop_grace"];
 
 /// A program that carries runs out. `Debug` shows neither arguments nor values.
@@ -27,7 +27,7 @@ pub struct CommandExecutor {
     pub args: Vec<String>,
     /// The folder in which it is started; `None` for the folder of the run.
     pub cwd: Option<PathBuf>,
-    /// Its variables, besides those that say which run it is.
+    /// Its variables, besides those that identify the run.
     pub env: BTreeMap<String, String>,
     /// The workspaces whose runs it carries out.
     pub workspaces: BTreeSet<WorkspaceId>,
@@ -40,7 +40,7 @@ pub struct CommandExecutor {
 /// All executors of a daemon.
 #[derive(Debug, Clone, Default)]
 pub struct Executors {
-    /// By name.
+    /// The executors by name.
     pub all: BTreeMap<ExecutorName, CommandExecutor>,
 }
 
