@@ -147,7 +147,7 @@ impl Calls {
         Some(id)
     }
 
-    /// Gives up everything, and waits until nothing runs any more.
+    /// Gives up all requests, and waits until nothing runs any more.
     pub(crate) async fn abandon(mut self) {
         self.tasks.shutdown().await;
     }

@@ -204,7 +204,7 @@ impl Connection {
         self.session().is_some_and(|session| session.revision == Revision::V2025_03_26)
     }
 
-    /// Its messages are taken one by one, and so are they answered.
+    /// The messages of a batch are taken one by one, and answered one by one.
     async fn take_batch(&mut self, line: &Bytes) {
         let gateway = &self.place.gateway;
         let parsed = match is_large(line) {

@@ -51,7 +51,7 @@ impl Default for SocketOptions {
 pub struct SocketDoor {
     place: Place,
     aggregated: Socket,
-    /// By the name of its file, the socket of each server.
+    /// The socket of each server, by the name of its file.
     servers: BTreeMap<String, (Alias, Socket)>,
     folder: Folder,
 }
@@ -63,7 +63,8 @@ impl SocketDoor {
     /// A server that is itself called `mcp` has no socket of its own.
     ///
     /// # Errors
-    /// When the folder admits others, a path is too long, or another process serves them.
+    /// When the folder admits other users, a path is too long, or another process serves the
+    /// folder.
     pub fn bind(
         folder: &Path,
         run: Arc<RunView>,
@@ -77,7 +78,7 @@ impl SocketDoor {
     /// crash in it are no hindrance.
     ///
     /// # Errors
-    /// As for [`SocketDoor::bind`].
+    /// The errors of [`SocketDoor::bind`].
     pub fn bind_passing(
         base: &Path,
         name: &str,

@@ -1,4 +1,4 @@
-//! The folder of a run's sockets: who may enter it, and what lies there already.
+//! The folder of a run's sockets: its permissions, and files that lie there already.
 
 use std::{
     io,
@@ -48,7 +48,7 @@ pub enum SocketError {
         /// The path that it holds.
         path: PathBuf,
     },
-    /// Something else has the name of a socket.
+    /// A file of another kind has the name of a socket.
     #[error("`{}` is in the way and is no socket; move it away", path.display())]
     NotASocket {
         /// The path that is in the way.
@@ -110,8 +110,8 @@ impl Folder {
         Self::hold(path, false)
     }
 
-    /// The same for a folder inside another that is ours alone, which is there only for as long as
-    /// this exists. Sockets that a crash has left there go at once.
+    /// Opens a folder inside another that is ours alone. The inner one exists only as long as this
+    /// value. Sockets that a crash has left there are removed at once.
     pub(crate) fn open_passing(base: &Path, name: &str) -> Result<Self, SocketError> {
         make_private(base)?;
         let path = base.join(name);

@@ -44,8 +44,8 @@ impl Inbox {
         self.parser.next_line()
     }
 
-    /// Waits until the client does not read any more either. Stopping to send alone is no reason
-    /// to give up its calls, and the system tells the two apart only when asked.
+    /// Waits until the client does not read any more either. A client that only stops sending keeps
+    /// its calls, and the system distinguishes the two only when asked.
     pub(crate) async fn hung_up(&self) {
         let mut checks = tokio::time::interval(HANG_UP_CHECK);
         loop {

@@ -26,8 +26,8 @@ pub(crate) enum Outgoing {
     Outbox(mpsc::Receiver<Payload>),
 }
 
-/// Writes what it is given until the queue has no senders any more, and says when it cannot: the
-/// client is gone, or has read nothing for too long.
+/// Writes the given messages until the queue has no senders any more. Fails if the client is gone,
+/// or has read nothing for too long.
 pub(crate) async fn run(
     mut out: impl AsyncWrite + Unpin,
     mut queue: mpsc::Receiver<Outgoing>,

@@ -1,4 +1,4 @@
-//! Clients whose requests stand alone.
+//! Clients whose requests need no session.
 
 use narthex_socket::SocketOptions;
 use narthex_testkit::fixture::Eras;
@@ -37,8 +37,8 @@ async fn a_cancelled_call_gets_no_answer() {
     assert_eq!(text_of(&answer), "on");
 }
 
-/// Plain `socat` closes its side after the last line; what it asked for is still answered, and
-/// only what would never end is given up.
+/// Plain `socat` closes its side after the last line; its requests are still answered, and only
+/// endless ones are given up.
 #[tokio::test]
 async fn who_stops_sending_still_gets_answers() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;

@@ -68,7 +68,7 @@ impl World {
         Client { reader: BufReader::new(reader), writer }
     }
 
-    /// Waits until something has become true somewhere else.
+    /// Waits until a condition has become true.
     pub(crate) async fn until(&self, is_true: impl Fn(&Self) -> bool) {
         let waiting = async {
             while !is_true(self) {
@@ -126,7 +126,7 @@ impl Client {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Everything up to the end of the connection.
+    /// All messages up to the end of the connection.
     pub(crate) async fn receive_all(&mut self) -> Vec<Value> {
         let mut text = String::new();
         let reading = self.reader.read_to_string(&mut text);
@@ -171,7 +171,7 @@ pub(crate) fn tool(id: u64, name: &str, arguments: Value) -> Value {
     request(id, "tools/call", json!({"name": name, "arguments": arguments}))
 }
 
-/// The same request with what every modern one must carry.
+/// Adds the members that every modern request must carry.
 pub(crate) fn modern(mut request: Value) -> Value {
     stamp(&mut request["params"]);
     request
