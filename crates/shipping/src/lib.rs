@@ -1,5 +1,5 @@
-//! Moves what the audit recorded from the disk into the store, in order and once, and says how much
-//! of it has not been moved. Chains get a mark of the vault there, so that changes are seen.
+//! Moves the audit's records from the disk into the store, in order and once, and counts those that
+//! have not been moved. Chains get a mark of the vault there, so that changes are noticed.
 
 mod shipper;
 mod spooled;

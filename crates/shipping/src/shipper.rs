@@ -121,7 +121,7 @@ impl Shipper {
                 continue;
             }
             if row.seq > chain.1.head_seq + 1 {
-                // By a greater number all that follow would pass for moved.
+                // A greater number would make all following events pass for moved.
                 if !is_whole(line, &hash) {
                     tracing::error!(
                         writer = row.writer,
@@ -244,7 +244,7 @@ fn is_whole(line: &str, hash: &str) -> bool {
     line_hash(line).is_ok_and(|(made, _)| made == hash)
 }
 
-/// Clients say names with zero bytes, which no store takes: one would hold up all that follows.
+/// Names by clients may have zero bytes, which no store takes: one would block all later events.
 fn storable(text: Cow<'_, str>) -> String {
     match text.as_bytes().contains(&0) {
         true => text.replace('\0', "\u{fffd}"),

@@ -76,7 +76,7 @@ impl Spooled {
     }
 }
 
-/// Counts what waits, and says whether that is all.
+/// Counts the waiting events, and notes if those are all.
 fn count(
     files: &SpoolFiles,
     heads: &BTreeMap<String, u64>,
