@@ -7,7 +7,7 @@ use std::{
 
 use narthex_model::WorkspaceId;
 
-/// One of each workspace, made when it is first asked for.
+/// One value per workspace, made when it is first needed.
 #[derive(Debug)]
 pub(crate) struct ByWorkspace<T>(Mutex<HashMap<WorkspaceId, Arc<T>>>);
 

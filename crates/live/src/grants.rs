@@ -27,8 +27,8 @@ pub struct LiveGrants {
 }
 
 impl LiveGrants {
-    /// As the store has them; none without one. `home` is the set of the workspace of the live
-    /// configuration; where `proof` is required no advisory grant counts (D15).
+    /// Loads the grants from the store; none without one. `home` is the set of the workspace of the
+    /// live configuration; where `proof` is required no advisory grant counts (D15).
     ///
     /// # Errors
     /// When a statement fails.
@@ -88,7 +88,7 @@ impl LiveGrants {
         let GrantRow { grant, workspace, consumed, revoked, is_advisory, .. } = row;
         let set = self.of(workspace);
         if *is_advisory && self.proof.is_required() {
-            // From before that was asked for.
+            // The grant is from before proof was required.
             let _ = set.remove(grant.id);
             return;
         }
@@ -110,7 +110,7 @@ impl LiveGrants {
         self.forget_subject(workspace, &subject);
     }
 
-    /// The same for an agent.
+    /// No grant of an agent in a workspace counts any more.
     pub fn forget_agent(&self, workspace: &WorkspaceId, agent: &AgentName) {
         self.forget_subject(workspace, &GrantSubject::Agent(agent.clone()));
     }
@@ -129,8 +129,8 @@ impl LiveGrants {
         set.ids().into_iter().for_each(|id| _ = set.remove(id));
     }
 
-    /// Follows what other daemons change, until the end. A change of who may what may be a
-    /// workspace less, with all that was granted in it.
+    /// Follows changes by other daemons, until the end. A change of permissions may be the deletion
+    /// of a workspace, with all its grants.
     pub async fn follow(
         self: Arc<Self>,
         store: Store,

@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::POLL;
 
-/// The looks of one who follows the store: one at once, and then one each [`POLL`], until the end.
-/// A look that takes longer moves the next.
+/// The looks of a follower of the store: one at once, and then one each [`POLL`], until the end. A
+/// look that takes longer moves the next.
 #[derive(Debug)]
 pub struct Polls {
     ticks: Interval,

@@ -14,7 +14,7 @@ pub struct ProofRule {
 }
 
 impl ProofRule {
-    /// By the setting `grants.require_proof`. Where that is not set, proof is needed once there is
+    /// Takes the setting `grants.require_proof`. Without the setting, proof is needed once there is
     /// a provider or a passkey.
     #[must_use]
     pub fn new(setting: Option<bool>, has_provider: bool) -> Self {
@@ -52,7 +52,7 @@ impl ProofRule {
 mod tests {
     use super::*;
 
-    /// D28: a provider has grants need proof, unless the setting says otherwise.
+    /// D28: a provider makes proof of grants necessary, unless the setting differs.
     #[test]
     fn d28_a_provider_has_grants_need_proof() {
         for (setting, has_provider, required) in [

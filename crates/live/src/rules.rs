@@ -26,8 +26,8 @@ pub struct LiveRules {
 }
 
 impl LiveRules {
-    /// As the store has them; none without one. `home` are those of the workspace of the live
-    /// configuration.
+    /// Loads the rules from the store; none without one. `home` are those of the workspace of the
+    /// live configuration.
     ///
     /// # Errors
     /// When a statement fails.
@@ -121,7 +121,7 @@ fn cannot_be_read(workspace: &WorkspaceId, RuleFaults(faults): &RuleFaults) -> S
 mod tests {
     use super::*;
 
-    /// D13: the line of the log says what is wrong and which commands mend it.
+    /// D13: the line of the log names the fault and the commands that mend it.
     #[test]
     fn d13_rules_that_cannot_be_read_name_the_commands_that_mend_them() {
         let workspace = WorkspaceId::new("team").unwrap();

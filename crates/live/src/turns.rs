@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(turns.followed(&here, other).len(), 1, "a run that begins again is one");
     }
 
-    /// X-E81: a human speaks for themselves, and a service for whom it names.
+    /// X-E81: a human speaks for themselves, and a service for the human that it names.
     #[test]
     fn x_e81_who_speaks_for_whom() {
         let (ada, bob) = (user('1'), user('2'));
