@@ -87,7 +87,7 @@ impl PrivateError {
 /// lead there over links: the folder itself counts.
 ///
 /// # Errors
-/// When it is not there, no folder, or others may write it.
+/// When the folder does not exist, is no folder, or others may write it.
 pub fn check_folder(path: &Path) -> Result<(), PrivateError> {
     let metadata = fs_err::metadata(path)?;
     if !metadata.is_dir() {
@@ -102,7 +102,7 @@ pub fn check_folder(path: &Path) -> Result<(), PrivateError> {
 /// folder keeps others out.
 ///
 /// # Errors
-/// When it is not there, a link, no folder, or another user's.
+/// When the folder does not exist, is a link or no folder, or belongs to another user.
 pub fn check_inner_folder(path: &Path) -> Result<(), PrivateError> {
     let metadata = fs_err::symlink_metadata(path)?;
     if metadata.is_symlink() {
@@ -118,7 +118,7 @@ pub fn check_inner_folder(path: &Path) -> Result<(), PrivateError> {
 /// waited for.
 ///
 /// # Errors
-/// When it cannot be opened, is no regular file, or others may write it.
+/// When the file cannot be opened, is no regular file, or others may write it.
 pub fn open(path: &Path) -> Result<fs_err::File, PrivateError> {
     let mut options = fs_err::OpenOptions::new();
     options.read(true);
@@ -130,7 +130,7 @@ pub fn open(path: &Path) -> Result<fs_err::File, PrivateError> {
 /// Opens a file to read and write, made for its owner alone where there is none. It is not cut.
 ///
 /// # Errors
-/// When it cannot be opened, is no regular file, or others may write it.
+/// When the file cannot be opened, is no regular file, or others may write it.
 pub fn open_or_create(path: &Path) -> Result<fs_err::File, PrivateError> {
     let mut options = fs_err::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -140,10 +140,10 @@ pub fn open_or_create(path: &Path) -> Result<fs_err::File, PrivateError> {
     Ok(file)
 }
 
-/// The same, to write at its end.
+/// Opens or creates a file to write at its end.
 ///
 /// # Errors
-/// As for [`open_or_create`].
+/// The errors of [`open_or_create`].
 pub fn open_to_append(path: &Path) -> Result<fs_err::File, PrivateError> {
     let mut options = fs_err::OpenOptions::new();
     options.read(true).append(true).create(true);
@@ -156,7 +156,7 @@ pub fn open_to_append(path: &Path) -> Result<fs_err::File, PrivateError> {
 /// Reads a file that no other user can have written, at most `most` bytes of it.
 ///
 /// # Errors
-/// As for [`open`], and when it cannot be read.
+/// The errors of [`open`], and when the file cannot be read.
 pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, PrivateError> {
     let mut bytes = Vec::new();
     open(path)?.take(most).read_to_end(&mut bytes)?;
@@ -179,7 +179,7 @@ pub fn check_named(path: &Path) -> Result<(), PrivateError> {
 /// name that cannot be known before, where nothing is.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the file cannot be written.
 pub fn replace(path: &Path, text: &[u8]) -> Result<(), PrivateError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut new = tempfile::Builder::new()
@@ -196,7 +196,7 @@ fn open_with(path: &Path, options: &mut fs_err::OpenOptions) -> Result<fs_err::F
     options.options_mut().custom_flags(flags.bits().cast_signed());
     let no_file = || PrivateError::NoFile { path: path.to_owned() };
     let file = options.open(path).map_err(|error| {
-        // Of a link the system says no more than that there are too many.
+        // For a link the system reports no more than that there are too many.
         let is_link = fs_err::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
         if is_link { no_file() } else { error.into() }
     })?;
