@@ -1,4 +1,4 @@
-//! Texts of others as a terminal may have them: what would do something is shown, and does nothing.
+//! Texts of others, made safe for a terminal: active characters are shown, and do nothing.
 
 use std::{
     borrow::Cow,
@@ -20,8 +20,8 @@ pub fn inert(text: &str) -> Cow<'_, str> {
     lines.into_iter().map(harmless).collect::<Vec<_>>().join("\n").into()
 }
 
-/// The same for JSON, which stays the same value: such characters stand in strings alone, where
-/// they can be escaped.
+/// Makes JSON inert, which keeps its value: such characters are in strings alone, where they can be
+/// escaped.
 #[must_use]
 pub fn inert_json(text: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| c != '\n' && c != '\r' && is_harmful(c);

@@ -117,7 +117,7 @@ pub struct Signs {
 }
 
 impl Signs {
-    /// From now on.
+    /// Listens for signals from now on.
     ///
     /// # Errors
     /// When signals cannot be waited for.

@@ -1,5 +1,5 @@
 //! Lines that a terminal shows as they are: tables for people, as wide as it is, and texts of
-//! others without what could move a cursor.
+//! others without characters that could move a cursor.
 
 use std::io::stdout;
 
@@ -25,7 +25,7 @@ pub fn render(header: &[&str], rows: &[Vec<String>], none: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Text of others without what could move a cursor or turn letters round.
+/// Text of others without characters that could move a cursor or turn letters round.
 #[must_use]
 pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
