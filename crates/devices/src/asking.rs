@@ -22,7 +22,7 @@ pub struct Reply {
 /// An error of JSON-RPC.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProtocolError {
-    /// Its number.
+    /// The error's number.
     pub code: i64,
     /// For people.
     pub message: String,
@@ -34,7 +34,7 @@ pub struct ProtocolError {
 /// names, each as JSON; `client` is an object, what the client calls itself.
 ///
 /// # Errors
-/// When it would be too long, or what it carries is nested too deeply.
+/// When the request would be too long, or its members are nested too deeply.
 pub fn request(
     method: &str,
     members: &[(&str, &[u8])],

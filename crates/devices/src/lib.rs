@@ -1,7 +1,7 @@
 //! Servers of runs as devices of the namespace of mounts: each operation becomes a call of the
 //! gateway, which checks, bounds and records it as every other call.
 //!
-//! Here is also the one way in which those who know no MCP call something: [`ask`].
+//! For callers that know no MCP, there is one way to make a call: [`ask`].
 
 mod asking;
 mod mounts;

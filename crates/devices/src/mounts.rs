@@ -1,7 +1,7 @@
 //! The processes of runs: each live run that uses its files is one, with its servers mounted.
 //!
-//! A run becomes a process when its files are first asked for, and ceases to be one when it ends.
-//! Until then nothing is paid for it.
+//! A run becomes a process when a caller first asks for its files, and ceases to be one when it
+//! ends. Until then it costs nothing.
 
 use std::{
     collections::HashMap,
@@ -28,7 +28,7 @@ const NUMBERS_WITHIN: Duration = Duration::from_secs(10);
 /// The numbers of a run that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbered {
-    /// Its own.
+    /// The number of the run itself.
     pub pid: Pid,
     /// The numbers of the earlier runs of its session: their paths mean its own mounts (R-D1).
     pub earlier: Vec<Pid>,
@@ -186,7 +186,7 @@ impl Shared {
                 (None, Some(run)) => match self.begun(run).await {
                     Ok(above) => one.above().parent.insert(above).clone(),
                     Err(failure) => {
-                        // It is tried again by what is asked next.
+                        // The next request for its files tries it again.
                         tracing::debug!(run.id = %id, "no process yet: {}", failure.message);
                         break;
                     }

@@ -49,8 +49,8 @@ pub(crate) struct OneMounted {
 }
 
 impl Seen {
-    /// Tells the server that is behind a mount of its own from all others that were or will be
-    /// there; `None` if there is none, or the mount is another's.
+    /// Distinguishes the server that is behind a mount of its own from all others that were or will
+    /// be there; `None` if there is none, or the mount is another process's.
     #[must_use]
     pub fn server(&self, name: &MountName) -> Option<u64> {
         let is_own = name.pid == self.process.pid();
@@ -70,7 +70,7 @@ impl Seen {
         }
     }
 
-    /// The same for one server.
+    /// Mounts or unmounts one server.
     pub(crate) fn look_at(&self, gateway: &Gateway, alias: &Alias) {
         let is_there = gateway.endpoint(&self.run, alias.as_str()).is_some();
         let mut mounted = self.mounted();

@@ -215,7 +215,7 @@ fn of_reply(reply: Reply) -> Result<Bytes, Asked> {
     }
 }
 
-/// The failure that a result of the gateway's own tells of.
+/// The failure in a result by the gateway itself.
 fn of_result(refused: RefusedCall, result: &[u8]) -> Failure {
     #[derive(Deserialize)]
     struct Told {
@@ -228,7 +228,7 @@ fn of_result(refused: RefusedCall, result: &[u8]) -> Failure {
     struct Structured {
         error: CallError,
     }
-    // As `meta_key::ERROR` says, where the tool has a schema of its own.
+    // The place of errors by `meta_key::ERROR`, where the tool has a schema of its own.
     #[derive(Deserialize)]
     struct Meta {
         #[serde(rename = "narthex/error")]
