@@ -261,10 +261,8 @@ pub(crate) fn authorize(
             }
         }
         (_, Principal::Run(_)) => {
-            let text = "this needs the operator's token, and the request has a run's: a command \
-                        takes it from NARTHEX_TOKEN or --token-file, so unset these, or name the \
-                        operator's";
-            denied(text.to_owned())
+            // A model reads it: it names no other token, and no way to leave this one out (D28).
+            denied("the request has the token of a run, which does not open this".to_owned())
         }
         (Access::Member(roles) | Access::Starter(roles), principal) => {
             if principal.is_operator() {

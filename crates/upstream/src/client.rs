@@ -219,8 +219,11 @@ impl Shared {
         }
         match route::redirect(&self.origin, path, &response) {
             Ok(None) => Ok(response),
+            Ok(Some(next)) if next == *path => {
+                Err(ClientError::too_many_redirects(&self.origin.address, MAX_REDIRECTS, path))
+            }
             Ok(Some(next)) => {
-                self.route.forget();
+                self.route.moved(path, &next);
                 let address = self.origin.address.clone();
                 Err(ClientError::Moved { address, path: next.path().to_owned() })
             }
@@ -236,6 +239,7 @@ impl Shared {
         body: Payload,
     ) -> Result<HttpResponse, ClientError> {
         let mut path = asked.clone();
+        let mut tried = Vec::new();
         for _ in 0..=MAX_REDIRECTS {
             let mut parts = parts.clone();
             parts.uri = self.target(&path);
@@ -248,7 +252,10 @@ impl Shared {
             };
             // Only for the sake of the connection: an error here is not the request's.
             drop(response.body.collect(REDIRECT_BODY_BYTES).await);
-            path = next;
+            tried.push(std::mem::replace(&mut path, next));
+            if tried.contains(&path) {
+                break;
+            }
         }
         Err(ClientError::too_many_redirects(&self.origin.address, MAX_REDIRECTS, &path))
     }

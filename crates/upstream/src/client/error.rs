@@ -144,7 +144,7 @@ pub enum ClientError {
         path: String,
     },
     /// The server sends us round in circles.
-    #[error("{address} redirects more than {limit} times, last to {path}")]
+    #[error("{address} redirects in a circle or more than {limit} times, last to {path}")]
     TooManyRedirects {
         /// Host and port.
         address: String,

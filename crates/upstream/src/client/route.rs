@@ -35,6 +35,14 @@ impl Route {
         self.set(Some(Known { asked, path }));
     }
 
+    /// Learns that the path that answered so far redirects, so that nothing is sent there again.
+    pub(super) fn moved(&self, from: &PathAndQuery, to: &PathAndQuery) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_mut().filter(|known| known.path == *from) {
+            known.path = to.clone();
+        }
+    }
+
     /// Asks again next time.
     pub(super) fn forget(&self) {
         self.set(None);

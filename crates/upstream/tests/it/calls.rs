@@ -189,6 +189,9 @@ async fn e44_a_server_that_moves_is_followed() {
     let link = World::new().link(&http(&peer.url)).await;
     has_moved.store(true, std::sync::atomic::Ordering::SeqCst);
     call_to_end(&link, "x", json!({})).await.unwrap();
+    let sent = peer.seen().into_iter().filter(|seen| seen.rpc() == "tools/call");
+    let paths: Vec<_> = sent.map(|seen| seen.path).collect();
+    assert_eq!(paths, ["/mcp", "/new"], "the redirect was read, so its path gets nothing more");
 }
 
 #[tokio::test]

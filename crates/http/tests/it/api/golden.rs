@@ -83,3 +83,29 @@ async fn s6_the_table_of_routes_and_roles_is_true() {
     }
     assert_eq!(text.len(), renewed.len(), "docs/access.md; UPDATE_GOLDEN=1 renews it");
 }
+
+/// D28: whatever a run's token is refused at any route, the words lead a model to no other token
+/// and to no command.
+#[tokio::test]
+async fn d28_a_refusal_to_a_run_leads_to_no_other_token() {
+    const MARKS: [&str; 5] = ["NARTHEX_TOKEN", "--token", "admin", "operator", "`narthex "];
+    let tenants = Tenants::with(&["team"]).await;
+    let token = tenants.api.world.token.clone();
+    let mut refused = 0;
+    for route in ROUTES {
+        let path = route.template.replace("{workspace}", "team").replace(['{', '}'], "");
+        for method in route.methods.split(", ") {
+            let answer = tenants.ask(&token, method, &format!("{path}?probe=1"), "").open().await;
+            if !answer.status().is_client_error() {
+                continue;
+            }
+            refused += 1;
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            let text = String::from_utf8_lossy(&body);
+            for mark in MARKS {
+                assert!(!text.contains(mark), "`{mark}` at {method} {path}: {text}");
+            }
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}

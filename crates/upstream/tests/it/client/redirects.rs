@@ -76,7 +76,7 @@ async fn a_server_that_begins_to_redirect_costs_one_request() {
     assert!(!error.may_have_arrived());
     assert_eq!(call(&client).await, "/new");
     assert_eq!(call(&client).await, "/new");
-    assert_eq!(server.requests(), 5);
+    assert_eq!(server.requests(), 4);
 }
 
 #[tokio::test]
@@ -112,4 +112,18 @@ async fn redirects_in_a_circle_end() {
     let error = server.client().send(post("/mcp")).await.unwrap_err();
     assert!(matches!(error, ClientError::TooManyRedirects { limit: 3, .. }), "{error}");
     assert_eq!(server.requests(), 4);
+}
+
+/// A path that redirects to itself, or back to one before it, gets nothing a second time.
+#[tokio::test]
+async fn a_path_that_redirected_is_not_asked_again() {
+    for (next, requests) in [("/mcp", 1), ("/other", 2)] {
+        let server = Server::start(move |request| {
+            redirect(307, if request.uri().path() == "/mcp" { next } else { "/mcp" })
+        })
+        .await;
+        let error = server.client().send(post("/mcp")).await.unwrap_err();
+        assert!(matches!(error, ClientError::TooManyRedirects { .. }), "{error}");
+        assert_eq!(server.requests(), requests, "{next}");
+    }
 }
