@@ -29,7 +29,7 @@ pub struct Backup {
 /// There is no copy.
 #[derive(Debug, Error)]
 pub enum BackupError {
-    /// A server makes copies of what it has by itself.
+    /// A server makes copies of its databases by itself.
     #[error(
         "this store is on a PostgreSQL server; make the copy there, for instance with \
          `pg_dump --format=custom --file FILE DATABASE`"

@@ -4,7 +4,7 @@
 //!   the version of this program, and gives access to the objects, each of which has a file of
 //!   queries of its own in `objects/`.
 //! * Objects know neither the database nor its library: they name a `Statement` and its values, and
-//!   `narthex-database` runs it. Their SQL is what SQLite and Postgres both understand.
+//!   `narthex-database` runs it. Their SQL is common to SQLite and Postgres.
 //! * An error names the statement that failed; it never shows SQL or a value.
 //!
 //! Nothing here is on the way of a call.

@@ -262,7 +262,7 @@ impl<'a> CatalogRows<'a> {
     }
 
     /// Writes a document in place of the one that was read; gives the new row. `None`, and nothing
-    /// happens, if that is not what is stored any more.
+    /// happens, if the stored row is another one by now.
     ///
     /// # Errors
     /// When the statement fails.
@@ -289,7 +289,8 @@ impl<'a> CatalogRows<'a> {
         }))
     }
 
-    /// Removes what was read. `false`, and nothing happens, if that is not what is stored any more.
+    /// Removes the row that was read. `false`, and nothing happens, if the stored row is another by
+    /// now.
     ///
     /// # Errors
     /// When the statement fails.

@@ -162,7 +162,7 @@ impl<'a> Definitions<'a> {
         rows.iter().map(head).collect()
     }
 
-    /// The texts that callers have; what was decided on last comes first.
+    /// The texts that callers get; the one with the last decision comes first.
     ///
     /// # Errors
     /// When the statement fails.
@@ -197,7 +197,7 @@ impl<'a> Definitions<'a> {
     }
 
     /// The tools of the other servers of the workspace, or of the same place, each with its server:
-    /// what a human has rejected is none of them.
+    /// rejected ones are left out.
     ///
     /// # Errors
     /// When the statement fails.
@@ -207,9 +207,8 @@ impl<'a> Definitions<'a> {
     }
 
     /// Stores new definitions which a run has seen, and returns the status of all of the server
-    /// after that. If a new one is to be pinned and its name has another text by now, no run gets
-    /// the new one, also where the other was rejected. Of one name the newest 20 that wait are
-    /// stored.
+    /// after that. No run gets a new one that is to be pinned if its name has another text by now,
+    /// also where the other was rejected. Of one name the newest 20 that wait are stored.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such server, or when a statement fails.
@@ -329,7 +328,7 @@ fn head(row: &Row) -> Result<DefinitionHead, StatementError> {
     })
 }
 
-/// A number of each server, or of all, as `statement` makes it of what is of this owner.
+/// A number of each server, or of all, as `statement` computes it from this owner's definitions.
 pub(crate) async fn numbers(
     (database, statement): (&Database, Statement),
     owner: &str,
@@ -343,8 +342,8 @@ mod tests {
     use super::*;
     use crate::Store;
 
-    /// S31: whatever looks for definitions of one name finds them by it: a server that lists many
-    /// costs no more for each than one that lists few.
+    /// S31: definitions are found by their name: a server that lists many costs no more for each
+    /// than one that lists few.
     #[tokio::test]
     async fn s31_definitions_are_found_by_their_name() {
         let dir = tempfile::tempdir().unwrap();

@@ -282,8 +282,8 @@ impl<'a> GrantRequests<'a> {
         self.database.read(PAGE, &values).await?.iter().map(request).collect()
     }
 
-    /// Decides on one that waits, and stores what is granted with it. `false`, and nothing
-    /// happens, if it does not wait any more, or what is granted cannot be.
+    /// Decides on a request that waits, and stores the grant with it. `false`, and nothing happens,
+    /// if the request does not wait any more, or the grant cannot be stored.
     ///
     /// # Errors
     /// When a statement fails.

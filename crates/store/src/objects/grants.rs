@@ -171,7 +171,7 @@ impl<'a> GrantRows<'a> {
         Ok(if gone.is_empty() { grants.to_vec() } else { gone })
     }
 
-    /// Ends what was granted to a user in a workspace.
+    /// Ends the grants of a user in a workspace.
     ///
     /// # Errors
     /// When a statement fails.
@@ -226,7 +226,7 @@ pub(super) fn consume<'v>(workspace: Value<'v>, id: Value<'v>, run: Value<'v>) -
     [Step::new(COUNT, Vec::new()), Step::must_change(CONSUME, values)]
 }
 
-/// The steps that end what was granted for a run.
+/// The steps that end the grants of a run.
 pub(super) fn end_of_run<'v>(workspace: Value<'v>, run: Value<'v>) -> [Step<'v>; 2] {
     end(END_OF_RUN, workspace, run)
 }

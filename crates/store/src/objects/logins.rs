@@ -152,7 +152,7 @@ impl<'a> Logins<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Ends all sessions of a principal, and what could begin one.
+    /// Ends all sessions of a principal, and all links that could begin one.
     ///
     /// # Errors
     /// When a statement fails.

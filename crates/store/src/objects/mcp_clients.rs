@@ -39,7 +39,7 @@ const BIND: Statement = Statement {
           WHERE workspace = $1 AND id = $2 AND run = $3 AND revoked_at = 0",
 };
 
-/// A client, but for its token and what is sealed of it.
+/// A client, without its token and its sealed data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpClientRow {
     pub id: McpClientId,
@@ -119,8 +119,8 @@ impl<'a> McpClients<'a> {
         rows.first().map(|row| row.text("sealed")).transpose()
     }
 
-    /// Lets a client's token open nothing any more, and forgets what is sealed. `false` if there is
-    /// none that opens anything.
+    /// Lets a client's token open nothing any more, and removes the sealed data. `false` if there
+    /// is no such client with a valid token.
     ///
     /// # Errors
     /// When a statement fails.

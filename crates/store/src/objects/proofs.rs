@@ -76,7 +76,7 @@ pub struct PasskeyRow {
     pub used_at: Option<SystemTime>,
 }
 
-/// Access to what humans prove themselves with.
+/// Access to the proofs of humans.
 #[derive(Debug, Clone, Copy)]
 pub struct Proofs<'a> {
     database: &'a Database,
@@ -154,8 +154,8 @@ impl<'a> Proofs<'a> {
         Ok(all)
     }
 
-    /// Keeps a passkey as its use has left it. `false` if it is not what was read before any more:
-    /// it was used or removed in between.
+    /// Stores a passkey as its use has left it. `false` if the stored one is not the one that was
+    /// read: it was used or removed in between.
     ///
     /// # Errors
     /// When the statement fails.

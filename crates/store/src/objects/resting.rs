@@ -92,7 +92,7 @@ pub struct NewRest {
     pub workspace: WorkspaceId,
     /// The session.
     pub session: SessionId,
-    /// The run of it whose time bounds what comes.
+    /// The run of it whose time bounds the next one.
     pub run: RunId,
     /// The prompt of its next run, sealed.
     pub sealed: String,

@@ -92,7 +92,7 @@ impl<'a> WorkspaceRulesRows<'a> {
     }
 
     /// Writes rules in place of those that were read, or of none. `false`, and nothing happens, if
-    /// these are not what is stored any more.
+    /// other rules are stored by now.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when the statement fails.

@@ -194,8 +194,8 @@ impl<'a> RunRows<'a> {
 
     /// Stores a run, and its session if that is new; gives it as it is stored. `None`, and nothing
     /// happens, if the session or the parent has ended, or the parent may not create the run. The
-    /// same holds if the session's suspension is not the one that the run names, or if the run is
-    /// to resume a session that another run has resumed.
+    /// same holds if the session's suspension is not the one that the run names. It holds, too, if
+    /// another run has resumed the session that this one is to resume.
     ///
     /// # Errors
     /// `Exists` if an id is taken, `OwnerMissing` if there is no such session or workspace, or when
@@ -262,7 +262,7 @@ impl<'a> RunRows<'a> {
         self.read_after(&steps, Value::Text(&id)).await
     }
 
-    /// Replaces what a run is frozen with. `false`, and nothing happens, if it has ended, or there
+    /// Replaces the frozen data of a run. `false`, and nothing happens, if it has ended, or there
     /// is none.
     ///
     /// # Errors
@@ -278,8 +278,8 @@ impl<'a> RunRows<'a> {
         self.database.write_steps(&[Step::must_change(FREEZE, values)]).await
     }
 
-    /// Notes that a run has ended, and forgets what it was frozen with. `false`, and nothing
-    /// happens, if it had before, or there is none.
+    /// Notes that a run has ended, and removes its frozen data. `false`, and nothing happens, if it
+    /// had before, or there is none.
     ///
     /// # Errors
     /// When the statement fails.

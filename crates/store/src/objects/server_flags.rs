@@ -70,7 +70,7 @@ impl<'a> ServerFlags<'a> {
         rows.iter().map(|row| row.text("server")).collect()
     }
 
-    /// Forgets what is remembered of a server, for instance when its user has removed it.
+    /// Forgets the flag of a server, for instance when its user has removed it.
     ///
     /// # Errors
     /// When the statement fails.

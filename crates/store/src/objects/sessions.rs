@@ -1,4 +1,4 @@
-//! Sessions of workspaces: what agents are doing, over all their runs.
+//! Sessions of workspaces: the work of agents, over all their runs.
 
 use std::time::SystemTime;
 
@@ -214,9 +214,9 @@ impl<'a> SessionRows<'a> {
         Ok(u64::try_from(count.unwrap_or_default()).unwrap_or_default())
     }
 
-    /// Notes that a session has ended with all its runs, so and at one time, and forgets its
-    /// parameters and what they were frozen with: no run begins in it any more.
-    /// `false`, and nothing happens, if it had before, or there is none.
+    /// Notes that a session has ended with all its runs, with one outcome and at one time, and
+    /// removes its parameters and their frozen data: no run begins in it any more. `false`, and
+    /// nothing happens, if it had before, or there is none.
     ///
     /// # Errors
     /// When the statement fails.

@@ -95,8 +95,8 @@ impl<'a> TrafficRows<'a> {
         rows.first().map(|row| row.text("document")).transpose()
     }
 
-    /// Adds to what is stored, all of it or nothing; what belongs to a workspace that is gone is
-    /// left out.
+    /// Adds to the stored counts, all of them or none; counts of a workspace that is gone are left
+    /// out.
     ///
     /// # Errors
     /// When a statement fails.

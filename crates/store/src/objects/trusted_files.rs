@@ -39,7 +39,7 @@ impl<'a> TrustedFiles<'a> {
         Self { database }
     }
 
-    /// Approves a content at a place, instead of whatever was approved there before.
+    /// Approves a content at a place, instead of any content that was approved there before.
     ///
     /// # Errors
     /// When the statement fails.

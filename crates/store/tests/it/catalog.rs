@@ -12,7 +12,7 @@ async fn with_team(place: &Place) -> Store {
     store
 }
 
-/// O5: what goes in comes out, also after closing, in its own workspace and of its own kind.
+/// O5: stored objects come back, also after closing, in their own workspace and of their own kind.
 #[tokio::test]
 async fn o5_objects_outlive_the_store() {
     for place in Place::both() {
@@ -107,7 +107,7 @@ async fn only_what_was_read_is_changed() {
     }
 }
 
-/// Pages follow each other without a gap, whatever comes and goes meanwhile.
+/// Pages follow each other without a gap, while objects come and go.
 #[tokio::test]
 async fn pages_follow_each_other() {
     for place in Place::both() {

@@ -149,7 +149,7 @@ async fn x_e93_a_message_that_comes_twice_is_one() {
         let next = events.append(&[of_another_kind]).await.unwrap().unwrap();
         let (next, stream) = (next.row, next.stream);
         assert_eq!((next.seq, next.number, stream.workspace_bytes), (2, 3, 3 * 129));
-        // Nor is what comes before it, or behind it.
+        // Nor are the events before it, or behind it.
         let all = [new(&one, "5", None), new(&one, "6", Some("m")), new(&one, "7", None)];
         assert!(events.append(&all).await.unwrap().is_none());
         assert_eq!(seqs_of(&store, &one).await, [1, 2]);

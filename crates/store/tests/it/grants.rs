@@ -1,4 +1,4 @@
-//! Grants and requests for them: kept, used up once, and ended with what they are for.
+//! Grants and requests for them: stored, used up once, and ended with their subject.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -94,8 +94,8 @@ async fn tenant(store: &Store, name: &str, number: u8) -> WorkspaceId {
     here
 }
 
-/// X-E76, X-E78: what was granted outlives the store; it is revoked once, and what used it up
-/// stays to be seen.
+/// X-E76, X-E78: grants outlive the store; a grant is revoked once, and the call that used it up
+/// stays recorded.
 #[tokio::test]
 async fn x_e78_what_was_granted_never_changes() {
     for place in Place::both() {
@@ -297,8 +297,8 @@ async fn d15_requests_end_in_time_and_with_their_session() {
     }
 }
 
-/// D15: a request made twice is one; it is decided once, in time, and what is approved is granted
-/// in the same moment.
+/// D15: a request made twice is one; it is decided once, in time, and an approval grants in the
+/// same moment.
 #[tokio::test]
 async fn d15_a_request_is_decided_once() {
     for place in Place::both() {

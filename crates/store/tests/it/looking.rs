@@ -1,4 +1,4 @@
-//! A look at a store: what is there is seen, and nothing is made or changed (R-M33).
+//! A look at a store sees its contents, and makes or changes nothing (R-M33).
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -90,7 +90,7 @@ impl Dice {
     }
 }
 
-/// An orchestrator's session, and what should be so of it.
+/// A model of an orchestrator's session.
 #[derive(Default)]
 struct Model {
     here: WorkspaceId,

@@ -1,4 +1,4 @@
-//! Sessions and runs: their numbers, their ends, and what is forgotten with them.
+//! Sessions and runs: their numbers, their ends, and the data that is removed with them.
 
 use std::{
     collections::BTreeSet,
@@ -62,7 +62,7 @@ async fn create(store: &Store, of: &WorkspaceId, number: u8) {
     assert!(created.unwrap().is_some());
 }
 
-/// D10: what a run is frozen with becomes more while it lives, and nothing comes back afterwards.
+/// D10: the frozen data of a run grows while it lives, and does not come back afterwards.
 #[tokio::test]
 async fn d10_what_a_run_is_frozen_with_is_replaced_while_it_lives() {
     for place in Place::both() {
@@ -80,8 +80,8 @@ async fn d10_what_a_run_is_frozen_with_is_replaced_while_it_lives() {
     }
 }
 
-/// X-M65, O82: a run and its session are stored together, outlive the store, and what they are
-/// frozen with is forgotten when they end; they end once.
+/// X-M65, O82: a run and its session are stored together and outlive the store. Their frozen data
+/// is removed when they end; they end once.
 #[tokio::test]
 async fn o82_what_a_run_is_frozen_with_goes_at_its_end() {
     for place in Place::both() {
@@ -167,7 +167,7 @@ async fn pids_count_up_in_each_workspace() {
     }
 }
 
-/// O78, S18: what belongs to another workspace, or has ended, is no parent and no session.
+/// O78, S18: a run or session of another workspace, or an ended one, is no parent and no session.
 #[tokio::test]
 async fn s18_ids_of_other_workspaces_do_not_fit() {
     for place in Place::both() {

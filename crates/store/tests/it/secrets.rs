@@ -1,4 +1,4 @@
-//! Secrets in the tables: versions, keys, pages, and what happens at the same time.
+//! Secrets in the tables: versions, keys, pages, and simultaneous changes.
 
 use narthex_model::{ErrorKind, KeyId, SealedSecret, SecretName, SecretVersion};
 use narthex_store::{SecretHead, Store, Workspace};
@@ -111,7 +111,7 @@ async fn a_secret_needs_a_workspace() {
     }
 }
 
-/// X-F6: what is sealed under other keys is found page by page, and replaced only as it was read.
+/// X-F6: values under other keys are found page by page, and replaced only as they were read.
 #[tokio::test]
 async fn x_f6_pages_of_what_is_to_be_sealed_anew() {
     for place in Place::both() {

@@ -278,7 +278,7 @@ async fn check_resting(store: &Store, version: u32) {
     assert_eq!(found, if version >= 34 { vec![("c2VhbGVk", 2)] } else { vec![] });
 }
 
-/// The run that a store of a version had, and what its agent was given.
+/// Checks the run that a store of a version had, and the variables of its agent.
 async fn check_run(store: &Store, version: u32) {
     let run = store.runs().find(RunId::parse("run_0a1b2c3d4e5f").unwrap()).await.unwrap();
     let told: Vec<_> = run.iter().flat_map(|run| &run.agent_env).map(EnvName::as_str).collect();

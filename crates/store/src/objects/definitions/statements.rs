@@ -99,7 +99,7 @@ macro_rules! statements {
                 ),
             },
             seen: update!($table, ".seen", $at, "last_seen = $4", "last_seen < $4"),
-            // Not what a human has decided on.
+            // Skips definitions that a human has decided on.
             doubt: update!(
                 $table,
                 ".doubt",

@@ -161,7 +161,7 @@ impl EventRows<'_> {
         self.database.read(MESSAGE, &values).await?.first().map(event).transpose()
     }
 
-    /// The numbers of the first events of a session, and what each takes.
+    /// The numbers of the first events of a session, with their sizes.
     ///
     /// # Errors
     /// When the statement fails.

@@ -76,8 +76,8 @@ impl RunRows<'_> {
         self.database.read(UNSERVED, &values).await?.iter().map(run).collect()
     }
 
-    /// Notes which executors a daemon has, and for which workspaces, until a time; what it had
-    /// before is forgotten.
+    /// Notes which executors a daemon has, and for which workspaces, until a time; its earlier
+    /// notes are removed.
     ///
     /// # Errors
     /// When a statement fails.

@@ -34,7 +34,7 @@ const OF_SESSION: Statement = Statement {
 /// The turn of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// The number of its last change, of those of all runs; what has a higher one is newer.
+    /// The number of its last change, counted over all runs; a higher number is newer.
     pub number: u64,
     /// The user who took it; `None` as long as it is the driver's.
     pub of: Option<TurnOf>,
