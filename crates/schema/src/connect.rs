@@ -134,8 +134,8 @@ async fn examine(connection: &mut PgConnection) -> Result<bool, Fault> {
     migrations::has_approvals(version)
 }
 
-/// Recognizes the database and brings it up to this program's version, in one transaction, so that
-/// of two processes the second finds the work done, and what is refused is left alone.
+/// Recognizes the database and brings it up to this program's version, in one transaction. So of
+/// two processes the second finds the work done, and a refused database is left alone.
 async fn migrate(connection: &mut PgConnection) -> Result<(), Fault> {
     let failed = |error| Fault::new("open.migrate", error);
     let encoding: String = sqlx::query_scalar("SHOW server_encoding")

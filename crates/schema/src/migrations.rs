@@ -9,7 +9,7 @@ use sqlx::{
 
 use crate::fault::Fault;
 
-/// Version, what it brings, SQL. The SQL is built in, so that no file is looked for when it runs.
+/// Version, name, SQL. The SQL is built in, so that no file is looked for when it runs.
 const STEPS: &[(i64, &str, &str)] = &[
     (1, "workspaces", include_str!("../migrations/0001_workspaces.sql")),
     (2, "servers", include_str!("../migrations/0002_servers.sql")),
@@ -58,7 +58,7 @@ pub(crate) const LATEST: i64 = STEPS[STEPS.len() - 1].0;
 /// The first version with approvals of files, which have been the same since.
 const TRUSTED_FILES: i64 = 3;
 
-/// Runs what a database has not had yet.
+/// Runs the steps that a database has not had yet.
 pub(crate) fn migrator() -> Migrator {
     let migrations = STEPS.iter().map(|&(version, name, sql)| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

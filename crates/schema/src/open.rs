@@ -28,7 +28,7 @@ pub(crate) const OPEN_LIMIT: Duration = Duration::from_secs(60);
 /// Longest time by which the search for damage delays the start. It reads some 250 MB in this time;
 /// of a larger file it sees a part.
 const CHECK_LIMIT: Duration = Duration::from_secs(2);
-/// Between two attempts at what SQLite does not wait for by itself.
+/// Pause between two attempts at an operation that SQLite does not wait for by itself.
 const AGAIN: Duration = Duration::from_millis(10);
 /// `nrtx`, in the header of every file of ours, and in a table of every database.
 pub(crate) const APPLICATION_ID: i64 = 0x6e72_7478;
@@ -175,7 +175,7 @@ pub async fn look(path: &Path) -> Result<Option<Database>, OpenError> {
     Ok(has_any.then_some(Database::Sqlite(database)))
 }
 
-/// Gives up what takes too long.
+/// Gives work up that takes too long.
 pub(crate) async fn in_time<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let late = |_elapsed| Fault::Statement(StatementError::Timeout { statement: "open" });
     timeout(OPEN_LIMIT, work).await.map_err(late)?
