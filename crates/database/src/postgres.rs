@@ -15,7 +15,7 @@ use crate::statement::{AnyRow, Statement, StatementError, Value};
 
 pub use address::{Address, UrlFault};
 
-/// Each statement sees what was committed before it, whatever the server's own default is.
+/// Each statement sees all earlier commits, whatever the server's own default is.
 pub const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /// `nrtx`: the lock for writing and migrating. With it, several statements see what they would see
 /// in SQLite, which has one writer at a time.

@@ -169,7 +169,7 @@ pub fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Stops what the connection runs at this time. Dropping a future alone would leave the statement
+/// Stops the connection's statement at this time. Dropping a future alone would leave the statement
 /// running, and its connection out of use.
 pub async fn interrupt_at(
     connection: &mut SqliteConnection,

@@ -139,7 +139,7 @@ impl StatementError {
         }
     }
 
-    /// Says what an error of the library means.
+    /// Turns an error of the library into one of this crate.
     #[must_use]
     pub fn new(statement: &'static str, source: sqlx::Error) -> Self {
         match Meaning::of(&source) {

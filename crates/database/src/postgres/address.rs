@@ -23,7 +23,7 @@ pub enum UrlFault {
     /// It leads to no one database.
     #[error("names no database, or more than one; write / ? # @ in a password as %2F %3F %23 %40")]
     Database,
-    /// It asks for what is not known.
+    /// It has an unknown parameter.
     #[error(
         "has a parameter other than host, port, dbname, user, password, sslmode and sslrootcert; \
          write ? # in a password as %3F %23"
