@@ -6,10 +6,10 @@
 //!   are made; one thread writes to the spool, the files on the way to a store.
 //! * [`SpoolReader`] reads them, for the task that moves them into the store.
 //! * [`Chains`] writes events as lines, each with the hash of the line before it in its chain. A
-//!   chain belongs to one writer and one workspace, so that what a workspace exports is whole.
+//!   chain belongs to one writer and one workspace, so that a workspace's export is whole.
 //! * [`Verifier`] reads lines again and reports the first that is not as it was written.
 //!
-//! Nothing here knows what a gateway is, or a store. Only the recorder and the spool do I/O.
+//! Nothing here knows a gateway or a store. Only the recorder and the spool do I/O.
 
 mod canonical;
 mod chain;

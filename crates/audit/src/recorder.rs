@@ -239,7 +239,7 @@ impl Audit {
         }
     }
 
-    /// Reads what was written, to move it into the store. One reader a folder is enough.
+    /// Reads the written records, to move them into the store. One reader a folder is enough.
     #[must_use]
     pub fn reader(&self) -> Option<SpoolReader> {
         let queue = self.queue.as_ref()?;
@@ -277,12 +277,12 @@ impl Audit {
             None => return,
         }
         queue.writer.0.unpark();
-        // An error means that the writer is gone, and with it what could be waited for.
+        // An error means that the writer is gone, and the records with it.
         drop(is_done.await);
     }
 
-    /// Refuses further calls and waits until what was committed is on disk, or the disk has
-    /// refused it. Records of calls that are still open are written when they end.
+    /// Refuses further calls and waits until committed records are on disk, or the disk has refused
+    /// them. Records of calls that are still open are written when they end.
     pub async fn close(&self) {
         let Some(queue) = &self.queue else { return };
         queue.state.is_closed.store(true, Ordering::SeqCst);

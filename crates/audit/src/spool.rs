@@ -168,7 +168,7 @@ impl Spool {
         Ok(count)
     }
 
-    /// To be called when what was written ends with a whole line: begins a further file, if this
+    /// To be called when the written text ends with a whole line: begins a further file, if this
     /// one is long. `header` makes its beginning.
     ///
     /// # Errors
@@ -183,7 +183,7 @@ impl Spool {
         self.begin_file(&header())
     }
 
-    /// Makes what was written survive a power failure.
+    /// Makes written lines survive a power failure.
     ///
     /// # Errors
     /// When the disk refuses.

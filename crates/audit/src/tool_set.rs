@@ -25,7 +25,7 @@ pub struct SeenTool {
     pub digest: DefinitionDigest,
 }
 
-/// SHA-256 of what was shown.
+/// SHA-256 of a shown definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DefinitionDigest([u8; 32]);
 
@@ -76,7 +76,7 @@ mod tests {
         ToolSet::new(tools.iter().map(seen).collect())
     }
 
-    /// E20: whatever differs in a set shows in its digest, and a definition has its own.
+    /// E20: any difference of two sets shows in their digests, and a definition has its own.
     #[test]
     fn e20_the_digest_tells_sets_apart() {
         let one = set(&[("mcp__a__x", "a", "{}")]);

@@ -251,7 +251,7 @@ impl Verifier {
 }
 
 impl Chain {
-    /// Only the first fault counts: what follows it are its consequences.
+    /// Only the first fault counts: later ones are its consequences.
     fn breaks(&mut self, workspace: &str, writer: &str, seq: u64, line: u64, fault: Fault) {
         let (workspace, writer) = (workspace.to_owned(), writer.to_owned());
         self.broken.get_or_insert(Broken { workspace, writer, seq, line, fault });

@@ -17,7 +17,7 @@ use crate::{ContentsSwitch, Excerpt};
 /// without their text: the call itself never waits for it, nor fails.
 const HELD_BYTES: usize = 64 << 20;
 
-/// The switches, and the room for what they let through.
+/// The switches, and the room for contents that they let through.
 #[derive(Debug)]
 pub(super) struct Keeping {
     /// Locked when a run begins or a switch is turned, never by a call.
@@ -90,12 +90,12 @@ impl AuditSlot {
         self.keep(request, |contents, request| contents.request = Some(request));
     }
 
-    /// Records what was answered, too.
+    /// Records the answer, too.
     pub fn keep_answer(&mut self, answer: Excerpt) {
         self.keep(answer, |contents, answer| contents.answer = Some(answer));
     }
 
-    /// Records nothing of what the call carried, after all.
+    /// Records none of the call's contents, after all.
     pub fn forget_contents(&mut self) {
         if let (Some(entry), Some(queue)) = (&mut self.entry, &self.queue)
             && let Some(contents) = entry.contents.take()

@@ -36,7 +36,7 @@ struct Change {
 }
 
 impl Audit {
-    /// Notes what is about to be done, and waits until that is on the disk.
+    /// Notes a change before it is made, and waits until the note is on the disk.
     ///
     /// # Errors
     /// When the record cannot be kept: it must not be done then (D25).

@@ -98,7 +98,7 @@ impl Outcome {
 }
 
 impl AuditRecord {
-    /// Cuts what a client may have made long. Costs nothing for what is short.
+    /// Cuts texts that a client may have made long. Costs nothing for short ones.
     pub(super) fn shorten(&mut self) {
         if let Some(end) = cut_at(&self.method) {
             self.method = Cow::Owned(self.method[..end].to_owned());

@@ -182,7 +182,7 @@ async fn d25_a_full_queue_refuses_calls() {
     assert_eq!(audit.reserve(call("d")).unwrap_err(), AuditFull::Closed);
 }
 
-/// D25: a disk that fails refuses calls; what was accepted is written once it works again.
+/// D25: a disk that fails refuses calls; accepted ones are written once it works again.
 #[tokio::test]
 async fn d25_a_failing_disk_refuses_calls_until_it_works() {
     let disk = Disk::default();
@@ -334,8 +334,8 @@ fn busy_call(audit: &Audit, number: u64) {
     }
 }
 
-/// X-M64: what a call carried is written with it, in its chain; the room for it comes back when it
-/// is on the disk, and what finds none is recorded without its text.
+/// X-M64: the contents of a call are written with it, in its chain. Their room comes back when they
+/// are on the disk; contents without room are recorded without their text.
 #[tokio::test]
 async fn x_m64_what_a_call_carried_is_written_and_bounded() {
     let folder = tempfile::tempdir().unwrap();

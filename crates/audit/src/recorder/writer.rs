@@ -1,4 +1,4 @@
-//! The thread that writes: gathers what calls hand over, and writes it in large pieces.
+//! The thread that writes: gathers the records of calls, and writes them in large pieces.
 //!
 //! It sleeps until a caller commits, then gathers for [`GATHER`] at a time, so that a busy gateway
 //! does not wake a thread per call. Records that cannot be written stay in memory, and are tried
@@ -42,7 +42,7 @@ pub(super) trait Sink: Send {
     /// Reports that the text written so far ends with a whole line. `header` makes the beginning of
     /// a further file.
     fn at_line_end(&mut self, header: &mut dyn FnMut() -> Vec<u8>) -> io::Result<()>;
-    /// Makes what was written survive a power failure.
+    /// Makes written lines survive a power failure.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -225,7 +225,7 @@ impl<S: Sink> Writer<S> {
         self.state.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Writes what was gathered. Room is given back once all of it is written.
+    /// Writes the gathered lines. Room is given back once all of them are written.
     fn write(&mut self) {
         match self.write_all() {
             Ok(()) => {
@@ -269,7 +269,7 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// The last handle is gone: what the disk still refuses is lost.
+    /// The last handle is gone: lines that the disk still refuses are lost.
     fn give_up(&self) {
         if self.buffered > 0 {
             tracing::error!(records = self.buffered, "the disk refused the last audit records");

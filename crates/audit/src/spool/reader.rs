@@ -22,7 +22,7 @@ const LINES_MOST: usize = 500;
 /// Time between two looks at other processes' files.
 const OTHERS_EVERY: Duration = Duration::from_secs(5);
 
-/// Reads what all processes have written in a folder, the lines of each in their order.
+/// Reads the lines of all processes in a folder, each process's lines in their order.
 #[derive(Debug)]
 pub struct SpoolReader {
     folder: PathBuf,
@@ -117,7 +117,7 @@ impl SpoolReader {
         Ok(SpoolFiles(asides.into_iter().chain(current).map(place).collect()))
     }
 
-    /// Tells that what is read can be moved, or not.
+    /// Notes if the lines can be moved or not.
     pub fn tell_stuck(&self, is_stuck: bool) {
         self.backlog.tell_stuck(is_stuck);
     }
@@ -133,7 +133,8 @@ impl SpoolReader {
         Ok((asides, current.into_iter().collect::<io::Result<Vec<_>>>()?))
     }
 
-    /// Tells since when what is read has waited, also where another process has written it.
+    /// Notes since when the lines of a batch have waited, also where another process has written
+    /// them.
     fn waits(&self, batch: SpoolBatch) -> SpoolBatch {
         if let Some(since) = batch.lines.first().and_then(|line| time_of(line)) {
             self.backlog.waits_since(since);

@@ -11,7 +11,7 @@ use super::DeclaredChain;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "fault")]
 pub enum Fault {
-    /// It is not what its hash was made of.
+    /// Its content does not have its hash.
     #[error("it was edited: its content does not have its hash")]
     Edited,
     /// It is sound by itself and does not follow the one before it.

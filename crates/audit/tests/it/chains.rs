@@ -77,7 +77,7 @@ fn first_fault(lines: &[String]) -> (u64, Fault) {
     (first.line, first.fault.clone())
 }
 
-/// X-M63: what is written is canonical, so that the hash is that of RFC 8785.
+/// X-M63: written lines are canonical, so that the hash is that of RFC 8785.
 #[test]
 fn x_m63_lines_are_canonical_and_have_every_member() {
     let lines = export(3);
@@ -167,7 +167,7 @@ fn s32_a_later_writer_vouches_for_the_end_of_the_one_before() {
     let (before, after) = (of_first.remove("w").unwrap(), of_second.remove("w").unwrap());
     let report = exported(Some(&first.heads()["w"]), before.clone(), after.clone());
     assert!(report.is_whole() && report.events == 5, "{report:?}");
-    // The end is cut, and what is known of it was changed, too.
+    // The end is cut, and its declaration was changed, too.
     let link: Value = serde_json::from_str(&before[1]).unwrap();
     let hash = link["hash"].as_str().unwrap().to_owned();
     let cut = Head { writer: "n.1".to_owned(), seq: 2, hash };

@@ -1,4 +1,4 @@
-//! Properties of the chain: whatever is done to it is found.
+//! Properties of the chain: any change to it is found.
 
 #![expect(
     clippy::tests_outside_test_module,

@@ -151,8 +151,8 @@ async fn what_was_under_way_when_a_process_was_killed_is_recorded_once() {
     }
 }
 
-/// A process may be killed at any byte that it writes: what the next one finds is a chain, nothing
-/// of it is there twice, and all that was on the disk before is there.
+/// A process may be killed at any byte that it writes: the next one finds a chain, nothing of it is
+/// there twice, and all that was on the disk before is there.
 #[tokio::test]
 async fn a_spool_that_was_cut_at_any_byte_goes_on() {
     let folder = tempfile::tempdir().unwrap();
