@@ -50,10 +50,10 @@ impl Vault {
         Ok(format!("{version}.{}", sealed.map_err(VaultError::Randomness)?))
     }
 
-    /// Opens what was sealed for this place.
+    /// Opens a text that was sealed for this place.
     ///
     /// # Errors
-    /// `DocumentDamaged` if it is not what was sealed here, or when the backend fails.
+    /// `DocumentDamaged` if it was not sealed for this place, or when the backend fails.
     pub async fn open_document(
         &self,
         workspace: &WorkspaceId,

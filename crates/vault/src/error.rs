@@ -48,7 +48,7 @@ pub enum VaultError {
         /// The version of its value.
         version: SecretVersion,
     },
-    /// The row is not what was sealed, or lies where it does not belong.
+    /// The row was changed, or lies where it does not belong.
     #[error(
         "version {version} of secret `{name}` in workspace `{workspace}` does not open: it was \
          changed or moved in the store; set the secret anew, or clear it"
@@ -61,7 +61,7 @@ pub enum VaultError {
         /// The version of its value.
         version: SecretVersion,
     },
-    /// A document is not what was sealed, or lies where it does not belong.
+    /// A document was changed, or lies where it does not belong.
     #[error(
         "what is stored for {place} in workspace `{workspace}` does not open: it was changed or \
          moved in the store"

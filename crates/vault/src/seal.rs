@@ -71,7 +71,7 @@ impl<'a> Place<'a> {
         seal_with(key, nonce, &self.bytes(), value)
     }
 
-    /// Opens what was sealed for this place under this key.
+    /// Opens a text that was sealed for this place under this key.
     pub(crate) fn open(&self, key: &MasterKey, sealed: &str) -> Result<Secret, Closed> {
         open_text(key, &self.bytes(), sealed)
     }

@@ -10,7 +10,7 @@ use crate::{
     document::{DocumentKeys, is_reserved},
 };
 
-/// The longest value, in bytes: half of what Linux takes as one variable of a process.
+/// The longest value, in bytes: half of the limit of Linux for one variable of a process.
 pub const VALUE_MAX: usize = 64 * 1024;
 
 /// Number of values of a name that are stored for runs that have pinned them.

@@ -43,7 +43,7 @@ prop_compose! {
     }
 }
 
-/// X-M25: another program seals to the same bytes, and what it sealed opens here.
+/// X-M25: another program seals to the same bytes, and its sealed texts open here.
 #[test]
 fn x_m25_a_known_answer() {
     let there = Somewhere::new("team-1", "LINEAR_API_KEY", 3);
@@ -53,7 +53,7 @@ fn x_m25_a_known_answer() {
     assert_eq!(there.place().open(&key(), KNOWN).unwrap(), value);
 }
 
-/// Every byte and every length, not only what a random test happens to hit.
+/// Every byte and every length, not only those that a random test happens to hit.
 #[test]
 fn s27_no_changed_or_missing_byte_opens() {
     let there = Somewhere::new("team-1", "LINEAR_API_KEY", 3);

@@ -131,7 +131,7 @@ async fn s18_rows_that_are_moved_or_changed_are_told_as_damaged() {
     assert_eq!(newest(&vault, "A").await.unwrap(), "hunter3");
 }
 
-/// S27: neither the vault nor what is on its way prints a value, and rows hold none.
+/// S27: neither the vault nor its values in transit print a value, and rows hold none.
 #[tokio::test]
 async fn s27_nothing_prints_a_value() {
     let world = World::default();

@@ -50,7 +50,7 @@ async fn x_m28_a_wrong_key_ends_the_start() {
     let error = world.start().await.unwrap_err();
     assert!(matches!(error, VaultError::KeysMissing { count: 1, .. }), "{error:?}");
     assert_eq!(world.disk().ring, Some(wrong.clone()));
-    // Behind another one, it opens what it has sealed.
+    // Behind another one, it opens the values that it has sealed.
     world.disk().ring = Some(right.with(wrong.current().clone()).unwrap());
     let vault = world.start().await.unwrap();
     assert_eq!(newest(&vault, "A").await.unwrap(), "one");

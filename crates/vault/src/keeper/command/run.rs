@@ -158,7 +158,7 @@ async fn talk(child: &mut Child, input: Option<&str>) -> io::Result<Answer> {
             done => done,
         }
     };
-    // At once as long as they get: what moves leaves a copy behind.
+    // Allocated at once for the longest output: a buffer that moves leaves a copy behind.
     let mut out = Zeroizing::new(Vec::with_capacity(OUTPUT_MAX + 1));
     let mut said = Zeroizing::new(Vec::with_capacity(SAID_MAX));
     let status = {
@@ -211,7 +211,7 @@ fn program(words: &[String]) -> String {
     words.first().cloned().unwrap_or_default()
 }
 
-/// The last line, without what may be a key, a password or a command for a terminal.
+/// The last line, without parts that may be a key, a password or a command for a terminal.
 fn shown(said: &[u8]) -> String {
     let text = Zeroizing::new(String::from_utf8_lossy(said).into_owned());
     let last = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();

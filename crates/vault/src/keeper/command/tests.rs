@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A folder for the programs, and what they keep in it.
+/// A folder for the programs, and their stored files.
 struct Scene {
     dir: TempDir,
 }
@@ -20,7 +20,7 @@ impl Scene {
         self.dir.path().join(name).into_os_string().into_string().unwrap()
     }
 
-    /// A shell program; `$K` is the file with what is kept.
+    /// A shell program; `$K` is the file with the stored text.
     fn program(&self, text: &str) -> Vec<String> {
         let line = format!("K='{}'; {text}", self.path("kept"));
         words(&["sh", "-c", &line, "program"])
@@ -123,7 +123,7 @@ fn x_m28_what_a_program_does_wrong_is_told() {
     assert!(text.contains("`/nowhere/at-all` cannot be started"), "{text}");
 }
 
-/// A program that waits for good is killed with what it has started.
+/// A program that waits for good is killed with all processes that it has started.
 #[test]
 fn a_program_that_does_not_end_is_killed() {
     let scene = Scene::new();

@@ -114,7 +114,7 @@ fn s27_the_file_of_another_user_is_refused_whatever_its_mode() {
     }
 }
 
-/// A link is as good as what it points at.
+/// A link is as good as its target.
 #[test]
 fn links_lead_to_the_same_checks() {
     let (dir, file) = place();
