@@ -82,7 +82,7 @@ impl Events {
     /// Handles the messages due by `now`, and returns the next due time.
     ///
     /// # Errors
-    /// When the store fails; what was done is.
+    /// When the store fails; earlier messages are handled.
     pub async fn deliver_due(&self, now: SystemTime) -> Result<Option<SystemTime>, EventsError> {
         let inboxes = self.shared.store.inboxes();
         loop {

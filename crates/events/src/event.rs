@@ -64,8 +64,8 @@ impl EventRow {
         envelope
     }
 
-    /// The event as models read it. Of a fault that only humans mend they read its kind, and no
-    /// name of a secret, a key or a place, and no word of a program (D28).
+    /// The event as models read it. Of a fault that only humans mend they read its kind. They read
+    /// no name of a secret, a key or a place, and no word of a program (D28).
     #[must_use]
     pub fn for_models(mut self) -> Self {
         let refused = EventKind::SessionRunRefused.as_str();
@@ -82,7 +82,7 @@ impl EventRow {
         self
     }
 
-    /// `None` if what is stored as JSON is none.
+    /// `None` if the stored payload is no JSON.
     pub(crate) fn read(row: narthex_store::EventRow) -> Option<Self> {
         let narthex_store::EventRow { of, seq, number, happened_at, kind, .. } = row;
         let payload = row.payload.parse().ok()?;

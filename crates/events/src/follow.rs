@@ -67,7 +67,7 @@ impl Follower {
     /// When an event cannot be read, or the store fails; the caller may try again.
     pub async fn next(&mut self) -> Result<Option<Vec<EventRow>>, EventsError> {
         loop {
-            // Before the look: what comes after it wakes.
+            // Before the look: later events wake the follower.
             self.woken.mark_unchanged();
             let found = match self.look().await {
                 Ok(found) => found,

@@ -3,7 +3,7 @@
 //! * [`Events`] adds events and reads them by their numbers. Numbers grow by one, also where
 //!   several daemons write to one store.
 //! * A [`Follower`] waits for further ones. Nothing is queued for it: it reads from the store, at
-//!   its own pace, and is woken by what this process adds.
+//!   its own pace, and is woken by events of this process.
 //! * A message stays unread until the client that carries its session out acknowledges it;
 //!   reminders of it are sent meanwhile (X-E93).
 //! * Of each session the newest events are kept, within bounds of number and size.
@@ -70,7 +70,7 @@ struct Shared {
     bounds: Bounds,
     wakers: Wakers,
     waits: Waits,
-    /// A message may be due earlier than what was waited for.
+    /// A message may be due earlier than the awaited one.
     earlier: Notify,
     unwritten: AtomicU64,
 }

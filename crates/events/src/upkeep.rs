@@ -114,7 +114,7 @@ impl Events {
     /// keep them any more; gives how many.
     ///
     /// # Errors
-    /// When the store fails; what was removed is.
+    /// When the store fails; removed events stay removed.
     pub async fn sweep(&self, now: SystemTime) -> Result<u64, EventsError> {
         let mut removed = 0;
         loop {

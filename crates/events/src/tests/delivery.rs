@@ -126,7 +126,7 @@ async fn x_e93_who_never_acknowledges_is_not_bothered() {
         events.deliver_due(SystemTime::now() + Duration::from_secs(3)).await.unwrap();
         assert_eq!(tellings(&events, &here, first).await, [1]);
         assert_eq!(tellings(&events, &here, second).await, [1]);
-        // An older acknowledgement takes nothing back, and one of what is not there is none.
+        // An older acknowledgement takes nothing back, and one of a missing event is refused.
         assert_eq!(acknowledge(&events, &here, 1).await, (first, 1));
         let last = page(&events, &here, 0).await.last;
         let none = events.acknowledge(&here.workspace, here.session, last + 1).await.unwrap_err();
@@ -150,7 +150,7 @@ async fn x_e93_reading_without_acknowledging_does_not_put_off() {
             assert_eq!(given.count, 2);
             given.messages.iter().map(|event| event.seq).collect::<Vec<_>>()
         };
-        // One by number, and one by what fits.
+        // One limited by number, and one by size.
         assert_eq!(read((1, usize::MAX)).await, [first]);
         assert_eq!(read((9, 1)).await, [first]);
         events.deliver_due(begun + Duration::from_secs(4)).await.unwrap();
