@@ -63,8 +63,8 @@ struct Kept {
 }
 
 impl Depot {
-    /// Opens the depot in `folder`, which is made if need be, and clears what was being copied when
-    /// a process ended.
+    /// Opens the depot in `folder`, which is made if need be, and clears unfinished copies of an
+    /// ended process.
     ///
     /// # Errors
     /// When the disk fails.
@@ -211,7 +211,7 @@ impl Sweep {
     /// number of freed bytes.
     ///
     /// # Errors
-    /// When the disk fails; what was not deleted is found by the next sweep.
+    /// When the disk fails; the next sweep finds copies that were not deleted.
     pub fn end(self, stored: &HashSet<ContentHash>) -> Result<u64, ShareError> {
         let mut shelf = lock(&self.shelf);
         let is_over = |(hash, kept): (&ContentHash, &Kept)| {

@@ -157,7 +157,7 @@ impl ShareError {
     }
 }
 
-/// Says what was tried where the system failed.
+/// Names the failed operation where the system failed.
 pub(crate) fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> ShareError {
     move |source| ShareError::Io { what, source }
 }

@@ -1,4 +1,4 @@
-//! The folder of a run, and how what lies in it is opened.
+//! The folder of a run, and ways to open its files.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -53,8 +53,8 @@ impl Folder {
         self.0.as_fd()
     }
 
-    /// Opens what is at `path`, which [`clean`] has made. Links are followed as long as they stay
-    /// within.
+    /// Opens the file or folder at `path`, which [`clean`] has made. Links are followed as long as
+    /// they stay within.
     pub(crate) fn at(&self, path: &str) -> Result<Opened, ShareError> {
         let told = || path.to_owned();
         open(&self.0, path.as_bytes(), ResolveFlags::empty()).map_err(|refused| match refused {
@@ -121,7 +121,7 @@ pub fn path_spelling(path: &str) -> Option<String> {
     clean(path).ok()
 }
 
-/// Folders in which tools put what can be made again.
+/// Folders of tools with files that can be made again.
 pub(crate) const MADE_AGAIN: [&[u8]; 2] = [b"node_modules", b"__pycache__"];
 
 /// True if a path that [`clean`] has made leads to, or through, a part that folders pass over.

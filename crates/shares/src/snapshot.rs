@@ -61,7 +61,7 @@ pub struct Snapshot {
 /// One file of a share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedFile {
-    /// Its path within what was shared, without `..`; of a single file its name.
+    /// Its path within the shared folder, without `..`; of a single file its name.
     pub path: String,
     /// Its length in bytes.
     pub size: u64,
@@ -89,7 +89,7 @@ pub enum Why {
     MadeAgain,
     /// It is larger than files may be.
     TooLarge,
-    /// It is a link; what it leads to is not shared by it.
+    /// It is a link; its target is not shared by it.
     Link,
     /// It is neither a file nor a folder.
     NotAFile,
@@ -138,7 +138,7 @@ pub(crate) struct Copying<'a> {
     pub(crate) stop: &'a Stop,
 }
 
-/// Copies what is at `path` of the folder.
+/// Copies the file or folder at `path` of the folder.
 pub(crate) fn copy_out(
     folder: &Folder,
     path: &str,

@@ -19,8 +19,8 @@ const SETTLED: u8 = 2;
 pub struct Stop(Arc<AtomicU8>);
 
 impl Stop {
-    /// Stops it. `false` if what was copied is being put in place already: then it ends soon, and
-    /// is to be waited for.
+    /// Stops it. `false` if the copies are being put in place already: then it ends soon, and is to
+    /// be waited for.
     #[must_use]
     pub fn stop(&self) -> bool {
         self.leave(STOPPED)

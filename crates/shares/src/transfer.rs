@@ -33,8 +33,8 @@ const NAMES_TRIED: usize = 1000;
 pub struct Destination<'a> {
     /// The folder of a run.
     pub folder: &'a Folder,
-    /// The path within it, below which the files come. Links on it are refused, and so is what is
-    /// hidden.
+    /// The path within it, below which the files come. Links on it are refused, and so are hidden
+    /// folders.
     pub path: &'a str,
     /// True if the copy replaces the folder at the path; else it is merged into it, and only files
     /// of the same names are replaced. Not for the whole folder.
@@ -165,8 +165,8 @@ impl<'a> Stage<'a> {
         Err(ShareError::Outside { path: prefix.to_owned() })
     }
 
-    /// Puts it in the place of what is at `within`: at one moment, where the file system can
-    /// exchange two folders.
+    /// Replaces the folder at `within` by it: at one moment, where the file system can exchange two
+    /// folders.
     fn replace(&self, within: &str, copying: Copying<'_>) -> Result<(), ShareError> {
         let (above, name) = within.rsplit_once('/').unwrap_or((".", within));
         let above = folder_at(self.of.fd(), above, within)?;

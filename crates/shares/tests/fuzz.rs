@@ -1,4 +1,4 @@
-//! The fuzz target of paths: whatever an agent asks for, nothing outside its folder is shared.
+//! The fuzz target of paths: for any path of an agent, nothing outside its folder is shared.
 //!
 //! As a test it runs a bounded number of rounds; `cargo bolero test NAME` runs it for longer.
 

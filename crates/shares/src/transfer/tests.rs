@@ -132,7 +132,7 @@ fn a_folder_in_the_place_of_a_file_is_not_replaced() {
     assert_eq!(world.names("to"), ["in"]);
 }
 
-/// X-E95: what shares pass over is not handed on either, however it is named, and is counted.
+/// X-E95: files that shares pass over are not handed on either, under any name, and are counted.
 #[test]
 fn x_e95_what_is_hidden_is_not_handed_on() {
     let world = World::new();

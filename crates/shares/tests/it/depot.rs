@@ -28,7 +28,7 @@ fn x_e95_the_same_content_is_kept_once() {
     assert_eq!(again.snapshot.files[0].size, 4);
 }
 
-/// A snapshot stays what it was when the file changes.
+/// A snapshot does not change when the file changes.
 #[test]
 fn x_e95_a_snapshot_does_not_change() {
     let world = World::new();
@@ -106,7 +106,7 @@ fn x_e95_a_restart_keeps_what_was_kept() {
     assert_eq!(sweep.end(&HashSet::new()).unwrap(), 4);
 }
 
-/// X-E97: a copy is found in its own workspace alone, whatever hash is known.
+/// X-E97: a copy is found in its own workspace alone, with any known hash.
 #[test]
 fn x_e97_another_workspace_has_no_copy() {
     let world = World::new();

@@ -32,7 +32,7 @@ fn world() -> World {
     world
 }
 
-/// X-E94, S29: what is outside is not shared, by no spelling and by no link.
+/// X-E94, S29: files outside are not shared, by no spelling and by no link.
 #[test]
 fn x_e94_no_path_leads_out_of_the_folder() {
     let world = world();

@@ -73,7 +73,7 @@ fn x_e95_deep_folders() {
     assert_eq!((skipped.path.as_str(), skipped.why), ("a/b/c", Why::TooDeep));
 }
 
-/// X-E96: what a share is, and where to begin with it.
+/// X-E96: the kind of a share, and the file to begin with.
 #[test]
 fn x_e96_kinds_and_beginnings() {
     let world = World::new();

@@ -27,7 +27,7 @@ fn things() -> impl Strategy<Value = Vec<(Vec<&'static str>, Thing)>> {
     prop::collection::vec((path, thing), 1..20)
 }
 
-/// Makes what can be made; what another thing is in the way of is left out.
+/// Makes a file or folder where it can be made; one that another is in the way of is left out.
 fn make(world: &World, path: &[&str], thing: &Thing) {
     let mut at = world.project();
     for part in &path[..path.len() - 1] {
