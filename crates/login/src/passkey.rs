@@ -201,8 +201,8 @@ impl Passkeys {
         builder.rp_name("narthex").build().map(Self).map_err(PasskeyError::Bug)
     }
 
-    /// Begins to make a passkey: gives what the page hands to the browser, and what the answer is
-    /// checked against. `known` are the passkeys that the user has, of which no second is made.
+    /// Begins to make a passkey: returns the options for the browser, and the state to check the
+    /// answer against. `known` are the passkeys that the user has, of which no second is made.
     ///
     /// # Errors
     /// When the library fails.

@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(session.check(&limits, start + limits.absolute), Err(SessionEnd::Old));
     }
 
-    /// D15: what the admin token alone can make proves no human.
+    /// D15: a link by the admin token alone proves no human.
     #[test]
     fn d15_a_link_is_advisory() {
         let proved = |method: LoginMethod| {

@@ -158,7 +158,7 @@ impl Callback {
     }
 }
 
-/// An error code as it may be shown: what is not one is left out.
+/// An error code as it may be shown: other texts are left out.
 fn harmless(code: &str) -> String {
     let is_code = code.len() <= 64 && code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
     if is_code { code.to_owned() } else { "unknown error".to_owned() }

@@ -1,4 +1,4 @@
-//! Signatures of ID tokens are checked by `ring`, which is what TLS uses here.
+//! Signatures of ID tokens are checked by `ring`, which TLS uses here, too.
 //!
 //! `jsonwebtoken` has backends of its own, but each brings a second set of cryptography.
 
@@ -77,7 +77,7 @@ fn method(algorithm: Algorithm) -> Result<Method, Error> {
         Algorithm::ES256 => Method::Other(&ECDSA_P256_SHA256_FIXED),
         Algorithm::ES384 => Method::Other(&ECDSA_P384_SHA384_FIXED),
         Algorithm::EdDSA => Method::Other(&ED25519),
-        // Shared secrets, and what the library may add.
+        // Shared secrets, and future algorithms of the library.
         _ => return Err(ErrorKind::UnsupportedAlgorithm.into()),
     })
 }

@@ -82,7 +82,7 @@ fn what_is_asked_for_is_discoverable_verified_and_new() {
     assert!(!options["user"]["id"].to_string().contains("ada"));
 }
 
-/// Replay: what was answered once answers nothing else.
+/// Replay: an answer to one challenge answers no other.
 #[test]
 fn an_answer_is_good_for_its_own_challenge_only() {
     let mut authenticator = Authenticator::new(ORIGIN);
@@ -154,7 +154,7 @@ fn the_passkey_of_somebody_else_is_refused() {
     let (mut hers, mut his) = (Authenticator::new(ORIGIN), Authenticator::new(ORIGIN));
     let ada_s = register(&mut hers, ada()).unwrap();
     let bob_s = register(&mut his, UserHandle::of("bob")).unwrap();
-    // Bob's answer, for what was found as Ada's.
+    // Bob's answer, for the passkey that was found as Ada's.
     refused(sign_in(&mut his, &ada_s));
     // Bob's answer under the id of Ada's passkey.
     refused(sign_in_as(&mut his, &ada_s, ada(), |answer| {
@@ -228,9 +228,9 @@ const CBOR: Grammar = Grammar {
     around: ("", ""),
 };
 
-/// S31: what a browser sends as an attestation object, as its statement, as the public key in it,
-/// or as extensions of a sign-in is read within the room of a thread, or refused, whatever its
-/// shape is.
+/// S31: a browser may send anything as an attestation object, as its statement, as the public key
+/// in it, or as extensions of a sign-in. Each shape is read within the room of a thread, or
+/// refused.
 #[test]
 fn s31_cbor_of_any_shape_leaves_the_process_alive() {
     let mut authenticator = Authenticator::new(ORIGIN);
