@@ -193,7 +193,7 @@ impl Ring {
     }
 }
 
-/// Reads what one child writes until that ends.
+/// Reads the output of one child until the child ends.
 pub(crate) struct Reader {
     pub(crate) log: LogRing,
     pub(crate) process_id: u32,

@@ -126,7 +126,7 @@ impl Process {
         self.exited().await
     }
 
-    /// Kills the tree at once, without waiting. For `Drop` and for what cannot await.
+    /// Kills the tree at once, without waiting. For `Drop` and for code that cannot await.
     pub fn kill_now(&self) {
         self.shared().kill_now();
     }

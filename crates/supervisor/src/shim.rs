@@ -36,7 +36,7 @@ pub enum Shim {
     Absent,
 }
 
-/// Runs the shim if this process was started as one; `Some` is what `main` must return then.
+/// Runs the shim if this process was started as one; `main` must return the value in `Some` then.
 ///
 /// To be called at the very start of `main`, before there is a thread or a runtime. Without this
 /// call, [`Shim::Own`] has no effect.

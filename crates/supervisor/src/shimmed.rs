@@ -1,4 +1,4 @@
-//! The daemon's side of a shim: starting one, orders to it, and what it reports (Linux).
+//! The daemon's side of a shim: starting one, orders to it, and its reports (Linux).
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -195,7 +195,7 @@ impl Shimmed {
         })
     }
 
-    /// Tells the shim what to start.
+    /// Sends the shim the order to start.
     async fn order(&mut self, order: Order, pipes: Pipes) -> io::Result<(ChildIo, ChildStderr)> {
         let text = serde_json::to_vec(&order)?;
         let length = u32::try_from(text.len()).map_err(io::Error::other)?;

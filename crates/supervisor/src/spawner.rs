@@ -64,7 +64,7 @@ pub(crate) async fn start(spec: &ProcessSpec) -> Result<Started, SpawnError> {
     on_thread(&command, job).await?
 }
 
-/// Does `job` on the thread; when the caller gave up meanwhile, what came of it is dropped there.
+/// Does `job` on the thread; when the caller gave up meanwhile, its result is dropped there.
 pub(crate) async fn on_thread<T: Send + 'static>(
     command: &str,
     job: impl FnOnce() -> T + Send + 'static,

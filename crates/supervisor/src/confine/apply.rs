@@ -1,5 +1,5 @@
-//! Carries out a plan in the shim: what can fail is made ready first, and what is left is done by
-//! the child between fork and exec.
+//! Carries out a plan in the shim: steps that can fail are prepared first, and the child does the
+//! rest between fork and exec.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Seek, Write};
@@ -154,7 +154,7 @@ fn limits(plan: &Plan) -> Vec<(Resource, u64)> {
     pairs.into_iter().filter_map(|(resource, most)| Some((resource, most?))).collect()
 }
 
-/// Lowers a limit; what is lower already stays.
+/// Lowers a limit; a lower one stays.
 fn lower(resource: Resource, most: u64) -> io::Result<()> {
     let now = getrlimit(resource);
     let least = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));

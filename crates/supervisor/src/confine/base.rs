@@ -1,4 +1,4 @@
-//! The files that a program needs to run at all, whatever it may reach besides.
+//! The files that a program needs to run at all, beside those that it may reach.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -58,7 +58,7 @@ impl Words {
         }
     }
 
-    /// Only what is named is there. Temporary files are its own.
+    /// Only the named paths are there. Temporary files are its own.
     fn files(&mut self, paths: &Paths) {
         // First, so that a working folder below it is seen all the same.
         self.pair("--tmpfs", &paths.temporary);

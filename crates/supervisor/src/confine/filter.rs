@@ -1,4 +1,4 @@
-//! Filters of system calls: what no server needs, and sockets.
+//! Filters of system calls that no server needs, and of sockets.
 
 use std::collections::BTreeMap;
 

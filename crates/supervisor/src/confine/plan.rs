@@ -36,7 +36,7 @@ pub(crate) enum Sockets {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Privileges {
     All,
-    /// None by which it could undo what confines it.
+    /// None by which it could undo its confinement.
     Few,
     None,
 }

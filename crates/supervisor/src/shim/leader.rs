@@ -17,7 +17,7 @@ pub(super) enum Fault {
     Unconfined(String),
 }
 
-/// Starts what was ordered; the shim's copies of the pipes are closed by then.
+/// Starts the ordered server; the shim's copies of the pipes are closed by then.
 ///
 /// The server leads a session of its own: no terminal of the daemon reaches it, and the session
 /// identifies its members should the shim be killed.

@@ -54,7 +54,7 @@ pub(crate) enum Report {
 /// Asks the tree to end.
 pub(crate) const TERMINATE: [u8; 1] = [b't'];
 
-/// The first message, which carries the pipes: the length of what follows.
+/// The first message, which carries the pipes: the length of the next one.
 pub(crate) fn send_pipes(
     socket: impl AsFd,
     pipes: [BorrowedFd<'_>; 3],

@@ -29,7 +29,7 @@ pub(super) fn run() -> io::Result<()> {
     rustix::thread::set_name(c"narthex-shim")?;
     let wakeups = catch_signals()?;
     let Some((order, pipes)) = message::receive_order(&socket)? else { return Ok(()) };
-    // Only copies are left of what belongs to the daemon; stdin would hold its socket open.
+    // Only copies are left of the daemon's descriptors; stdin would hold its socket open.
     rustix::stdio::dup2_stdin(fs_err::File::open("/dev/null")?.file())?;
     let temporary = order.temporary.clone().map(PathBuf::from);
     match leader::start(order, pipes) {
@@ -40,7 +40,7 @@ pub(super) fn run() -> io::Result<()> {
             watch.report(&Report::Started { leader: id });
             watch.until_nobody_is_left()
         }
-        // The daemon removes what it has made then.
+        // The daemon removes the folder for temporary files then.
         Err(Fault::Unconfined(text)) => message::report(&socket, &Report::Unconfined { text }),
         Err(Fault::System(error)) => {
             let errno = error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error());

@@ -1,4 +1,4 @@
-//! Confined children: what was taken away is gone, and what they need is there.
+//! Confined children: forbidden parts of the system are gone, and needed ones are there.
 
 use std::net::TcpListener;
 use std::path::PathBuf;

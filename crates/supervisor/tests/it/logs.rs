@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::support::{in_time, shell, unshimmed};
 
-/// Runs a script to its end, for what it wrote to stderr.
+/// Runs a script to its end, for its output on stderr.
 async fn run(spec: ProcessSpec) -> Process {
     let (process, _io) = Process::spawn(spec, &TaskTracker::new()).await.unwrap();
     in_time(process.exited()).await;

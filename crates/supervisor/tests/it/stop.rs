@@ -1,4 +1,4 @@
-//! The stop ladder, and what it leaves: nothing.
+//! The stop ladder, which leaves nothing behind.
 
 use std::time::Duration;
 
