@@ -57,7 +57,7 @@ pub struct DayCount {
     pub calls: u64,
 }
 
-/// Tells what time it is; only tests have another than the system's.
+/// Returns the time; only tests have another clock than the system's.
 pub type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// All meters that are shared. Clones are handles to the same ones.

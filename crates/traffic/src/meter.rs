@@ -132,7 +132,7 @@ impl Meter {
         }
     }
 
-    /// Begins with what is stored of a day, where it has counted nothing of that day itself.
+    /// Begins with the stored count of a day, where it has counted nothing of that day itself.
     pub fn restore(&self, kept: DayCount) {
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = |now: u64| (unpack(now).day < kept.day).then(|| pack(kept));
@@ -199,8 +199,8 @@ impl Meter {
         }
     }
 
-    /// Gives back what a call has taken of a rate. Where others came after it, it stays taken: it
-    /// may be used up already.
+    /// Gives back the time of a rate that a call has taken. Where others came after it, it stays
+    /// taken: it may be used up already.
     pub(crate) fn give_time_back(&self, taken: Option<TakenTime>) {
         if let Some([before, after]) = taken {
             let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);

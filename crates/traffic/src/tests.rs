@@ -70,8 +70,8 @@ async fn o100_a_rate_admits_a_burst_and_then_its_pace() {
     assert_eq!(admitted, 3, "a pause saves up no more than a burst");
 }
 
-/// O100: limits change at once, and what was counted stays; time taken up at a slow pace is no
-/// debt at a fast one.
+/// O100: limits change at once, and counts stay; time taken up at a slow pace is no debt at a fast
+/// one.
 #[tokio::test(start_paused = true)]
 async fn o100_counters_survive_a_change_of_limits() {
     let meters = meters();
@@ -109,7 +109,7 @@ async fn o100_a_quota_ends_at_midnight() {
     }
 }
 
-/// O100: what one meter refuses, no other counts; and what was not sent counts nowhere.
+/// O100: a call that one meter refuses is counted by none; and an unsent call counts nowhere.
 #[tokio::test(start_paused = true)]
 async fn o100_all_meters_count_a_call_or_none() {
     let meters = meters();
@@ -203,8 +203,8 @@ async fn o100_unused_meters_are_forgotten() {
 }
 
 proptest! {
-    /// O100: in no stretch of time are there more calls than a burst and what the rate has then,
-    /// whatever the traffic looks like, also where calls are given back unsent.
+    /// O100: in any stretch of time there are at most a burst and the calls of the rate. So it is
+    /// for any traffic, also where calls are given back unsent.
     #[test]
     fn o100_a_rate_is_never_exceeded(
         per_second in 1_u32..2000,
