@@ -100,7 +100,7 @@ impl Line {
         write!(text, ") {arrow} ")?;
         match self.result.filter(|_| self.gives()) {
             Some(result) => write!(text, "{result}")?,
-            // Only what has failed gave nothing at all.
+            // Only a failed operation has no result at all.
             None if self.error.is_none() || self.result.is_some() => text.push_str("<nil>"),
             None => {}
         }

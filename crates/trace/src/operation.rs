@@ -147,7 +147,7 @@ impl Open {
         self.result = Some(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
-    /// Tells of the end; `ok` means that it did what it should.
+    /// Reports the end; `ok` is a success.
     pub fn end(mut self, outcome: &'static str) {
         self.outcome = outcome;
     }
@@ -176,7 +176,7 @@ impl Drop for Open {
     }
 }
 
-/// The beginning of what a client may have made long.
+/// The beginning of a text that a client may have made long.
 pub(crate) fn shortened(text: &str) -> &str {
     text.char_indices().nth(NAME_CHARS).map_or(text, |(at, _)| &text[..at])
 }

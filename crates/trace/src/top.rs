@@ -135,9 +135,9 @@ impl Top {
         format!("{runs}, {calls:.1} calls/s, {errors}, {open} open")
     }
 
-    /// The lines above a table, for a terminal of so many columns: what is summed up, what the
-    /// table is sorted by, and how it is left. Where they have no room in one line, they take more,
-    /// the keys first.
+    /// The lines above a table, for a terminal of so many columns: the sums, the order of the
+    /// table, and the key that leaves it. Where they have no room in one line, they take more, the
+    /// keys first.
     #[must_use]
     pub fn heading(&self, by: &str, columns: usize) -> Vec<String> {
         let (summary, keys) = (self.summary(), format!("by {by}, q leaves"));
