@@ -141,7 +141,7 @@ impl Telemetry {
         Some(Arc::new(spans::Spans::new(traces.tracer("narthex"))))
     }
 
-    /// Sends what is left. Blocks; the runtime must still be there.
+    /// Sends the remaining spans. Blocks; the runtime must still be there.
     pub fn end(self) {
         if let Some(traces) = self.traces
             && let Err(error) = traces.shutdown_with_timeout(SEND)
