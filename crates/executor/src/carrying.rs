@@ -149,8 +149,8 @@ impl Work {
     }
 
     /// Ends the session of a run whose program has ended. Where that cannot be stored it is tried
-    /// again, with the claim held meanwhile: what came of the run is known here alone. When the
-    /// daemon stops it is tried for the last time.
+    /// again, with the claim held meanwhile: only this daemon knows the outcome. When the daemon
+    /// stops it is tried for the last time.
     async fn conclude(&self, execution: &Execution, outcome: Outcome) {
         let (row, closing) = (&execution.row, self.control.closing());
         let mut times = 0_u32;

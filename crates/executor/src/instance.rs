@@ -16,7 +16,7 @@ pub(crate) const RUNS: &str = "runs";
 /// Number of random bytes of a name.
 const NAME_BYTES: usize = 8;
 
-/// Makes the folder, removes what an earlier process has left in it, and gives its daemon's name.
+/// Makes the folder, removes files of an earlier process in it, and returns its daemon's name.
 ///
 /// # Errors
 /// When the folder cannot be used, or there is no randomness.

@@ -1,8 +1,8 @@
-//! Carries runs out: for each run of an agent that names an executor, the program of that executor
-//! is started with the addresses of its servers, and followed to its end.
+//! Carries runs out: for each run of an agent that names an executor, it starts the program of that
+//! executor with the addresses of its servers, and follows it to its end.
 //!
 //! A run is carried out by a claim that is held for as long as its program lives, as by any other
-//! platform: daemons on one store agree, and what a daemon leaves behind is seen by the next.
+//! platform: daemons on one store agree, and the next daemon sees runs that one has left behind.
 
 mod carrying;
 mod failures;

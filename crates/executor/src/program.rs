@@ -207,7 +207,7 @@ fn told(execution: &Execution, entries: Value, attempt: u32) -> Value {
     told
 }
 
-/// Takes what only the program is to know out of what it writes.
+/// Removes the program's own secrets from its output.
 fn redact(execution: &Execution, of: &CommandExecutor) -> Redact {
     let own = of.env.values().filter(|value| value.len() >= SECRET_MIN).cloned();
     let bound = execution.agent_env.expose().map(|(_, value)| value.to_owned());
