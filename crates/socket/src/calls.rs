@@ -112,7 +112,7 @@ impl Calls {
         }
     }
 
-    /// Gives up what would never end by itself.
+    /// Gives up streams, which would never end by themselves.
     pub(crate) fn cancel_streams(&mut self) {
         let is_stream = |open: &(&Bytes, &Open)| open.1.is_stream;
         let ids: Vec<Bytes> =

@@ -121,7 +121,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Removes what passing folders a crash has left in a folder, by their names.
+    /// Removes the passing folders that a crash has left in a folder, by their names.
     pub(crate) fn sweep(base: &Path, is_meant: impl Fn(&str) -> bool) {
         let Ok(entries) = fs_err::read_dir(base) else { return };
         for entry in entries.flatten() {
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(fs_err::read_to_string(folder.path.join("git.sock")).unwrap(), "precious");
     }
 
-    /// D10: what lies in folders that are there for a time goes, and nothing else.
+    /// D10: the contents of temporary folders are removed, and nothing else.
     #[tokio::test]
     async fn what_a_crash_has_left_goes() {
         let home = tempfile::tempdir().unwrap();

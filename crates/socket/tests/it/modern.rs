@@ -64,8 +64,8 @@ async fn an_open_id_is_not_taken_twice() {
     assert_eq!(answer["error"]["code"], -32600);
 }
 
-/// D2: what a modern request must carry is demanded here as at the HTTP door, with the versions
-/// that are then taken.
+/// D2: the required members of a modern request are demanded here as at the HTTP door, with the
+/// versions that are accepted then.
 #[tokio::test]
 async fn d2_what_a_modern_request_must_carry_is_demanded() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;

@@ -117,7 +117,7 @@ impl Client {
         self.writer.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// The next message, whatever it is.
+    /// The next message of any kind.
     pub(crate) async fn receive(&mut self) -> Value {
         let mut line = String::new();
         let reading = self.reader.read_line(&mut line);
