@@ -1,4 +1,4 @@
-//! Moves what was recorded from the disk into the store, in order and once.
+//! Moves the audit's records from the disk into the store, in order and once.
 
 use std::{
     borrow::Cow,
@@ -116,7 +116,7 @@ impl Shipper {
                     entry.insert((before.clone(), before))
                 }
             };
-            // After a crash, what was moved before is read once more.
+            // After a crash, lines that were moved before are read once more.
             if row.seq <= chain.1.head_seq {
                 continue;
             }

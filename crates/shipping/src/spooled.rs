@@ -85,7 +85,7 @@ fn count(
     let mut oldest = None;
     let is_all = files.waiting(COUNTED_BYTES, |line| {
         let Some((row, _)) = row_of(line) else { return };
-        // After a crash, what was moved before is read once more.
+        // After a crash, lines that were moved before are read once more.
         let is_moved = row.seq <= heads.get(&row.writer).copied().unwrap_or_default();
         if row.workspace == waiting.workspace && !is_moved {
             waiting.events += 1;

@@ -1,4 +1,4 @@
-//! Tests of what moves the audit into the store.
+//! Tests of moving the audit into the store.
 
 use narthex_audit::{
     Actor, ActorKind, Audit, AuditEvent, AuditFull, AuditSettings, DeclaredChain, Verifier,
