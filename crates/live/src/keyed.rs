@@ -19,7 +19,7 @@ impl<K> Default for KeyedLock<K> {
 }
 
 impl<K: Clone + Eq + Hash> KeyedLock<K> {
-    /// Waits for the lock of this; it is free when what is given here is dropped.
+    /// Waits for the lock of this key; it is free when the returned guard is dropped.
     pub async fn take(&self, at: &K) -> OwnedMutexGuard<()> {
         self.turn(at).lock_owned().await
     }

@@ -1,4 +1,4 @@
-//! When to look for what other daemons on the store have written.
+//! The times at which a daemon looks for changes by other daemons on the store.
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;

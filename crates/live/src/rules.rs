@@ -59,7 +59,7 @@ impl LiveRules {
         self.known.lock().await
     }
 
-    /// Follows what other daemons change, until the end.
+    /// Follows changes by other daemons, until the end.
     pub async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
         let mut polls = Polls::until(closing);
         while polls.next().await {
@@ -101,7 +101,7 @@ fn compiled(workspace: &WorkspaceId, text: &str) -> Option<Box<dyn Rules>> {
     }
 }
 
-/// One line: what is wrong, what comes of it, and the commands that mend it.
+/// One line: the faults, their consequence, and the commands that mend them.
 fn cannot_be_read(workspace: &WorkspaceId, RuleFaults(faults): &RuleFaults) -> String {
     let [show, set] = ["policy show", "policy set --file FILE"]
         .map(|template| narthex(template, &[]).in_workspace(workspace.as_str()));
@@ -140,7 +140,7 @@ mod tests {
         assert!(!line.contains('\n'), "{line}");
     }
 
-    /// D13: what cannot be read lets nothing through.
+    /// D13: unreadable rules let nothing through.
     #[test]
     fn d13_rules_that_cannot_be_read_forbid_everything() {
         let workspace = WorkspaceId::default();

@@ -146,7 +146,7 @@ impl LiveTurns {
         Ok(())
     }
 
-    /// Follows what other daemons change, until the end.
+    /// Follows changes by other daemons, until the end.
     pub async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
         let mut polls = Polls::until(closing);
         while polls.next().await {
