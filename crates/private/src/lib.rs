@@ -175,8 +175,8 @@ pub fn check_named(path: &Path) -> Result<(), PrivateError> {
     }
 }
 
-/// Puts a file, for its owner alone, in the place of what is there, at once. It is written under a
-/// name that cannot be known before, where nothing is.
+/// Puts a file, for its owner alone, in the place of the old one, at once. It is written under a
+/// name that cannot be known before, where no file is.
 ///
 /// # Errors
 /// When the file cannot be written.
