@@ -98,7 +98,7 @@ mod tests {
         text.chars().all(|c| c == '\n' || !is_harmful(c))
     }
 
-    /// S22: whatever a text does to a terminal, it is seen there and does nothing.
+    /// S22: a text of others is seen on a terminal, and does nothing to it.
     #[test]
     fn s22_texts_of_others_do_nothing_to_a_terminal() {
         for trick in TRICKS {

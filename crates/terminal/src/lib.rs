@@ -20,7 +20,7 @@ pub use self::{
     lines::{harmless, is_harmful, notice, render},
 };
 
-/// Another screen than the one with what was printed before, without a cursor.
+/// Switches to another screen than the one with the earlier output, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 /// To the first line; to the end of a line; to the end of the screen.
@@ -77,7 +77,7 @@ impl Screen {
 
     fn take(&self) -> io::Result<()> {
         let mut typed = self.before.clone();
-        // Ctrl-C and Ctrl-Z stay what they are.
+        // Ctrl-C and Ctrl-Z keep their meaning.
         typed.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
         tcsetattr(stdin(), OptionalActions::Flush, &typed)?;
         put(ENTER)
@@ -107,7 +107,7 @@ pub enum Sign {
     Leave,
 }
 
-/// The signs for this process, which do not do by themselves any more what they did before.
+/// The signals for this process, which have lost their usual effects.
 #[derive(Debug)]
 pub struct Signs {
     resized: Signal,

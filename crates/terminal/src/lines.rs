@@ -40,7 +40,7 @@ pub fn is_harmful(c: char) -> bool {
     is_mark || c.is_control() && c != '\t'
 }
 
-/// The first line, without what could move a cursor.
+/// The first line, without characters that could move a cursor.
 fn one_line(text: &str) -> String {
     let first = text.trim_start().lines().next().unwrap_or_default();
     first.chars().map(|c| if c == '\t' || is_harmful(c) { ' ' } else { c }).collect()
