@@ -31,7 +31,7 @@ pub struct ProtocolError {
 }
 
 /// A request of a client that offers nothing. `members` are those of its parameters, by their
-/// names, each as JSON; `client` is an object, what the client calls itself.
+/// names, each as JSON; `client` is an object, the client's own description.
 ///
 /// # Errors
 /// When the request would be too long, or its members are nested too deeply.

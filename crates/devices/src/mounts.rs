@@ -87,7 +87,7 @@ impl Space {
 }
 
 impl RunMounts {
-    /// Without any process. `closing` ends what waits for runs to end.
+    /// Makes mounts without any process. `closing` ends the tasks that wait for ends of runs.
     #[must_use]
     pub fn new(gateway: Gateway, numbers: Box<dyn Numbers>, closing: CancellationToken) -> Self {
         let limits = Limits { write_bytes: gateway.limits().message_bytes, ..Limits::default() };

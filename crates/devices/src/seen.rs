@@ -57,7 +57,7 @@ impl Seen {
         self.mounted().get(&name.alias).filter(|_| is_own).map(|one| one.number)
     }
 
-    /// Mounts what the run has now, and unmounts what it has no more.
+    /// Mounts the run's current servers, and unmounts those that it has no more.
     pub(crate) fn look_at_all(&self, gateway: &Gateway) {
         let now: BTreeSet<_> = gateway.aliases(&self.run).into_iter().collect();
         let mut mounted = self.mounted();
@@ -110,9 +110,9 @@ impl Seen {
         }
     }
 
-    /// Paths of earlier runs of the session mean its own mount of a server, and so do those of the
-    /// processes above it that have the same one (R-D9): what is opened so is called by the run
-    /// itself, with what it may and in its name.
+    /// Paths of earlier runs of the session mean its own mount of a server. So do those of the
+    /// processes above it that have the same server (R-D9): the run itself makes the calls there,
+    /// with its own permissions and in its name.
     fn go_by(&self, alias: &Alias) {
         let own = self.process.pid();
         let name = |pid| MountName { pid, alias: alias.clone() };
