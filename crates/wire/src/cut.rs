@@ -23,21 +23,21 @@ use crate::{
     method,
 };
 
-/// What stands for a text of which nothing is left. Some readers refuse empty texts.
+/// The replacement for a text of which nothing is left. Some readers refuse empty texts.
 const NOTHING: &str = "…";
-/// A byte of JSON never stands for more quarters than this, so that short results need no count.
+/// The most quarters that a byte of JSON is worth: a short result needs no count.
 const QUARTERS_PER_BYTE: u64 = 2;
 
 /// A result that was too long.
 #[derive(Debug)]
 pub struct CutResult {
-    /// What is left.
+    /// The message after cutting.
     pub message: Message,
-    /// What was cut, as the marker says it.
+    /// The summary of the cut parts, as in the marker.
     pub summary: String,
 }
 
-/// Which limit a result exceeds, and by how much.
+/// The limit that a result exceeds most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Excess {
     Tokens,
@@ -105,12 +105,12 @@ fn members(text: &[u8], object: Span) -> Vec<Member> {
 }
 
 fn scanner(text: &[u8], from: Span) -> Scanner<'_> {
-    // What is read here was read before, from the outermost level on.
+    // This text was already validated from the outermost level on.
     Scanner::new(text, from.start as usize, 0)
 }
 
-/// Where the texts of content are, in their order. Whatever a content says of its type: a string
-/// under `text` is what a model will read.
+/// The spans of the texts of `content`, in their order. The type that a content declares does not
+/// matter: a model will read any string under `text`.
 fn texts(text: &[u8], content: Span) -> Vec<Span> {
     let mut found = Vec::new();
     let scanned = scanner(text, content).array(|item| {
@@ -169,7 +169,7 @@ fn quoted(inner: &[u8], end: &str) -> Vec<u8> {
 }
 
 impl Excess {
-    /// Which limit cuts more; `None` if both hold.
+    /// Returns the limit that cuts more; `None` if both hold.
     fn of(whole: Size, limits: &OutputLimits) -> Option<Self> {
         let share = |limit: Option<NonZeroU64>, size: u64| {
             limit.filter(|limit| size > limit.get()).map(|limit| (size, limit.get()))

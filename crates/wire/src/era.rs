@@ -19,7 +19,7 @@ pub enum Revision {
     V2026_07_28,
 }
 
-/// Which of two ways of talking a peer uses.
+/// The two generations of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
     /// Up to 2025-11-25: a handshake opens a session.
@@ -37,11 +37,11 @@ impl Revision {
         Self::V2025_11_25,
         Self::V2026_07_28,
     ];
-    /// Those that a request names for itself, without a handshake.
+    /// The revisions that a request names itself, without a handshake.
     pub const MODERN: [Self; 1] = [Self::V2026_07_28];
-    /// The newest that has a handshake.
+    /// The newest revision that has a handshake.
     pub const LEGACY_LATEST: Self = Self::V2025_11_25;
-    /// The newest of all.
+    /// The newest revision.
     pub const LATEST: Self = Self::V2026_07_28;
 
     /// The revision with this exact name.
@@ -68,7 +68,7 @@ impl Revision {
         if self > Self::LEGACY_LATEST { Era::Modern } else { Era::Legacy }
     }
 
-    /// Whether its requests stand alone.
+    /// True if each request of this revision stands alone.
     #[must_use]
     pub fn is_modern(self) -> bool {
         self.era() == Era::Modern
@@ -102,7 +102,7 @@ pub fn classify_downstream(message: &Message, version_header: Option<&str>) -> E
     }
 }
 
-/// What a modern request lacks that every one must carry.
+/// The part that a modern request lacks although every modern request must carry it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StampFault {
     /// The version is there and no string.
@@ -114,7 +114,7 @@ pub enum StampFault {
     /// The version is none of [`Revision::MODERN`].
     #[error("this protocol version is not supported")]
     Version {
-        /// What was asked for.
+        /// The version that the client requested.
         requested: String,
     },
     /// There are no capabilities, or they are no object.
@@ -132,8 +132,8 @@ impl StampFault {
         }
     }
 
-    /// What goes with the error as `data`, as JSON: of an unsupported version, which ones are
-    /// supported, as `server/discover` says it.
+    /// The error's `data` as JSON: for an unsupported version the supported ones, in the form of
+    /// `server/discover`.
     #[must_use]
     pub fn data(&self) -> Option<Vec<u8>> {
         let Self::Version { requested } = self else { return None };
@@ -183,17 +183,17 @@ pub fn supported_versions() -> String {
 pub mod meta_key {
     /// The revision of a modern request.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// What the client of a modern request can do.
+    /// The capabilities of the client of a modern request.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// What the client of a modern request calls itself; never proof of anything.
+    /// The name that the client of a modern request gives itself; never proof of anything.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// From which level on a modern request wants log messages.
+    /// The lowest level of log messages that a modern request wants.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// What the server of a modern result calls itself; never proof of anything.
+    /// The name that the server of a modern result gives itself; never proof of anything.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// The id of the listen request that a modern notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// Why a call failed, in results that must not be structured otherwise than their tool says.
+    /// The reason why a call failed, for results whose tool declares another structure.
     pub const ERROR: &str = "narthex/error";
     /// Asks for progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
@@ -208,10 +208,10 @@ pub mod meta_key {
     /// W3C baggage.
     pub const BAGGAGE: &str = "baggage";
 
-    /// What only modern requests carry.
+    /// The `_meta` keys that only modern requests carry.
     pub const MODERN_REQUEST: [&str; 4] =
         [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
-    /// What only modern results and notifications carry.
+    /// The `_meta` keys that only modern results and notifications carry.
     pub const MODERN_ANSWER: [&str; 2] = [SERVER_INFO, SUBSCRIPTION_ID];
 }
 
@@ -229,7 +229,7 @@ pub mod method {
         }
     }
 
-    /// Whether a notification says that a list differs.
+    /// True if a notification announces that a list changed.
     #[must_use]
     pub fn is_list_change(name: &str) -> bool {
         matches!(name, TOOLS_LIST_CHANGED | PROMPTS_LIST_CHANGED | RESOURCES_LIST_CHANGED)
@@ -292,7 +292,7 @@ pub mod method {
     pub const INITIALIZED: &str = "notifications/initialized";
     /// A request is given up.
     pub const CANCELLED: &str = "notifications/cancelled";
-    /// How far a request has come.
+    /// The progress of a request.
     pub const PROGRESS: &str = "notifications/progress";
     /// A log message.
     pub const MESSAGE: &str = "notifications/message";

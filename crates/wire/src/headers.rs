@@ -1,7 +1,7 @@
 //! The HTTP headers that mirror parts of a modern request, written and checked.
 //!
-//! Whoever routes or decides by a header must be sure that the body says the same (S13), so a
-//! request whose headers and body disagree is refused before anything else looks at it.
+//! A reader that routes or decides by a header must be sure that the body has the same value (S13).
+//! So a request whose headers and body disagree is refused before any other check.
 
 mod params;
 mod value;
@@ -22,12 +22,12 @@ pub const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id")
 pub const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// `Mcp-Name`: what a modern request is about; see [`name_member`].
 pub const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// `Last-Event-ID`: where a legacy stream goes on.
+/// `Last-Event-ID`: the event after which a legacy stream resumes.
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// What the names of headers begin with that mirror arguments of a tool.
+/// The prefix of the names of headers that mirror arguments of a tool.
 pub const MCP_PARAM_PREFIX: &str = "Mcp-Param-";
 
-/// Whether a body is declared to be of a media type, in whatever case and with whatever parameters.
+/// True if a body is declared to be of a media type, in any case and with any parameters.
 #[must_use]
 pub fn has_media_type(headers: &HeaderMap, wanted: &str) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -35,7 +35,8 @@ pub fn has_media_type(headers: &HeaderMap, wanted: &str) -> bool {
     essence.trim().eq_ignore_ascii_case(wanted)
 }
 
-/// How headers and body of a request disagree. Every one is [`code::HEADER_MISMATCH`].
+/// A contradiction between the headers and the body of a request. Each is
+/// [`code::HEADER_MISMATCH`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderFault {
     /// The body has a value that must be mirrored.
@@ -159,9 +160,9 @@ fn check_version(
 
 /// The headers of a request that we send as a client of `version`.
 ///
-/// They mirror `message` as it stands: if a tool is renamed on the way, the caller inserts
-/// [`MCP_NAME`] anew with [`encode_value`]. Legacy revisions get the version alone, and those
-/// before 2025-06-18 nothing.
+/// The headers mirror `message` as given: if a tool is renamed on the way, the caller inserts
+/// [`MCP_NAME`] anew with [`encode_value`]. Legacy revisions get the version alone, and revisions
+/// before 2025-06-18 get no header.
 #[must_use]
 pub fn compose_request_headers(
     message: &Message,
@@ -193,7 +194,7 @@ struct Header<'a> {
     name: &'a HeaderName,
     /// The name as the protocol spells it.
     shown: &'a str,
-    /// Whether its value may be wrapped in base64.
+    /// True if the header's value may be wrapped in base64.
     is_encoded: bool,
 }
 

@@ -1,4 +1,4 @@
-//! One strict pass over JSON text that validates it and says where its parts are.
+//! One strict pass over JSON text that validates the text and locates its parts.
 //!
 //! Nothing is decoded or copied: a value is a [`Span`] of the original bytes, so unknown fields,
 //! key order and the spelling of numbers survive. Depth is limited before anything is built. The
@@ -32,7 +32,7 @@ impl Span {
         &text[self.start as usize..self.end as usize]
     }
 
-    /// The same as a range.
+    /// The span as a range.
     #[must_use]
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize
@@ -95,7 +95,7 @@ pub enum JsonError {
     /// More members in the envelope, the body or `_meta` than any reader needs.
     #[error("more than {most} members in one object of the message")]
     TooManyMembers {
-        /// How many there may be.
+        /// The most members allowed.
         most: usize,
     },
     /// A key that some readers would take for another: NUL inside, or a known name in other case.
@@ -125,7 +125,7 @@ pub fn check_keys(text: &[u8], members: &[Member]) -> Result<(), JsonError> {
     check_keys_unless_plain(text, members, false)
 }
 
-/// The same, for keys that may be known to have no escapes.
+/// As [`check_keys`], for keys that may be known to have no escapes.
 pub(crate) fn check_keys_unless_plain(
     text: &[u8],
     members: &[Member],
@@ -237,7 +237,7 @@ impl KnownNames {
         Self { names, lengths }
     }
 
-    /// Whether an ASCII key is a name in other case, or with blanks around it.
+    /// True if an ASCII key is a known name in other case, or with blanks around it.
     fn is_imitated(&self, key: &[u8]) -> bool {
         let is_bare = |end: Option<&u8>| end.is_none_or(u8::is_ascii_graphic);
         if !(is_bare(key.first()) && is_bare(key.last())) {
@@ -252,14 +252,14 @@ impl KnownNames {
             })
     }
 
-    /// Whether a key is a name but for case, letters that fold to ASCII, blanks and control
-    /// characters.
+    /// True if a key equals a known name once case, letters that fold to ASCII, blanks and control
+    /// characters are ignored.
     fn is_imitated_folded(&self, key: &str) -> bool {
         self.names.iter().any(|name| imitates(key, name))
     }
 }
 
-/// Whether a quoted key decodes to `name`.
+/// True if a quoted key decodes to `name`.
 #[must_use]
 #[inline]
 pub fn key_is(quoted: &[u8], name: &str) -> bool {
@@ -267,11 +267,11 @@ pub fn key_is(quoted: &[u8], name: &str) -> bool {
     if quoted.len() == length {
         return &quoted[1..=name.len()] == name.as_bytes();
     }
-    // An escape is longer than what it stands for.
+    // An escape is longer than its character.
     quoted.len() > length && may_be_escaped(quoted, name) && key_is_escaped(quoted, name)
 }
 
-/// Whether the first character leaves it open that a quoted key is `name` with escapes.
+/// True if a quoted key may be `name` with escapes, judged by its first character.
 fn may_be_escaped(quoted: &[u8], name: &str) -> bool {
     quoted[1] == b'\\' || name.as_bytes().first() == Some(&quoted[1])
 }
@@ -281,10 +281,10 @@ fn key_is_escaped(quoted: &[u8], name: &str) -> bool {
     quoted.contains(&b'\\') && decode_string(quoted).is_some_and(|key| key == name)
 }
 
-/// Whether a key is not the ASCII name, and a lenient reader may take it for that.
+/// True if a key is not the ASCII name, and a lenient reader may take it for that name.
 ///
-/// It is the name once blanks and control characters are left out, by Unicode's simple case folding
-/// as far as that reaches ASCII.
+/// A lenient reader ignores blanks and control characters, and compares by Unicode's simple case
+/// folding as far as that reaches ASCII.
 fn imitates(key: &str, name: &str) -> bool {
     let mut names = name.chars();
     let mut kept = key.chars().filter(|c| !c.is_whitespace() && !c.is_control());

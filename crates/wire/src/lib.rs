@@ -41,7 +41,7 @@ pub use schema::{with_member, with_object_schema};
 pub use sse::{SseError, SseEvent, SseParser, sse_event, write_sse_event};
 pub use template::Template;
 
-/// What is refused before it is buffered or indexed.
+/// Sizes above which a message is refused before it is buffered or indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The longest message in bytes. Never above 1 GiB.

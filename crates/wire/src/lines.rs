@@ -8,7 +8,8 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::{Payload, PayloadBuilder};
 
-/// Why a line is refused. The rest of that line is skipped; the next call goes on behind it.
+/// The reason why a line is refused. The rest of that line is skipped; the next call reads on
+/// behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// Longer than allowed.

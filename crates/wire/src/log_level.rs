@@ -7,19 +7,19 @@ use crate::Raw;
 pub enum LogLevel {
     /// For those who look for a fault.
     Debug,
-    /// What happens in any case.
+    /// An ordinary event.
     Info,
-    /// What happens seldom.
+    /// An unusual event.
     Notice,
-    /// What may become an error.
+    /// A state that may become an error.
     Warning,
-    /// What failed.
+    /// A failed operation.
     Error,
     /// A part that fails.
     Critical,
-    /// What somebody must do something about at once.
+    /// A fault that an operator must mend at once.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 

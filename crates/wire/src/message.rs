@@ -17,7 +17,7 @@ use crate::{
     json::{JsonError, Member, Object, Scanner, Span, decode_string},
 };
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageKind {
     /// Has a method and an id.
@@ -100,13 +100,13 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Whether it is an object.
+    /// True if the value is an object.
     #[must_use]
     pub fn is_object(self) -> bool {
         self.0.first() == Some(&b'{')
     }
 
-    /// Whether it can be an id or a progress token: a string, or an integer.
+    /// True if the value can be an id or a progress token: a string, or an integer.
     #[must_use]
     pub fn is_token(self) -> bool {
         index::is_id(self.0)
@@ -127,8 +127,8 @@ impl<'a> Raw<'a> {
         if array.is_ok() { items } else { Vec::new() }
     }
 
-    /// How many elements an array value has, 0 if it is no array; `None` if there are more than
-    /// `most`, which are not looked at.
+    /// Number of elements of an array value, 0 if it is no array; `None` if there are more than
+    /// `most`. The elements above that number are not read.
     #[must_use]
     pub fn count_up_to(self, most: usize) -> Option<usize> {
         let mut count = 0;
@@ -245,7 +245,7 @@ impl Message {
         &self.0.bytes
     }
 
-    /// What the message is.
+    /// The kind of the message.
     #[must_use]
     pub fn kind(&self) -> MessageKind {
         self.0.kind

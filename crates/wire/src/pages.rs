@@ -7,7 +7,7 @@ use crate::{Era, Message, Raw, json};
 /// The most pages of one list that are followed.
 const PAGES_MAX: usize = 1000;
 
-/// How far one list has been read. Begins before the first page.
+/// The progress through one list. Begins before the first page.
 #[derive(Debug)]
 pub struct Pages {
     era: Era,
@@ -17,7 +17,7 @@ pub struct Pages {
     count: usize,
 }
 
-/// Why a list cannot be read to its end. The text goes on after the name of the method.
+/// The reason why a list cannot be read to its end. Its text follows the name of the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PagesError {
     /// The next page has no usable name.
@@ -38,7 +38,7 @@ impl Pages {
         Self { era, next: None, seen: HashSet::new(), count: 0 }
     }
 
-    /// What asks for the next page: members of `params`, as JSON text without braces.
+    /// The members of `params` that request the next page, as JSON text without braces.
     #[must_use]
     pub fn members(&self) -> Vec<u8> {
         let cursor = self.next.as_ref().map(|cursor| [b"\"cursor\":", &cursor[..]].concat());
@@ -83,7 +83,7 @@ mod tests {
         Message::parse(text.into(), &Limits::default()).unwrap()
     }
 
-    /// E73: a cursor goes back as it came, and whatever leads nowhere is told.
+    /// E73: a cursor is returned unchanged, and a cursor that leads nowhere is an error.
     #[test]
     fn e73_pages_are_followed_to_an_end() {
         let mut pages = Pages::new(Era::Legacy);

@@ -21,13 +21,13 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// How many bytes it has.
+    /// Number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pieces[self.next..].iter().map(Bytes::len).sum()
     }
 
-    /// Whether it has none.
+    /// True if there are no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -38,7 +38,7 @@ impl Payload {
         self.pieces[self.next..].iter()
     }
 
-    /// Everything as one piece; copies only if there is more than one.
+    /// All bytes as one piece; copies only if there is more than one.
     #[must_use]
     pub fn into_bytes(mut self) -> Bytes {
         if self.pieces.len() == 1 && self.next == 0 {

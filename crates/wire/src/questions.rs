@@ -11,10 +11,10 @@ use crate::{
     translate::edited,
 };
 
-/// Which questions of servers a client can answer, as one of its requests declares it.
+/// The kinds of questions from servers that a client can answer, as one of its requests declares.
 ///
-/// Only what legacy servers may rely on counts; other members say nothing here. So there are few
-/// different values, whatever clients send.
+/// Only the members that legacy servers may rely on count; other members are ignored. So there are
+/// few different values, whichever members clients send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Answerable(u8);
 
@@ -47,7 +47,7 @@ impl Answerable {
         Self(bits)
     }
 
-    /// Whether the client can be asked nothing.
+    /// True if the client can answer no question.
     #[must_use]
     pub fn is_none(self) -> bool {
         self.0 == 0
@@ -57,7 +57,7 @@ impl Answerable {
         self.0 & bit != 0
     }
 
-    /// The same as capabilities in `initialize`, as JSON. Equal values give equal text.
+    /// The `initialize` capabilities of this value, as JSON. Equal values give equal text.
     #[must_use]
     pub fn to_legacy(self) -> String {
         let of = |bits: &[(u8, &str)]| {
@@ -114,7 +114,7 @@ impl Answerable {
         (!is_known).then_some((code::METHOD_NOT_FOUND, undeclared))
     }
 
-    /// Whether the client can be led to a URL.
+    /// True if the client can be led to a URL.
     #[must_use]
     pub fn takes_urls(self) -> bool {
         self.has(Self::URLS)

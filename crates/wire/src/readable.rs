@@ -10,9 +10,9 @@ use crate::{Raw, json::encode_string};
 /// A definition as a merged list can have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readable {
-    /// As the server wrote it.
+    /// The definition as the server wrote it.
     AsItIs,
-    /// With members that say nothing left out, or written as all clients read them.
+    /// The definition with meaningless members left out, or written as all clients read them.
     Repaired {
         /// The definition.
         raw: Bytes,
@@ -73,7 +73,7 @@ pub fn readable(kind: DefinitionKind, raw: &Bytes) -> Readable {
     }
 }
 
-/// What becomes of a member.
+/// The treatment of a member.
 enum Kept {
     AsItIs,
     Dropped,
@@ -121,7 +121,7 @@ impl Repair {
     fn member(&mut self, kind: DefinitionKind, key: &str, value: Raw<'_>) -> Result<Kept, String> {
         match (kind, key) {
             (DefinitionKind::Resource | DefinitionKind::Template, "name") if !is_text(value) => {
-                // It is named after its address.
+                // The client names a resource without a name after its address.
                 Ok(Kept::Dropped)
             }
             (_, "name" | "uri" | "uriTemplate") => Ok(Kept::AsItIs),

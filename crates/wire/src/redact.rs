@@ -1,10 +1,11 @@
 //! Takes known secret values out of texts and messages on their way to people, logs and models.
 //!
 //! A value is found as it is; escaped as in JSON, HTML, XML and URLs, also by two of these in turn;
-//! in base64 wherever it stands in the encoded text, also broken into lines; and as hexadecimal
-//! digits. In JSON it is found in strings, in keys but for those of the protocol, and as a number.
-//! The envelope and the values that find a message's way never change, so that a message stays the
-//! message it was. What a server disguises on purpose is not found: this is against accidents.
+//! in base64 at any place of the encoded text, also broken into lines; and as hexadecimal digits.
+//! In JSON it is found in strings, in keys but for those of the protocol, and as a number. The
+//! envelope and the values that route a message never change, so that a message stays the same
+//! message. A value that a server disguises on purpose is not found: redaction is against
+//! accidents.
 
 mod encodings;
 mod keys;
@@ -26,11 +27,11 @@ use crate::{
     json::{decode_string, encode_string},
 };
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 pub const REDACTED: &str = "[redacted]";
 /// Shorter values would be found everywhere.
 const BYTES_MIN: usize = 6;
-/// Shorter numbers are settings like a port or a limit, whatever their name says.
+/// Shorter numbers are settings like a port or a limit, under any name.
 const DIGITS_MIN: usize = 8;
 /// A member that goes back to its server unchanged, and that clients only see sealed.
 const OPAQUE: &str = "requestState";
@@ -80,7 +81,7 @@ impl Redactor {
         Self { finder, all, longest, numbers }
     }
 
-    /// Whether it has nothing to look for.
+    /// True if there is no secret to look for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.finder.is_none()
@@ -103,7 +104,7 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
-    /// Where secrets are, in order and apart.
+    /// The ranges of the secrets in `text`, in order and apart.
     fn found(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut from = 0;
@@ -122,13 +123,13 @@ impl Redactor {
         apart
     }
 
-    /// Where the next place is at which a secret may be.
+    /// The start of the next possible secret.
     fn next(&self, text: &[u8], from: usize) -> Option<usize> {
         let input = Input::new(text).span(from..text.len());
         self.finder.as_ref()?.find(input).map(|found| found.start())
     }
 
-    /// Whether a text has a secret in it.
+    /// True if a text has a secret in it.
     #[must_use]
     pub fn is_in(&self, text: &[u8]) -> bool {
         let (mut found, mut from) = (Vec::new(), 0);
@@ -142,8 +143,8 @@ impl Redactor {
         false
     }
 
-    /// How long the longest spelling is that is looked for, in bytes: so much of a text that is cut
-    /// may be the beginning of a secret.
+    /// The length of the longest sought spelling, in bytes: so much of a cut text may be the
+    /// beginning of a secret.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.longest
@@ -200,7 +201,7 @@ impl Redactor {
         })
     }
 
-    /// Whether a number is a secret, however it is written.
+    /// True if a number is a secret, in any spelling.
     fn is_secret(&self, number: &[u8]) -> bool {
         let number = std::str::from_utf8(number).ok().and_then(|text| text.parse::<f64>().ok());
         // The nearest one that a reader of JSON has is the same.
@@ -208,13 +209,13 @@ impl Redactor {
     }
 }
 
-/// Whether a secret of this value is kept out of texts: a shorter one would be found everywhere.
+/// True if a secret of this value is kept out of texts: a shorter one would be found everywhere.
 #[must_use]
 pub fn is_redactable(value: &Secret) -> bool {
     is_telling(value.expose())
 }
 
-/// Whether a value is worth looking for.
+/// True if a value is worth looking for.
 fn is_telling(value: &str) -> bool {
     let is_number = value.bytes().all(|b| b.is_ascii_digit());
     value.len() >= if is_number { DIGITS_MIN } else { BYTES_MIN }
@@ -232,9 +233,9 @@ fn telling_number(value: &str) -> Option<f64> {
 struct Walk<'r, 't> {
     redactor: &'r Redactor,
     text: &'t [u8],
-    /// What stands in the place of a key; further ones get a number.
+    /// The replacement for a key; further keys get a number.
     key: &'r str,
-    /// How many keys were secrets.
+    /// Number of keys that were secrets.
     keys: usize,
     pos: usize,
     depth: u32,
@@ -242,7 +243,7 @@ struct Walk<'r, 't> {
     member: Option<Range<usize>>,
     /// Empty until the first change.
     out: Vec<u8>,
-    /// How much of the text `out` stands for.
+    /// Length of the part of the text that `out` already covers.
     copied: usize,
 }
 
@@ -282,7 +283,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Whether what was taken last is the value of one of these members.
+    /// True if the last taken value belongs to one of these members.
     fn is_value_of(&mut self, names: &[&str]) -> bool {
         let Some(member) = self.member.take() else { return false };
         names.iter().any(|name| crate::json::key_is(&self.text[member.clone()], name))

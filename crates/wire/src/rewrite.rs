@@ -30,7 +30,7 @@ impl<'a> Patch<'a> {
         self.set.push((key, raw.into()));
     }
 
-    /// What is put at `key`, if anything is.
+    /// The value that is set at `key`, if there is one.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&[u8]> {
         self.set.iter().find(|(name, _)| name == key).map(|(_, raw)| &raw[..])
@@ -49,7 +49,7 @@ impl<'a> Patch<'a> {
         self.remove.extend(other.remove);
     }
 
-    /// Whether it changes nothing.
+    /// True if the patch changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.remove.is_empty()
@@ -60,7 +60,7 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// Everything that may change in one message on its way through.
+/// All changes to one message on its way through.
 #[derive(Debug, Clone, Default)]
 pub struct Rewrite<'a> {
     /// The new id, as JSON.
@@ -72,7 +72,7 @@ pub struct Rewrite<'a> {
 }
 
 impl Rewrite<'_> {
-    /// Whether it changes nothing.
+    /// True if the rewrite changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.id.is_none() && self.body.is_empty() && self.meta.is_empty()
@@ -107,7 +107,7 @@ struct Writer<'m, 'r, 'p> {
     out: PayloadBuilder<'m>,
 }
 
-/// What becomes of one member.
+/// The treatment of one member.
 enum Fate<'r> {
     Keep,
     Remove,
@@ -179,7 +179,7 @@ impl<'r, 'p> Writer<'_, 'r, 'p> {
         }
     }
 
-    /// Whether the changes take away everything that `meta` has, and it has something.
+    /// True if `meta` has members and the changes remove all of them.
     fn empties(&self, meta: &Object) -> bool {
         let patch = &self.rewrite.meta;
         let is_removed = |member: &Member| matches!(self.fate(patch, member), Fate::Remove);

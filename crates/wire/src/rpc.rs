@@ -52,7 +52,7 @@ pub mod code {
 #[must_use]
 pub fn code_for(kind: ErrorKind) -> i64 {
     match kind {
-        // What is not there and what is hidden look like what modern servers say of both.
+        // Modern servers answer alike for what is absent and what is hidden.
         ErrorKind::Invalid | ErrorKind::NotFound => code::INVALID_PARAMS,
         ErrorKind::Unauthenticated => code::UNAUTHENTICATED,
         ErrorKind::Denied => code::DENIED,
@@ -199,8 +199,8 @@ pub fn tool_result<'t>(
 /// The result of a `tools/call` that failed (D16): one text for a model, and the error for
 /// programs.
 ///
-/// Where the tool says what its results look like (`is_shaped`), clients hold structured content
-/// against that: then the error stands in `_meta` under [`meta_key::ERROR`].
+/// Clients check structured content against the output schema that a tool declares (`is_shaped`):
+/// for such a tool the error is in `_meta` under [`meta_key::ERROR`].
 #[must_use]
 pub fn tool_error_result(error: &CallError, era: Era, is_shaped: bool) -> Vec<u8> {
     let text = json!({ "type": "text", "text": error.text() });

@@ -15,17 +15,17 @@ pub struct SseEvent {
     /// The `event` field; `None` means `message`.
     pub event: Option<Bytes>,
     /// The `id` field of this very event; ids are not carried over from earlier ones. It keeps the
-    /// chunk that it came in alive, so whoever keeps it should copy it.
+    /// chunk that it came in alive, so a reader that stores it should copy it.
     pub id: Option<Bytes>,
     /// The `retry` field.
     pub retry_ms: Option<u64>,
     /// The `data` lines joined by line feeds.
     pub data: Bytes,
-    /// Whether there was a `data` line at all, even an empty one.
+    /// True if there was a `data` line at all, even an empty one.
     pub has_data: bool,
 }
 
-/// Why a stream is refused. It stays refused.
+/// The reason why a stream is refused. It stays refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
     /// One event is longer than allowed.
@@ -187,7 +187,7 @@ impl Pending {
         }
         let fields = self.fields;
         let is_event = fields.has_data || fields.id.is_some() || fields.retry_ms.is_some();
-        // As the standard has it, a type alone is no event: it says something only about data.
+        // By the standard, a type alone is no event: a type only describes data.
         is_event.then_some(fields)
     }
 }
@@ -226,7 +226,7 @@ pub fn write_sse_event(
     out.extend_from_slice(b"\n\n");
 }
 
-/// Everything before the data itself.
+/// Writes the fields before the data itself.
 fn push_head(mut push: impl FnMut(&[u8]), id: Option<&str>, retry_ms: Option<u64>, data: &Payload) {
     if let Some(id) = id {
         push(b"id: ");

@@ -1,4 +1,4 @@
-//! Whether a URI could have come from a URI template (RFC 6570), for routing.
+//! Tests whether a URI could have come from a URI template (RFC 6570), for routing.
 
 use std::borrow::Cow;
 
@@ -47,9 +47,8 @@ impl Template {
         &self.text
     }
 
-    /// Whether a URI could have come from it, in any spelling: what stands between expressions is
-    /// percent-encoded when a template is expanded (RFC 6570 §3.1), and clients write it either
-    /// way.
+    /// True if a URI could have come from the template, in any spelling. Expansion percent-encodes
+    /// the text between expressions (RFC 6570 §3.1), and clients write either form.
     #[must_use]
     pub fn matches(&self, uri: &str) -> bool {
         matches(&self.parts, &canonical(uri))

@@ -1,4 +1,4 @@
-//! What changes in one plain message when client and server speak different eras.
+//! Changes to one plain message when client and server use different eras.
 //!
 //! Pure edits only. Handshakes, sessions, subscriptions, embedded requests and tasks are loops over
 //! several messages and live elsewhere; so do ids and progress tokens, which change on every hop.
@@ -9,11 +9,12 @@ use crate::{
     Message, MessageKind, Raw, Revision, Rewrite, json::encode_string, meta_key, method, rpc::code,
 };
 
-/// What only modern results say beside their content, and how long they may be kept.
+/// The members that only modern results have beside their content: their type, and how long they
+/// may be stored.
 const RESULT_TYPE: &str = "resultType";
 const CACHE_HINTS: [&str; 2] = ["ttlMs", "cacheScope"];
 
-/// What a legacy client said once in its session and a modern server wants on each request.
+/// The client facts of a legacy session, which a modern server wants on each request.
 #[derive(Debug, Clone)]
 pub struct ClientStamp<'a> {
     /// `clientInfo` as JSON.
@@ -45,8 +46,9 @@ pub fn request_to_modern(stamp: ClientStamp<'_>) -> Rewrite<'_> {
 
 /// Changes a question from a modern server's answer for a legacy client of `revision`.
 ///
-/// What only modern requests carry is taken away. For clients before 2025-11-25 an elicitation has
-/// no mode, and a message for a model has one block of content: further ones become messages.
+/// The members that only modern requests carry are removed. For clients before 2025-11-25 an
+/// elicitation has no mode, and a message for a model has one block of content: further ones become
+/// messages.
 #[must_use]
 pub fn question_to_legacy<'a>(question: &Message, revision: Revision) -> Rewrite<'a> {
     let mut rewrite = Rewrite::default();
@@ -142,8 +144,8 @@ fn set_tools(
 
 /// Changes a legacy server's result of `method` for a modern client.
 ///
-/// What the result claims in place of these members is overwritten: a legacy server cannot ask for
-/// input or hand out a task this way. Cacheable results are stale at once and private.
+/// The result's own values of these members are overwritten: a legacy server cannot ask for input
+/// or hand out a task this way. Cacheable results are stale at once and private.
 #[must_use]
 pub fn result_to_modern<'a>(
     method: &str,
@@ -258,7 +260,7 @@ pub fn answer_to_modern<'a>(
     }
 }
 
-/// Whether complete modern results of `method` say how long they may be kept.
+/// True if complete modern results of `method` declare how long they may be stored.
 #[must_use]
 pub fn is_cacheable(method: &str) -> bool {
     matches!(

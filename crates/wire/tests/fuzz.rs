@@ -1,4 +1,4 @@
-//! Fuzz targets of everything here that reads what strangers send.
+//! Fuzz targets of all parsers here that read texts of strangers.
 //!
 //! As tests they run a bounded number of rounds; `cargo bolero test NAME` runs one for longer.
 //! Each round takes a text that is nearly right and changes a few of its bytes, as random bytes
@@ -38,7 +38,7 @@ const MESSAGES: [&str; 8] = [
     "{\"jsonrpc\":\"2.0\",\r\n\t\"id\":7,\"result\":{\"requestState\":\"s\"}}",
 ];
 
-/// What is put in: bytes that mean something to some parser here, then whatever comes.
+/// The inserted pieces: bytes that mean something to some parser here, then arbitrary ones.
 const PIECES: [&str; 16] = [
     "\"",
     "{",
@@ -165,7 +165,7 @@ fn d2_rewritten_messages_are_messages() {
         if let Some(id) = &rewrite.id {
             assert_eq!(again.id().map(Raw::as_bytes), Some(&id[..]));
         }
-        // Of a body that is no object, no member can be changed.
+        // In a body that is no object, no member can be changed.
         if how & 4 != 0 && again.body().is_some() {
             assert_eq!(again.get("name").unwrap().as_bytes(), b"\"renamed\"");
         }

@@ -1,10 +1,11 @@
-//! How long a text inside a JSON string is, by the quarter rule and in bytes, without decoding it.
+//! The length of a text inside a JSON string, by the quarter rule and in bytes, without decoding
+//! it.
 
 use std::iter::Sum;
 
 use narthex_model::OutputLimits;
 
-/// How long a text is.
+/// The length of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Size {
     /// Quarters of tokens.
@@ -13,7 +14,7 @@ pub(super) struct Size {
     pub(super) bytes: u64,
 }
 
-/// How a string's inside will be read.
+/// The way in which a string's inside will be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// Decoded: an escape is the character that it stands for.
@@ -66,8 +67,8 @@ pub(super) fn size_of(inner: &[u8], reading: Reading) -> Size {
     prefix(inner, without_limit, reading).1
 }
 
-/// How many bytes of a string's inside stand for a text of at most this size, and that size. Never
-/// ends within a character, an escape or a pair of surrogates.
+/// Number of bytes of a string's inside that make a text of at most this size, and the size of that
+/// text. Never ends within a character, an escape or a pair of surrogates.
 pub(super) fn prefix(inner: &[u8], most: Size, reading: Reading) -> (usize, Size) {
     let (mut at, mut size) = (0, Size::default());
     while let Some(&first) = inner.get(at) {
@@ -96,7 +97,7 @@ fn plain(first: u8) -> (usize, Size) {
     (length, Size { quarters, bytes: length as u64 })
 }
 
-/// The same of an escape, or of two that are one character.
+/// The length and size of an escape, or of two escapes that are one character.
 fn escape(text: &[u8], reading: Reading) -> (usize, Size) {
     let (length, decoded) = match unit(text) {
         None => (2, Size { quarters: 1, bytes: 1 }),

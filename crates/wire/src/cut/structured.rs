@@ -86,7 +86,7 @@ fn values(text: &[u8], value: Span) -> Vec<Span> {
     found
 }
 
-/// Where the string that begins before `at` ends.
+/// The end of the string that begins before `at`.
 fn closing_quote(text: &[u8], mut at: usize) -> usize {
     while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at..]) {
         at += found;

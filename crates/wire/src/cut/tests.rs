@@ -121,7 +121,7 @@ fn d23_only_texts_are_cut_and_the_rest_stays_byte_for_byte() {
     assert!(marker.contains(&cut.summary), "{}", cut.summary);
 }
 
-/// D23: a text that stands twice in one content is cut twice, whoever reads which.
+/// D23: a text that occurs twice in one content is cut twice, as readers may pick either.
 #[test]
 fn d23_a_key_given_twice_hides_no_text() {
     let long = "y".repeat(100);

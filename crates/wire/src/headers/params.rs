@@ -1,4 +1,5 @@
-//! Which arguments of a tool are mirrored in headers: the `x-mcp-header` annotations of its schema.
+//! The arguments of a tool that are mirrored in headers, by the `x-mcp-header` annotations of its
+//! schema.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -38,7 +39,7 @@ struct HeaderParam {
     shown: String,
 }
 
-/// What is wrong with an annotation. The tool must not be offered to clients over HTTP.
+/// A fault of an annotation. The tool must not be offered to clients over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParamFault {
     /// Empty, or not what a header's name may be.
@@ -108,7 +109,7 @@ impl HeaderParams {
         if walk.faults.is_empty() { Ok(Self { params: walk.params }) } else { Err(walk.faults) }
     }
 
-    /// Whether nothing is mirrored.
+    /// True if no argument is mirrored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.params.is_empty()
@@ -293,7 +294,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a schema's `type` is one that can be mirrored, or that one and null.
+/// True if a schema's `type` is one that can be mirrored, or that one and null.
 fn is_primitive(kind: Raw<'_>) -> bool {
     let is_one = |name: Raw<'_>| {
         name.as_str().is_some_and(|name| matches!(&*name, "string" | "integer" | "boolean"))

@@ -89,7 +89,7 @@ impl<'a> Mirrored<'a> {
         }
     }
 
-    /// Whether a header's decoded value says the same. Numbers are compared as numbers.
+    /// True if a header's decoded value equals this value. Numbers are compared as numbers.
     pub(super) fn equals(&self, header: &str) -> bool {
         match self {
             Self::Absent | Self::Impossible => false,

@@ -18,7 +18,7 @@ impl<'a> Scanner<'a> {
         Self { text, pos, depth, has_escaped_keys: false }
     }
 
-    /// Whether any key so far, at whatever depth, was written with an escape.
+    /// True if any key so far, at any depth, was written with an escape.
     #[must_use]
     pub fn has_escaped_keys(&self) -> bool {
         self.has_escaped_keys
@@ -40,7 +40,7 @@ impl<'a> Scanner<'a> {
         None
     }
 
-    /// Where the scanner is.
+    /// The scanner's position.
     #[must_use]
     pub fn position(&self) -> usize {
         self.pos
@@ -91,7 +91,8 @@ impl<'a> Scanner<'a> {
         self.object_of(usize::MAX)
     }
 
-    /// The same of an object with at most so many members. It is read no further than that.
+    /// As [`Scanner::object`], for an object with at most `most` members. A longer object is read
+    /// no further than that.
     ///
     /// # Errors
     /// Those of [`Scanner::object`], and [`JsonError::TooManyMembers`].
@@ -148,7 +149,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// The same, until `item` fails.
+    /// As [`Scanner::array`], until `item` fails.
     ///
     /// # Errors
     /// Those of [`Scanner::array`], and those of `item`.
@@ -331,7 +332,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes follow that are neither quote, backslash nor control character.
+/// Number of the next bytes that are neither quote, backslash nor control character.
 pub(super) fn plain_run(text: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;

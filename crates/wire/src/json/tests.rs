@@ -62,7 +62,7 @@ proptest! {
         prop_assert_eq!(scan(text.as_bytes()).is_ok(), theirs);
     }
 
-    /// What is left out for plain keys changes nothing.
+    /// The checks that plain keys skip would change nothing.
     #[test]
     fn s12_plain_keys_are_judged_like_others(
         keys in prop::collection::vec(" ?[pP][aA]r[aA]m[sS]? ?|[tT]as[kK]|[a-zA-Z]{0,6}", 0..5),

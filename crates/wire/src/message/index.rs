@@ -37,8 +37,8 @@ const META_NAMES: KnownNames = KnownNames::new(&[
     meta_key::SUBSCRIPTION_ID,
 ]);
 
-/// How many members an envelope may have, a body (`params`, `result` or `error`), and its `_meta`.
-/// Each is looked through for every name that is asked for.
+/// Most members of an envelope, of a body (`params`, `result` or `error`), and of its `_meta`. Each
+/// is searched for every requested name.
 const ENVELOPE_MAX: usize = 100;
 const BODY_MAX: usize = 10_000;
 const META_MAX: usize = 1000;
@@ -61,7 +61,7 @@ pub(super) struct Index {
     null: Option<Span>,
 }
 
-/// What the walk over the envelope collects.
+/// The parts that the walk over the envelope collects.
 #[derive(Default)]
 struct Found {
     members: Members,
@@ -190,7 +190,7 @@ fn indexed_body(
 }
 
 impl Known {
-    /// Where the value of a quoted key belongs, and whether it is the content of the message.
+    /// The slot of the value of a quoted key, and true if that value is the content of the message.
     fn slot(&mut self, quoted: &[u8]) -> Option<(&mut Option<Span>, bool)> {
         match quoted {
             br#""jsonrpc""# => Some((&mut self.version, false)),

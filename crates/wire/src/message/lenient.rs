@@ -8,13 +8,13 @@ use super::{Message, MessageError, Raw};
 use crate::{Limits, json::encode_string};
 
 impl Message {
-    /// As [`Message::parse`], for what a server sends: an envelope is taken, too, that lacks
-    /// `jsonrpc`, has a null `error` beside its result or the other way round, writes an integer
-    /// id as `1.0`, or an error as a text. What comes out is a proper message. A byte order mark
+    /// As [`Message::parse`], for messages of a server: also accepts an envelope that lacks
+    /// `jsonrpc`, has a null `error` beside its result or the other way round, writes an integer id
+    /// as `1.0`, or an error as a text. The returned message is a proper one. A byte order mark
     /// before it is skipped.
     ///
     /// # Errors
-    /// Those of [`Message::parse`].
+    /// The errors of [`Message::parse`].
     pub fn parse_lenient(bytes: Bytes, limits: &Limits) -> Result<Self, MessageError> {
         let bytes = without_mark(bytes);
         match Self::parse(bytes.clone(), limits) {

@@ -1,4 +1,4 @@
-//! What is indexed, and what is refused.
+//! Tests of the index, and of refused messages.
 
 use super::*;
 

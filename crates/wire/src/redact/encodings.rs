@@ -1,4 +1,4 @@
-//! How ordinary encoders write a text: for URLs, in JSON, and in HTML and XML.
+//! The spellings that ordinary encoders give a text: for URLs, in JSON, and in HTML and XML.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -27,11 +27,11 @@ pub(super) const ENCODERS: [Encoder; 14] = [
     xml,
     |text| text.to_owned(),
 ];
-/// Those that write more than others around them leave alone.
+/// The encoders that write more than others around them leave alone.
 const FIRST: [Encoder; 2] = [|text| unicode(text, true), |text| unicode(text, false)];
-/// What may be around two others: a message, or a log line of one.
+/// The encoders that may be around two others: those of a message, or of a log line of one.
 const LAST: [Encoder; 4] = [json, php, go, |text| text.to_owned()];
-/// Those of [`whole`] that keep characters which others write.
+/// The encoders of [`whole`] that keep characters which others write.
 const KEEPING: [Encoder; 8] = [
     |text| percent(text, "-._~", true),
     |text| percent(text, "-._~", false),
@@ -90,7 +90,7 @@ pub(super) fn whole(value: &str) -> BTreeSet<String> {
     once.iter().flat_map(|text| ENCODERS.iter().map(move |encode| encode(text))).collect()
 }
 
-/// As RFC 3986 writes what is not in `kept`, with digits in upper or lower case.
+/// Encodes the characters that are not in `kept` by RFC 3986, with digits in upper or lower case.
 fn percent(text: &str, kept: &str, is_upper: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -103,7 +103,7 @@ fn percent(text: &str, kept: &str, is_upper: bool) -> String {
     out
 }
 
-/// As forms are sent.
+/// Encodes a text as in a form.
 fn form(text: &str) -> String {
     percent(text, "-._* ", true).replace(' ', "+")
 }
@@ -115,7 +115,7 @@ fn json(text: &str) -> String {
     inner.unwrap_or(text).to_owned()
 }
 
-/// The same with further characters as `\uXXXX`.
+/// As [`json`], with further characters as `\uXXXX`.
 fn escaped(text: &str, is_upper: bool, is_further: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -133,29 +133,29 @@ fn escaped(text: &str, is_upper: bool, is_further: impl Fn(char) -> bool) -> Str
     out
 }
 
-/// As `encoding/json` of Go does.
+/// Encodes a text like `encoding/json` of Go.
 fn go(text: &str) -> String {
     escaped(text, false, |c| matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}'))
 }
 
-/// As `System.Text.Json` of .NET does.
+/// Encodes a text like `System.Text.Json` of .NET.
 fn dotnet(text: &str) -> String {
     let is_further =
         |c: char| matches!(c, '"' | '&' | '\'' | '+' | '<' | '>' | '`' | '\x7f') || !c.is_ascii();
     escaped(text, true, is_further)
 }
 
-/// As writers do it that keep JSON within ASCII, such as Python's.
+/// Encodes a text like writers that keep JSON within ASCII, such as Python's.
 fn ascii(text: &str) -> String {
     escaped(text, false, |c| !c.is_ascii())
 }
 
-/// The same with `\/`, as PHP does.
+/// As [`ascii`], with `\/`, like PHP.
 fn php(text: &str) -> String {
     ascii(text).replace('/', "\\/")
 }
 
-/// As writers do it that trust no character in a script.
+/// Encodes a text like writers that trust no character in a script.
 fn unicode(text: &str, is_upper: bool) -> String {
     escaped(text, is_upper, |c| !c.is_ascii_alphanumeric())
 }
@@ -176,7 +176,7 @@ fn entities(text: &str, entity: impl Fn(char) -> Option<String>) -> String {
     out
 }
 
-/// With `&quot;` and `&#39;`.
+/// Encodes a text with `&quot;` and `&#39;`.
 fn html(text: &str) -> String {
     entities(text, |c| match c {
         '"' => Some("&quot;".to_owned()),
@@ -185,7 +185,7 @@ fn html(text: &str) -> String {
     })
 }
 
-/// With `&quot;`, and other characters by their hexadecimal number.
+/// Encodes a text with `&quot;`, and other characters by their hexadecimal number.
 fn html_hex(text: &str, is_upper: bool) -> String {
     entities(text, |c| match c {
         '"' => Some("&quot;".to_owned()),
@@ -198,7 +198,7 @@ fn html_hex(text: &str, is_upper: bool) -> String {
     })
 }
 
-/// With decimal numbers, also of what is no ASCII.
+/// Encodes a text with decimal numbers, also for characters outside ASCII.
 fn html_decimal(text: &str) -> String {
     entities(text, |c| match c {
         '"' | '\'' | '\u{80}'.. => Some(format!("&#{};", u32::from(c))),
@@ -206,7 +206,7 @@ fn html_decimal(text: &str) -> String {
     })
 }
 
-/// With three digits, as PHP does.
+/// Encodes a text with numbers of three digits, like PHP.
 fn html_padded(text: &str) -> String {
     entities(text, |c| match c {
         '"' => Some("&quot;".to_owned()),
@@ -215,7 +215,7 @@ fn html_padded(text: &str) -> String {
     })
 }
 
-/// As values of attributes in XML.
+/// Encodes a text like values of attributes in XML.
 fn xml(text: &str) -> String {
     entities(text, |c| match c {
         '"' => Some("&quot;".to_owned()),

@@ -1,9 +1,9 @@
 //! Keys that MCP and JSON Schema give their meaning: they stay, whatever a secret is.
 
-/// What the keys of MCP's own `_meta` members begin with.
+/// The prefix of the keys of MCP's own `_meta` members.
 const OWN_META: &str = "io.modelcontextprotocol/";
 
-/// Those of six bytes and more, in order; in shorter ones no secret fits.
+/// The known keys of six bytes and more, in order; in shorter ones no secret fits.
 const KNOWN: [&str; 129] = [
     "$comment",
     "$dynamicRef",
@@ -136,7 +136,7 @@ const KNOWN: [&str; 129] = [
     "writeOnly",
 ];
 
-/// Whether a key tells nothing but what the protocol says there.
+/// True if a key is one that the protocol itself defines, so that it holds no secret.
 pub(super) fn is_known(key: &str) -> bool {
     key.starts_with(OWN_META) || KNOWN.binary_search(&key).is_ok()
 }

@@ -1,8 +1,8 @@
-//! What is looked for: values, and what base64 and hexadecimal digits make of them.
+//! The sought texts: values, and what base64 and hexadecimal digits make of them.
 //!
 //! One automaton looks for *anchors* alone: pieces of letters and digits, which encoders leave as
-//! they are. Around one that is found the rest is compared character by character, each in any of
-//! its spellings. So one anchor stands for all ways of writing a value.
+//! they are. Around a found anchor the rest of the value is compared character by character, each
+//! in any of its spellings. So one anchor covers all ways of writing a value.
 
 use std::ops::Range;
 
@@ -13,22 +13,22 @@ use super::{
     encodings::{self, Spellings},
 };
 
-/// How much of a value must be left in base64 that begins or ends inside a group.
+/// Least length of the part of a value in base64 that begins or ends inside a group.
 const CORE_MIN: usize = 8;
 /// The shortest anchor. Shorter ones would be found everywhere.
 const ANCHOR_MIN: usize = 2;
-/// The shortest of a value in base64, in which any letters may stand.
+/// The shortest piece of a value in base64, in which any letters may occur.
 const PIECE_MIN: usize = 4;
-/// The longest, which is no less telling than a longer one.
+/// The longest anchor; a longer one would find no less.
 const ANCHOR_MAX: usize = 16;
-/// How many breaks and blanks may stand between two characters of base64: those of one line's end,
-/// and what the next one is indented by.
+/// Most breaks and blanks between two characters of base64: those of one line's end, and the
+/// indentation of the next line.
 const BREAKS_MAX: usize = 10;
 /// The longest escape that may stand for a line's end.
 const ESCAPE_MAX: usize = 8;
 /// The shortest lines into which base64 is broken.
 const LINE_MIN: usize = 60;
-/// How much of an end of a line there may be, with all spellings and the indentation.
+/// Most bytes of a line's end, with all spellings and the indentation.
 const BREAK_BYTES: usize = 40;
 
 /// A text that is looked for.
@@ -41,12 +41,13 @@ struct Sought {
 enum Kind {
     /// A value, in any spelling.
     Value,
-    /// What is the same of a value in base64, whatever stands before and after it; in the alphabet
-    /// of URLs too, and broken into lines. With the last character, if the value alone has another.
+    /// The part of a value in base64 that is the same after and before any other bytes; in the
+    /// alphabet of URLs too, and broken into lines. With the last character, if the value alone has
+    /// another.
     Base64(Option<u8>),
     /// Hexadecimal digits, in either case.
     Hex,
-    /// Exactly this.
+    /// Exactly this text.
     Exact,
 }
 
@@ -65,12 +66,12 @@ pub(super) struct All {
     sought: Vec<Sought>,
     /// In the order of their bytes.
     anchors: Vec<Anchor>,
-    /// Whether some value has no anchor, so that it is looked for as a whole.
+    /// True if some value has no anchor, so that it is looked for as a whole.
     has_listed: bool,
     spellings: Spellings,
 }
 
-/// Which way the rest is compared.
+/// The direction in which the rest is compared.
 #[derive(Clone, Copy)]
 enum Way {
     On,
@@ -141,7 +142,7 @@ impl All {
         self.anchors.push(Anchor { bytes: bytes.into(), sought: self.sought.len() - 1, at });
     }
 
-    /// What the automaton looks for: each piece once. Nothing is added after that.
+    /// The patterns of the automaton: each piece once. No value is added after this call.
     pub(super) fn patterns(&mut self) -> Vec<&[u8]> {
         self.anchors.sort_unstable();
         let mut patterns: Vec<_> = self.anchors.iter().map(|anchor| &*anchor.bytes).collect();
@@ -149,13 +150,13 @@ impl All {
         patterns
     }
 
-    /// Whether some value is looked for as a whole, in listed spellings: one that is spelled once
-    /// more around is not found before that is undone.
+    /// True if some value is looked for as a whole, in listed spellings. Such a value with one more
+    /// encoding around it is found only after that encoding is undone.
     pub(super) fn has_listed(&self) -> bool {
         self.has_listed
     }
 
-    /// How long the longest spelling is, in bytes.
+    /// The length of the longest spelling, in bytes.
     pub(super) fn longest(&self) -> usize {
         let length = |one: &Sought| {
             let all: usize = match one.kind {
@@ -172,7 +173,7 @@ impl All {
         self.sought.iter().map(length).max().unwrap_or_default()
     }
 
-    /// Where what is looked for lies around anchors that begin at `start`, each with its number.
+    /// Adds the ranges of sought texts around anchors that begin at `start`, each with its number.
     pub(super) fn around(&self, text: &[u8], start: usize, found: &mut Vec<(usize, Range<usize>)>) {
         let rest = &text[start..];
         let begin = &rest[..rest.len().min(ANCHOR_MIN)];
@@ -303,7 +304,7 @@ impl All {
 }
 
 impl Way {
-    /// Whether it leads back, and an escape may end at a place.
+    /// True if the way leads back, and an escape may end at a place.
     fn is_behind_escape(self, text: &[u8], place: usize) -> bool {
         let before = &text[place.saturating_sub(ESCAPE_MAX)..place];
         matches!(self, Self::Back) && before.iter().any(|b| matches!(b, b'\\' | b'%' | b'&'))
@@ -324,7 +325,7 @@ impl Way {
     }
 }
 
-/// Where letters and digits of ASCII stand together.
+/// The ranges of adjoining ASCII letters and digits.
 fn runs(text: &str) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (at, _) in text.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_alphanumeric()) {

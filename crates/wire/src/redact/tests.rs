@@ -1,4 +1,4 @@
-//! What is found, and that messages stay what they were.
+//! Tests of finding secrets, and that messages stay what they were.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -153,7 +153,7 @@ fn d22_what_has_no_secret_is_not_copied() {
 }
 
 proptest! {
-    /// D22: whatever the secret and wherever it stands, JSON stays JSON of the same shape.
+    /// D22: with any secret at any place, JSON stays JSON of the same shape.
     #[test]
     fn d22_json_stays_json(secret in "[ -~äß\n]{6,20}", before in ".{0,6}", after in ".{0,6}") {
         let value = json!({"a": format!("{before}{secret}{after}"), "b": [1, secret], "k": {},

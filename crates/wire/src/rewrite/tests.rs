@@ -1,4 +1,4 @@
-//! What changes, changes; everything else is the same bytes.
+//! Tests that only the intended members change; all other bytes are the same.
 
 use bytes::Bytes;
 use proptest::prelude::*;

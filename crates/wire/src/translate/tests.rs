@@ -208,7 +208,7 @@ fn error_codes_are_those_of_the_readers_era() {
         let data = if after == -32603 { format!(r#","data":{details}"#) } else { String::new() };
         assert_eq!(changed, format!(r#"{{"code":{after},"message":"m"{data}}}"#));
     }
-    // What the server says of it itself stays.
+    // The server's own data of an error stays.
     let message = error(r#"{"code":-32041,"message":"m","data":7}"#);
     let changed = applied(&answer_to_modern("tools/call", &message, None), &message);
     assert_eq!(changed, r#"{"code":-32603,"message":"m","data":7}"#);

@@ -1,4 +1,4 @@
-//! What ordinary encoders make of secrets: as they have written it, and any two of ours in turn.
+//! The spellings of secrets by ordinary encoders: as they wrote them, and any two of ours in turn.
 
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -10,8 +10,8 @@ use crate::redact::encodings::{ENCODERS, Encoder};
 const SECRETS: [&str; 3] =
     [r"wJalrX/UtnFEMI+K7MDENG&bPx=", r#"Pä"s\w/rd&<x>+Canary77'𝄞"#, r#"p@ss/w"ör d+1"#];
 
-/// What Python's libraries have made of them, and what those of Go, .NET and PHP make by their
-/// rules.
+/// The spellings that Python's libraries produced, and that those of Go, .NET and PHP produce by
+/// their rules.
 #[rustfmt::skip]
 const SPELLINGS: [(&str, [&str; 3]); 28] = [
     (
@@ -262,7 +262,7 @@ fn s27_what_ordinary_encoders_write_is_found() {
     }
 }
 
-/// What is the same of a secret in base64, whatever stands before and after it.
+/// The parts of a secret in base64 that are the same after and before any other bytes.
 fn cores(secret: &str) -> Vec<String> {
     let core = |before: usize| {
         let encoded = STANDARD.encode([&vec![0; before], secret.as_bytes()].concat());
