@@ -1,9 +1,9 @@
 //! The one table of the objects inside of `params` that decisions read.
 //!
-//! What is decided on must be what the server reads (S12). So each of these objects has no key
-//! twice, no key that a lenient reader takes for one that is decided on, and members of the types
-//! that the protocol names. The envelope and the names in `params` and `_meta` are held to the same
-//! by [`narthex_wire::Message::parse`].
+//! A decision must be made on the same values that the server reads (S12). So each of these objects
+//! has no key twice, no key that a lenient reader takes for a decided one, and members of the types
+//! that the protocol names. [`narthex_wire::Message::parse`] checks the envelope and the names in
+//! `params` and `_meta` likewise.
 
 use narthex_model::imitates;
 use narthex_wire::{
@@ -100,7 +100,7 @@ pub enum Undecidable {
     Type {
         /// Its path below `params`.
         field: String,
-        /// What it must be.
+        /// The type that the member must have.
         wanted: &'static str,
     },
     /// A key is there twice, or has NUL in it.
@@ -113,13 +113,13 @@ pub enum Undecidable {
         within: String,
         /// The key.
         key: String,
-        /// What it can be read as.
+        /// The name that the key can be read as.
         name: &'static str,
     },
 }
 
 impl Undecidable {
-    /// The same of an object that is a member of another.
+    /// The fault with its path below `member`, of an object that is a member of another.
     fn below(self, member: &str) -> Self {
         match self {
             Self::Type { field, wanted } => {
@@ -220,7 +220,7 @@ pub fn check_question(question: &Message) -> Result<(), Undecidable> {
     check_question_of(question.method(), question.body_raw())
 }
 
-/// The same of all questions in the answer of a server.
+/// As [`check_question`], for all questions in the answer of a server.
 ///
 /// # Errors
 /// Names the member at fault, below `params` of its question.

@@ -1,5 +1,5 @@
-//! What callers see at an aggregated endpoint: one list out of many servers', where each name of it
-//! leads, and tools of our own for what clients that know tools alone could not reach.
+//! The view of callers at an aggregated endpoint: one list out of many servers', the route of each
+//! name, and tools of our own for clients that know tools alone.
 //!
 //! A [`View`] is made of [`parts`] and is a function of them: it asks no server and knows no run.
 

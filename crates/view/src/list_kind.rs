@@ -1,6 +1,6 @@
 //! The lists that servers have.
 
-/// What kind of list a method gives.
+/// The kind of list that a method returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ListKind {
     /// `tools/list`.

@@ -5,14 +5,14 @@ use narthex_wire::{Era, method};
 
 use crate::{ListKind, notice};
 
-/// How a method is answered.
+/// The way in which a method is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handling {
     /// An empty result, at once.
     Ping,
-    /// What the endpoint offers.
+    /// The capabilities of the endpoint.
     Discover,
-    /// A list of what servers have.
+    /// A list out of the lists of servers.
     List(ListKind),
     /// Goes to the server that has the named tool.
     Tool,
@@ -22,7 +22,7 @@ pub enum Handling {
     Resource,
     /// Starts or ends updates of one resource (legacy).
     Subscribe {
-        /// Whether they start.
+        /// True if the updates start.
         is_start: bool,
     },
     /// Goes to the server of the prompt or template that is completed.
@@ -83,8 +83,8 @@ const ROWS: &[Row] = &[
 /// Methods that exist in one era only, but have no row of their own.
 const LEGACY_ONLY: [&str; 1] = [method::INITIALIZE];
 
-/// How a request is answered; `None` if its era does not know the method, if the name nearly spells
-/// a known one, or if it is no plain name: a server might take it for more than it looks like.
+/// Returns the handling of a request. `None` if its era does not know the method, if the name
+/// nearly spells a known one, or if it is no plain name: a server might misread such a name.
 #[must_use]
 pub fn handling(name: &str, era: Era) -> Option<Handling> {
     let Some(row) = ROWS.iter().find(|row| row.name == name) else {
@@ -101,7 +101,7 @@ pub fn handling(name: &str, era: Era) -> Option<Handling> {
     is_known.then_some(row.handling)
 }
 
-/// Whether a name is that of a request or a notification of some revision, however it is spelt.
+/// True if a name is that of a request or a notification of some revision, in any spelling.
 #[must_use]
 pub fn is_like_known(name: &str) -> bool {
     let folded = folded_method(name);
@@ -124,7 +124,7 @@ pub fn known_name(name: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// What the modern revision removed is unknown there (protocol 2026-07-28).
+    /// A modern caller may not use methods that its revision removed (protocol 2026-07-28).
     #[test]
     fn removed_methods_are_unknown_to_modern_callers() {
         for name in [

@@ -5,23 +5,23 @@ use narthex_wire::method;
 
 use crate::method::is_like_known;
 
-/// What becomes of a notification of a client.
+/// The treatment of a notification of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
     /// Gives up one of the client's own requests. Ends here.
     Cancel,
-    /// Says that the session is open, which is known. Ends here.
+    /// Reports that the session is open, which is known. Ends here.
     Opened,
     /// Goes to each server that was offered the client's roots.
     Roots,
-    /// Belongs to a question of a server to this client: goes on where the server has a link for
-    /// this client alone, as only there it can ask.
+    /// Belongs to a question of a server to this client: forwarded if the server has a link for
+    /// this client alone, as a server can only ask over such a link.
     OfQuestion,
-    /// Servers say this to clients. Ends here.
+    /// A notification that servers send to clients. Ends here.
     OfServers,
     /// Unknown, and named like a notification: goes to the server of a transparent endpoint.
     Vendor,
-    /// Unknown, and named otherwise: goes there if the server's entry lists it.
+    /// Unknown, and named otherwise: goes to that server if the server's entry lists it.
     Listed,
 }
 
@@ -41,11 +41,11 @@ const ROWS: &[(&str, Notice)] = &[
     (method::TASKS, Notice::OfServers),
 ];
 
-/// What stands before the names of all notifications of the protocol.
+/// The prefix of the names of all notifications of the protocol.
 pub(crate) const PREFIX: &str = "notifications/";
 
-/// What becomes of a notification of this name; `None` if none may have it: it is a request of
-/// some revision, nearly spells a known name, or is no plain name.
+/// Returns the treatment of a notification of this name. `None` if no notification may have it: the
+/// name is that of a request of some revision, nearly spells a known name, or is no plain name.
 #[must_use]
 pub fn notice(name: &str) -> Option<Notice> {
     if let Some((_, notice)) = ROWS.iter().find(|(known, _)| *known == name) {

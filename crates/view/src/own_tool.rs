@@ -11,7 +11,7 @@ use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities};
 use narthex_wire::{Limits, Message, MessageKind, Raw, json::encode_string, method, rpc};
 use serde_json::json;
 
-/// What such a tool does.
+/// The kind of such a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnTool {
     /// Lists the resources of a server, and templates of their URIs.
@@ -27,14 +27,14 @@ pub enum OwnTool {
 /// An open call of such a tool.
 #[derive(Debug)]
 pub struct OwnCall {
-    /// Which of them is called.
+    /// The called tool.
     pub tool: OwnTool,
-    /// What callers may see of the server.
+    /// The part of the server's inventory that callers may see.
     pub inventory: Arc<Inventory>,
 }
 
 impl OwnTool {
-    /// All there are.
+    /// All own tools.
     pub const ALL: [Self; 4] =
         [Self::ListResources, Self::ReadResource, Self::ListPrompts, Self::GetPrompt];
 
@@ -49,7 +49,7 @@ impl OwnTool {
         }
     }
 
-    /// What is asked of the server.
+    /// The method of the request to the server.
     #[must_use]
     pub fn method(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl OwnTool {
         }
     }
 
-    /// Whether a server has what the tool is for (E71).
+    /// True if a server has the primitive that the tool is for (E71).
     #[must_use]
     pub fn is_for(self, has: &ServerCapabilities) -> bool {
         match self {
@@ -225,7 +225,7 @@ impl OwnCall {
     }
 }
 
-/// A page of a list as JSON, where it goes on first: a text may be cut at its end.
+/// Writes a page of a list as JSON, its cursor first: a text may be cut at its end.
 fn list(answer: &Message, member: &str, templates: &[InventoryEntry]) -> Vec<u8> {
     let mut page = Vec::new();
     if let Some(cursor) = answer.get("nextCursor").filter(|cursor| cursor.as_str().is_some()) {

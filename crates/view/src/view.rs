@@ -1,6 +1,6 @@
-//! What one kind of caller sees at an aggregated endpoint: names, routes, and lists as bytes.
+//! One kind of caller's view of an aggregated endpoint: names, routes, and lists as bytes.
 //!
-//! Built once per registry snapshot and visibility, shared by everybody who sees the same.
+//! Built once per registry snapshot and visibility, shared by all callers with the same view.
 
 mod pages;
 mod parts;
@@ -40,9 +40,9 @@ pub struct View {
     /// The tools as their servers define them, in the order of their list.
     defined: Vec<Defined>,
     tool_set: OnceLock<Arc<ToolSet>>,
-    /// Which primitives any of the servers has.
+    /// The primitives that any of the servers has.
     pub capabilities: ServerCapabilities,
-    /// What the servers tell the model of themselves, each under its alias; a JSON string.
+    /// The instructions of the servers for the model, each under its alias; a JSON string.
     pub instructions: Option<Bytes>,
 }
 
@@ -54,14 +54,14 @@ struct Defined {
     raw: Bytes,
 }
 
-/// How views are built.
+/// The options for building a view.
 #[derive(Debug, Clone, Copy)]
 pub struct ViewOptions<'a> {
     /// The longest qualified name, in bytes.
     pub name_limit: usize,
-    /// What ends lists in `_meta` (modern): JSON.
+    /// The server info that ends lists in `_meta` (modern): JSON.
     pub server_info: &'a [u8],
-    /// Whether there are tools of our own for resources and prompts.
+    /// True if there are tools of our own for resources and prompts.
     pub has_own_tools: bool,
 }
 
@@ -115,7 +115,7 @@ impl View {
         }
     }
 
-    /// The same with these tools, under their own names.
+    /// The view with these tools in its list, under their own names.
     #[must_use]
     pub fn listing(mut self, tools: &[Bytes], server_info: &[u8]) -> Self {
         let pages = Pages::of(ListKind::Tools, tools, tools, server_info);
@@ -123,32 +123,32 @@ impl View {
         self
     }
 
-    /// Where a tool call goes.
+    /// The route of a tool call.
     #[must_use]
     pub fn tool(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
         self.tools.route(qualified)
     }
 
-    /// What a call of a tool of our own is for.
+    /// The server and the purpose of a tool of our own.
     #[must_use]
     pub fn own_tool(&self, qualified: &str) -> Option<(&Alias, OwnTool)> {
         self.own_tools.get(qualified).map(|(alias, tool)| (alias, *tool))
     }
 
-    /// Where a prompt request goes.
+    /// The route of a prompt request.
     #[must_use]
     pub fn prompt(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
         self.prompts.route(qualified)
     }
 
-    /// Whether a server has a prompt, by its own name for it.
+    /// True if a server has a prompt of this original name.
     #[must_use]
     pub fn has_prompt(&self, alias: &Alias, original: &str) -> bool {
         self.prompts.name(alias, original).is_some()
     }
 
-    /// Where a read goes, and under which URI: by what was listed, then by template, then to the
-    /// only server that has resources at all.
+    /// The route of a read, and the URI to read there: by the listed resources, then by template,
+    /// then to the only server that has resources at all.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<(Alias, Arc<str>)> {
         if let Some((alias, original)) = self.resources.get(uri) {
@@ -192,7 +192,7 @@ impl View {
         self.tool_set.get_or_init(set).clone()
     }
 
-    /// Whether a list differs from that of another view.
+    /// True if a list differs from that of another view.
     #[must_use]
     pub fn differs(&self, other: &Self, kind: ListKind) -> bool {
         self.lists.get(&kind) != other.lists.get(&kind)

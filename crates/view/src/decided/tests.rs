@@ -1,11 +1,11 @@
-//! What two readers may read differently, in each object of the table.
+//! Parameters that two readers may read differently, in each object of the table.
 
 use bytes::Bytes;
 use narthex_wire::{Limits, MessageError};
 
 use super::*;
 
-/// As a door reads it: what `parse` refuses has no meaning, either.
+/// Checks parameters like a door: a message that `parse` refuses has no meaning, either.
 fn checked(handling: Handling, params: &str) -> Result<(), String> {
     let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{params}}}"#);
     let message = Message::parse(Bytes::from(text), &Limits::default())

@@ -5,9 +5,9 @@ use narthex_wire::{Era, meta_key};
 
 use crate::ListKind;
 
-/// How many entries one page of a list has.
+/// Most entries on one page of a list.
 const PAGE_ENTRIES: usize = 1000;
-/// How long clients may keep a list (modern). Changes are announced at once to who listens.
+/// Time for which clients may keep a list (modern). Changes are announced at once to listeners.
 const LIST_TTL_MS: u32 = 10_000;
 
 /// The pages of one list for both eras: result objects, ready to be sent.
@@ -54,7 +54,7 @@ fn paged(kind: ListKind, entries: &[Bytes], tail: &[u8]) -> Vec<Bytes> {
     (0..count).map(page).collect()
 }
 
-/// What ends a modern list result.
+/// The end of a modern list result.
 fn modern_tail(server_info: &[u8]) -> Vec<u8> {
     let mut tail = format!(
         r#","resultType":"complete","ttlMs":{LIST_TTL_MS},"cacheScope":"private","_meta":{{"{}":"#,

@@ -1,4 +1,4 @@
-//! What each server adds to a view.
+//! The parts of a view, one from each server.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use narthex_wire::Era;
 /// One server's part of a view.
 #[derive(Debug)]
 pub struct Part {
-    /// What the server is called.
+    /// The server's alias.
     pub alias: Alias,
-    /// Of what the server lists, that which callers may see.
+    /// The part of the server's list that callers may see.
     pub(super) inventory: Arc<Inventory>,
     pub(super) definition: Option<Arc<ServerDefinition>>,
-    /// Which primitives it has.
+    /// The primitives that the server has.
     pub capabilities: ServerCapabilities,
     /// The era that its entries are written for.
     pub era: Era,
@@ -58,7 +58,7 @@ impl Part {
         self.era = era;
     }
 
-    /// That of the built-in server under this alias, with these capabilities.
+    /// The part of the built-in server under this alias, with these capabilities.
     #[must_use]
     pub fn built_in(
         alias: Alias,
@@ -74,7 +74,7 @@ impl Part {
     }
 }
 
-/// What callers may see of what a server has (D5).
+/// The part of a server's inventory that callers may see (D5).
 #[must_use]
 pub fn shown(row: &ServerRow) -> Arc<Inventory> {
     row.inventory.shown(exposed(row))
