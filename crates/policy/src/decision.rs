@@ -18,24 +18,24 @@ use crate::{
 /// The checks that a request passes, in their order: the first that fails refuses it, and is named
 /// in the audit.
 ///
-/// Definitions that are held back from a run are none of its servers' any more when
-/// policy is asked: who finds the server says so.
+/// The caller of policy drops definitions under review from the inventory of a run's server before
+/// it asks policy, and reports the check by name.
 pub const CHECKS: [&str; 5] = ["attached", "exposed", "definitions", "rules", "grants"];
 
-/// What there is to know of a request's server: its rules, as they are frozen with the run.
+/// The facts about a request's server: its rules, as they are frozen with the run.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerRules<'a> {
-    /// What callers may see of it.
+    /// The filter of the names that callers may see of the server.
     pub exposed: &'a Exposed,
-    /// What of it requires tool scopes.
+    /// The tool scopes that names of the server require.
     pub gates: &'a Gates,
-    /// Its id in the catalog, by which grants know it (D14), whatever a run calls it: who writes
-    /// agents chooses that. `None` of what is of no catalog; it goes by its alias.
+    /// The server's id in the catalog, which grants refer to (D14). Grants do not use the run's
+    /// alias, as authors of agents choose aliases. `None` for a server of no catalog; grants then
+    /// use its alias.
     pub id: Option<&'a str>,
 }
 
-/// Whom a run acts for, what they have been granted, and what the rules of its workspace say.
-/// Clones act for the same.
+/// The actors of a run, their grants, and the rules of its workspace. Clones share the actors.
 #[derive(Debug, Clone)]
 pub struct Authority {
     acting: Arc<Acting>,
@@ -45,21 +45,21 @@ pub struct Authority {
     pub rules: Arc<WorkspaceRules>,
 }
 
-/// What whoever has been granted nothing has: one for all, as a table of grants is not small.
+/// The grants of a run without any: one table for all, as a table of grants is not small.
 static NO_GRANTS: LazyLock<Arc<Grants>> = LazyLock::new(Arc::default);
 
 impl Default for Authority {
-    /// A run that acts for nobody.
+    /// The authority of a run that acts for no user.
     fn default() -> Self {
         let (grants, rules) = (NO_GRANTS.clone(), WorkspaceRules::none());
         Self::new(Actors::default(), grants, rules)
     }
 }
 
-/// What is known of one try beside its request.
+/// The facts about one try beside its request.
 #[derive(Clone, Copy)]
 pub struct Attempt<'a> {
-    /// Tells the time; not asked where nothing is gated and there are no rules.
+    /// Returns the time; not called where nothing is gated and there are no rules.
     pub now: fn() -> SystemTime,
     /// The grants for a single call that an earlier try or round of the same call has taken.
     pub paid: &'a [GrantId],
@@ -67,21 +67,22 @@ pub struct Attempt<'a> {
     pub site: &'a dyn Fn(&Request) -> Site<'a>,
 }
 
-/// By which grants something is allowed; without any, where nothing requires one.
+/// The grants that allow a request; none where no tool scope is required.
 #[derive(Debug, Clone, Default)]
 pub struct Basis(Vec<Arc<LiveGrant>>);
 
-/// What is decided.
+/// The outcome of a decision.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It may go.
+    /// The request may be forwarded.
     Permit(Permitted<Request>),
-    /// It may go when these grants for a single call are used up, which nobody else has then.
+    /// The request may be forwarded once these grants for a single call, which no other call has
+    /// then, are used up.
     Unpaid(Unpaid),
 }
 
-/// A request that uses grants up. They are taken: until this is settled, no other call has them,
-/// and if it is dropped they are gone.
+/// A request that uses grants up. They are taken: until the request is settled, no other call has
+/// them, and if it is dropped they are gone.
 #[derive(Debug)]
 pub struct Unpaid {
     request: Request,
@@ -89,13 +90,13 @@ pub struct Unpaid {
     taken: Vec<Arc<LiveGrant>>,
 }
 
-/// Nothing is known of where a request comes in.
+/// Returns the empty site, of a request whose origin is unknown.
 fn nowhere<'a>(_request: &Request) -> Site<'a> {
     Site::default()
 }
 
 impl<'a> Attempt<'a> {
-    /// A first try of which nothing is known.
+    /// A first try without known facts.
     #[must_use]
     pub fn first(now: fn() -> SystemTime) -> Self {
         Self { now, paid: &[], site: &nowhere }
@@ -114,7 +115,7 @@ impl ServerRules<'static> {
 }
 
 impl Verdict {
-    /// By which grants it goes, or may go.
+    /// The grants that allow the request.
     #[must_use]
     pub fn basis(&self) -> &Basis {
         match self {
@@ -123,7 +124,7 @@ impl Verdict {
         }
     }
 
-    /// What may go already.
+    /// The permitted request; `None` if grants must be used up first.
     #[must_use]
     pub fn permitted(self) -> Option<Permitted<Request>> {
         match self {
@@ -139,19 +140,19 @@ impl Basis {
         self.0.iter().map(|live| live.grant().id)
     }
 
-    /// Whether nothing was required.
+    /// True if no grant was required.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Those that are for a single call.
+    /// The grants that are for a single call.
     pub fn single(&self) -> impl Iterator<Item = GrantId> {
         let is_single = |live: &&Arc<LiveGrant>| live.grant().duration.is_single();
         self.0.iter().filter(is_single).map(|live| live.grant().id)
     }
 
-    /// Whether all of them still count for whom a run acts.
+    /// True if all these grants still count for the actors of a run.
     #[must_use]
     pub fn counts(&self, actors: &Actors, now: SystemTime) -> bool {
         self.0.iter().all(|live| live.counts(actors, now))
@@ -175,14 +176,15 @@ impl Unpaid {
         self.taken.iter().map(|live| live.grant().id)
     }
 
-    /// It is paid for: the store has used all of them up for this call.
+    /// Permits the request: the store has used up all its grants for this call.
     #[must_use]
     pub fn paid(self) -> Permitted<Request> {
         Permitted::new(self.request, self.basis)
     }
 
-    /// The store has used none of them up, since these do not count any more: somebody else has
-    /// them, or they were revoked. The others are there for the next call.
+    /// Returns the request after the store has used up none of its grants. Those in `gone` do not
+    /// count any more: another call has them, or they were revoked. The others are free for the
+    /// next call.
     #[must_use]
     pub fn gone(self, gone: &[GrantId]) -> Request {
         for live in &self.taken {
@@ -236,7 +238,8 @@ impl RunPolicy {
     }
 }
 
-/// What is required after the rules of the workspace have had their say.
+/// The required tool scopes after the rules of the workspace have added theirs or forbidden the
+/// use.
 fn narrowed<'a>(
     request: &Request,
     required: Cow<'a, ToolScopes>,
@@ -253,7 +256,7 @@ fn narrowed<'a>(
 }
 
 impl Authority {
-    /// Of a run that acts for these at first.
+    /// The authority of a run that acts for these actors at first.
     #[must_use]
     pub fn new(actors: Actors, grants: Arc<Grants>, rules: Arc<WorkspaceRules>) -> Self {
         Self { acting: Arc::new(Acting::new(actors)), grants, rules }
@@ -265,7 +268,7 @@ impl Authority {
         self.acting.now()
     }
 
-    /// The same, for whoever says when somebody else has the turn.
+    /// The actors as a handle, for the caller that reports a new turn.
     #[must_use]
     pub fn acting(&self) -> &Arc<Acting> {
         &self.acting
@@ -334,7 +337,7 @@ impl Request {
     #[must_use]
     pub fn required<'a>(&self, gates: &'a Gates) -> Cow<'a, ToolScopes> {
         match (&self.item, &self.origin) {
-            // Whoever gives something up needs no permission.
+            // A caller that ends its own subscription needs no permission.
             _ if self.message.method() == method::RESOURCES_UNSUBSCRIBE => {
                 Cow::Owned(ToolScopes::new())
             }

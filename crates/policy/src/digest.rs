@@ -29,7 +29,7 @@ pub fn canonical(arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {
     serde_json_canonicalizer::to_vec(&node.to_value()).ok()
 }
 
-/// Whether all numbers of a JSON text mean the same to all readers.
+/// True if all numbers of a JSON text have the same value for all readers.
 fn has_exact_numbers(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some((&first, after)) = rest.split_first() {
@@ -50,7 +50,7 @@ fn has_exact_numbers(text: &[u8]) -> bool {
     true
 }
 
-/// What follows a string whose first quote is gone.
+/// The text after a string whose first quote is already read.
 fn after_string(mut rest: &[u8]) -> &[u8] {
     loop {
         match rest {
@@ -73,7 +73,7 @@ fn is_exact(number: &[u8]) -> bool {
     let significant = digits.skip_while(|b| *b == b'0').count();
     significant <= DIGITS_MAX
         && text.parse::<f64>().is_ok_and(|value| {
-            // One that vanishes is rounded as well.
+            // A number that underflows to zero is rounded as well.
             value.is_finite() && (value != 0.0 || significant == 0)
         })
 }
@@ -100,7 +100,7 @@ mod tests {
         {
             assert_ne!(digest(other).unwrap(), digests[0], "{other}");
         }
-        // Of an empty object: echo -n '{}' | sha256sum.
+        // The digest of an empty object: echo -n '{}' | sha256sum.
         let empty = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
         assert_eq!(digest("{}").unwrap(), empty);
         assert_eq!(digest_of(None).unwrap().to_string(), empty);
@@ -122,7 +122,7 @@ mod tests {
         ] {
             assert!(digest(&format!("{{\"a\":[{rounded}]}}")).is_none(), "{rounded}");
         }
-        // What looks like a number inside a string is none.
+        // Digits inside a string are no number.
         assert!(digest(r#"["9007199254740993 \" 1e999"]"#).is_some());
         assert!(digest(r#"{"a":{"b":1,"\u0062":2}}"#).is_none(), "readers differ on which counts");
         for broken in ["{", "[1,]", "\"\\ud800\"", "nul"] {

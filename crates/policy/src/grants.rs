@@ -1,4 +1,4 @@
-//! The grants of a workspace, looked up by whom and what they are for.
+//! The grants of a workspace, looked up by subject and tool scope.
 
 mod spawn;
 
@@ -22,7 +22,7 @@ pub use self::spawn::{SpawnPermit, SpawnRefusal, Spawning};
 /// Whom a run acts for, and which run it is: what grants are for, and what rules look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Actors {
-    /// The human whose turn it is; their grants count in it, and nobody else's (X-E81).
+    /// The human whose turn it is; only their grants count in it (X-E81).
     pub user: Option<PrincipalId>,
     /// The number of the turn; a higher one is newer. 0 before the first.
     pub turn: u64,
@@ -32,14 +32,14 @@ pub struct Actors {
     pub session: Option<SessionId>,
     /// The run itself.
     pub run: Option<RunId>,
-    /// Whom its agent acts for by its type; `None` without an agent.
+    /// The subject that the agent acts for, by its type; `None` without an agent.
     pub agent_type: Option<AgentType>,
-    /// Whether another run began it.
+    /// True if another run created the run.
     pub is_child: bool,
 }
 
-/// Whom a run acts for at the moment: one human after another, as the turn of its session goes;
-/// nothing else of it ever changes. Looking takes no lock.
+/// The actors of a run at the moment: one human after another takes the turn of its session, and no
+/// other actor ever changes. Looking takes no lock.
 #[derive(Debug, Default)]
 pub struct Acting {
     now: ArcSwap<Actors>,
@@ -47,13 +47,13 @@ pub struct Acting {
 }
 
 impl Acting {
-    /// As it is at first.
+    /// The actors at first.
     #[must_use]
     pub fn new(actors: Actors) -> Self {
         Self { now: ArcSwap::from_pointee(actors), changed: watch::Sender::default() }
     }
 
-    /// As it is now, for one decision.
+    /// The actors now, for one decision.
     #[must_use]
     pub fn now(&self) -> Guard<Arc<Actors>> {
         self.now.load()
@@ -71,15 +71,15 @@ impl Acting {
         }
     }
 
-    /// Tells when another human has the turn, for whoever keeps something open that a grant of
-    /// theirs allows.
+    /// Signals when another human has the turn, for the owner of an open stream that a grant of the
+    /// earlier human allows.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 }
 
-/// What is to be used, as far as grants look at it.
+/// The facts of a use that grants check.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Use<'a> {
     pub(crate) server: &'a str,
@@ -95,14 +95,14 @@ pub struct LiveGrant {
     state: AtomicU8,
 }
 
-/// It counts.
+/// The grant counts.
 const OPEN: u8 = 0;
-/// A call is taking it, or has taken it.
+/// A call is taking the grant, or has taken it.
 const TAKEN: u8 = 1;
-/// It does not count any more.
+/// The grant does not count any more.
 const OVER: u8 = 2;
 
-/// What tool-scope grants are found by. Two parts, so that a look allocates nothing.
+/// The key of tool-scope grants. Two parts, so that a look allocates nothing.
 type Key = (GrantSubject, ToolScope);
 
 /// All grants of one workspace that may still count. Looking takes no lock.
@@ -118,7 +118,7 @@ impl LiveGrant {
         Self { grant, state: AtomicU8::new(state) }
     }
 
-    /// What was granted.
+    /// The stored grant.
     #[must_use]
     pub fn grant(&self) -> &Grant {
         &self.grant
@@ -128,13 +128,13 @@ impl LiveGrant {
         self.state.load(Ordering::Acquire) == state
     }
 
-    /// Whether what it allows may go on: it is neither revoked nor out of time, and the turn is not
-    /// somebody else's by now.
+    /// True if a use that the grant allowed may continue: the grant is neither revoked nor out of
+    /// time, and its user still has the turn.
     pub(crate) fn counts(&self, actors: &Actors, now: SystemTime) -> bool {
         !self.is(OVER) && self.has_time(now) && self.is_theirs(actors)
     }
 
-    /// Whether it is for whom a run acts.
+    /// True if the grant's subject is an actor of the run.
     fn is_theirs(&self, actors: &Actors) -> bool {
         match &self.grant.subject {
             GrantSubject::User(user) => actors.user.as_ref() == Some(user),
@@ -142,7 +142,7 @@ impl LiveGrant {
         }
     }
 
-    /// Whether it was taken by a call, and not revoked since.
+    /// True if a call took the grant, and it was not revoked since.
     pub(crate) fn is_taken(&self) -> bool {
         self.is(TAKEN)
     }
@@ -155,11 +155,11 @@ impl LiveGrant {
 
     /// Gives it back untouched.
     pub(crate) fn put_back(&self) {
-        // What is over stays over.
+        // A grant that is over stays over.
         let _was = self.state.compare_exchange(TAKEN, OPEN, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// It counts no more.
+    /// Ends the grant: it counts no more.
     pub(crate) fn end(&self) {
         self.state.store(OVER, Ordering::Release);
     }
@@ -178,7 +178,7 @@ impl LiveGrant {
         self.grant.expires_at.is_none_or(|end| now < end)
     }
 
-    /// Whether it allows this, if it still counts.
+    /// True if the grant allows this use, provided that it still counts.
     fn allows(&self, actors: &Actors, wanted: &Use<'_>) -> bool {
         let GrantOf::ToolScope(of) = &self.grant.of else { return false };
         let ToolScopeGrant { scope: _, server, tool, arguments } = of;
@@ -203,7 +203,7 @@ impl Grants {
         let id = grant.id;
         self.put(grant, TAKEN);
         if let Some(live) = self.get(id) {
-            // It may be taken already.
+            // A call may have taken it already.
             let _ = live.take();
         }
     }
@@ -233,14 +233,14 @@ impl Grants {
             };
             let by_key = self.by_key.pin();
             by_key.update(key.clone(), |others| without(others));
-            // Somebody may have put one there meanwhile.
+            // Another thread may have put one there meanwhile.
             let _removed = by_key.remove_if(&key, |_, others| others.is_empty());
         }
         self.removed.send_replace(());
         true
     }
 
-    /// Tells when one was taken out, for whoever keeps something open that one allows.
+    /// Signals when a grant was removed, for the owner of an open stream that a grant allows.
     #[must_use]
     pub fn removals(&self) -> watch::Receiver<()> {
         self.removed.subscribe()
@@ -258,13 +258,13 @@ impl Grants {
         self.by_id.pin().keys().copied().collect()
     }
 
-    /// How many there are.
+    /// Number of grants.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Whether there is none.
+    /// True if there is no grant.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

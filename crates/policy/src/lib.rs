@@ -1,8 +1,8 @@
 //! The only maker of a [`Permitted`] request: decides whether one request may be forwarded (D13).
 //!
 //! Forwarding takes `Permitted<Request>`, which only [`RunPolicy::authorize`] leads to. It owns the
-//! bytes and the effective name that were checked, and hands them out only whole: what was checked
-//! is what is sent. Pure: no I/O, no clock; what is granted and when it is, it is told.
+//! checked bytes and the checked effective name, and hands them out only whole: exactly the checked
+//! bytes are sent. Pure: no I/O, no clock; the caller passes in the grants and the time.
 
 mod decision;
 mod digest;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use narthex_model::{Alias, ArgumentsDigest, Exposed, GrantId};
 use narthex_wire::{Message, Rewrite};
 
-/// What a request is about, under the server's own name for it.
+/// The item that a request is about, under the server's own name for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// A tool.
@@ -30,7 +30,7 @@ impl Item {
         }
     }
 
-    /// Whether a server's rules let callers see it. Lists ask the same of each entry (D5).
+    /// True if a server's rules let callers see the item. Lists ask the same of each entry (D5).
     #[must_use]
     pub fn is_exposed(&self, exposed: &Exposed) -> bool {
         match self {
@@ -51,15 +51,15 @@ pub struct Request {
     pub alias: Alias,
     /// The checked bytes.
     pub message: Message,
-    /// What it is about, under the server's own name.
+    /// The item that the request is about, under the server's own name.
     pub item: Item,
-    /// What is written differently from the caller's bytes: the server's own name of the item,
-    /// and what the server's protocol era needs.
+    /// The changes to the caller's bytes: the server's own name of the item, and the edits for the
+    /// server's protocol era.
     pub rewrite: Rewrite<'static>,
-    /// The call that made what it is about, if that is a task.
+    /// The tool call that made the task, if the item is a task.
     pub origin: Option<Arc<Origin>>,
-    /// What rules see in place of the arguments: the same, in the one spelling that counts. Grants
-    /// for exact arguments are for those that are sent.
+    /// The arguments that rules see: the same values in their one canonical spelling. Grants for
+    /// exact arguments compare the sent ones.
     pub shown: Option<Arc<[u8]>>,
 }
 

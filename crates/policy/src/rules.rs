@@ -9,10 +9,10 @@ use crate::{Basis, Item, workspace_rules::Forbidding};
 /// The name that stands for every server.
 const EVERY: &str = "*";
 
-/// Which servers a run has, and what it may do with them. A run that asks for none has none (E17).
+/// The servers of a run, and its permissions on them. A run that asks for no server has none (E17).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunPolicy {
-    /// Live mode: whatever is registered at the moment is attached (decision D11).
+    /// Live mode: every server that is registered at the moment is attached (decision D11).
     AllAttached,
     /// These servers and no others.
     Attached(BTreeSet<Alias>),
@@ -32,7 +32,7 @@ impl<T> Permitted<T> {
         self.value
     }
 
-    /// By which grants it is allowed.
+    /// The grants that allow the request.
     #[must_use]
     pub fn basis(&self) -> &Basis {
         &self.basis
@@ -63,23 +63,23 @@ pub enum Denial {
     /// A rule of the workspace forbids it.
     #[error("the rule `{}` forbids this", .by.rule)]
     Forbidden {
-        /// What was to be used.
+        /// The item that the request is about.
         item: Item,
         /// The rule.
         by: Forbidding,
     },
-    /// Nobody has granted what it requires (X-M55).
+    /// No grant covers a required tool scope (X-M55).
     #[error("this requires {}", listed(.missing))]
     Ungranted {
         /// The server, as grants know it.
         server: Arc<str>,
-        /// What was to be used.
+        /// The item that the request is about.
         item: Item,
-        /// Under which name grants know it: a task goes by the tool that made it.
+        /// The item's name in grants: a task goes by the tool that made it.
         name: Arc<str>,
         /// The tool scopes for which there is no grant.
         missing: Vec<ToolScope>,
-        /// Whether its arguments have a digest, without which no grant for exact arguments counts.
+        /// True if its arguments have a digest, without which no grant for exact arguments counts.
         has_digest: bool,
     },
 }
@@ -147,7 +147,7 @@ impl RunPolicy {
         aliases.map(Self::Attached)
     }
 
-    /// Whether `alias` is visible to the run. Lists and calls ask the same question (D5).
+    /// True if `alias` is visible to the run. Lists and calls ask the same question (D5).
     #[must_use]
     pub fn is_attached(&self, alias: &Alias) -> bool {
         match self {

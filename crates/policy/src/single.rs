@@ -1,5 +1,5 @@
-//! What calls have used up of grants for a single call, through tries and rounds: each is for one
-//! call, and a call that no server has seen has used none (D25).
+//! The grants for a single call that calls have used up, through tries and rounds. Each grant is
+//! for one call, and a call that no server has seen has used none (D25).
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -16,31 +16,31 @@ use sha2::{Digest, Sha256};
 
 use crate::{Basis, Request, Verdict};
 
-/// How many states are known to be spent at a time. With more, no state pays for anything.
+/// Most states known to be spent at a time. With more, no state pays for anything.
 const SPENT_MAX: usize = 100_000;
-/// How many grants a run keeps of calls that no server has seen.
+/// Most grants that a run keeps from calls that no server has seen.
 const UNUSED_MAX: usize = 64;
 
-/// What tells the state of one round of a call from all others.
+/// The unique id of the state of one round of a call.
 pub type StateId = [u8; 12];
 
-/// What earlier rounds of a call have used up, as it travels in the sealed state.
+/// The grants that earlier rounds of a call have used up, as the sealed state carries them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Paid {
     /// The grants.
     pub grants: Vec<GrantId>,
-    /// For which arguments: see [`bound_arguments`].
+    /// The arguments that the grants are for: see [`bound_arguments`].
     pub arguments: [u8; 32],
 }
 
-/// What a call has, through all its tries, of grants for a single call.
+/// The grants for a single call that a call has, through all its tries.
 #[derive(Debug, Default)]
 pub struct Payment {
-    /// All of them.
+    /// All grants of the call.
     pub grants: Vec<GrantId>,
-    /// Those among them that no earlier round has used.
+    /// The grants among them that no earlier round has used.
     fresh: Vec<GrantId>,
-    /// The state that the others came in.
+    /// The state that carried the other grants.
     state: Option<StateId>,
 }
 
@@ -67,12 +67,12 @@ pub struct Unused {
     grants: Mutex<Vec<GrantId>>,
 }
 
-/// What stands for the arguments of a call: their digest, and for those that have none their very
-/// bytes, of which somebody may make several others.
+/// A fixed-size stand-in for the arguments of a call: their digest. Arguments without a digest get
+/// the hash of their very bytes, as readers may read those in several ways.
 #[must_use]
 pub fn bound_arguments(request: &Request) -> [u8; 32] {
     let exactly = || match &request.origin {
-        // A task has those of the call that made it.
+        // A task has the arguments of the call that made it.
         Some(_) => [0; 32],
         None => {
             let sent = request.message.get("arguments");
@@ -145,14 +145,14 @@ impl Payment {
 }
 
 impl SpentStates {
-    /// None yet, of states that live so long.
+    /// An empty set, for states with this lifetime.
     #[must_use]
     pub fn new(lifetime: Duration) -> Self {
-        // Their own time may be counted in whole seconds.
+        // The states' own expiry may be counted in whole seconds.
         Self { lifetime: lifetime + Duration::from_secs(2), spent: Mutex::default() }
     }
 
-    /// Whether nobody has come with it before.
+    /// Spends a state; false if it was spent before or too many are.
     fn spend(&self, state: StateId, now: SystemTime) -> bool {
         let mut all = self.lock();
         while let Some((_, expired)) = all.in_order.pop_front_if(|(until, _)| *until < now) {
@@ -171,11 +171,11 @@ impl SpentStates {
 }
 
 impl Unused {
-    /// Has somebody decide with what a call has and with these. Those that the decision needs are
-    /// the call's from then on.
+    /// Runs a decision with the grants of a call and with the unused ones. Unused grants that the
+    /// decision needs belong to the call from then on.
     ///
     /// # Errors
-    /// Those of whoever decides.
+    /// The errors of `decide`.
     pub fn lend<E>(
         &self,
         payment: &mut Payment,
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(unused.lock().last(), grants(&[100]).last());
     }
 
-    /// What travels in a state comes back as it was, and nothing else is read.
+    /// The grants in a state are read back unchanged, and a text of any other form is not read.
     #[test]
     fn what_was_paid_is_read_as_it_was_written() {
         let paid = Paid { grants: grants(&[1, 2]), arguments: [7; 32] };

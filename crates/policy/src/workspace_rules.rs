@@ -16,46 +16,46 @@ use crate::{Actors, Item, Request};
 /// Rules in a form that can be asked. Asking takes no lock, waits for nothing and never fails: a
 /// rule that cannot be asked something says the strictest thing that it could.
 pub trait Rules: Debug + Send + Sync {
-    /// What they say of one request.
+    /// Returns the ruling on one request.
     fn ask(&self, question: &Question<'_>) -> Ruling;
 }
 
 /// The rules of one workspace, as they are at the moment. A change counts for the next request,
-/// also in runs that have begun.
+/// also in active runs.
 #[derive(Debug, Default)]
 pub struct WorkspaceRules {
     current: ArcSwapOption<Box<dyn Rules>>,
     changed: watch::Sender<()>,
 }
 
-/// What there is to know of one request.
+/// The facts about one request.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// Whose run it is.
+    /// The actors of the run.
     pub actors: &'a Actors,
-    /// The server, as the run calls it.
+    /// The server's alias in the run.
     pub server: &'a Alias,
-    /// What it is about; of a task the tool that made it.
+    /// The item of the request; for a task the tool that made it.
     pub item: &'a Item,
     /// The method.
     pub method: &'a str,
-    /// Where it comes from.
+    /// The origin of the request.
     pub origin: CallOrigin,
     /// The arguments.
     pub arguments: Arguments<'a>,
-    /// What is known besides.
+    /// Further facts about the request and its item.
     pub site: Site<'a>,
-    /// When it is made.
+    /// The time of the request.
     pub at: SystemTime,
 }
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CallOrigin {
-    /// It is made for itself.
+    /// The request stands for itself.
     #[default]
     Call,
-    /// It goes on with a task that an earlier call began.
+    /// The request continues a task that an earlier call created.
     Task,
 }
 
@@ -64,11 +64,11 @@ pub enum CallOrigin {
 pub enum Arguments<'a> {
     /// This JSON object.
     Json(&'a [u8]),
-    /// Those of an earlier call, on which was decided when it was made.
+    /// The arguments of an earlier call, which were judged when that call was made.
     Judged,
 }
 
-/// Where a request comes in, and what is known of what it is about.
+/// The endpoint, workspace and server of a request, and known facts about its item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Site<'a> {
     /// The workspace of the run.
@@ -84,16 +84,17 @@ pub struct Site<'a> {
     pub era: &'a str,
 }
 
-/// What rules say of one request.
+/// The answer of the rules to one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ruling {
     /// The rule that forbids it: the first, if there are several.
     pub forbidden: Option<Forbidding>,
-    /// What must be granted for it, besides what the server requires.
+    /// The tool scopes that must be granted for the request, besides those that the server
+    /// requires.
     pub scopes: ToolScopes,
     /// The ids of all rules that match, in their order.
     pub matched: Vec<Arc<str>>,
-    /// Those among them that could not be asked, and so count as matching.
+    /// The ids of the rules among them that could not be asked, and so count as matching.
     pub failed: Vec<Arc<str>>,
 }
 
@@ -102,11 +103,11 @@ pub struct Ruling {
 pub struct Forbidding {
     /// Its id.
     pub rule: Arc<str>,
-    /// What the caller is told of why; empty if nothing.
+    /// The reason reported to the caller; empty if there is none.
     pub reason: Arc<str>,
 }
 
-/// The rules of who has none.
+/// The rules of a workspace without any.
 static NONE: LazyLock<Arc<WorkspaceRules>> = LazyLock::new(Arc::default);
 
 impl CallOrigin {
@@ -143,19 +144,19 @@ impl WorkspaceRules {
         self.changed.send_replace(());
     }
 
-    /// Tells of each change, for whoever keeps something open that they have let through.
+    /// Signals each change, for the owner of an open stream that the rules have allowed.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Whether there are none.
+    /// True if there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.current.load().is_none()
     }
 
-    /// What they say of a request, where they are asked at all.
+    /// Returns the ruling on a request; `None` where rules are not asked.
     pub(crate) fn ask<'s>(
         &self,
         actors: &Actors,
@@ -191,8 +192,8 @@ impl WorkspaceRules {
     }
 }
 
-/// Whether rules are asked about something by this method at all: lists and what only keeps a
-/// connection going are nobody's business, and whoever gives something up needs no permission.
+/// True if rules are asked about an item by this method at all. They are not asked about lists and
+/// messages that only maintain a connection, nor when a caller ends its own subscription.
 #[must_use]
 pub fn is_ruled(item: &Item, method: &str) -> bool {
     let free = match item {

@@ -167,7 +167,7 @@ fn d14_a_grant_at_a_server_is_for_its_id() {
     }
 }
 
-/// X-M55, X-M57, D14: all scopes are required, and the refusal names those that nobody granted.
+/// X-M55, X-M57, D14: all scopes are required, and the refusal names those without a grant.
 #[test]
 fn x_m55_a_gated_call_requires_a_grant_for_each_scope() {
     let authority = authority();
@@ -192,7 +192,7 @@ fn x_m55_a_gated_call_requires_a_grant_for_each_scope() {
     assert_eq!(missing(decide(&authority, &two, call("{}"))), [scope("git.write")]);
 }
 
-/// D14, X-E81: a grant counts for whom, what, where and how long it says, and for nothing else.
+/// D14, X-E81: a grant counts only for the subject, use, place and time that it names.
 #[test]
 fn d14_a_grant_is_bound_to_what_it_names() {
     let one = gates(&["git.write"]);
@@ -255,11 +255,12 @@ fn x_e75_a_single_call_is_taken_once() {
     let permitted = first.paid();
     assert_eq!(permitted.basis().single().collect::<Vec<_>>(), paid);
     assert!(decide(&authority, &one, call("{}")).is_err(), "it is used up");
-    // The later rounds of the call have it, while nobody revokes it.
+    // The later rounds of the call have it, until it is revoked.
     assert!(is_permit(decide_paid(&authority, &one, call("{}"), &paid)));
     authority.grants.remove(paid[0]);
     assert!(decide_paid(&authority, &one, call("{}"), &paid).is_err(), "it is revoked");
-    // Two scopes, one of them used up by somebody else meanwhile: the other is still there.
+    // Two scopes, and another call used up the grant of one meanwhile: the other grant is still
+    // there.
     let two = gates(&["git.push", "git.write"]);
     authority.grants.add(grant(2, me.clone(), of("git.push"), GrantDuration::Once));
     assert!(decide(&authority, &two, call("{}")).is_err());
@@ -394,8 +395,8 @@ fn d13_rules_narrow_what_grants_allow() {
     }
 }
 
-/// D13: rules are asked after what makes a request look absent, and not at all about lists, about
-/// what only keeps a connection going, and by whoever gives something up.
+/// D13: rules are asked after the checks that make a request look absent. They are not asked about
+/// lists, messages that only maintain a connection, or the end of a subscription.
 #[test]
 fn d13_rules_are_asked_about_what_uses_something() {
     let asked = Arc::default();
@@ -442,7 +443,7 @@ fn d13_rules_are_asked_about_what_uses_something() {
     let told = asked.lock().unwrap().clone();
     assert!(told[0].contains(r#"git Tool("write") tasks/get task Judged"#), "{told:?}");
     assert!(told[1].contains(r#"git Tool("write") tools/call call Json("#), "{told:?}");
-    // A change counts for the next request, and without rules nobody is asked.
+    // A change counts for the next request, and without rules there is no question.
     authority.rules.set(None);
     assert!(authority.rules.is_empty());
     assert!(is_permit(decide(&authority, &Gates::default(), call("{}"))));
@@ -487,7 +488,7 @@ proptest::proptest! {
         let with = decide();
         proptest::prop_assert!(without.is_ok() || with.is_err(), "{:?} {:?}", without, with);
         if let (Err(before), Err(after)) = (&without, &with) {
-            // What looks absent still does, whatever the rules say.
+            // An item that looks absent still does, with any rules.
             if before.check() == "attached" || before.check() == "exposed" {
                 proptest::prop_assert_eq!(before, after);
             }

@@ -6,14 +6,14 @@ use narthex_model::{AgentName, GrantId, GrantOf, SpawnGrant};
 
 use super::{Actors, Grants, LiveGrant, OPEN};
 
-/// What a run would like to begin.
+/// The run that a parent run wants to create.
 #[derive(Debug, Clone, Copy)]
 pub struct Spawning<'a> {
-    /// The agent.
+    /// The agent of the child run.
     pub child: &'a AgentName,
-    /// The model that it is to use, if that is said.
+    /// The model of the child run, if the request names one.
     pub model: Option<&'a str>,
-    /// The runtime, likewise.
+    /// The runtime of the child run, if the request names one.
     pub runtime: Option<&'a str>,
 }
 
@@ -41,7 +41,7 @@ impl SpawnPermit {
         self.is_single.then(|| self.live.grant().id)
     }
 
-    /// The run has begun: a grant for a single use counts no more.
+    /// Reports that the run was created: a grant for a single use counts no more.
     pub fn used(mut self) {
         self.is_single = false;
     }
@@ -56,7 +56,7 @@ impl Drop for SpawnPermit {
 }
 
 impl Grants {
-    /// The agents of which runs may be begun by whoever acts.
+    /// The agents whose runs the actors may create.
     #[must_use]
     pub fn spawnable(&self, actors: &Actors, now: SystemTime) -> BTreeSet<AgentName> {
         let found = self.spawn_grants(actors, now);
@@ -108,7 +108,8 @@ fn of_spawn(live: &LiveGrant) -> Option<&SpawnGrant> {
     }
 }
 
-/// Where a grant names some, one of them has to be asked for.
+/// True if the grant allows this child. A grant that names models or runtimes requires one of them
+/// in the request.
 fn allows(of: &SpawnGrant, wanted: &Spawning<'_>) -> bool {
     let is_among = |allowed: &Option<Vec<String>>, asked: Option<&str>| {
         let Some(allowed) = allowed else { return true };
@@ -179,7 +180,7 @@ mod tests {
         drop(permit);
         take(&grants).unwrap().used();
         assert_eq!(take(&grants).unwrap_err(), SpawnRefusal::NotGranted);
-        // One that lasts is not used up.
+        // A persistent grant is not used up.
         grants.add(grant(2, GrantDuration::Persistent, None));
         for _ in 0..2 {
             let permit = take(&grants).unwrap();

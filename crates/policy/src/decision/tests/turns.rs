@@ -1,4 +1,4 @@
-//! Whose turn it is: their grants count, and nobody else's.
+//! The turns of humans: only the grants of the human who has the turn count.
 
 use super::*;
 
@@ -10,8 +10,8 @@ fn may(authority: &Authority, scope: &str) -> bool {
     is_permit(decide(authority, &gates(&[scope]), call("{}")))
 }
 
-/// X-E81: the grants of whoever has the turn count, those of the agent always; the newest turn
-/// stays, in whatever order turns become known.
+/// X-E81: the grants of the human who has the turn count, and those of the agent always; the newest
+/// turn stays, in any order of arrival.
 #[test]
 fn x_e81_grants_count_for_whose_turn_it_is() {
     let authority = authority();
@@ -37,7 +37,8 @@ fn x_e81_grants_count_for_whose_turn_it_is() {
     assert_eq!((now.turn, now.session, now.run), (4, Some(SessionId::new([1; 6])), now.run));
 }
 
-/// X-E81: what stays open by a grant ends with the turn of whom it was for; who watches is told.
+/// X-E81: a stream that a grant keeps open ends with the turn of the grant's user; its owner is
+/// notified.
 #[test]
 fn x_e81_what_is_open_ends_with_the_turn() {
     let authority = authority();
