@@ -1,10 +1,9 @@
 //! Who acts, and what they may: humans, services, MCP clients and their tokens, in one table in
 //! memory.
 //!
-//! Nobody who asks waits for the store: the table is read at the start and swapped whole when
-//! something of it changes, here at once, and within [`crate::POLL`] where another daemon on the
-//! same store has changed it. A table that could not be compared with the store for [`STALE`] lets
-//! nobody in.
+//! No caller waits for the store. The table is read at the start and swapped whole when something
+//! in it changes: here at once, and within [`crate::POLL`] after a change by another daemon on the
+//! same store. A table that could not be compared with the store for [`STALE`] admits no caller.
 
 mod agent_env;
 mod change;
@@ -42,22 +41,22 @@ pub use self::{
 };
 use crate::{Control, ControlError, SignedIn};
 
-/// Who may what, as this process knows it.
+/// Permissions of all principals, as this process knows them.
 #[derive(Debug)]
 pub(crate) struct Access {
     table: ArcSwap<AccessTable>,
     started: Instant,
     /// Milliseconds after the start, when the table was last known to be as stored; 0: it is not.
     confirmed_ms: AtomicU64,
-    /// Held while anything of it changes or is read anew, so that the newest comes last.
+    /// Held while the table changes or is read anew, so that the newest comes last.
     changing: tokio::sync::Mutex<()>,
     changes: tokio::sync::watch::Sender<u64>,
-    /// Told which workspaces have what calls carry recorded.
+    /// Receives the workspaces whose audit records the contents of calls.
     audit: Audit,
 }
 
 impl Access {
-    /// As the store has it; nobody without one.
+    /// Reads the table from the store; without a store it is empty.
     pub(crate) async fn load(store: Option<&Store>, audit: Audit) -> Result<Self, ControlError> {
         let access = Self {
             table: ArcSwap::default(),
@@ -73,7 +72,7 @@ impl Access {
         Ok(access)
     }
 
-    /// Follows what other daemons change, until the end.
+    /// Follows changes by other daemons, until the end.
     pub(crate) async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
         let mut polls = Polls::until(closing);
         while polls.next().await {
@@ -86,7 +85,7 @@ impl Access {
         }
     }
 
-    /// Reads the table anew if it has changed, and writes down which tokens were used.
+    /// Reads the table anew if it has changed, and stores which tokens were used.
     async fn refresh(&self, store: &Store) -> Result<(), ControlError> {
         let table = self.table.load_full();
         let changes = store.principals().changes().await.map_err(ControlError::Store)?;
@@ -107,7 +106,7 @@ impl Access {
         self.reload(store).await
     }
 
-    /// Reads the table anew. Whoever is not sure of it trusts nobody.
+    /// Reads the table anew. After a failure the table is unconfirmed, and admits no caller.
     async fn reload(&self, store: &Store) -> Result<(), ControlError> {
         let before = self.table.load_full();
         let table = AccessTable::read(store, &before).await.map_err(|error| {
@@ -122,7 +121,7 @@ impl Access {
         Ok(())
     }
 
-    /// Counts up when something of it has changed.
+    /// Counts up when the table has changed.
     pub(crate) fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -141,14 +140,14 @@ impl Access {
             && u128::from(self.now_ms() - confirmed.min(self.now_ms())) < STALE.as_millis()
     }
 
-    /// At least 1.
+    /// Milliseconds since the start; at least 1.
     fn now_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
     }
 }
 
 impl Control {
-    /// The token of a service, with whose it is; `None` if it opens nothing, or not any more.
+    /// The token of a service, with its account; `None` if it opens nothing, or not any more.
     ///
     /// # Errors
     /// When this process has not been able to ask the store for so long that the token may have
@@ -173,13 +172,13 @@ impl Control {
         if access.is_fresh() { Ok(Some(client)) } else { Err(AccessError::Stale) }
     }
 
-    /// Counts up when who may what has changed, or was changed by another daemon.
+    /// Counts up when permissions have changed, here or at another daemon.
     #[must_use]
     pub fn access_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.shared.access.changes()
     }
 
-    /// Who has the session of this hash; `None` if there is none that holds.
+    /// The human who is signed in with the session of this hash; `None` if no valid session has it.
     pub(crate) fn session_of(
         &self,
         hash: &str,
@@ -191,7 +190,7 @@ impl Control {
         if found.is_none() || access.is_fresh() { Ok(found) } else { Err(AccessError::Stale) }
     }
 
-    /// Whose session has this hash, also if it holds no more.
+    /// The account of the session with this hash, also if the session is valid no more.
     pub(crate) fn session_owner(&self, hash: &str) -> Option<Arc<Account>> {
         self.access().sessions.get(hash).map(|session| session.account().clone())
     }

@@ -1,5 +1,5 @@
-//! The audit as the control plane sees it: changes are noted before they are made, what was
-//! recorded is moved into the store, and is read, exported and trimmed there.
+//! The audit as the control plane sees it: changes are noted before they are made. Recorded events
+//! are moved into the store, and are read, exported and trimmed there.
 
 mod export;
 mod keeping;
@@ -18,23 +18,23 @@ pub use self::{
 };
 use crate::{Control, ControlError, control::Shared};
 
-/// Who asks for a change.
+/// The actor that asks for a change.
 pub type By = Actor<'static>;
 
-/// How soon a move into the store that failed is tried again, and how late.
+/// Shortest and longest pause before a failed move into the store is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 /// How long events wait for others before they are moved together: each move waits for the disk, as
-/// whoever changes something does. Whoever reads does not wait for it.
+/// every change does. Readers do not wait for it.
 const GATHER: Duration = Duration::from_millis(250);
-/// How often what is too old is looked for.
+/// Pause between two looks for events that are too old.
 const TRIM_EVERY: Duration = Duration::from_secs(3600);
 
 impl Control {
     /// Notes a change before it is made, and waits until that is on the disk. It is recorded as
     /// `ok` by [`Noted::done`], which every verb awaits before it answers, and as `failed` when it
-    /// is dropped. To be called once it is clear that the change is to be made: what is refused
-    /// because it is wrong is no event.
+    /// is dropped. To be called once it is clear that the change will be made: a request that is
+    /// refused as wrong is no event.
     ///
     /// # Errors
     /// When it cannot be recorded: it must not be made then (D25).
@@ -53,14 +53,14 @@ impl Control {
         Ok(self.shared.audit.begin_all(events).await?)
     }
 
-    /// Moves what was recorded until now into the store, as far as that does not take long.
+    /// Moves the events recorded until now into the store, as far as that does not take long.
     async fn ship(&self) -> Shipped {
         self.shared.audit.flush().await;
         ship(&self.shared).await
     }
 
-    /// What was recorded of a workspace, or of the installation, and is not in the store, which has
-    /// this much of its chains; `None` if all of it is.
+    /// The recorded events of a workspace, or of the installation, that are not in the store, which
+    /// has these chains; `None` if all of them are.
     async fn waiting(
         &self,
         workspace: &str,
@@ -80,7 +80,7 @@ impl Control {
     }
 }
 
-/// How much of what was recorded is in the store.
+/// How much of the recorded events is in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shipped {
     All,
@@ -90,7 +90,7 @@ enum Shipped {
     Nothing,
 }
 
-/// The most batches that somebody who only wants to read waits for.
+/// The most batches that a reader waits for.
 const BATCHES_AWAITED: usize = 20;
 
 async fn ship(shared: &Shared) -> Shipped {
@@ -101,7 +101,7 @@ async fn ship(shared: &Shared) -> Shipped {
             Ok(true) => {}
             Ok(false) => return Shipped::All,
             Err(ShipError::Contended) => return Shipped::Part,
-            // Told by the task, which tries it again.
+            // The task logs the failure and tries again.
             Err(error) => {
                 tracing::debug!("the audit was not moved: {error}");
                 return Shipped::Nothing;
@@ -111,7 +111,7 @@ async fn ship(shared: &Shared) -> Shipped {
     Shipped::Part
 }
 
-/// Starts what moves and trims.
+/// Starts the tasks that move and trim.
 pub(crate) fn start(shared: &Arc<Shared>) {
     if shared.shipper.is_some() {
         shared.tasks.spawn(move_all(shared.clone()));
@@ -119,7 +119,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     }
 }
 
-/// Moves what is left, once nothing else is done.
+/// Moves the remaining events, once all other work is done.
 pub(crate) async fn end(shared: &Shared) {
     shared.audit.flush().await;
     if ship(shared).await != Shipped::All {

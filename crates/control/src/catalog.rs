@@ -1,7 +1,8 @@
 //! The catalog of a workspace: servers, capabilities and agents, checked when they are stored.
 //!
-//! What is stored is the normal form of `narthex_resolve`. A change is held against everything else
-//! in the workspace; what is wrong is told at once, and then nothing of the change is stored (D9).
+//! The store has the normal form of `narthex_resolve`. A change is checked against all other
+//! objects of the workspace; all errors are reported at once, and then nothing of the change is
+//! stored (D9).
 
 mod changes;
 mod checks;
@@ -30,31 +31,31 @@ use crate::{Control, ControlError, Page};
 pub struct CatalogObject {
     /// Its id, or name.
     pub id: String,
-    /// Its normal form. `None` if what is stored is no JSON.
+    /// Its normal form. `None` if the stored text is no JSON.
     pub definition: Option<Value>,
-    /// How often it was written.
+    /// Number of times that it was written.
     pub revision: u64,
-    /// Another text whenever it was written, also where it was removed and made anew.
+    /// Differs after every write, also where the object was removed and created anew.
     pub tag: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: SystemTime,
     /// When it was written last.
     pub updated_at: SystemTime,
-    /// Who did that.
+    /// The actor of the last write.
     pub updated_by: String,
-    /// Why it cannot be used as it is stored (O39): only where somebody changed the store by hand,
-    /// or an earlier version took what this one does not.
+    /// Reasons why it cannot be used as it is stored (O39): only where a person changed the store
+    /// by hand, or an earlier version accepted a definition that this one refuses.
     pub errors: Vec<FieldError>,
 }
 
-/// What was stored.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogWritten {
-    /// As it is now.
+    /// The object after the write.
     pub object: CatalogObject,
-    /// Whether there was one of this id before.
+    /// True if there was one of this id before.
     pub was_there: bool,
-    /// What a person should know: of the object itself, and of others that it leaves broken.
+    /// Warnings for people: of the object itself, and of others that it leaves broken.
     pub warnings: Vec<FieldWarning>,
 }
 
@@ -72,7 +73,7 @@ impl Control {
         limit: u32,
     ) -> Result<Page<CatalogObject>, ControlError> {
         let store = self.catalog_store(workspace).await?;
-        // One more tells whether there is a further page.
+        // One more row shows whether there is a further page.
         let asked = store.catalog(kind).page(workspace, after, limit.saturating_add(1)).await;
         let mut rows = asked.map_err(ControlError::Store)?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -100,8 +101,8 @@ impl Control {
         self.catalog_work(move || object(kind, &row)).await
     }
 
-    /// The servers of an agent with all levels merged, each value with its origin, and what is
-    /// wrong with them. Of what is hidden no literal is shown (O101).
+    /// The servers of an agent with all levels merged, each value with its origin, and their
+    /// faults. Hidden literals are not shown (O101).
     ///
     /// # Errors
     /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
@@ -124,7 +125,7 @@ impl Control {
         Ok(merged.await??)
     }
 
-    /// Everything that a workspace has, and which of its secrets are set.
+    /// All objects of a workspace, and which of its secrets are set.
     async fn catalog_stored(&self, workspace: &WorkspaceId) -> Result<Stored, ControlError> {
         let store = self.catalog_store(workspace).await?;
         let found = store.workspaces().find(workspace).await.map_err(ControlError::Store)?;
@@ -160,7 +161,7 @@ impl Control {
         }
     }
 
-    /// Does work that takes processor time, away from what must answer soon.
+    /// Does work that takes processor time, on a thread where no fast answers wait.
     async fn catalog_work<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -188,7 +189,7 @@ fn object(kind: CatalogKind, row: &CatalogRow) -> CatalogObject {
     }
 }
 
-/// Tells apart all that ever had an id: each time it was made, and each time it was written.
+/// A text that differs for each creation of an id and for each write.
 fn tag(row: &CatalogRow) -> String {
     let since = row.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{}", since.as_millis(), row.revision)

@@ -1,9 +1,9 @@
-//! Secrets for the environment of agents themselves: bound by an admin, by name, and told to who
-//! creates a run (X-M32, X-E59).
+//! Secrets for the environment of agents themselves: bound by an admin, by name, and given to the
+//! creator of a run (X-M32, X-E59).
 //!
-//! A binding names a secret of its workspace, and nothing else: what is kept elsewhere, such as
-//! tokens of runs, of services and of OAuth, and the keys of the daemon, has no such name, so none
-//! of it can be bound (X-E62).
+//! A binding names a secret of its workspace, and nothing else. Values that are stored elsewhere
+//! have no such name and cannot be bound (X-E62): tokens of runs, of services and of OAuth, and the
+//! keys of the daemon.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,24 +19,24 @@ use narthex_vault::VaultError;
 use super::{AccessError, change::of_statement};
 use crate::{By, CatalogError, Control, ControlError, FieldError, Page};
 
-/// How many bindings a workspace may have.
+/// Largest number of bindings of a workspace.
 const BINDINGS_MAX: usize = 1000;
 
-/// Which variables the agents of a workspace would get.
+/// Names of the variables that the agents of a workspace get.
 #[derive(Debug, Clone, Default)]
 pub struct EnvNames {
     bindings: Vec<EnvBindingRow>,
 }
 
-/// What is to be bound.
+/// The binding that a request asks for.
 struct Asked {
     id: EnvBindingId,
     secret: SecretName,
 }
 
 impl EnvNames {
-    /// The variables of an agent, and the secret of each: what is bound for the agent itself comes
-    /// before what is bound for the workspace.
+    /// The variables of an agent, and the secret of each: a binding for the agent itself comes
+    /// before one for the workspace.
     pub fn secrets(&self, agent: &AgentName) -> BTreeMap<EnvName, SecretName> {
         self.of(&EnvScope::Agent(agent.clone()))
     }
@@ -59,8 +59,8 @@ impl EnvNames {
 }
 
 impl Control {
-    /// The bindings of a workspace, page by page in the order of their ids; those of one scope, by
-    /// its word, or of one agent or preview environment, by its id.
+    /// The bindings of a workspace, page by page in the order of their ids: all, those of one
+    /// scope, by its word, or those of one agent or preview environment, by its id.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.
@@ -81,7 +81,7 @@ impl Control {
         Ok(Page { items: items.into_iter().map(|(_, one)| one).collect(), next })
     }
 
-    /// Which variables the agents of a workspace get when they are started next.
+    /// Names of the variables that the agents of a workspace get at their next start.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.
@@ -91,7 +91,7 @@ impl Control {
         Ok(EnvNames { bindings })
     }
 
-    /// Which bindings tell a secret.
+    /// Ids of the bindings that reveal a secret to an agent.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.
@@ -119,8 +119,8 @@ impl Control {
         Ok(self.env_bind(workspace, asked, false, by).await?.0)
     }
 
-    /// Makes the binding of an id, or has it mean another secret: `{"secret": …}`. Says whether
-    /// there was one.
+    /// Makes the binding of an id, or gives it another secret: `{"secret": …}`. The flag is true if
+    /// the binding existed before.
     ///
     /// # Errors
     /// As for [`Control::env_binding_create`], and when the id is none.
@@ -148,8 +148,8 @@ impl Control {
         self.env_bind(workspace, Asked { id, secret }, true, by).await
     }
 
-    /// Removes a binding: runs that begin from now on are told nothing of it. What was told before
-    /// is out of reach.
+    /// Removes a binding: runs that begin from now on do not get its value. Values that were given
+    /// before are out of reach.
     ///
     /// # Errors
     /// When there is none of this id; when there is no such workspace or no store, or it fails.
@@ -178,9 +178,9 @@ impl Control {
         self.to_the_end(remove).await
     }
 
-    /// The values for a preview environment: of what is bound for it and for the workspace, what it
-    /// lists itself. A name that is not bound, or whose secret is not set, is left out and told in
-    /// the log (X-E64).
+    /// The values for a preview environment: of the bindings for it and for the workspace, those
+    /// that it lists itself. A name that is not bound, or whose secret is not set, is left out and
+    /// logged (X-E64).
     ///
     /// # Errors
     /// When there is no such workspace, no store or no vault, or one of these fails.
@@ -219,7 +219,7 @@ impl Control {
     ) -> Result<(EnvBindingRow, bool), ControlError> {
         let (workspace, by) = (workspace.clone(), by.clone());
         let bind = async move |this: Self| {
-            // No agent goes meanwhile.
+            // No agent is removed meanwhile.
             let _together = this.shared.cataloguing.take(&workspace).await;
             let store = this.catalog_store(&workspace).await?.clone();
             let Asked { id, secret } = &asked;
@@ -253,7 +253,7 @@ impl Control {
         self.to_the_end(bind).await
     }
 
-    /// That the agent and the secret of a binding are there.
+    /// Checks that the agent and the secret of a binding exist.
     async fn check_owners(
         &self,
         store: &Store,
@@ -293,7 +293,7 @@ fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
         check_name(&mut fields, name);
     }
     let secret = fields.named("secret", SecretName::new);
-    // Of a workspace there is only this one.
+    // The workspace scope accepts this workspace's own id only.
     let id = if word == Some("workspace") && id == workspace.as_str() { "" } else { id.as_str() };
     let scope = word.and_then(|word| EnvScope::parse(word, id));
     if let (Some(word), None) = (word, &scope) {
@@ -310,8 +310,8 @@ fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
     Ok(Asked { id, secret: secret.expect(missing) })
 }
 
-/// No secret takes the place of what programs are found and loaded by, or of what narthex tells the
-/// agent.
+/// Refuses variables that steer how programs are found and loaded, and names of variables by which
+/// narthex informs the agent: no secret replaces these.
 fn check_name(fields: &mut Fields, name: &EnvName) {
     if name.as_str().starts_with(variable::OWN_PREFIX) {
         let message = format!("the names `{}…` are narthex's own", variable::OWN_PREFIX);

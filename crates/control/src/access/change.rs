@@ -1,4 +1,4 @@
-//! What all changes of who may what have in common.
+//! The common steps of all changes of permissions.
 
 use narthex_model::{ErrorKind, WorkspaceId, json::shortened};
 use narthex_store::{StatementError, Store};
@@ -8,7 +8,7 @@ use crate::{CatalogError, Control, ControlError};
 
 impl Control {
     /// Changes something in the store and reads the table anew, to the end, one change at a time.
-    /// When this returns, what was taken away opens nothing here any more.
+    /// When this returns, a revoked token opens nothing here any more.
     pub(crate) async fn change_access<T, F>(
         &self,
         change: impl FnOnce(Self, Store) -> F + Send + 'static,
@@ -21,7 +21,7 @@ impl Control {
         let change = async move |this: Self| {
             let access = this.shared.access.clone();
             let _together = access.changing.lock().await;
-            // What is decided now is decided on what another daemon may have done just before.
+            // The decision takes into account what another daemon may have changed just before.
             access.refresh(&store).await?;
             let done = change(this, store.clone()).await;
             // Also after a failure, which may have come after the first of several steps.
@@ -35,7 +35,7 @@ impl Control {
         self.shared.store.as_ref().ok_or_else(|| CatalogError::NoStore.into())
     }
 
-    /// That there is a workspace of this id.
+    /// Checks that there is a workspace of this id.
     pub(super) fn known_workspace(&self, id: &WorkspaceId) -> Result<(), ControlError> {
         self.access_store()?;
         match self.access().workspaces.contains_key(id) {
@@ -44,7 +44,7 @@ impl Control {
         }
     }
 
-    /// Somebody by id or by whole name, of those whom `may_see` picks.
+    /// Finds a principal by id or by whole name, among those that `may_see` picks.
     pub(super) fn somebody(
         &self,
         who: &str,
@@ -59,7 +59,7 @@ impl Control {
     }
 }
 
-/// What a statement that could not be run means here.
+/// Turns the failure of a statement into an error: `taken` for a conflict.
 pub(super) fn of_statement(taken: AccessError) -> impl FnOnce(StatementError) -> ControlError {
     move |error| match error.kind() {
         ErrorKind::Conflict => taken.into(),

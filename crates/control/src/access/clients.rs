@@ -1,4 +1,5 @@
-//! MCP clients that nobody starts a run for: registered, given their runs, and revoked.
+//! MCP clients that connect without an operator starting a run for them: registered, given their
+//! runs, and revoked.
 
 use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
@@ -16,49 +17,49 @@ use serde_json::{Map, Value};
 use super::{AccessError, KnownClient, McpClientToken, change::of_statement, principals::new_id};
 use crate::{By, Control, ControlError};
 
-/// How many clients of a workspace may come in.
+/// Largest number of clients of a workspace that may come in.
 const LIVE_MAX: usize = 1000;
 const FIELDS: [&str; 7] =
     ["client", "agent_name", "params", "scope", "builtin", "origins", "expires_at"];
 
-/// A client that is to be registered, as it was asked for.
+/// A client to register, as requested.
 pub struct ClientRequest {
     /// With its workspace in front.
     pub name: PrincipalName,
-    /// Whose runs it acts for.
+    /// The agent of the runs that it acts for.
     pub agent: AgentName,
-    /// What may be said of where things come from.
+    /// The origins that it may give to its writes.
     pub origins: BTreeSet<ClientOrigin>,
-    /// When it may come in no more.
+    /// The time from which it may come in no more.
     pub expires_at: Option<SystemTime>,
     /// `agent_name`, `params`, `scope` and `builtin`, as a request of a run has them.
     pub run: Map<String, Value>,
 }
 
-/// A client that is to be registered, with what is sealed of it.
+/// A client to register, with its sealed request.
 pub struct NewClient {
-    /// What was asked for.
+    /// The request.
     pub request: ClientRequest,
     /// The request of its runs, sealed for its id.
     pub sealed: String,
-    /// What opens its runs; the id is in it.
+    /// The token that opens its runs; the id is in it.
     pub token: McpClientToken,
-    /// Which client it is.
+    /// The id of the client.
     pub id: McpClientId,
 }
 
 /// A client that was just registered.
 #[derive(Debug)]
 pub struct CreatedClient {
-    /// Shown to whoever registered it, and kept nowhere.
+    /// Shown once, to the caller that registered it, and stored nowhere.
     pub token: McpClientToken,
-    /// What is kept.
+    /// The client as it is stored.
     pub known: Arc<KnownClient>,
 }
 
 impl ClientRequest {
     /// Reads `{"client": …, "agent_name": …, "params": {…}, "scope": {…}, "origins": […],
-    /// "expires_at": …}`. What the agent takes is not looked at.
+    /// "expires_at": …}`. The parameters are not checked against the agent.
     ///
     /// # Errors
     /// Everything that is wrong with the fields.
@@ -104,7 +105,7 @@ impl ClientRequest {
         Ok(Self { name, agent, origins, expires_at: expires_at.flatten(), run })
     }
 
-    /// The same with a token of its own, which still has to be stored.
+    /// The same request with a new token, which still has to be stored.
     ///
     /// # Errors
     /// When the system has no randomness to give.
@@ -115,7 +116,7 @@ impl ClientRequest {
 }
 
 impl Control {
-    /// All that a workspace ever had, in the order of their ids.
+    /// All clients that a workspace ever had, in the order of their ids.
     ///
     /// # Errors
     /// When there is no such workspace, or no store.
@@ -126,7 +127,7 @@ impl Control {
         Ok(table.clients.values().filter(is_here).cloned().collect())
     }
 
-    /// One of a workspace, which may be revoked.
+    /// One client of a workspace, which may be revoked.
     ///
     /// # Errors
     /// When there is none of this id, no such workspace, or no store.
@@ -197,8 +198,8 @@ impl Control {
         Ok(CreatedClient { token, known })
     }
 
-    /// Lets a client's token open nothing any more: here at once, elsewhere within
-    /// [`crate::POLL`]. Gives it with its last run, which is not ended by this.
+    /// Revokes a client's token: here at once, elsewhere within [`crate::POLL`]. Returns the client
+    /// with its last run, which is not ended by this.
     ///
     /// # Errors
     /// When there is none of this id that may come in; when there is no such workspace or no store,
@@ -252,7 +253,7 @@ impl Control {
         .await
     }
 
-    /// Who a client of this name is: a name is used again after its client was revoked.
+    /// The principal of a client of this name: a name is used again after its client was revoked.
     async fn client_principal(
         &self,
         store: &Store,
@@ -285,7 +286,7 @@ impl Control {
     }
 }
 
-/// What is done to a client.
+/// The event of an action on a client.
 fn of_client(
     kind: &'static str,
     workspace: &WorkspaceId,
@@ -295,7 +296,7 @@ fn of_client(
     AuditEvent::new(kind, by).in_workspace(workspace).on("client", id.to_string())
 }
 
-/// Those that are named, of which `agent-produced` is the only one if none is.
+/// The requested origins, of which `agent-produced` is the only one if none is named.
 fn origins(fields: &mut Fields) -> BTreeSet<ClientOrigin> {
     let all = ClientOrigin::ALL.map(ClientOrigin::as_str).join("`, `");
     let remedy = format!("write a list of some of `{all}`");

@@ -1,22 +1,22 @@
-//! Why who may what stays as it is.
+//! Reasons why permissions stay unchanged.
 
 use narthex_model::{
     EnvBindingId, ErrorKind, PrincipalKind, PrincipalName, WorkspaceId,
     command::{CommandLine, narthex},
 };
 
-/// Nothing of what was asked for has happened.
+/// An error of a request of which nothing has happened.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// Nobody of this id or name, as far as whoever asks may know.
+    /// No principal of this id or name is visible to the caller.
     #[error(
         "there is no principal `{0}` here; `{list}` lists users, and `{create}` adds a human",
         list = narthex("users list", &[]),
         create = created(.0)
     )]
     UnknownPrincipal(String),
-    /// No member of the workspace has this id or name. It does not tell other principals from none:
-    /// the caller may not know of them.
+    /// No member of the workspace has this id or name. The message does not tell other principals
+    /// from none: the caller may not know of them.
     #[error(
         "`{who}` is no member of the workspace `{workspace}`; `{list}` lists its members, and \
          `{set}` adds a user, with this role or another",
@@ -41,10 +41,10 @@ pub enum AccessError {
         command = narthex("tokens list", &[])
     )]
     UnknownToken(String),
-    /// Somebody has the name.
+    /// A principal has the name already.
     #[error("there is `{0}` already; choose another name")]
     NameTaken(PrincipalName),
-    /// Somebody has it who may not come in.
+    /// A disabled principal has the name.
     #[error(
         "`{0}` is disabled; choose another name, or let it in again with `{command}`",
         command = narthex("users disable {} --undo", &[.0])
@@ -53,14 +53,14 @@ pub enum AccessError {
     /// A workspace has the id.
     #[error("there is the workspace `{0}` already; choose another id")]
     WorkspaceTaken(WorkspaceId),
-    /// Something lives in the workspace.
+    /// The workspace is not empty.
     #[error("the workspace `{workspace}` is not empty: it has {}; remove that first, or \
              delete with `force=true`, which ends its runs and takes the rest along",
         told(.living))]
     Living {
         /// The workspace.
         workspace: WorkspaceId,
-        /// How many of what.
+        /// Numbers of its objects, by kind.
         living: Vec<(&'static str, i64)>,
     },
     /// Runs began faster than they were ended.
@@ -90,10 +90,10 @@ pub enum AccessError {
     /// A client of this name may come in.
     #[error("there is the client `{0}` already; revoke it first, or choose another name")]
     ClientTaken(PrincipalName),
-    /// There are too many.
+    /// There are too many clients.
     #[error("there are {0} clients that may come in to this workspace already; revoke some")]
     TooManyClients(usize),
-    /// There are too many.
+    /// There are too many tokens.
     #[error("there are {0} tokens that open something in this workspace already; revoke some")]
     TooManyTokens(usize),
     /// There is no such binding.
@@ -102,10 +102,10 @@ pub enum AccessError {
         command = narthex("env-bindings list", &[])
     )]
     UnknownBinding(String),
-    /// There is one.
+    /// The binding exists already.
     #[error("there is the binding `{0}` already; replace or remove it")]
     BindingTaken(EnvBindingId),
-    /// There are too many.
+    /// There are too many bindings.
     #[error("there are {0} bindings in this workspace already; remove some")]
     TooManyBindings(usize),
     /// The store has not answered for too long.
@@ -117,7 +117,7 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    /// What kind of failure it is (D24).
+    /// The kind of failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -147,7 +147,7 @@ impl AccessError {
     }
 }
 
-/// The command that adds a human of this name, if one can have it.
+/// The command that adds a human of this name, if a human can have it.
 fn created(name: &str) -> CommandLine {
     match PrincipalName::new(name).is_ok_and(|name| name.unfit_for_humans().is_none()) {
         true => narthex("users create {}", &[&name]),

@@ -1,4 +1,4 @@
-//! Members of a workspace: who has which roles there.
+//! Members of a workspace, with their roles there.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{AccessError, Account, of_principal};
 use crate::{By, Control, ControlError};
 
 impl Control {
-    /// Those who have roles in a workspace, in the order of their ids.
+    /// The principals that have roles in a workspace, in the order of their ids.
     ///
     /// # Errors
     /// When there is no such workspace, or no store.
@@ -21,13 +21,14 @@ impl Control {
         Ok(table.accounts.values().filter(is_member).cloned().collect())
     }
 
-    /// Gives somebody roles in a workspace by `{"roles": […]}`, in place of those that they have
-    /// there. Only `is_operator` brings in somebody whom the workspace does not know: to others
-    /// they are as absent as one who never was.
+    /// Gives a principal roles in a workspace by `{"roles": […]}`, in place of its roles there.
+    ///
+    /// Only `is_operator` brings in a principal that the workspace does not know: others get the
+    /// same answer as for a principal that does not exist.
     ///
     /// # Errors
-    /// When a field is wrong, nobody of this id or name can be seen, there is no such workspace or
-    /// no store, or it fails.
+    /// When a field is wrong, no principal of this id or name can be seen, there is no such
+    /// workspace or no store, or it fails.
     pub async fn member_set(
         &self,
         workspace: &WorkspaceId,
@@ -63,11 +64,12 @@ impl Control {
         .and_then(|id| self.principal(id.as_str()))
     }
 
-    /// Takes all roles in a workspace from somebody. Of a service the tokens are revoked as well.
+    /// Takes all roles in a workspace from a principal. The tokens of a service are revoked as
+    /// well.
     ///
     /// # Errors
-    /// When nobody of this id or name has roles there, there is no such workspace or no store, or
-    /// it fails.
+    /// When no principal of this id or name has roles there, there is no such workspace or no
+    /// store, or it fails.
     pub async fn member_remove(
         &self,
         workspace: &WorkspaceId,
@@ -98,7 +100,7 @@ impl Control {
     }
 }
 
-/// That somebody has these roles in a workspace from now on.
+/// The event that gives a principal these roles in a workspace from now on.
 pub(super) fn set(
     workspace: &WorkspaceId,
     id: &PrincipalId,
@@ -109,7 +111,7 @@ pub(super) fn set(
     event.with("roles", names(roles))
 }
 
-/// What is done to somebody in a workspace.
+/// The event of an action on a principal in a workspace.
 pub(super) fn of_member(
     kind: &'static str,
     workspace: &WorkspaceId,

@@ -11,7 +11,7 @@ use super::{AccessError, Account, change::of_statement};
 use crate::{By, Control, ControlError};
 
 impl Control {
-    /// All of them, in the order of their ids.
+    /// All principals, in the order of their ids.
     ///
     /// # Errors
     /// When there is no store.
@@ -31,7 +31,7 @@ impl Control {
         account.map_or_else(|| id.to_string(), |account| account.name.to_string())
     }
 
-    /// One of them, by id or by name.
+    /// One principal, by id or by name.
     ///
     /// # Errors
     /// When there is no such one, or no store.
@@ -75,8 +75,8 @@ impl Control {
         .and_then(|id| self.principal(id.as_str()))
     }
 
-    /// Changes one by `{"is_disabled": …, "is_operator": …}`. Who is disabled may do nothing, at
-    /// once.
+    /// Changes a principal by `{"is_disabled": …, "is_operator": …}`. A disabled principal may do
+    /// nothing, at once.
     ///
     /// # Errors
     /// When a field is wrong, there is no such one or no store, or it fails.
@@ -122,7 +122,7 @@ impl Control {
         .and_then(|id| self.principal(id.as_str()))
     }
 
-    /// That nobody has a name, as far as is known here.
+    /// Checks that no principal has this name, as far as this daemon knows.
     pub(crate) fn is_free(&self, name: &PrincipalName) -> Result<(), AccessError> {
         match self.access().accounts.values().any(|one| one.name == *name) {
             true => Err(AccessError::NameTaken(name.clone())),
@@ -131,12 +131,12 @@ impl Control {
     }
 }
 
-/// What is done to somebody of the installation.
+/// The event of an action on a principal of the installation.
 pub(crate) fn of_principal(kind: &'static str, id: &PrincipalId, by: By) -> AuditEvent<'static> {
     AuditEvent::new(kind, by).on("principal", id.to_string())
 }
 
-/// An id that nobody has.
+/// A new id that no principal has.
 pub(crate) fn new_id() -> Result<PrincipalId, AccessError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;

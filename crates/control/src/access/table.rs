@@ -1,4 +1,4 @@
-//! Everybody and everything that they may, as it is stored.
+//! The table of all principals and their permissions, as it is stored.
 
 use std::{
     collections::BTreeMap,
@@ -19,40 +19,40 @@ use narthex_store::{
 
 use crate::{ActorKind, By, login::KnownSession};
 
-/// How much later than last written down a token must be used to be written down again.
+/// Age of the last stored use of a token, from which a new use is stored again.
 const USED_STEP: Duration = Duration::from_secs(60);
 
-/// A human, a service or an MCP client, with what it may.
+/// A human, a service or an MCP client, with its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// Never changes.
     pub id: PrincipalId,
     /// Human, service or client.
     pub kind: PrincipalKind,
-    /// Unique; stands in what it has changed.
+    /// Unique; recorded in its changes.
     pub name: PrincipalName,
-    /// Whose it is; humans belong to none.
+    /// The workspace that owns it; humans belong to none.
     pub workspace: Option<WorkspaceId>,
-    /// Whether it may do everything everywhere.
+    /// True if it may do everything everywhere.
     pub is_operator: bool,
-    /// What it may where; no entry is empty.
+    /// Its roles by workspace; no entry is empty.
     pub roles: BTreeMap<WorkspaceId, Roles>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: SystemTime,
-    /// By whom.
+    /// Name of the principal that created it.
     pub created_by: String,
-    /// Since when it may do nothing.
+    /// The time from which it may do nothing.
     pub disabled_at: Option<SystemTime>,
 }
 
 impl Account {
-    /// Whether a workspace knows it: as a member, or as its own.
+    /// True if a workspace knows it: as a member, or as its own.
     #[must_use]
     pub fn belongs_to(&self, workspace: &WorkspaceId) -> bool {
         self.roles.contains_key(workspace) || self.workspace.as_ref() == Some(workspace)
     }
 
-    /// As whom it stands in events, and in rows that it changes.
+    /// The actor that events name, and rows that it changes.
     #[must_use]
     pub fn actor(&self) -> By {
         let kind = match self.kind {
@@ -64,7 +64,7 @@ impl Account {
     }
 }
 
-/// A token of a service, but for itself.
+/// A token of a service, without its text.
 #[derive(Debug)]
 pub struct KnownToken {
     /// As it is stored.
@@ -72,38 +72,38 @@ pub struct KnownToken {
     /// The service.
     pub account: Arc<Account>,
     hash: BearerHash,
-    /// When it was last shown, in milliseconds since 1970; 0: never.
+    /// When the token was last used, in milliseconds since 1970; 0: never.
     used_ms: AtomicU64,
     stored_ms: AtomicU64,
 }
 
 impl KnownToken {
-    /// About when it was last shown, also to other daemons.
+    /// About when the token was last used, also at other daemons.
     #[must_use]
     pub fn last_used_at(&self) -> Option<SystemTime> {
         let used_ms = self.used_ms.load(Ordering::Relaxed);
         (used_ms > 0).then(|| UNIX_EPOCH + Duration::from_millis(used_ms))
     }
 
-    /// Whether it opens anything at this time.
+    /// True if it opens anything at this time.
     #[must_use]
     pub fn is_live(&self, now: SystemTime) -> bool {
         self.row.revoked_at.is_none() && self.row.expires_at.is_none_or(|end| now < end)
     }
 }
 
-/// An MCP client that is or was registered, but for its token.
+/// An MCP client that is or was registered, without the text of its token.
 #[derive(Debug)]
 pub struct KnownClient {
     /// As it is stored.
     pub row: McpClientRow,
-    /// Who it is.
+    /// The account of the client.
     pub account: Arc<Account>,
     hash: BearerHash,
 }
 
 impl KnownClient {
-    /// Whether it may come in at this time.
+    /// True if it may come in at this time.
     #[must_use]
     pub fn is_live(&self, now: SystemTime) -> bool {
         self.row.revoked_at.is_none()
@@ -112,10 +112,10 @@ impl KnownClient {
     }
 }
 
-/// One state of it all.
+/// One state of the whole table.
 #[derive(Debug, Default)]
 pub(super) struct AccessTable {
-    /// How many changes there had been before it was read.
+    /// Number of changes before the table was read.
     pub(super) changes: i64,
     pub(super) workspaces: BTreeMap<WorkspaceId, Workspace>,
     pub(super) accounts: BTreeMap<PrincipalId, Arc<Account>>,
@@ -126,7 +126,7 @@ pub(super) struct AccessTable {
 }
 
 impl AccessTable {
-    /// Reads it. What was changed while it is read is counted after `changes`, and read again.
+    /// Reads the table. A change during the reading is counted after `changes`, and read again.
     pub(super) async fn read(store: &Store, before: &Self) -> Result<Self, StatementError> {
         let changes = store.principals().changes().await?;
         let workspaces = store.workspaces().all().await?;
@@ -142,7 +142,7 @@ impl AccessTable {
         }
         let mut tokens = BTreeMap::new();
         for row in store.service_tokens().all().await? {
-            // Whose service is not there yet is so at the next look.
+            // A token whose service is not there yet is taken up at the next look.
             let Some(account) = accounts.get(&row.principal) else { continue };
             let Some(hash) = BearerHash::parse(&row.hash) else {
                 tracing::warn!(token.id = %row.id, "the hash of a token is damaged; revoke it");
@@ -181,7 +181,7 @@ impl AccessTable {
         Ok(Self { changes, workspaces, accounts, tokens, clients, sessions })
     }
 
-    /// Whose token this is, if it opens anything now.
+    /// The service token with this text, if it opens anything now.
     pub(super) fn find(&self, token: &str) -> Option<Arc<KnownToken>> {
         let known = self.tokens.get(&service_of(token)?)?;
         let now = SystemTime::now();
@@ -193,14 +193,14 @@ impl AccessTable {
         Some(known.clone())
     }
 
-    /// Whose token this is, if it opens anything now.
+    /// The client with a token of this text, if it opens anything now.
     pub(super) fn find_client(&self, token: &str) -> Option<Arc<KnownClient>> {
         let known = self.clients.get(&client_of(token)?)?;
         let is_it = known.hash.opens_for(token) && known.is_live(SystemTime::now());
         is_it.then(|| known.clone())
     }
 
-    /// The tokens of which it should be written down again when they were used.
+    /// The tokens whose last use should be stored again, with that time.
     pub(super) fn newly_used(&self) -> Vec<(ServiceTokenId, SystemTime)> {
         let step = u64::try_from(USED_STEP.as_millis()).unwrap_or(u64::MAX);
         let is_new = |token: &&Arc<KnownToken>| {
@@ -210,7 +210,7 @@ impl AccessTable {
         used.filter_map(|token| Some((token.row.id.clone(), token.last_used_at()?))).collect()
     }
 
-    /// The sessions of which it should be written down again when they were used.
+    /// The sessions whose last use should be stored again, with that time.
     pub(super) fn newly_seen(&self) -> Vec<(String, SystemTime)> {
         let newly = |(hash, session): (&String, &Arc<KnownSession>)| {
             Some((hash.clone(), session.newly_seen(USED_STEP)?))

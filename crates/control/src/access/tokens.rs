@@ -22,24 +22,24 @@ use super::{
 };
 use crate::{Account, By, CatalogError, Control, ControlError};
 
-/// How long a token opens something, if nothing is said: 90 days.
+/// How long a token is valid unless the request says so: 90 days.
 const USUAL_S: u64 = 90 * DAY_S;
-/// And at most: ten years.
+/// Longest time that a token can be valid: ten years.
 const LONGEST_S: u64 = 3650 * DAY_S;
 const DAY_S: u64 = 24 * 60 * 60;
-/// How many tokens of a workspace may open something.
+/// Largest number of valid tokens of a workspace.
 const LIVE_MAX: usize = 1000;
 
 /// A token that was just made.
 #[derive(Debug)]
 pub struct CreatedToken {
-    /// Shown to whoever made it, and kept nowhere.
+    /// Shown once, to the caller that created it, and stored nowhere.
     pub token: ServiceToken,
-    /// What is kept.
+    /// The token as it is stored.
     pub known: Arc<KnownToken>,
 }
 
-/// What is asked for.
+/// The fields of a request for a token.
 struct Asked {
     name: PrincipalName,
     roles: Option<Roles>,
@@ -48,7 +48,7 @@ struct Asked {
 }
 
 impl Control {
-    /// All that a workspace ever had, in the order of their ids.
+    /// All tokens that a workspace ever had, in the order of their ids.
     ///
     /// # Errors
     /// When there is no such workspace, or no store.
@@ -62,9 +62,9 @@ impl Control {
         Ok(table.tokens.values().filter(is_here).cloned().collect())
     }
 
-    /// Makes one by `{"service": …, "roles": […], "label": …, "expires_in": …}`. A service that is
-    /// not there yet is made, and needs roles; one that is there keeps its own. Whether whoever
-    /// makes it `is_proved` goes on to it: of humans it may say no more than they may (D15).
+    /// Makes a token by `{"service": …, "roles": […], "label": …, "expires_in": …}`. A service that
+    /// is not there yet is made, and needs roles; one that is there keeps its own. The token takes
+    /// over whether its creator `is_proved`: of humans it may say no more than the creator (D15).
     ///
     /// # Errors
     /// When a field is wrong, the service has other roles, or there are too many tokens; when there
@@ -115,7 +115,7 @@ impl Control {
         Ok(CreatedToken { token, known })
     }
 
-    /// Lets a token open nothing any more: here at once, elsewhere within [`crate::POLL`].
+    /// Revokes a token: here at once, elsewhere within [`crate::POLL`].
     ///
     /// # Errors
     /// When there is none of this id that opens anything; when there is no such workspace or no
@@ -209,7 +209,7 @@ impl Control {
     }
 }
 
-/// What is done to a token.
+/// The event of an action on a token.
 fn of_token(
     kind: &'static str,
     workspace: &WorkspaceId,

@@ -8,7 +8,7 @@ use narthex_store::{Workspace, WorkspaceChange};
 use super::{AccessError, change::of_statement};
 use crate::{By, CatalogError, Control, ControlError};
 
-/// What can be changed of one.
+/// The fields of a workspace that can be changed.
 const CHANGEABLE: [&str; 6] = [
     "name",
     "audits_contents",
@@ -19,7 +19,7 @@ const CHANGEABLE: [&str; 6] = [
 ];
 
 impl Control {
-    /// All of them, in the order of their ids.
+    /// All workspaces, in the order of their ids.
     ///
     /// # Errors
     /// When there is no store.
@@ -28,7 +28,7 @@ impl Control {
         Ok(self.access().workspaces.values().cloned().collect())
     }
 
-    /// One of them.
+    /// One workspace.
     ///
     /// # Errors
     /// When there is none of this id, or no store.
@@ -38,7 +38,7 @@ impl Control {
         found.ok_or_else(|| CatalogError::NoWorkspace(id.clone()).into())
     }
 
-    /// Makes one of `{"id": …, "name": …}`; without a name, the id is it.
+    /// Makes a workspace of `{"id": …, "name": …}`; without a name, the id is it.
     ///
     /// # Errors
     /// When a field is wrong, or the id is taken; when there is no store, or it fails.
@@ -63,12 +63,14 @@ impl Control {
         .await
     }
 
-    /// Gives one another name; has its audit have what calls carry from now on or not, also of runs
-    /// that live; says which agents may have servers that each person signs in to, for what is
-    /// saved and for runs that begin from now on; for how many days events of sessions are kept;
-    /// whether runs may ask humans for grants; and which models they may ask for: `{"name": …,
-    /// "audits_contents": …, "oauth_on_orchestrators": …, "events_kept_days": …,
-    /// "runtime_requests": …, "models": …}`.
+    /// Changes a workspace by `{"name": …, "audits_contents": …, "oauth_on_orchestrators": …,
+    /// "events_kept_days": …, "runtime_requests": …, "models": …}`.
+    ///
+    /// `audits_contents`: whether its audit has the contents of calls from now on, also of live
+    /// runs. `oauth_on_orchestrators`: which agents may have servers that each person signs in to,
+    /// at saves and for runs that begin from now on. `events_kept_days`: number of days for which
+    /// events of sessions are stored. `runtime_requests`: whether runs may ask humans for grants.
+    /// `models`: the models that they may ask for.
     ///
     /// # Errors
     /// When a field is wrong or none is there, there is no such workspace or no store, or it fails.
@@ -114,12 +116,12 @@ impl Control {
         self.workspace(id)
     }
 
-    /// Deletes one. With `is_forced` also one in which something lives, which is then gone; but for
-    /// runs that go on, which have to be ended before.
+    /// Deletes a workspace. With `is_forced` also one that is not empty, whose objects are then
+    /// gone; but live runs have to be ended before.
     ///
     /// # Errors
-    /// When something lives in it, it is `default`, there is none of this id or no store, or the
-    /// store fails.
+    /// When it is not empty, it is `default`, there is none of this id or no store, or the store
+    /// fails.
     pub async fn workspace_delete(
         &self,
         id: &WorkspaceId,
@@ -132,7 +134,7 @@ impl Control {
         }
         let (id, by) = (id.clone(), by.clone());
         self.change_access(async move |this, store| {
-            // Nobody adds to the catalog meanwhile.
+            // The catalog takes no new objects meanwhile.
             let _together = this.shared.cataloguing.take(&id).await;
             this.known_workspace(&id)?;
             let workspaces = store.workspaces();
@@ -161,7 +163,7 @@ impl Control {
     }
 }
 
-/// An event for each thing that is different.
+/// An event for each field that is different.
 fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEvent<'static>> {
     let event = |kind, field| {
         let event = event(kind, of, by.clone()).in_workspace(of);
@@ -184,7 +186,7 @@ fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEven
     [renamed, switched, oauth, events, asking, models].into_iter().flatten().collect()
 }
 
-/// The models that are said, if any are.
+/// The models that the request names, if it names any.
 fn models(fields: &mut Fields) -> Option<EnabledModels> {
     let node = fields.take("models")?;
     match EnabledModels::read(&node, &Place::root("models")) {
@@ -198,7 +200,8 @@ fn models(fields: &mut Fields) -> Option<EnabledModels> {
     }
 }
 
-/// What is done to a workspace: of the installation, where it can be read when that is gone.
+/// The event of an action on a workspace: of the installation, where it can be read after the
+/// workspace is gone.
 fn event(kind: &'static str, id: &WorkspaceId, by: By) -> AuditEvent<'static> {
     AuditEvent::new(kind, by).on("workspace", id.to_string())
 }

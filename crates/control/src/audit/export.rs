@@ -1,4 +1,4 @@
-//! All events of a workspace, chain by chain, so that whoever has them can verify them.
+//! All events of a workspace, chain by chain, so that a reader can verify them.
 
 use std::collections::VecDeque;
 
@@ -12,23 +12,23 @@ use tokio::sync::OwnedRwLockReadGuard;
 use super::Shipped;
 use crate::{Control, ControlError};
 
-/// How many events are read at a time.
+/// Number of events read at a time.
 const PAGE: u32 = 500;
 
-/// The lines of an export, as they are asked for.
+/// The lines of an export, read on demand.
 #[derive(Debug)]
 pub struct AuditExport {
     control: Control,
     chains: VecDeque<AuditChain>,
-    /// The chain that is being read, and its last event that was.
+    /// The chain being read, and its last event that was read.
     current: Option<(AuditChain, u64)>,
     events: u64,
-    /// What must be among them.
+    /// Heads of chains that the export must contain.
     known: Vec<KnownHead>,
-    /// What is not among them yet.
+    /// Events that are not in the store yet.
     waiting: Option<Waiting>,
     is_ended: bool,
-    /// Nothing is removed because of its age meanwhile.
+    /// While it is held, no event is removed because of its age.
     _kept: OwnedRwLockReadGuard<()>,
 }
 
@@ -114,8 +114,8 @@ impl AuditExport {
     }
 }
 
-/// A row as a line. Where what stands beside the event does not fit it, that is put into it: its
-/// hash does not fit then, either.
+/// A row as a line. Where the columns beside the event do not match it, they are put into the
+/// event: its hash does not match then, either.
 fn line(row: &AuditRow) -> String {
     let made = row_of(&row.document).map(|(made, _)| made);
     if made.as_ref() == Some(row) {

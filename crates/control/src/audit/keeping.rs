@@ -1,4 +1,4 @@
-//! How long events are kept, and what is done when their time is over.
+//! How long events are stored, and their removal after that time.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,12 +11,12 @@ use narthex_vault::{Rotation, Voucher};
 use super::By;
 use crate::{Control, ControlError};
 
-/// How many events are removed at a time.
+/// Number of events removed at a time.
 const SLICE: u64 = 5_000;
 const DAY: Duration = Duration::from_secs(86_400);
 
 impl Control {
-    /// How long events of a workspace, or of the installation, are kept.
+    /// The settings for how long events of a workspace, or of the installation, are stored.
     ///
     /// # Errors
     /// When there is no store or no such workspace, or the store fails.
@@ -28,7 +28,7 @@ impl Control {
         self.audit_store()?.audit().settings(workspace).await.map_err(ControlError::Store)
     }
 
-    /// Changes how long they are kept, and removes what is too old.
+    /// Changes how long events are stored, and removes those that are too old.
     ///
     /// # Errors
     /// As for [`Control::audit_settings`], and when the change cannot be recorded.
@@ -53,7 +53,7 @@ impl Control {
         self.to_the_end(keep).await
     }
 
-    /// Removes what is too old, everywhere.
+    /// Removes events that are too old, in all workspaces.
     ///
     /// # Errors
     /// When the store or the vault fails, or the removal cannot be recorded.
@@ -99,13 +99,13 @@ impl Control {
         Ok(())
     }
 
-    /// `None` if somebody else has changed the chain meanwhile, or it has no such event.
+    /// `None` if another daemon has changed the chain meanwhile, or it has no such event.
     async fn trim_to(
         &self,
         chain: &AuditChain,
         to: u64,
     ) -> Result<Option<AuditChain>, ControlError> {
-        // Nobody exports meanwhile.
+        // No export runs meanwhile.
         let _alone = self.shared.trimming.write().await;
         let audit = self.audit_store()?.audit();
         let found = audit.of_chain(chain, (to - 1, to), 1).await.map_err(ControlError::Store)?;
@@ -118,10 +118,11 @@ impl Control {
         Ok(is_done.then_some(now))
     }
 
-    /// Changes the master key, and has the new one vouch for what the one before did.
+    /// Changes the master key, and has the new key vouch for the chains that the old one vouched
+    /// for.
     pub(crate) async fn audit_rotate(&self) -> Result<Rotation, ControlError> {
         let vault = self.vault()?;
-        // Nothing is moved meanwhile, so that no chain is left with the key that goes.
+        // No event is moved meanwhile, so that no chain is left with the old key.
         let shipping = match &self.shared.shipper {
             Some(shipper) => Some(shipper.lock().await),
             None => None,
@@ -151,7 +152,7 @@ impl Control {
     }
 }
 
-/// Since when events are kept; `None` if they are for ever.
+/// The time since which events are stored; `None` if they are for ever.
 async fn kept_since(
     store: &Store,
     workspace: &str,
@@ -169,7 +170,7 @@ async fn kept_since(
         0 => None,
         count => {
             let found = store.audit().nth_newest(workspace, count).await;
-            // That one is too much.
+            // The event at exactly that time is one too many.
             let after = Duration::from_millis(1);
             found.map_err(ControlError::Store)?.map(|time| time + after)
         }

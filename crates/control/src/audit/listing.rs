@@ -1,4 +1,4 @@
-//! Events of the audit, found by who, what and when.
+//! Events of the audit, found by actor, resource, kind and time.
 
 use std::time::SystemTime;
 
@@ -10,48 +10,48 @@ use serde_json::Value;
 use super::Shipped;
 use crate::{Control, ControlError};
 
-/// Which events are wanted. An empty text is any.
+/// A filter of events. An empty text matches any.
 #[derive(Debug, Clone)]
 pub struct AuditQuery {
-    /// Whose; `None` for the installation's.
+    /// The workspace; `None` for the installation.
     pub workspace: Option<WorkspaceId>,
-    /// By whom.
+    /// The actor.
     pub actor: String,
-    /// Done to what.
+    /// The resource that was acted on.
     pub resource: String,
-    /// In which run.
+    /// The run.
     pub run: String,
-    /// What the kind begins with.
+    /// Prefix of the kind.
     pub kind: String,
-    /// Not before this.
+    /// The earliest time.
     pub since: SystemTime,
-    /// Before this.
+    /// The time before which events are wanted.
     pub until: Option<SystemTime>,
     /// The oldest first, and not the newest.
     pub is_ascending: bool,
-    /// Where the page before ended.
+    /// The last place of the page before.
     pub after: Option<AuditPlace>,
-    /// How many.
+    /// Largest number of events.
     pub limit: u32,
 }
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditItem {
-    /// What was written.
+    /// The event as it was written.
     pub event: Value,
-    /// Where it stands.
+    /// Its place in the order of events.
     pub place: AuditPlace,
 }
 
-/// Some events.
+/// One page of events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditPage {
-    /// In the order that was asked for.
+    /// The events, in the requested order.
     pub items: Vec<AuditItem>,
-    /// Whether there are more.
+    /// True if there are more.
     pub has_more: bool,
-    /// What cannot be among them yet.
+    /// Events that cannot be among them yet.
     pub waiting: Option<Waiting>,
 }
 
@@ -108,7 +108,7 @@ impl Control {
 }
 
 fn item(row: AuditRow) -> AuditItem {
-    // What is no JSON was not written by us, which a look at the chain tells.
+    // A document that is no JSON was not written by narthex; verification of the chain reports it.
     let event = serde_json::from_str(&row.document).unwrap_or(Value::Null);
     let AuditRow { happened_at, writer, seq, .. } = row;
     AuditItem { event, place: AuditPlace { happened_at, writer, seq } }

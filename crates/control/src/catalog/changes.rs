@@ -23,33 +23,33 @@ use super::{
 };
 use crate::{By, Control, ControlError};
 
-/// What is to be changed, by whom, and when not.
+/// The object to change, the actor, and the precondition.
 #[derive(Debug, Clone)]
 pub struct CatalogChange {
-    /// Whose object.
+    /// The workspace of the object.
     pub workspace: WorkspaceId,
-    /// Of what kind.
+    /// The kind of the object.
     pub kind: CatalogKind,
-    /// What must hold of the object as it is.
+    /// The precondition on the stored object.
     pub precondition: Precondition,
-    /// Who asks.
+    /// The actor.
     pub by: By,
 }
 
-/// What must hold of an object, or it is left as it is.
+/// A condition on the stored object, without which it stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Precondition {
-    /// Anything.
+    /// No condition.
     None,
     /// There is none of this id.
     New,
     /// There is one.
     Exists,
-    /// It is as it was when it had one of these tags.
+    /// It is the same as when it had one of these tags.
     Tags(Vec<String>),
 }
 
-/// What an object is to become.
+/// The new text of an object: whole or as a patch.
 enum Text {
     Whole(Vec<u8>),
     Patch(Vec<u8>),
@@ -68,19 +68,19 @@ struct Prepared {
     before: Option<CatalogRow>,
 }
 
-/// An object that could be stored as it is.
+/// A valid object, which could be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogValid {
     /// Its id, or name.
     pub id: String,
     /// Its normal form.
     pub definition: Value,
-    /// What storing it would warn of.
+    /// Warnings of storing it.
     pub warnings: Vec<FieldWarning>,
 }
 
 impl Control {
-    /// Stores a new object, of the id that stands in it.
+    /// Stores a new object, under the id in its text.
     ///
     /// # Errors
     /// When the id is taken, or anything is wrong with the object, by itself or beside the others;
@@ -106,7 +106,7 @@ impl Control {
         self.write(change, Some(id.to_owned()), Text::Whole(text)).await
     }
 
-    /// Changes some members of an object's normal form, as RFC 7396 says: null takes one out.
+    /// Changes some members of an object's normal form by RFC 7396: null removes one.
     ///
     /// # Errors
     /// As for [`Control::catalog_put`], and when there is no such object.
@@ -119,7 +119,7 @@ impl Control {
         self.write(change, Some(id.to_owned()), Text::Patch(patch)).await
     }
 
-    /// Removes an object. With `is_forced` also one that others refer to, which are then broken.
+    /// Removes an object. With `is_forced` also one that others refer to; those are then broken.
     ///
     /// # Errors
     /// When there is no such object, it is in use, or the precondition does not hold; when there is
@@ -219,7 +219,7 @@ impl Control {
         self.to_the_end(write).await
     }
 
-    /// Stores what was checked, as the `event` that is told, or as a change of the object.
+    /// Stores a checked object, and records the given `event`, or else a change of the object.
     async fn store_prepared(
         &self,
         change: &CatalogChange,
@@ -233,7 +233,7 @@ impl Control {
         let was_there = before.is_some();
         let event = event.unwrap_or_else(|| changed(change, before.as_ref(), &id, &document));
         let row = match before {
-            // Saying the same again does not make it newer.
+            // Writing the same text again does not make it newer.
             Some(before) if before.document == document => before,
             Some(before) => {
                 let mut noted = self.note(event).await?;
@@ -260,7 +260,7 @@ impl Control {
     }
 }
 
-/// Reads what an object is to become, and holds it against everything that is stored.
+/// Reads the new text of an object, and checks it against everything that is stored.
 fn prepare(
     stored: &Stored,
     kind: CatalogKind,
@@ -294,7 +294,7 @@ fn prepare(
     Ok(Prepared { checked, before: before.cloned() })
 }
 
-/// Reads an object, and holds it against everything that is stored.
+/// Reads an object, and checks it against everything that is stored.
 fn check(
     stored: &Stored,
     kind: CatalogKind,
@@ -355,7 +355,7 @@ fn changed_fields(before: Option<&str>, now: &str) -> Vec<String> {
     names
 }
 
-/// That an object becomes what the document says.
+/// The event of a change of an object to this document.
 fn changed(
     change: &CatalogChange,
     before: Option<&CatalogRow>,
