@@ -1,4 +1,4 @@
-//! What one decision costs: `decision_bench [DECISIONS]` prints one line of JSON.
+//! Measures the cost of one decision: `decision_bench [DECISIONS]` prints one line of JSON.
 //!
 //! Each decision is a whole one of policy, on a call that is allowed, in a workspace with ten
 //! thousand grants; with no rules, and with a hundred of which none or one matches.
@@ -21,7 +21,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const GRANTS: u64 = 10_000;
 const RULES: usize = 100;
-/// How often each is measured; the median counts.
+/// Number of measurements of each case; the median counts.
 const ROUNDS: usize = 9;
 
 fn main() -> Outcome<()> {
@@ -32,7 +32,7 @@ fn main() -> Outcome<()> {
         format!("context.arguments has path && context.arguments.path like \"/etc/{at}/*\"")
     };
     let named = |at: usize| format!("resource.name == \"other_{at}\"");
-    // What it requires is granted.
+    // The tool scope that the rule requires is granted.
     let last = format!("forbid(principal, action, resource ) when {{ {} }};", plain(RULES - 1));
     let matching = format!("@approval(\"files.write7\") {}", last.replace("other_99", "write"));
     let cases = [
@@ -55,7 +55,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// As many rules as are measured; `resource` is what follows it at the head, with its number.
+/// The measured number of rules; `resource` follows the word `resource` at the head, with its
+/// number.
 fn rules(resource: &str, condition: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for at in 0..RULES {

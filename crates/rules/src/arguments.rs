@@ -1,10 +1,11 @@
-//! Which arguments a rule asks for, and of which types they must be for it to make sense.
+//! The arguments that a rule uses, and the types that they must have for the rule to make sense.
 //!
-//! Tools take whatever their servers say, so that no schema knows their arguments. What a rule does
-//! with one tells its type: `like` takes a text, `<` a whole number. Against that type the rule is
-//! checked; an argument of another type at a call is an error of the rule, which then matches.
-//! Cedar itself says so of `like` and `<` alone, and takes `==` and `contains` for false there:
-//! servers that read `"true"` as `true` would be called with what the rule forbids.
+//! Tools take whichever arguments their servers declare, so that no schema knows them. The use of
+//! an argument in a rule implies its type: `like` takes a text, `<` a whole number. The rule is
+//! checked against that type. An argument of another type at a call is an error of the rule, which
+//! then matches. Cedar itself reports this error for `like` and `<` alone, and takes `==` and
+//! `contains` for false there. Servers that read `"true"` as `true` would then be called with
+//! arguments that the rule forbids.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,14 +18,14 @@ use crate::values;
 /// The member of the context in which they are.
 pub(crate) const ARGUMENTS: &str = "arguments";
 
-/// Of which types the arguments must be of which a rule asks more than whether they are there.
+/// The types of the arguments that a rule uses for more than a test of presence.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kinds(BTreeMap<String, Kind>);
 
-/// What is asked of an argument.
+/// The type that a rule requires of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
-    /// Only whether it is there, or the same as something.
+    /// Any type: the rule only tests presence or equality.
     Any,
     Bool,
     Long,
@@ -33,7 +34,7 @@ enum Kind {
     Record(BTreeMap<String, Kind>),
 }
 
-/// What one rule asks for.
+/// The arguments that one rule uses.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     arguments: BTreeMap<String, Kind>,
@@ -43,7 +44,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// What a rule asks for.
+    /// The arguments that a rule uses.
     pub(crate) fn by(policy: &Policy) -> Self {
         let mut asked = Self::default();
         for clause in policy.body().clauses() {
@@ -53,12 +54,12 @@ impl Asked {
         asked
     }
 
-    /// Whether it asks for any.
+    /// True if the rule uses any argument.
     pub(crate) fn is_any(&self) -> bool {
         self.is_asked
     }
 
-    /// Of which types they must be.
+    /// The types that the arguments must have.
     pub(crate) fn kinds(self) -> Kinds {
         Kinds(self.arguments)
     }
@@ -132,8 +133,8 @@ impl Asked {
     fn walk_has(&mut self, expr: &Expr, names: Vec<String>) {
         let inside = match expr {
             Expr::Var(Var::Context) if names.iter().any(|name| name == ARGUMENTS) => {
-                // Where they cannot be told it would be false, and the rule would let pass what it
-                // is there to stop.
+                // With arguments that rules cannot see it would be false, and the rule would allow
+                // calls that it should forbid.
                 self.is_asked = true;
                 let message = "it asks whether there are arguments, which are always there";
                 let remedy = "ask for one of them: `context.arguments has path`";
@@ -184,7 +185,7 @@ impl Asked {
     }
 
     fn refuse_whole_context(&mut self) {
-        // Else there would be ways to the arguments that nobody sees from outside.
+        // Otherwise a rule could reach the arguments in ways that this check cannot see.
         let message = "it uses the context as a whole".to_owned();
         self.faults.push((message, "name one of its members, such as `context.endpoint`"));
     }
@@ -216,7 +217,7 @@ impl Kinds {
 }
 
 impl Kind {
-    /// Whether a value is of this kind, as rules are told it: what is `null` is not there.
+    /// True if a value is of this kind, as rules see it: a `null` counts as absent.
     fn is_of(&self, node: &Node) -> bool {
         match (self, node) {
             (_, Node::Null) | (Self::Any, _) | (Self::Bool, Node::Bool(_)) => true,
@@ -247,7 +248,7 @@ fn path(expr: &Expr) -> Option<Vec<String>> {
     Some(path)
 }
 
-/// What an expression certainly is.
+/// The certain type of an expression.
 fn kind_of(expr: &Expr) -> Kind {
     match expr {
         Expr::Literal(Literal::Bool(_)) => Kind::Bool,
@@ -259,7 +260,7 @@ fn kind_of(expr: &Expr) -> Kind {
             let known = kinds.into_iter().find(|kind| *kind != Kind::Any);
             Kind::Set(Box::new(known.unwrap_or(Kind::Any)))
         }
-        // What is known of the circumstances.
+        // The known attributes of the context, the principal and the resource.
         Expr::GetAttr { expr, attr } => match (&**expr, attr.as_str()) {
             (Expr::Var(Var::Context), "method" | "endpoint" | "era" | "origin") => Kind::Text,
             (Expr::Var(Var::Principal), "is_child") => Kind::Bool,

@@ -95,7 +95,7 @@ impl RuleSet {
     /// Asks about what goes by this name.
     fn find(&self, question: &Question<'_>, name: &str, matches: &mut Matches) {
         let Some(asked) = Asked::of(question, name) else {
-            // Nothing in a question can be so wrong; if it were, nobody could say what matches.
+            // No question can be so wrong; if one were, the matching rules would be unknown.
             matches.all.extend(0..self.rules.len());
             matches.failed.extend(0..self.rules.len());
             return;
@@ -189,7 +189,7 @@ impl Matches {
                 let said = response.diagnostics();
                 said.reason().next().is_some() || said.errors().next().is_some()
             }
-            // Nobody can say.
+            // Without an answer the rule counts as matching.
             _ => true,
         };
         let so = rules
@@ -295,7 +295,8 @@ fn text(name: &str, value: &str) -> (String, RestrictedExpression) {
     (name.to_owned(), RestrictedExpression::new_string(value.to_owned()))
 }
 
-/// What a server says of its tool, with what the protocol takes for said where it says nothing.
+/// The annotations that a server declares for its tool, with the protocol's defaults for missing
+/// ones.
 fn annotations(declared: Option<&[u8]>) -> Option<RestrictedExpression> {
     let declared = declared.and_then(|text| Node::parse(text).ok());
     let hint = |name: &str, otherwise: bool| {

@@ -1,8 +1,8 @@
 //! Limits on the nesting and the length of rules, checked before the parser of Cedar reads them.
 //!
 //! That parser, the validator and the evaluator call themselves for each level of an expression,
-//! and end the whole process where the stack ends. So the text is first scanned in a loop. What
-//! passes is read on a stack with room for it, and is kept in a form that is not deep.
+//! and end the whole process where the stack ends. So the text is first scanned in a loop. A text
+//! within the bounds is read on a stack with room for it, and is kept in a form that is not deep.
 
 use serde_json::Value;
 
@@ -78,9 +78,9 @@ enum Token {
     Comma,
     /// The end of a rule.
     End,
-    /// What joins all that stands before it: `||`, `&&`, or another clause.
+    /// A token that joins the parts before it: `||`, `&&`, or another clause.
     Chain,
-    /// An operator inside one operand of those.
+    /// An operator inside one operand of a chain.
     Member,
     Dot,
     /// A part of a name, such as `Server::"a"`.
@@ -102,7 +102,7 @@ struct Depth {
     below: usize,
 }
 
-/// What stands in one pair of brackets, so far.
+/// The counts inside one pair of brackets, so far.
 #[derive(Debug, Default, Clone, Copy)]
 struct Level {
     chain: usize,
@@ -114,7 +114,7 @@ struct Level {
     inner: usize,
     /// The depth of the deepest part that ended with a comma.
     ended: usize,
-    /// Whether brackets were closed in the operand that is read now.
+    /// True if brackets were closed in the current operand.
     has_closed: bool,
     /// The operator before this place, where it may be one of those that Cedar writes out.
     before: Option<Token>,

@@ -1,4 +1,4 @@
-//! What is wrong with a set of rules.
+//! The faults of a set of rules.
 
 use narthex_model::command::narthex;
 use std::fmt;
@@ -14,13 +14,13 @@ pub struct RuleFault {
     pub line: Option<usize>,
     /// The id of the rule, if one can be told.
     pub rule: Option<String>,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// Everything that is wrong with a set of rules, in the order of the text.
+/// All faults of a set of rules, in the order of the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct RuleFaults(pub Vec<RuleFault>);
 
@@ -30,7 +30,7 @@ impl RuleFault {
         Self { line: None, rule: None, message, remedy: remedy.to_owned() }
     }
 
-    /// Where it is, for people and as a place in a document: a rule, or a line.
+    /// The place of the fault, for people and as a place in a document: a rule, or a line.
     #[must_use]
     pub fn place(&self) -> String {
         match (&self.rule, self.line) {
@@ -66,7 +66,7 @@ pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// What the parser says.
+/// The faults that the parser reports.
 pub(crate) fn unreadable(text: &str, errors: &ParseErrors) -> Vec<RuleFault> {
     let fault = |error: &cedar_policy::ParseError| {
         let line = first_label(error).map(|offset| line_of(text, offset));
@@ -76,14 +76,14 @@ pub(crate) fn unreadable(text: &str, errors: &ParseErrors) -> Vec<RuleFault> {
     errors.iter().map(fault).collect()
 }
 
-/// What the validator says of a rule that begins in a line.
+/// The fault that the validator reports for a rule that begins at a line.
 pub(crate) fn invalid(error: &ValidationError, rule: &str, line: usize) -> RuleFault {
     let schema = narthex("policy schema", &[]);
     let remedy = remedy_of(error, &format!("`{schema}` shows what rules may name"));
     said(&error.to_string(), remedy, rule, line)
 }
 
-/// The same for what could be saved but does not do what somebody meant by it.
+/// The fault of a rule that could be saved but hardly means what its author intended.
 pub(crate) fn suspicious(warning: &ValidationWarning, rule: &str, line: usize) -> RuleFault {
     let remedy = remedy_of(warning, "correct it, or leave the rule out");
     said(&warning.to_string(), remedy, rule, line)

@@ -28,9 +28,9 @@ struct Told<'b> {
     built_in: &'b str,
     /// The entity of a tool by a further name, with the name that rules know.
     entity: Option<(&'static str, &'static str)>,
-    /// The same as a text by itself.
+    /// The name of a tool as a text of its own, with the name that rules know.
     text: Option<(&'static str, &'static str)>,
-    /// Whether the built-in server is named, by itself.
+    /// True if a text names the built-in server alone.
     is_of_built_in: bool,
 }
 

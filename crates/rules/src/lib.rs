@@ -1,6 +1,6 @@
 //! Workspace rules in Cedar (D13): checked as a whole when they are saved, and asked at each call.
 //!
-//! Rules can only narrow: they forbid, or require a tool scope that somebody must have granted.
+//! Rules can only narrow: they forbid, or require a tool scope that a human must have granted.
 //! Pure: no I/O and no clock.
 
 mod arguments;
@@ -18,7 +18,7 @@ mod values;
 
 pub use fault::{RuleFault, RuleFaults};
 pub use named::{Named, RuleName};
-/// What rules may name, as a Cedar schema that people read.
+/// The names that rules may use, as a Cedar schema for people.
 pub const SCHEMA: &str = schema::TEXT;
 
 pub use set::{RULES_MAX, RuleSet, TEXT_MAX};

@@ -12,11 +12,11 @@ use wildmatch::WildMatchPattern;
 pub struct RuleName {
     /// The id of the rule.
     pub rule: Arc<str>,
-    /// What it names.
+    /// The named thing.
     pub of: Named,
 }
 
-/// What a rule names. A rule can be saved before there is such a thing.
+/// A thing that a rule names. A rule can be saved before the thing exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Named {
     /// An agent.
@@ -34,7 +34,7 @@ pub enum Named {
     Bare {
         /// Its type in rules: `Tool`, `Prompt` or `Resource`.
         of: &'static str,
-        /// All that stands there.
+        /// The whole name in the rule.
         name: String,
     },
     /// The names of things of any server: text, with `*` for anything.
@@ -42,7 +42,7 @@ pub enum Named {
 }
 
 impl Named {
-    /// Whether a pattern covers a name; `false` for what is no pattern.
+    /// True if a pattern covers a name; `false` for any other kind.
     #[must_use]
     pub fn covers(&self, name: &str) -> bool {
         match self {
@@ -63,7 +63,7 @@ impl Named {
 /// The types of things that are named with their server in front: `Tool::"SERVER/NAME"`.
 const OF_SERVERS: [&str; 3] = ["Tool", "Prompt", "Resource"];
 
-/// What a rule names, each once.
+/// The names in a rule, each once.
 pub(crate) fn of(policy: &Policy) -> Vec<Named> {
     let Ok(rule) = policy.to_json() else { return Vec::new() };
     let mut found = Vec::new();
@@ -132,7 +132,7 @@ mod tests {
         set.names().iter().map(|name| name.of.clone()).collect()
     }
 
-    /// D13: each entity and each comparison of a name is found, wherever it stands in a rule.
+    /// D13: each entity and each comparison of a name is found, at any place of a rule.
     #[test]
     fn d13_names_of_rules_are_found() {
         let tool = |server: &str, tool: &str| Named::Tool {

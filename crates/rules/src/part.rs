@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::{ask::AUTHORIZER, bounds};
 
-/// How many rules are joined: what a call that matches one of them pays for all.
+/// Number of rules that are joined: a call that matches one of them pays for all.
 const JOINED_MAX: usize = 16;
-/// Fewer are asked at once.
+/// A smaller number of rules is asked at once.
 const JOINED_MIN: usize = 4;
-/// How many conditions at the beginning of several rules are asked once for all of them.
+/// Most levels of shared first conditions that are asked once for several rules.
 const SHARED_MAX: usize = 8;
 
 /// Some rules of a set.
@@ -98,12 +98,13 @@ fn joined(number: usize, set: &PolicySet) -> Policy {
         });
         Policy::from_json(Some(id.clone()), rule).ok()
     };
-    // One that always matches costs time and says nothing wrong.
+    // A condition that always matches costs time and decides nothing wrongly.
     of_all(conditions).or_else(|| of_all(json!([]))).expect("a rule of nothing is one")
 }
 
-/// The same rule with its conditions as one in which no chain of `&&` or `||` is deep, so that
-/// asking, copying and dropping it need little room. The error says why there is none.
+/// The rule with its conditions rewritten as one in which no chain of `&&` or `||` is deep. So
+/// asking, copying and dropping the rule need little stack. The error gives the reason why this
+/// form cannot be made.
 pub(crate) fn shallow(rule: &Policy) -> Result<Policy, String> {
     let unwritable = || "it cannot be written as Cedar's JSON".to_owned();
     let mut all = conditions(rule).ok_or_else(unwritable)?;
@@ -117,7 +118,7 @@ pub(crate) fn shallow(rule: &Policy) -> Result<Policy, String> {
     Policy::from_json(Some(rule.id().clone()), text).map_err(|_error| unwritable())
 }
 
-/// What a rule asks for behind its head: what all must be true, the last first.
+/// The conditions of a rule behind its head, all of which must be true, the last first.
 pub(crate) fn conditions(rule: &Policy) -> Option<Vec<Value>> {
     let mut rule = rule.to_json().ok()?;
     let Value::Array(conditions) = rule["conditions"].take() else { return None };
@@ -146,8 +147,8 @@ fn operands(operator: &str, chain: Value) -> Vec<Value> {
     found
 }
 
-/// The same expression with its chains of `&&` and `||` as trees: what is asked, in which order
-/// and until when, is the same.
+/// The expression with its chains of `&&` and `||` as trees. It evaluates the same operands, in the
+/// same order and to the same point.
 fn balanced(expression: Value) -> Value {
     match expression {
         Value::Object(members) if members.contains_key("&&") => {
@@ -156,7 +157,7 @@ fn balanced(expression: Value) -> Value {
         Value::Object(members) if members.contains_key("||") => {
             in_pairs("||", operands("||", Value::Object(members)))
         }
-        // What a value says is no operator.
+        // The content of a value is no operator.
         Value::Object(members) if members.contains_key("Value") => Value::Object(members),
         Value::Object(members) => {
             members.into_iter().map(|(key, value)| (key, balanced(value))).collect()
@@ -166,7 +167,8 @@ fn balanced(expression: Value) -> Value {
     }
 }
 
-/// What is true or fails where one of these is or does. What several begin with is asked once.
+/// An expression that is true or fails where one of these is or does. A shared first condition is
+/// asked once.
 fn any_of(all: Vec<Vec<Value>>, depth: usize) -> Value {
     let mut groups: Vec<(Value, Vec<Vec<Value>>)> = Vec::new();
     for mut rest in all {

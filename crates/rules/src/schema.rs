@@ -5,16 +5,16 @@ use std::sync::LazyLock;
 use cedar_policy::{Schema, SchemaFragment, Validator};
 use serde_json::{Map, Value, json};
 
-/// As people read it.
+/// The schema for people.
 pub(crate) const TEXT: &str = include_str!("schema.cedarschema");
 
-/// For rules that ask for no arguments.
+/// The validator of rules that use no arguments.
 pub(crate) static PLAIN: LazyLock<Validator> = LazyLock::new(|| {
     let schema = Schema::from_json_value(BASE.clone());
     Validator::new(schema.expect("the schema is the same in every build, and tests read it"))
 });
 
-/// The same in the form that can be added to.
+/// The schema in the form that can be added to.
 static BASE: LazyLock<Value> = LazyLock::new(|| {
     let (fragment, _warnings) =
         SchemaFragment::from_cedarschema_str(TEXT).expect("the schema is the same in every build");

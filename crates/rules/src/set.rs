@@ -36,11 +36,11 @@ const FAULTS_MAX: usize = 100;
 /// The rules of a workspace, ready to be asked.
 #[derive(Debug)]
 pub struct RuleSet {
-    /// In the order of the text.
+    /// The rules in the order of the text.
     pub(crate) rules: Vec<Rule>,
-    /// Those that ask for no arguments.
+    /// The rules that use no arguments.
     pub(crate) plain: Group,
-    /// Those that do.
+    /// The rules that use arguments.
     pub(crate) asking: Group,
     /// The names that rules use.
     pub(crate) names: Vec<RuleName>,
@@ -51,22 +51,22 @@ pub struct RuleSet {
 pub(crate) struct Rule {
     pub(crate) id: Arc<str>,
     pub(crate) reason: Arc<str>,
-    /// What it requires; it forbids if this is empty.
+    /// The tool scopes that the rule requires; it forbids if there are none.
     pub(crate) scopes: ToolScopes,
-    /// Of which types its arguments must be, if it asks for some.
+    /// The types that its arguments must have, if it uses some.
     pub(crate) typed: Option<Typed>,
-    /// Whether it was told in the log that it cannot be asked something.
+    /// True if the log already has the warning that the rule could not be asked about a call.
     pub(crate) is_told: AtomicBool,
 }
 
-/// Rules by what they name at their heads, so that those about others are not asked: Cedar itself
+/// Rules by the names at their heads, so that rules about other things are not asked: Cedar itself
 /// asks every rule.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) by_head: HashMap<Head, Part>,
 }
 
-/// What the head of a rule names.
+/// The names at the head of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Head {
     /// One agent. Agents are in nothing else.
@@ -74,7 +74,7 @@ pub(crate) struct Head {
     pub(crate) resource: HeadResource,
 }
 
-/// What the head of a rule says of the resource.
+/// The resource at the head of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum HeadResource {
     Any,
@@ -107,7 +107,7 @@ impl RuleSet {
         }
     }
 
-    /// The same of a text that is within its bounds, on a stack with room for it.
+    /// Reads a text that is within its bounds, on a stack with room for it.
     fn read(text: &str) -> Result<Self, RuleFaults> {
         let read = text.parse::<PolicySet>();
         let read = read.map_err(|errors| RuleFaults(cut(unreadable(text, &errors))))?;
@@ -151,19 +151,19 @@ impl RuleSet {
         if faults.is_empty() { Ok(set) } else { Err(RuleFaults(cut(faults))) }
     }
 
-    /// How many rules there are.
+    /// Number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// Whether there is none, so that nothing is asked.
+    /// True if there is no rule, so that nothing is asked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// What is asked at calls; nothing, if there is nothing to ask.
+    /// The rules to ask at calls; `None` if there are no rules.
     #[must_use]
     pub fn boxed(self) -> Option<Box<dyn Rules>> {
         (!self.is_empty()).then(|| Box::new(self) as Box<dyn Rules>)
@@ -234,7 +234,7 @@ fn ordered(read: &PolicySet) -> Vec<&Policy> {
     ordered
 }
 
-/// What is said of the rules themselves: their ids, reasons and scopes.
+/// The annotations of the rules: their ids, reasons and scopes.
 fn drafts<'t>(text: &str, ordered: &[&'t Policy], faults: &mut Vec<RuleFault>) -> Vec<Draft<'t>> {
     let (mut from, mut ids, mut drafts) = (0, HashSet::new(), Vec::new());
     for (index, policy) in ordered.iter().enumerate() {
@@ -254,7 +254,7 @@ fn drafts<'t>(text: &str, ordered: &[&'t Policy], faults: &mut Vec<RuleFault>) -
     drafts
 }
 
-/// What is said of one rule.
+/// The annotations of one rule, and their faults.
 struct Reading {
     line: usize,
     id: String,
@@ -270,7 +270,7 @@ impl Reading {
         if self.id.is_empty() || self.id.len() > ID_MAX || !self.id.chars().all(is_fit) {
             let message = "its id is no short word";
             self.refuse(message, "use up to 100 letters, digits and `-`, `_`, `.`, `:`, `/`");
-            // It may be anything, and is shown.
+            // The refused id may be any text, and the id is shown.
             self.id = format!("rule-{}", index + 1);
         }
         for name in said.keys().filter(|name| !["id", "reason", "approval"].contains(name)) {
@@ -366,7 +366,7 @@ fn check(policy: &Policy, rule: &Rule, line: usize, faults: &mut Vec<RuleFault>)
     asked.is_any().then(|| asked.kinds())
 }
 
-/// Where a rule is about things of all types, each says the same of it: one is enough.
+/// A rule about resources of all types has the same fault for each type: one report is enough.
 fn once_for_all_types(mut faults: Vec<RuleFault>) -> Vec<RuleFault> {
     let of_any = |message: &str| {
         let types = ["`Tool`", "`Resource`", "`Prompt`", "`Method`"];

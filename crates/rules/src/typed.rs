@@ -1,7 +1,7 @@
-//! What is left of a rule where an argument is of another type than it says.
+//! The rest of a rule whose argument is of another type than the rule requires.
 //!
-//! Such a rule counts as matching, as far as it would whatever the argument were: what it asks for
-//! besides must be so. Else a rule that asks for the tool first would concern others.
+//! Such a rule counts as matching as far as it would with any value of the argument: its other
+//! conditions must hold. Otherwise a rule that names its tool first would apply to other tools.
 
 use cedar_policy::{Policy, PolicyId};
 use narthex_model::json::Node;
@@ -19,15 +19,15 @@ pub(crate) struct Typed {
     id: PolicyId,
     /// In Cedar's JSON, without its conditions; `None` if it cannot be written so.
     head: Option<Value>,
-    /// What all must be true.
+    /// The conditions, all of which must be true.
     conditions: Vec<Value>,
 }
 
-/// A rule without what it asks of some arguments; `None` if nobody can say what that is.
+/// A rule without its conditions on some arguments; `None` if that rule cannot be built.
 pub(crate) struct Left(pub(crate) Option<Policy>);
 
 impl Typed {
-    /// Of a rule that asks for arguments of these types.
+    /// The types of a rule that uses arguments of these types.
     pub(crate) fn of(rule: &Policy, kinds: Kinds) -> Self {
         let head = rule.to_json().ok().map(|mut head| {
             head["conditions"] = json!([]);
@@ -38,8 +38,8 @@ impl Typed {
         Self { kinds, id: rule.id().clone(), head, conditions }
     }
 
-    /// What is left of the rule where arguments are of other types than it says: it counts as
-    /// matching if that does. `None` if all are as it says.
+    /// The rest of the rule if arguments are of other types than it requires: the rule counts as
+    /// matching if the rest does. `None` if all types are right.
     pub(crate) fn left(&self, given: &Node) -> Option<Left> {
         let names = self.kinds.mistyped(given);
         (!names.is_empty()).then(|| Left(self.without(&names)))
@@ -55,8 +55,8 @@ impl Typed {
     }
 }
 
-/// Whether a condition may look at an argument of this name: it says the word somewhere. One that
-/// means something else by it is left out, too, so that a rule rather matches.
+/// True if a condition may use an argument of this name: the word occurs in it. A condition that
+/// means another thing by the word is left out, too, so that a rule rather matches.
 fn says(condition: &Value, name: &str) -> bool {
     match condition {
         Value::String(text) => text == name || text.split('.').any(|part| part == name),

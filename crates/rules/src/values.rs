@@ -6,11 +6,11 @@
 use cedar_policy::RestrictedExpression;
 use narthex_model::json::Node;
 
-/// The longest text of arguments that rules are told, in bytes.
+/// The longest text of arguments that rules see, in bytes.
 const BYTES_MAX: usize = 64 * 1024;
-/// The most values in it.
+/// The most values in that text.
 const VALUES_MAX: usize = 2_000;
-/// How deep they may stand in each other.
+/// The deepest nesting of the values.
 const DEPTH_MAX: usize = 16;
 /// The largest number up to which every whole one is its own float.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
@@ -23,8 +23,8 @@ pub(crate) fn given(arguments: &[u8]) -> Option<Node> {
     Node::parse(arguments).ok()
 }
 
-/// Arguments as a record. `None` if they are no object, too large, or a key stands twice in them:
-/// then nobody can say what the server reads.
+/// Arguments as a record. `None` if they are no object, too large, or have a key twice: then the
+/// server's reading of them is unknown.
 pub(crate) fn record(node: Node) -> Option<RestrictedExpression> {
     let is_object = matches!(node, Node::Object(_));
     let mut left = VALUES_MAX;
@@ -64,7 +64,7 @@ fn value(node: Node, depth: usize, left: &mut usize) -> Option<Option<Restricted
     }))
 }
 
-/// A whole number as rules are told it; `None` of any other, which is its text.
+/// A whole number as rules see it; `None` for any other number, which rules see as its text.
 pub(crate) fn whole(number: &serde_json::Number) -> Option<i64> {
     if let Some(number) = number.as_i64() {
         return Some(number);

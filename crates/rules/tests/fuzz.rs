@@ -1,4 +1,4 @@
-//! Whatever is written as rules is compiled or refused, never a crash.
+//! Any text of rules is compiled or refused, and never crashes.
 //!
 //! As a test it runs a bounded number of rounds; `cargo bolero test NAME` runs it for longer.
 

@@ -117,7 +117,7 @@ fn d13_six_hundred_alternatives_work() {
         }
         let all = RuleSet::compile(&rule(&terms(count, " && "))).unwrap();
         assert!(ask(&all, "{\"path\":\"/home/0/x\"}").forbidden.is_none());
-        // Of another type than the rule says, it counts as matching.
+        // With an argument of another type than the rule requires, the rule counts as matching.
         assert_eq!(ask(&set, "{\"path\":1}").failed.len(), 1);
     }
 }

@@ -29,7 +29,7 @@ fn at() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_704_877_500)
 }
 
-/// What rules say of a call of the tool `write` of the server `linear`, which the run calls `lin`.
+/// The ruling on a call of the tool `write` of the server `linear`, which the run calls `lin`.
 fn said(rules: &RuleSet, arguments: &str) -> Ruling {
     let annotations = br#"{"readOnlyHint":true,"destructiveHint":"no"}"#;
     let site = Site {
@@ -241,7 +241,7 @@ fn s14_what_a_rule_asks_besides_still_counts() {
     assert_eq!(failed(r#"{"wipe":false,"dry":"true"}"#), [""; 0]);
 }
 
-/// D13: several rules at once: the first that forbids is told, and all scopes are required.
+/// D13: several rules at once: the first that forbids is reported, and all scopes are required.
 #[test]
 fn d13_rules_add_up() {
     let set = rules(
@@ -317,7 +317,7 @@ proptest! {
     }
 }
 
-/// The same rules, all of which are asked about everything.
+/// The same rules without their order by head: each is asked about each call.
 fn unsorted(set: RuleSet) -> RuleSet {
     let RuleSet { rules, plain, asking, names } = set;
     let [plain, asking] = [plain, asking].map(|group| {
