@@ -1,4 +1,4 @@
-//! What somebody else counts, read when it is asked for.
+//! Counters of other crates, read when they are rendered.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter},
 };
 
-/// A counter of somebody else.
+/// A counter of another crate.
 pub(crate) struct Counted {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,

@@ -29,7 +29,7 @@ use self::{counted::Counted, process::ProcessCollector, servers::Servers};
 
 /// The label of what is not in the bounded set.
 const OTHER: &str = "_other";
-/// How many servers have counters of their own; further ones share one set.
+/// Most servers with counters of their own; further servers share one set.
 const SERVERS_MOST: usize = 1000;
 
 /// The counters. Clones are handles to the same ones.
@@ -123,7 +123,7 @@ impl Metrics {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Shows what somebody else counts, under this name from now on.
+    /// Shows a counter of another crate under this name from now on.
     pub fn count(
         &self,
         name: &'static str,
@@ -198,8 +198,8 @@ impl Metrics {
         OpenCount::new(&self.shared.calls_parked)
     }
 
-    /// Everything, in the `OpenMetrics` text format
-    /// (`application/openmetrics-text; version=1.0.0; charset=utf-8`).
+    /// All metrics, in the `OpenMetrics` text format (`application/openmetrics-text; version=1.0.0;
+    /// charset=utf-8`).
     #[must_use]
     pub fn render(&self) -> String {
         if let Some(free) = self.shared.audit.free() {

@@ -1,4 +1,5 @@
-//! What the process itself uses, read from `/proc` when asked; elsewhere there is nothing to say.
+//! The resources that the process itself uses, read from `/proc` when asked; other systems show
+//! none.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use prometheus_client::{
 #[derive(Debug)]
 pub(crate) struct ProcessCollector;
 
-/// What the system counts.
+/// The resources that the system counts.
 #[derive(Debug, PartialEq)]
 struct Usage {
     cpu_seconds: f64,

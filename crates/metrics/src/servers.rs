@@ -67,7 +67,7 @@ pub(crate) struct Servers {
 pub(crate) struct ServerMetrics {
     label: Arc<str>,
     families: Families,
-    /// By method, then by outcome; made when first needed.
+    /// The counters by method, then by outcome; made when first needed.
     calls: Box<[OnceLock<Counter>]>,
     duration: OnceLock<Histogram>,
     up: OnceLock<Gauge>,

@@ -91,7 +91,7 @@ async fn the_room_in_the_audit_queue_is_shown() {
     audit.close().await;
 }
 
-/// What clients invent adds no counters, and servers have an upper limit.
+/// Names that clients invent add no counters, and servers have an upper limit.
 #[test]
 fn a_flood_of_names_adds_no_counters() {
     let metrics = Metrics::default();
