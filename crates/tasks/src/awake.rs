@@ -1,4 +1,4 @@
-//! Tasks that run keep their server from being stopped as idle, also if nobody follows them.
+//! Active tasks: each keeps its server from being stopped as idle, also if no client follows it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,8 +7,8 @@ use narthex_upstream::{KeptAwake, Link};
 use narthex_wire::Raw;
 use tokio::time::Instant;
 
-/// How long after the last word of it a task keeps its server awake: not for ever, where the server
-/// tells of no end and nobody asks.
+/// Time that a task keeps its server awake after its last report. It is bounded, as the server may
+/// never report an end.
 const AWAKE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// A task that runs.
@@ -34,19 +34,19 @@ impl Awake {
         awake
     }
 
-    /// It still runs.
+    /// Renews the time: the task is still active.
     pub(crate) fn renew(&mut self) {
         let most = Instant::now() + AWAKE_MAX;
         self.until = self.expires.map_or(most, |expires| expires.min(most));
     }
 
-    /// Whether it keeps nobody awake any more.
+    /// True if the task does not keep its server awake any more.
     pub(crate) fn is_over(&self) -> bool {
         self.until <= Instant::now() || self.link.closed().is_cancelled()
     }
 }
 
-/// Whether a task in this state will not change any more.
+/// True if a task with this status will not change any more.
 #[must_use]
 pub fn has_ended(status: Option<Raw<'_>>) -> bool {
     let status = status.and_then(Raw::as_str);

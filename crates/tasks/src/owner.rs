@@ -1,4 +1,4 @@
-//! What answers and notices say of tasks, on their way between a server and a client.
+//! Renames and filters the tasks in answers and notifications between a server and a client.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,7 +13,7 @@ use narthex_wire::{
 
 use crate::TaskRoutes;
 
-/// Who owns the tasks that a server makes for one caller.
+/// The owner of the tasks that a server makes for one caller.
 #[derive(Debug)]
 pub struct TaskOwner {
     /// The tasks of all callers.
@@ -22,9 +22,9 @@ pub struct TaskOwner {
     pub server: ServerKey,
     /// The run of the caller.
     pub run: RunId,
-    /// Whether the caller knows ids that the gateway may have changed.
+    /// True if the caller knows ids that the gateway may have changed.
     pub is_aggregated: bool,
-    /// The tool that is called now, if one is.
+    /// The tool of the current call, if there is one.
     pub tool: Option<Arc<str>>,
     /// The call of it, if that required a grant.
     pub origin: Option<Arc<Origin>>,
@@ -78,7 +78,7 @@ impl TaskOwner {
         }
     }
 
-    /// Those of the tasks that a server lists which are the caller's, and what it knows them by.
+    /// The tasks of the caller among those that a server lists, with the caller's id of each.
     #[must_use]
     pub fn own<'a>(&self, tasks: &[Raw<'a>]) -> Vec<(Raw<'a>, Arc<str>)> {
         let own = |task: &Raw<'a>| {
@@ -105,7 +105,8 @@ impl TaskOwner {
         }
     }
 
-    /// The same where a message only belongs to a task: what else has an id may be the client's.
+    /// Renames the task that a message only relates to; any other id in the message may be the
+    /// client's.
     pub fn rename_related(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
         let related = message.meta_value(meta_key::RELATED_TASK).filter(|_| self.is_aggregated);
         if let Some(related) = related

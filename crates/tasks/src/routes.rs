@@ -13,7 +13,8 @@ use narthex_wire::Raw;
 
 use crate::awake::{Awake, has_ended};
 
-/// How many tasks are remembered. Of more, the oldest of the run that has most is forgotten.
+/// Most remembered tasks. Beyond that number, the oldest task of the run that has most is
+/// forgotten.
 const TASKS_MAX: usize = 10_000;
 /// The longest id of a task, in bytes. It travels in a header.
 const ID_MAX: usize = 4096;
@@ -24,16 +25,16 @@ pub struct TaskRoutes(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By what the run's clients know at the aggregated endpoint.
+    /// By the id that the run's clients know at the aggregated endpoint.
     routes: HashMap<(RunId, Arc<str>), (Alias, Arc<str>)>,
-    /// By the server's own id: what the clients know.
+    /// By the server's own id: the id that the clients know.
     shown: HashMap<Owned, Arc<str>>,
     order: VecDeque<Owned>,
-    /// How many tasks each run has.
+    /// Number of tasks of each run.
     counts: HashMap<RunId, usize>,
-    /// The calls that made them.
+    /// The calls that created the tasks.
     origins: HashMap<Owned, Arc<Origin>>,
-    /// Those that run, by the server's own id. Each is among those above.
+    /// The active tasks, by the server's own id. Each is also in `order`.
     awake: HashMap<(ServerKey, Arc<str>), Awake>,
 }
 
@@ -113,8 +114,8 @@ impl TaskRoutes {
         self.table().routes.get(&(run, Arc::from(shown))).cloned()
     }
 
-    /// What a run's clients know a task by at the aggregated endpoint; `None` if the server made
-    /// it for somebody else, or never.
+    /// The id by which a run's clients know a task at the aggregated endpoint; `None` if the server
+    /// made no such task for this run.
     #[must_use]
     pub fn shown(&self, run: RunId, server: &ServerKey, id: &str) -> Option<Arc<str>> {
         self.table().shown.get(&(run, server.clone(), Arc::from(id))).cloned()
@@ -126,7 +127,7 @@ impl TaskRoutes {
         self.table().origins.get(&(run, server.clone(), Arc::from(id))).cloned()
     }
 
-    /// Whether a server made a task for this run.
+    /// True if a server made a task for this run.
     #[must_use]
     pub fn owns(&self, run: RunId, server: &ServerKey, id: &str) -> bool {
         self.shown(run, server, id).is_some()
@@ -151,8 +152,8 @@ impl TaskRoutes {
         table.awake.retain(|_, awake| awake.run != run);
     }
 
-    /// Whether a state that a server tells a run's client on a link of the client's own is about
-    /// somebody else's task. Of a task that nobody has yet, the answer may be on its way.
+    /// True if the status that a server sends over a link of the client's own is of another run's
+    /// task. A task without an owner is not: its answer may be on its way.
     #[must_use]
     pub fn is_anothers(&self, run: RunId, server: &ServerKey, id: &str) -> bool {
         let table = self.table();
@@ -264,7 +265,7 @@ mod tests {
         routes.learn(other, "t", &two, None);
         assert_eq!(routes.shown(other, &two, "t").as_deref(), Some("t"));
         assert_eq!(routes.servers(run), [one.alias, two.alias.clone()].into());
-        // What ends with its run leaves nothing, and others keep theirs.
+        // A run that ends leaves no routes, and other runs keep theirs.
         routes.forget(run);
         assert_eq!((routes.route(run, "t"), routes.servers(run).len()), (None, 0));
         assert_eq!(routes.shown(other, &two, "t").as_deref(), Some("t"));
