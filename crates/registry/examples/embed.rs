@@ -22,7 +22,7 @@ use narthex_supervisor::{BaseEnvironment, shim};
 use narthex_upstream::ClientIdentity;
 use narthex_wire::Revision;
 
-/// What comes of the servers of a file, one line each.
+/// Starts the servers of a file; returns the outcome of each, one line per server.
 pub async fn run(file: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let identity = ClientIdentity {
         info: Bytes::from_static(br#"{"name":"embedder","version":"1.0"}"#),
@@ -57,7 +57,7 @@ pub async fn run(file: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>>
     }
     lines.push(format!("{transitions} snapshots on the way"));
 
-    // The same set again would change nothing, and `disable`, `enable`, `reconnect` and
+    // Applying the same set again would change nothing; `disable`, `enable`, `reconnect` and
     // `remove_server` take a server by its name.
     registry.close().await;
     Ok(lines)
@@ -68,8 +68,8 @@ pub async fn run(file: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>>
     expect(clippy::print_stdout, reason = "showing it is what this program is for")
 )]
 fn main() -> ExitCode {
-    // First of all: the same program stands above each server, so that nothing it starts outlives
-    // this process.
+    // The shim check comes first: the same program is the supervisor of each server, so that no
+    // process of a server outlives this process.
     if let Some(code) = shim::run_if_asked() {
         return code;
     }

@@ -1,7 +1,7 @@
-//! What a registry with many rows costs: `registry_bench [ROWS] [REPEATS]` prints one line of JSON.
+//! Measures a registry with many rows: `registry_bench [ROWS] [REPEATS]` prints one line of JSON.
 //!
-//! Two kinds of rows are measured. Those that are switched off hold nothing but themselves; those
-//! whose servers could not be reached hold a connection and its task. Linux only.
+//! Two kinds of rows are measured. Rows that are switched off hold no connection; rows whose
+//! servers could not be reached hold a connection and its task. Linux only.
 
 #![expect(clippy::print_stdout, reason = "printing is its purpose")]
 
@@ -20,7 +20,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Snapshots are so cheap that one alone cannot be timed.
 const SNAPSHOTS: u32 = 1_000_000;
-/// Longer than it takes until nobody answers.
+/// Longer than all attempts to connect to a closed port take.
 const SETTLED: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
@@ -43,7 +43,7 @@ async fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u32>());
     let mut next = |default| arguments.next().unwrap_or(Ok(default));
     let (rows, repeats) = (next(1000)?, next(50)?);
-    // What is made once is not counted.
+    // A first run, so that one-time costs are not counted.
     measure("switched off", 10, 1).await?;
     let mut all = Vec::new();
     for kind in ["switched off", "not reached"] {
@@ -65,7 +65,7 @@ struct Printed {
 #[derive(Serialize)]
 struct Start {
     servers: u32,
-    /// How long each takes before it answers.
+    /// Time that each server takes before it answers.
     start_up_ms: u32,
     /// From the apply until all are ready: the median.
     ready_ms: f64,
@@ -175,7 +175,7 @@ fn set(rows: u32, version: u32, is_disabled: bool) -> Vec<Declared> {
     let one = |number| {
         let version = if number == rows / 2 { version } else { 0 };
         let target = HttpTarget {
-            // Nobody listens there.
+            // No server listens on this port.
             url: format!("http://127.0.0.1:9/mcp/{number}/{version}"),
             is_sse: false,
             headers: BTreeMap::new(),

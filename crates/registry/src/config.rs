@@ -1,6 +1,6 @@
 //! Reads `mcp.json`: bytes in, server definitions, faults and warnings out.
 //!
-//! Two documents are known, told apart by their one top-level key: `servers` (strict) and
+//! Two kinds of document exist, distinguished by their one top-level key: `servers` (strict) and
 //! `mcpServers` (tolerant, the shape that other programs write). A fault in the file as a whole is
 //! a [`ConfigFileError`]; a fault in one entry is that entry's [`ConfigFault`], and the rest works.
 //! Nothing here starts anything, reads the environment by itself, or prints a value.
@@ -36,12 +36,12 @@ use rustix::fs::OFlags;
 
 pub use error::{ConfigFileError, FileProblem};
 
-/// What a file configures.
+/// The contents of a configuration file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedConfig {
     /// One per server, in the order of the file.
     pub entries: Vec<Entry>,
-    /// What was tolerated, changed or ignored.
+    /// Warnings about keys and values that were tolerated, changed or ignored.
     pub warnings: Vec<ConfigWarning>,
 }
 
@@ -61,9 +61,9 @@ impl LoadedConfig {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all entries are servers")]
 pub enum Entry {
-    /// Usable as it stands.
+    /// A usable entry.
     Server(ServerDefinition),
-    /// Not usable; becomes an `error` row (E117).
+    /// A faulty entry; becomes an `error` row (E117).
     Fault(ConfigFault),
 }
 
@@ -72,9 +72,9 @@ pub enum Entry {
 pub struct ConfigWarning {
     /// The file.
     pub file: PathBuf,
-    /// Where in the file, such as `servers.billing.auth.key`.
+    /// Place in the file, such as `servers.billing.auth.key`.
     pub path: String,
-    /// What it is and what to do.
+    /// The problem and its remedy.
     pub message: String,
 }
 
@@ -98,12 +98,12 @@ impl fmt::Display for ConfigWarning {
 /// Looks up one environment variable, for those who read files again and again.
 pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// What reading a file depends on besides its text.
+/// Inputs of reading a file, besides its text.
 #[derive(Clone, Copy)]
 pub struct LoadContext<'a> {
     /// The file's name, for messages.
     pub file: &'a Path,
-    /// What `${workspaceRoot}` stands for; relative folders start here.
+    /// Value of `${workspaceRoot}`; relative folders start here.
     pub workspace_root: &'a Path,
     /// Looks up one environment variable, for `${env:NAME}`.
     pub env: &'a dyn Fn(&str) -> Option<String>,
@@ -149,7 +149,7 @@ pub fn parse_list(text: &[u8], context: &LoadContext<'_>) -> Result<LoadedConfig
 /// Reads an `mcp.json` from disk.
 ///
 /// # Errors
-/// As [`parse`], and when the file cannot be read: a missing file is of kind `not_found`.
+/// The errors of [`parse`], and a file that cannot be read: a missing file is of kind `not_found`.
 pub fn load_file(
     path: &Path,
     workspace_root: &Path,

@@ -1,4 +1,4 @@
-//! One connection to one server: what is known of it, and how it comes to its end.
+//! One connection to one server: its known state, and the ways in which the connection ends.
 
 mod changes;
 mod end;
@@ -32,35 +32,35 @@ pub(crate) use self::{
 };
 use crate::{ConnectionId, Found, LegacySupport, registry::Shared};
 
-/// How a connection is held.
+/// Settings of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Limits of the steps of connecting.
     pub(crate) deadlines: Deadlines,
-    /// After how long without a call the server is stopped until the next one; `None`: never.
+    /// Time without a call after which the server is stopped until the next one; `None`: never.
     pub(crate) idle_stop: Option<Duration>,
-    /// Nothing is connected: a person would have to sign in first (D17).
+    /// True if nothing is connected, because a person must sign in first (D17).
     pub(crate) awaits_consent: bool,
 }
 
-/// What is known of a server before a connection to it is made.
+/// Facts that are known of a server before a connection to it is made.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Before<'a> {
-    /// What was found of it on an earlier one.
+    /// State found on an earlier connection.
     pub(crate) found: Option<&'a Found>,
     /// The file that its entry is from.
     pub(crate) file: Option<Arc<Path>>,
-    /// Whether a server of this definition answers `initialize`.
+    /// Knowledge of whether a server of this definition answers `initialize`.
     pub(crate) legacy: Arc<LegacySupport>,
 }
 
-/// What to do where a person would have to sign in.
+/// The remedy where a person would have to sign in.
 const CONSENT: &str = "a person has to sign in to it (OAuth), and nothing here can ask for that \
                        yet; attach a server that takes a key (`auth` with the mode `apiKey`), or \
                        go on without this one";
 
 impl Settings {
-    /// With the limits that an entry has of its own (R-M11).
+    /// These settings with the limits of the entry itself (R-M11).
     pub(crate) fn of(mut self, definition: &ServerDefinition) -> Self {
         if let Some(own) = definition.mount_timeout {
             self.deadlines = self.deadlines.within(own);
@@ -69,19 +69,19 @@ impl Settings {
     }
 }
 
-/// One connection. Its task owns the link; everybody else sees what is known of it.
+/// One connection. Its task owns the link; all other callers see only the state found.
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) definition: Arc<ServerDefinition>,
     pub(crate) settings: Settings,
     found: ArcSwap<Found>,
-    /// Held while what is known changes, so that changes are shown in their order.
+    /// Locked while the found state changes, so that changes are published in their order.
     changing: Mutex<()>,
     changed: watch::Sender<u64>,
-    /// The shared link from the moment that there is one: whatever becomes of the attempt to make
-    /// it ready, it is stopped.
+    /// The shared link from its creation on: the link is stopped even if the attempt to make it
+    /// ready fails or is given up.
     at_hand: Mutex<Weak<Link>>,
-    /// Links to the same server that others have opened for themselves.
+    /// Links to the same server that other callers have opened for themselves.
     further: Mutex<Vec<Weak<Link>>>,
     /// Further links that are about to be opened.
     opening: AtomicUsize,
@@ -91,7 +91,7 @@ pub(crate) struct Connection {
     cut: CancellationToken,
     /// Why it was cut, unless the registry is closed.
     off: OnceLock<CutReason>,
-    /// Whether that is shown as what is known of it.
+    /// True if the reason in `off` is already published in the found state.
     is_told: AtomicBool,
     /// A row of the registry shows it, or did: it is not some mount's alone.
     is_shown: AtomicBool,
@@ -186,12 +186,12 @@ impl Connection {
         }
     }
 
-    /// What is known now.
+    /// The state found so far.
     pub(crate) fn found(&self) -> Arc<Found> {
         self.found.load_full()
     }
 
-    /// Whether it may be given to whoever wants this server: it lives, or will.
+    /// True if the pool may hand out the connection for this server: it is usable now or will be.
     pub(crate) fn is_usable(&self) -> bool {
         !self.is_ending() && self.found.load().state != ServerState::Error
     }
@@ -211,7 +211,7 @@ impl Connection {
         self.cut_because(CutReason::SwitchedOff);
     }
 
-    /// Ends at once, and shows whoever has it mounted why.
+    /// Ends the connection at once, and publishes the reason to callers that have it mounted.
     pub(crate) fn cut_for(&self, shared: &Shared, reason: CutReason) {
         self.cut_because(reason);
         self.is_told.store(true, Ordering::Release);
@@ -279,7 +279,7 @@ impl Connection {
         });
     }
 
-    /// Whether a server over HTTP may just be opening a session.
+    /// True if a server over HTTP may be opening a session at this moment.
     fn is_opening_session(&self) -> bool {
         let is_remote = matches!(self.definition.target, Target::Http(_));
         is_remote && self.is_connecting.load(Ordering::Acquire)
@@ -290,7 +290,8 @@ impl Connection {
         self.once(|found| found.state.is_settled()).await
     }
 
-    /// The same, not longer than the attempt to reconnect that is under way or due first.
+    /// Waits as [`Self::settled`] does, but at most for the attempt to reconnect that is under way
+    /// or due first.
     pub(crate) async fn decided(&self) -> Arc<Found> {
         self.once(Found::is_decided).await
     }
@@ -318,7 +319,8 @@ impl Connection {
             changed.borrow_and_update();
             let found = self.found();
             if is_so(&found) || self.is_ending() {
-                // Whoever hears of it and looks at the row then is to see the same.
+                // A caller that wakes on this change and then reads the row must see the same
+                // state.
                 drop(self.changing.lock().unwrap_or_else(PoisonError::into_inner));
                 return found;
             }
@@ -339,7 +341,7 @@ impl Connection {
         known.ok().and_then(|known| *known).unwrap_or(Ended::Gracefully)
     }
 
-    /// Whether the connection was given up before it was ready.
+    /// True if the connection was given up before it was ready.
     pub(crate) fn was_replaced(&self, found: &Found) -> bool {
         self.is_ending() && !found.state.is_settled()
     }
@@ -369,13 +371,13 @@ impl Connection {
         (!is_program || count <= most).then_some(place)
     }
 
-    /// How many links others have open.
+    /// Number of open links of other callers.
     pub(crate) fn further_count(&self) -> usize {
         self.further().iter().filter(|link| !link.closed().is_cancelled()).count()
     }
 
-    /// Keeps a link that somebody has opened, so that it ends with the connection. `false` if it
-    /// came too late.
+    /// Stores a link that a caller has opened, so that the link ends with the connection. Returns
+    /// `false` if the connection is ending already.
     pub(crate) fn keep(&self, link: &Arc<Link>) -> bool {
         let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
         further.push(Arc::downgrade(link));

@@ -1,4 +1,4 @@
-//! Whether two configurations of a server are the same, without keeping secrets to compare (E52).
+//! Compares two configurations of a server without storing secrets to compare (E52).
 
 use std::{path::Path, time::Duration};
 
@@ -39,9 +39,9 @@ impl DigestKey {
             shows_flagged,
             filled_in,
             header_sources,
-            // Where it stands, and not what it is.
+            // Its place, and not its content.
             approved_in: _,
-            // What callers see and how much of it is the gateway's part, which reads the row.
+            // The output limits are the gateway's part, which reads the row.
             output: _,
             traffic: _,
             exposed: _,
@@ -65,8 +65,8 @@ impl DigestKey {
         Digest(fields.0.finalize().into_bytes().into())
     }
 
-    /// The same of a live server, whose definitions may be pinned: those of an entry of another
-    /// file are others.
+    /// The digest of a live server, whose definitions may be pinned: pins of an entry of another
+    /// file are different pins.
     pub(crate) fn of_live(&self, definition: &ServerDefinition, file: Option<&Path>) -> Digest {
         let digest = self.of(definition);
         let Some(file) = file.filter(|_| definition.pins_definitions) else { return digest };
@@ -114,7 +114,8 @@ impl Fields {
         texts.for_each(|text| self.text(text));
     }
 
-    /// What is told of a header must be true of the connection that has it.
+    /// Hashes the sources of headers: a remedy that names them must be true of the connection that
+    /// has them.
     fn sources(&mut self, sources: &[HeaderSource]) {
         self.number(sources.len() as u64);
         for HeaderSource { header, key, secret, variables, workspace } in sources {

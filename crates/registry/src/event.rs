@@ -1,4 +1,4 @@
-//! What happens to servers, for logs, audit and people: transitions that a state alone hides.
+//! Events of servers, for logs, audit and people: transitions that a state alone hides.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ pub enum ServerEvent {
     Reconnected {
         /// The server.
         alias: Alias,
-        /// How often it has come back so far.
+        /// Number of returns so far.
         reconnects: u64,
         /// Which attempt it was, from 1.
         attempt: u32,
     },
-    /// A server did not end when it was told to and had to be killed (R-E31).
+    /// A server did not end when asked to, and had to be killed (R-E31).
     Killed {
         /// The server.
         alias: Alias,

@@ -1,6 +1,6 @@
-//! What the servers of a run had when they first listed for it (D10). What a server adds or changes
-//! later is for the next run: a definition that was looked at cannot be exchanged in the midst of a
-//! run (S23).
+//! The first lists of a run's servers (D10). Definitions that a server adds or changes later are
+//! for the next run: a definition that was reviewed cannot be exchanged in the midst of a run
+//! (S23).
 
 use std::{
     borrow::Cow,
@@ -16,36 +16,37 @@ use sha2::{Digest, Sha256};
 
 use crate::{HeldNames, MountSet, ServerRow};
 
-/// The first lists of a run's own servers, and what these told models of themselves then.
+/// The first lists of a run's own servers, and the first instructions of each to models.
 #[derive(Debug, Clone, Default)]
 pub struct FirstLists {
     lists: BTreeMap<Alias, FirstList>,
-    /// Of a server that is not here, this is not frozen.
+    /// A server that is missing here has no frozen instructions.
     words: BTreeMap<Alias, FirstWords>,
 }
 
-/// What a server told models of itself.
+/// The first instructions of a server to models.
 #[derive(Debug, Clone, Default)]
 struct FirstWords {
     digest: Option<KeptDigest>,
-    /// As it was told here.
+    /// The text, if it was received by this process.
     text: Option<String>,
 }
 
-/// The same by digests, to be kept.
+/// First lists by digests, to be stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptLists(BTreeMap<Alias, KeptServer>);
 
-/// What one server had at first.
+/// The first list of one server.
 #[derive(Debug, Clone)]
 pub enum FirstList {
-    /// As it was listed here: it costs nothing as long as the server lists the same.
+    /// The list as this process received it: comparing costs nothing as long as the server lists
+    /// the same.
     Listed(Arc<Inventory>),
-    /// As it was listed before this process was.
+    /// The list as an earlier process stored it.
     Kept(Arc<KeptServer>),
 }
 
-/// What one server had at first, by digests.
+/// The first list of one server, by digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptServer {
     tools: BTreeMap<String, KeptDigest>,
@@ -53,10 +54,10 @@ pub struct KeptServer {
     prompts: BTreeMap<String, KeptDigest>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     templates: BTreeMap<String, KeptDigest>,
-    /// `None` in what was kept when resources did not freeze.
+    /// `None` in rows that were stored when resources did not freeze.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resources: Option<BTreeMap<String, KeptDigest>>,
-    /// What it told models of itself: one text, or none. `None` as above.
+    /// The server's instructions to models: one text, or none. `None` as for `resources`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     words: Option<Vec<KeptDigest>>,
 }
@@ -69,13 +70,13 @@ type Comparing<'a> = Box<dyn Fn(Listed, &InventoryEntry) -> Option<bool> + 'a>;
 struct KeptDigest([u8; 32]);
 
 impl FirstLists {
-    /// What they have now.
+    /// The present lists of these servers, as their first ones.
     #[must_use]
     pub fn of(servers: &MountSet) -> Self {
         Self::again(&KeptLists::default(), servers)
     }
 
-    /// What was kept; of servers of which nothing was, what they have now.
+    /// The stored first lists; for a server without one, its present list.
     #[must_use]
     pub fn again(kept: &KeptLists, servers: &MountSet) -> Self {
         let mut all = Self::default();
@@ -83,7 +84,7 @@ impl FirstLists {
             let (alias, found) = (mount.alias().clone(), mount.found());
             let (first, words) = match kept.0.get(&alias) {
                 Some(kept) => (FirstList::Kept(Arc::new(kept.clone())), FirstWords::kept(kept)),
-                // What has listed nothing yet is frozen to nothing.
+                // A server that has listed nothing yet has no first list.
                 None if found.state != ServerState::Ready => continue,
                 None => {
                     let words = FirstWords::of(found.facts.as_deref());
@@ -96,7 +97,7 @@ impl FirstLists {
         all
     }
 
-    /// The same by digests.
+    /// These first lists by digests.
     #[must_use]
     pub fn kept(&self) -> KeptLists {
         let kept = self.lists.iter().map(|(alias, first)| {
@@ -106,7 +107,7 @@ impl FirstLists {
         KeptLists(kept.collect())
     }
 
-    /// What was listed here and may have to be looked at, each with its server.
+    /// The lists that this process received and that may have to be reviewed, each with its server.
     pub fn listed(&self) -> impl Iterator<Item = (&Alias, &Arc<Inventory>)> {
         self.lists.iter().filter_map(|(alias, first)| match first {
             FirstList::Listed(inventory) => Some((alias, inventory)),
@@ -114,27 +115,28 @@ impl FirstLists {
         })
     }
 
-    /// What such a server told models of itself, if it did.
+    /// The first instructions of such a server to models, if it gave any.
     #[must_use]
     pub fn told(&self, alias: &Alias) -> Option<&str> {
         self.words.get(alias)?.text.as_deref()
     }
 
-    /// The same, where this server tells models nothing of itself.
+    /// These lists, where this server gives models no instructions.
     #[must_use]
     pub fn silent(mut self, alias: &Alias) -> Self {
         self.words.insert(alias.clone(), FirstWords::default());
         self
     }
 
-    /// Whether a server may tell models what it says of itself now: what it did at first.
+    /// True if models may receive these instructions of a server: they equal its first ones, or
+    /// those are not frozen.
     #[must_use]
     pub fn lets_tell(&self, alias: &Alias, text: &str) -> bool {
         let first = self.words.get(alias);
         first.is_none_or(|first| first.digest == Some(KeptDigest::of_text(text)))
     }
 
-    /// The same without what is held back.
+    /// These lists without the definitions under review.
     #[must_use]
     pub fn without(self, held: &HeldNames) -> Self {
         let without = |(alias, first)| match first {
@@ -148,8 +150,8 @@ impl FirstLists {
         Self { lists, ..self }
     }
 
-    /// The same, where those of these servers that have listed nothing yet have nothing: what they
-    /// list later was looked at by nobody.
+    /// These lists, where each of these servers that has listed nothing yet has an empty list: no
+    /// review covers the definitions that it lists later.
     #[must_use]
     pub fn or_nothing<'a>(mut self, servers: impl IntoIterator<Item = &'a Alias>) -> Self {
         for alias in servers {
@@ -162,13 +164,13 @@ impl FirstLists {
         self
     }
 
-    /// Whether a server is among them.
+    /// True if the server has a first list.
     #[must_use]
     pub fn has(&self, alias: &Alias) -> bool {
         self.lists.contains_key(alias)
     }
 
-    /// What a server defines otherwise by now than at first: see [`FirstList::changed`].
+    /// The definitions of a server that differ from its first ones: see [`FirstList::changed`].
     #[must_use]
     pub fn changed(&self, alias: &Alias, now: &Arc<Inventory>) -> Vec<(Listed, Arc<str>)> {
         self.lists.get(alias).map(|first| first.changed(now)).unwrap_or_default()
@@ -191,7 +193,7 @@ impl FirstLists {
 }
 
 impl FirstList {
-    /// What of a later inventory was there at first.
+    /// The part of a later inventory that is unchanged since the first list.
     #[must_use]
     pub fn of(&self, now: &Arc<Inventory>) -> Arc<Inventory> {
         match self {
@@ -204,8 +206,7 @@ impl FirstList {
         }
     }
 
-    /// What a later inventory has under the name of something that was there at first, and that
-    /// says something else.
+    /// The entries of a later inventory whose name was in the first list with another definition.
     #[must_use]
     pub fn changed(&self, now: &Arc<Inventory>) -> Vec<(Listed, Arc<str>)> {
         match self {
@@ -242,7 +243,7 @@ impl FirstList {
         }
     }
 
-    /// The same by digests.
+    /// This list by digests.
     #[must_use]
     pub fn kept(&self) -> KeptServer {
         match self {
@@ -255,7 +256,7 @@ impl FirstList {
 impl KeptServer {
     fn of(inventory: &Inventory) -> Self {
         let digests = |list: Listed| {
-            // Of two of one name the first counts, and so it does here.
+            // If two have one name the first counts, and so it does here.
             let entries = inventory.list(list).iter().rev();
             entries.map(|entry| (entry.key.to_string(), KeptDigest::of(list, entry))).collect()
         };
@@ -329,11 +330,11 @@ pub struct KeptFurther(pub Vec<KeptVariant>);
 pub struct KeptVariant {
     /// The server.
     pub alias: Alias,
-    /// What the clients declared, as they wrote it.
+    /// Declared capabilities of the clients, as they wrote them.
     pub capabilities: String,
     /// The revision that they speak.
     pub revision: String,
-    /// What it listed.
+    /// The first lists of the server on such a link.
     pub lists: KeptServer,
 }
 

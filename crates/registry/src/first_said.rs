@@ -1,14 +1,14 @@
-//! What a server of the live configuration said when it was first listed, held against what it says
-//! now (S23): runs follow it, and people are told.
+//! The first definitions and instructions of a server of the live configuration, compared with its
+//! present ones (S23): runs follow the present ones, and people are told of the difference.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use narthex_upstream::{Inventory, Listed, ServerFacts};
 
-/// How much of a name is told, in characters.
+/// Largest part of a name that is reported, in characters.
 const NAME_TOLD: usize = 100;
 
-/// What a server said of itself and of what it has, when it was first listed by this process.
+/// Definitions and instructions of a server when this process listed it first.
 #[derive(Debug)]
 pub struct FirstSaid {
     inventory: Arc<Inventory>,
@@ -21,8 +21,8 @@ impl FirstSaid {
         Self { inventory: inventory.clone(), instructions }
     }
 
-    /// What says something else now under the name that it had, each in a word or two that are
-    /// harmless to show. What is new, or gone, is no change of these.
+    /// Names of the definitions that differ from those first listed under the same name, each in a
+    /// word or two that are harmless to show. New and removed names are no change.
     pub(crate) fn changed(&self, now: &Inventory, facts: &ServerFacts) -> Vec<String> {
         let mut first = HashMap::new();
         for (list, entry) in self.inventory.entries() {

@@ -1,5 +1,5 @@
-//! What the servers of a run had when they first listed for it on links besides the shared ones:
-//! clients that may be asked something have links of their own, and servers may list more for them.
+//! First lists of a run's servers on further links: clients that may be asked something have links
+//! of their own, and servers may list more for them.
 
 use std::{
     collections::HashMap,
@@ -18,12 +18,12 @@ const VARIANTS_MAX: usize = 64;
 /// The longest that a client may declare for it, in bytes: it is stored.
 const CAPABILITIES_MAX: usize = 8 * 1024;
 
-/// First lists by what the clients of a link said of themselves.
+/// First lists by the identity that the clients of a link declared.
 #[derive(Debug, Default)]
 pub struct FirstVariants {
     first: Mutex<HashMap<Variant, FirstList>>,
-    /// What of lists on pooled links was there at first, while the run is used: calls do not
-    /// compare them again.
+    /// Unchanged part of lists on pooled links, while the run is used: calls do not compare these
+    /// lists again.
     compared: Mutex<HashMap<Variant, Compared>>,
 }
 
@@ -34,7 +34,7 @@ type Variant = (Alias, Bytes, Revision);
 type Compared = (Weak<Inventory>, Arc<Inventory>);
 
 impl FirstVariants {
-    /// As they were kept.
+    /// Restores the stored lists.
     #[must_use]
     pub fn again(kept: KeptFurther) -> Self {
         let variant = |one: KeptVariant| {
@@ -46,14 +46,14 @@ impl FirstVariants {
         Self { first: Mutex::new(first), compared: Mutex::default() }
     }
 
-    /// Whether it is known what a server listed first on links of this kind.
+    /// True if the first list of a server on links of this kind is known.
     #[must_use]
     pub fn has(&self, alias: &Alias, client: &ClientIdentity) -> bool {
         self.first().contains_key(&variant(alias, client))
     }
 
-    /// What a client is to see of what a server lists on a link besides the shared one: what it
-    /// listed at first on such a link, which is this if there was none. Tells whether that is so.
+    /// The first list of a server on a further link of this kind, to which a client is limited. If
+    /// none is known, `listed` becomes the first. The flag is true if it did.
     #[must_use]
     pub fn first_of(
         &self,
@@ -73,8 +73,8 @@ impl FirstVariants {
         (first, true)
     }
 
-    /// What of a server's lists on a link of this kind was there at first, which is `first` if
-    /// these are the first. Tells whether they are.
+    /// The unchanged part of a server's list on a link of this kind; `first` becomes the first list
+    /// if none is known. The flag is true if it did.
     #[must_use]
     pub fn unchanged(
         &self,
@@ -116,7 +116,7 @@ impl FirstVariants {
         KeptFurther(kept)
     }
 
-    /// Forgets what is made anew when somebody looks.
+    /// Forgets the comparisons; the next call makes them anew.
     pub fn forget_compared(&self) {
         self.compared.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -1,5 +1,5 @@
-//! Whether servers of revision 2026-07-28 answer `initialize` as well: found by trying, once for
-//! each definition.
+//! Finds out if servers of revision 2026-07-28 answer `initialize` as well, by trying once for each
+//! definition.
 //!
 //! The versions that a server lists do not say: the official SDKs list only 2026-07-28 and answer
 //! `initialize` all the same.
@@ -18,13 +18,14 @@ use tokio::{sync, time::Instant};
 
 use crate::digest::Digest;
 
-/// How many definitions are remembered. Of more, those that have no connection are forgotten.
+/// Largest number of remembered definitions. Beyond it, those that have no connection are
+/// forgotten.
 const DEFINITIONS_MAX: usize = 4096;
-/// How long a server may take to answer when it is tried.
+/// Time that a server may take to answer the attempt.
 pub(crate) const TRY_DEADLINE: Duration = Duration::from_secs(10);
-/// How long an attempt that failed for a passing reason counts as a refusal.
+/// Time during which an attempt that failed for a passing reason counts as a refusal.
 pub(crate) const TRY_AGAIN: Duration = Duration::from_secs(30);
-/// The same for one that was not answered in time.
+/// Time during which an attempt that was not answered in time counts as a refusal.
 const TRY_AGAIN_SILENT: Duration = Duration::from_secs(300);
 
 const UNKNOWN: u8 = 0;
@@ -32,20 +33,20 @@ const ANSWERS: u8 = 1;
 const REFUSES: u8 = 2;
 const DOUBTED: u8 = 3;
 
-/// Whether the server of one definition answers `initialize`, although its shared link is of
-/// revision 2026-07-28.
+/// Knowledge about the server of one definition: does it answer `initialize`, although its shared
+/// link is of revision 2026-07-28?
 #[derive(Debug, Default)]
 pub struct LegacySupport {
     state: AtomicU8,
-    /// When a doubt ends.
+    /// Time when a doubt ends.
     again: Mutex<Option<Instant>>,
     /// Held by the one caller who tries.
     trying: sync::Mutex<()>,
 }
 
 impl LegacySupport {
-    /// Whether a link of the handshake may be opened: yes, unless that was refused. Costs no lock
-    /// once the answer is known.
+    /// True if a link of the handshake may be opened: unless the server refused the handshake.
+    /// Costs no lock once the answer is known.
     #[must_use]
     pub fn is_possible(&self) -> bool {
         match self.state.load(Ordering::Acquire) {
@@ -55,13 +56,13 @@ impl LegacySupport {
         }
     }
 
-    /// Whether the server has answered.
+    /// True if the server has answered.
     pub(crate) fn has_answered(&self) -> bool {
         self.state.load(Ordering::Acquire) == ANSWERS
     }
 
-    /// Waits until nobody else finds out whether the server answers. `None` when it is known that
-    /// it does: then callers need not wait for each other.
+    /// Waits until no other caller is trying the server. `None` when the server is known to answer:
+    /// then callers need not wait for each other.
     pub async fn turn(&self) -> Option<sync::MutexGuard<'_, ()>> {
         match self.has_answered() {
             true => None,
@@ -98,12 +99,12 @@ impl LegacySupport {
     }
 }
 
-/// What is known, by definition.
+/// Knowledge about servers, by definition.
 #[derive(Debug, Default)]
 pub(crate) struct Handshakes(Mutex<HashMap<Digest, Arc<LegacySupport>>>);
 
 impl Handshakes {
-    /// What is known of a definition, shared by all connections of it.
+    /// The knowledge about a definition, shared by all connections of it.
     pub(crate) fn of(&self, digest: Digest) -> Arc<LegacySupport> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= DEFINITIONS_MAX && !known.contains_key(&digest) {

@@ -1,5 +1,5 @@
-//! What of a run's servers is held back from it: definitions that no human has accepted (D10, S22
-//! to S24).
+//! Definitions of a run's servers that are under review: no human has accepted them (D10, S22 to
+//! S24).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,24 +16,23 @@ use serde::{Deserialize, Serialize};
 pub struct PinnedServer {
     /// Its id in the catalog.
     pub id: ServerId,
-    /// Whether runs have a definition that is the first of its name although it says what it
-    /// should not.
+    /// True if runs have a flagged definition that is the first of its name.
     pub shows_flagged: bool,
 }
 
-/// What is held back of the servers of a run. It becomes more while the run lives, when a server
-/// lists on a link of another kind.
+/// The definitions under review of a run's servers. More may join them while the run lives, when a
+/// server lists on a link of another kind.
 #[derive(Debug, Default)]
 pub struct HeldBack {
     servers: BTreeMap<Alias, PinnedServer>,
     names: Mutex<HeldNames>,
 }
 
-/// The same, to be kept.
+/// Names of the definitions under review, to be stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldNames(BTreeMap<Alias, HeldOfServer>);
 
-/// What is held back of one server.
+/// Names of the definitions of one server that are under review.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct HeldOfServer {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -58,13 +57,13 @@ impl HeldOfServer {
 }
 
 impl HeldNames {
-    /// Whether there is nothing.
+    /// True if no definition is under review.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// Number of definitions under review.
     #[must_use]
     pub fn count(&self) -> usize {
         let lists = [Listed::Tool, Listed::Prompt, Listed::Template, Listed::Resource];
@@ -92,13 +91,13 @@ impl HeldNames {
         }
     }
 
-    /// Whether one is among them.
+    /// True if this definition is under review.
     #[must_use]
     pub fn has(&self, alias: &Alias, list: Listed, name: &str) -> bool {
         self.0.get(alias).is_some_and(|of| of.list(list).contains(name))
     }
 
-    /// Whether a name, or a URI, means one of these: see [`HeldBack::find`].
+    /// Finds the definition under review that a name, or a URI, means: see [`HeldBack::find`].
     #[must_use]
     pub fn find(
         &self,
@@ -129,8 +128,8 @@ impl HeldNames {
         names.route(name).map(|(alias, own)| (alias.clone(), own.to_string()))
     }
 
-    /// The alias of a resource that is held back, or of a template that covers a URI or is this
-    /// text.
+    /// The alias and text of a resource under review, or of a template under review that covers a
+    /// URI or equals this text.
     fn template(&self, alias: Option<&Alias>, uri: &str) -> Option<(Alias, String)> {
         let of = self.0.iter().filter(|(own, _)| alias.is_none_or(|alias| alias == *own));
         let mut all = of.flat_map(|(alias, of)| {
@@ -145,13 +144,13 @@ impl HeldNames {
 }
 
 impl HeldBack {
-    /// What is held back at first of these servers, each of which is one of the catalog.
+    /// Starts with these definitions under review; each of the servers is one of the catalog.
     #[must_use]
     pub fn new(servers: BTreeMap<Alias, PinnedServer>, names: HeldNames) -> Self {
         Self { servers, names: Mutex::new(names) }
     }
 
-    /// The server of the catalog that stands behind an alias. `None`: nothing of it is held back.
+    /// The server of the catalog behind an alias. `None`: none of its definitions go under review.
     #[must_use]
     pub fn server(&self, alias: &Alias) -> Option<&PinnedServer> {
         self.servers.get(alias)
@@ -162,13 +161,13 @@ impl HeldBack {
         self.names().extend(names);
     }
 
-    /// All that is held back by now, to be kept.
+    /// All names under review by now, to be stored.
     #[must_use]
     pub fn kept(&self) -> HeldNames {
         self.names().clone()
     }
 
-    /// Whether a name, or a URI, means something that is held back: its server and own name. At
+    /// Finds the definition under review that a name, or a URI, means: its server and own name. At
     /// an aggregated endpoint, where there is no `alias`, names are qualified and at most `limit`
     /// long. `list` is that of templates for URIs.
     #[must_use]
@@ -205,7 +204,8 @@ mod tests {
         HeldBack::new(BTreeMap::new(), serde_json::from_str(&text).unwrap())
     }
 
-    /// S23: what is held back is known by its own name, its qualified one, and each URI of it.
+    /// S23: a definition under review is found by its own name, its qualified one, and each URI
+    /// that it covers.
     #[test]
     fn s23_what_is_held_back_is_known_by_each_of_its_names() {
         let (held, files, mail) = (held(), alias("files"), alias("mail"));

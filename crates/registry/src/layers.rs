@@ -9,10 +9,11 @@
 //! The order of strength is the user's settings, then the project's file, then what a program adds
 //! by a call. What a program adds is the strongest as a flag of the command line is: it is the most
 //! recent and explicit wish, and no file that is changed later may take its name over.
-//! Whoever applies sets of files gives that layer along each time: what is not in a set goes (E2).
+//! A caller that applies sets of files adds that layer each time: an entry missing from a set is
+//! removed (E2).
 //!
-//! A project's faulty entry counts as well as a good one (an `error` row that says what is wrong):
-//! that the settings' server of the same name starts instead is not what the project means.
+//! A project's faulty entry counts as well as a good one (an `error` row that names the fault): the
+//! project does not mean to start the settings' server of the same name instead.
 
 mod seed;
 mod settings;
@@ -30,25 +31,25 @@ use crate::config::Entry;
 /// One source of entries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// Who declares them.
+    /// The source that declares the entries.
     pub provenance: Provenance,
-    /// The file that they stand in, if it is one.
+    /// The file of the entries, if they come from one.
     pub file: Option<Arc<Path>>,
     /// The entries in their order.
     pub entries: Vec<Entry>,
 }
 
-/// One entry with where it comes from.
+/// One entry with its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declared {
     /// The entry.
     pub entry: Entry,
-    /// Who declared it.
+    /// The source that declared the entry.
     pub provenance: Provenance,
-    /// The file that it stands in, if it is one.
+    /// The file of the entry, if it comes from one.
     pub file: Option<Arc<Path>>,
-    /// Whether another entry of the same name counts instead. Such a row is only shown: it is never
-    /// started and nothing can be done with it (E140).
+    /// True if another entry of the same name counts instead. Such a row is only shown: it is never
+    /// started and no verb applies to it (E140).
     pub is_overridden: bool,
 }
 
@@ -67,7 +68,7 @@ impl Declared {
         self.entry.name()
     }
 
-    /// Whether the entry can be edited and removed here: only one that stands in a settings file
+    /// True if the entry can be edited and removed here: only an entry of a settings file can
     /// (E139, E144).
     #[must_use]
     pub fn is_editable(&self) -> bool {

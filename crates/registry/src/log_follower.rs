@@ -1,4 +1,4 @@
-//! What one server writes to its standard error, line after line, over all its starts.
+//! Follows the standard error of one server, line after line, over all its starts.
 
 use std::sync::Arc;
 
@@ -7,13 +7,14 @@ use tokio::sync::{broadcast, watch};
 
 use crate::Registry;
 
-/// Follows one server's log. Slow ones hold up nobody: what they miss is counted.
+/// Follows one server's log. A slow follower delays no server and no other follower: its missed
+/// lines are counted.
 #[derive(Debug)]
 pub struct LogFollower {
     registry: Registry,
     name: String,
     log: LogRing,
-    /// Where to go on.
+    /// Number of the next line.
     next: u64,
     added: broadcast::Receiver<Arc<str>>,
     changes: watch::Receiver<u64>,

@@ -17,16 +17,16 @@ use crate::{
     pool::PoolKey,
 };
 
-/// How long the whole of mounting may take (R-M11).
+/// Time that the whole of mounting may take (R-M11).
 const MOUNT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How a set is mounted.
+/// Options for mounting a set.
 #[derive(Debug, Clone)]
 pub struct MountOptions {
-    /// How long each server may take from its start to its last list. Downloading what a package
-    /// runner is to run does not count. Default 5 s.
+    /// Time that each server may take from its start to its last list. The time in which a package
+    /// runner downloads the program does not count. Default 5 s.
     pub timeout: Duration,
-    /// Whether one failure undoes the whole set. Default: yes; servers marked as optional may
+    /// True if one failure undoes the whole set. Default: true; servers marked as optional may
     /// still fail.
     pub is_strict: bool,
 }
@@ -40,7 +40,7 @@ impl Default for MountOptions {
 /// With whom connections may be shared (D12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sharing {
-    /// Whoever has the same server, configuration and credential.
+    /// All callers that have the same server, configuration and credential.
     Everybody,
     /// Only with mounts of the same number.
     Only(u64),
@@ -49,27 +49,27 @@ pub enum Sharing {
 /// One server of a set.
 #[derive(Debug, Clone)]
 pub struct Mountable {
-    /// What to connect.
+    /// The server to connect.
     pub definition: Arc<ServerDefinition>,
-    /// Whether a strict set goes on without it (D17).
+    /// True if a strict set is mounted without the server when it fails (D17).
     pub is_optional: bool,
-    /// With whom the connection may be shared.
+    /// The callers that may share the connection.
     pub sharing: Sharing,
-    /// What it is besides its configuration.
+    /// Identity of the server besides its configuration.
     pub identity: Arc<MountIdentity>,
 }
 
-/// What a mounted server is besides its configuration: two mounts share a connection only if they
-/// are the same in this, too (D12).
+/// Identity of a mounted server besides its configuration: two mounts share a connection only if
+/// this is equal, too (D12).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct MountIdentity {
-    /// Which server of a catalog it is, across all workspaces. `None`: the one that the live
-    /// configuration has under this alias, which is switched off there.
+    /// Server of a catalog, across all workspaces. `None`: the server that the live configuration
+    /// has under this alias, which is switched off there.
     pub server: Option<Arc<str>>,
     /// The secrets of which its configuration is made, across all workspaces, each as `name` and
     /// version.
     pub secrets: Vec<(Arc<str>, u64)>,
-    /// Whose credential is used, if it is not in the definition.
+    /// Owner of the credential, if the credential is not in the definition.
     pub credential: Option<Arc<str>>,
 }
 
@@ -82,7 +82,7 @@ impl Mountable {
     }
 }
 
-/// What is mounted. Dropping it gives everything back; [`MountSet::unmount`] also waits.
+/// A mounted set. Dropping it releases all its mounts; [`MountSet::unmount`] also waits.
 #[derive(Debug, Default)]
 pub struct MountSet {
     mounts: Vec<Mount>,
@@ -94,7 +94,7 @@ pub struct MountSet {
 pub struct MountFault {
     /// The server.
     pub alias: Alias,
-    /// What happened.
+    /// The failure.
     pub error: CallError,
     /// The last lines that it wrote to stderr.
     pub lines: Vec<String>,
@@ -121,32 +121,32 @@ impl fmt::Display for MountError {
 
 impl std::error::Error for MountError {}
 
-/// How one mount was given back.
+/// Outcome of releasing one mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmounted {
     /// The server.
     pub alias: Alias,
-    /// How it ended; `None` while others use it.
+    /// The way the server ended; `None` while others use it.
     pub ended: Option<Ended>,
 }
 
 /// A set that is on its way.
 struct Begun {
-    /// What was started, and whether it may fail.
+    /// The started servers, each with a flag that is true if it may fail.
     mounted: Vec<(Mount, bool)>,
-    /// What may not be started.
+    /// The servers that may not be started.
     faults: Vec<MountFault>,
 }
 
 impl Registry {
-    /// Mounts a set of servers and waits until each is ready or has failed. A connection that is
-    /// being made by somebody else is waited for (R-E4). One to which a person has to sign in first
-    /// is `authenticating`, which is no failure (D17), and connected to nothing. A server that is
-    /// switched off is refused; one that is switched off later ends for its mounts, too (D10).
+    /// Mounts a set of servers and waits until each is ready or has failed. Waits for a connection
+    /// that another caller is making (R-E4). A server to which a person must sign in first is
+    /// `authenticating`, which is no failure (D17), and is not connected. A server that is switched
+    /// off is refused; one that is switched off later ends for its mounts, too (D10).
     ///
     /// # Errors
     /// In a strict set, when a server fails or is off that is not optional, or two have one alias:
-    /// then everything is undone, and no process is left when this returns.
+    /// then all mounts of the set are undone, and no process is left when this returns.
     pub async fn mount(
         &self,
         set: Vec<Mountable>,
@@ -192,7 +192,7 @@ impl Registry {
 
     /// Starts what may be started. In a strict set with a server that may not, that is nothing.
     fn begin(&self, set: Vec<Mountable>, options: &MountOptions) -> Result<Begun, MountError> {
-        // Nobody switches a server off between the look and the start.
+        // The lock keeps every caller from switching a server off between the check and the start.
         let rows = self.shared.rows();
         let mut seen = HashSet::new();
         let mut wanted = Vec::with_capacity(set.len());
@@ -238,7 +238,7 @@ impl Registry {
     }
 }
 
-/// What is said of a server that is switched off, and where it is switched on.
+/// The error text for a server that is switched off, with the way to switch it on.
 fn off(mountable: &Mountable) -> String {
     match mountable.identity.server {
         Some(_) => "it is switched off in the catalog; an admin of the workspace stores it with \
@@ -263,7 +263,7 @@ fn fault(mount: &Mount, found: &Found) -> Option<MountFault> {
 }
 
 impl MountSet {
-    /// What is mounted, in the order of the set.
+    /// The mounted servers, in the order of the set.
     #[must_use]
     pub fn mounts(&self) -> &[Mount] {
         &self.mounts
@@ -275,13 +275,14 @@ impl MountSet {
         self.mounts.iter().find(|mount| mount.alias().as_str() == alias)
     }
 
-    /// What could not be mounted, and why.
+    /// The servers that could not be mounted, and the reasons.
     #[must_use]
     pub fn faults(&self) -> &[MountFault] {
         &self.faults
     }
 
-    /// Gives everything back in order, and waits until what nobody else uses has ended (R-M22).
+    /// Releases all mounts in order, and waits until each server without other users has ended
+    /// (R-M22).
     pub async fn unmount(self) -> Vec<Unmounted> {
         let mut all = Vec::with_capacity(self.mounts.len());
         for mount in self.mounts {

@@ -1,4 +1,4 @@
-//! What the verbs of a registry answer.
+//! Answers of the registry's verbs.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{Found, connection::Connection};
 
-/// How a server has come out: exactly one of three (E1).
+/// Outcome of a server: exactly one of three (E1).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum ServerResult {
@@ -15,14 +15,14 @@ pub enum ServerResult {
     Ready {
         /// Its name.
         id: String,
-        /// How many tools it has.
+        /// Number of its tools.
         tool_count: usize,
     },
     /// A person must sign in first.
     Authenticating {
         /// Its name.
         id: String,
-        /// Where.
+        /// The page for the sign-in.
         auth_url: String,
     },
     /// It cannot be called; that it is switched off is a reason, too.
@@ -43,7 +43,7 @@ impl ServerResult {
         }
     }
 
-    /// Whether the server can be called.
+    /// True if the server can be called.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready { .. })
@@ -102,7 +102,7 @@ pub enum VerbError {
     /// E58.
     #[error("unknown server `{0}`")]
     Unknown(String),
-    /// Only whoever owns the configuration can change that.
+    /// Only the owner of the configuration can change that.
     #[error("server `{0}` is switched off by its configuration; change it there")]
     DisabledByConfig(String),
     /// The entry cannot be used at all.

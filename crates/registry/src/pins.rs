@@ -24,32 +24,33 @@ pub type Looking<'a> = Pin<Box<dyn Future<Output = Result<Held, LookError>> + Se
 
 /// Decides on definitions of live servers whose entries pin them.
 pub trait DefinitionPins: Send + Sync + fmt::Debug {
-    /// What of it is held back from everybody, until a human has accepted it.
+    /// Reviews the definitions: returns those that no caller may see until a human has accepted
+    /// them.
     fn look<'a>(&'a self, said: &'a Said) -> Looking<'a>;
 }
 
-/// What a server says.
+/// Definitions and instructions of a server.
 #[derive(Debug, Clone)]
 pub struct Said {
     /// The server.
     pub alias: Alias,
     /// The file that its entry is from; `None` for an entry of no file.
     pub file: Option<Arc<Path>>,
-    /// Everything that it lists.
+    /// All lists of the server.
     pub listed: Arc<Inventory>,
-    /// What it tells models of itself. `None` also where that was looked at apart from the lists.
+    /// Instructions of the server to models. `None` also where they were reviewed apart from the
+    /// lists.
     pub told: Option<String>,
-    /// Whether a definition that is the first of its name is there although it says what it should
-    /// not.
+    /// True if a flagged definition is visible when it is the first of its name.
     pub shows_flagged: bool,
 }
 
-/// What is held back of it.
+/// Definitions and instructions of a server that are under review.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
-    /// What of the lists.
+    /// Names in the lists.
     pub names: HeldNames,
-    /// Whether what it tells models of itself is.
+    /// True if the server's instructions to models are under review.
     pub is_silent: bool,
 }
 
@@ -58,19 +59,19 @@ pub struct Held {
 #[error("its definitions could not be looked at: {0}")]
 pub struct LookError(pub String);
 
-/// What a server said on its shared link when it was looked at last.
+/// Definitions and instructions of a server on its shared link at the last review.
 #[derive(Debug)]
 pub struct PinnedSaid {
     pub(crate) listed: Arc<Inventory>,
-    /// As the server says them.
+    /// The facts as the server gave them.
     pub(crate) facts: Arc<ServerFacts>,
     pub(crate) held: Held,
-    /// How often something else of it came to be there by a decision, or by what others list,
+    /// Number of changes to the available definitions by a decision, or by lists on further links,
     /// since the connection was made.
     pub(crate) decided: u64,
 }
 
-/// What a server lists on a link besides the shared one, and what may be had of it.
+/// A server's list on a further link, and the part that callers may see.
 pub struct PinnedList {
     pub(crate) shared: Arc<Shared>,
     pub(crate) connection: Arc<Connection>,
@@ -80,13 +81,13 @@ pub struct PinnedList {
 }
 
 impl PinnedSaid {
-    /// All that it listed, with what is held back.
+    /// The complete lists, including definitions under review.
     #[must_use]
     pub fn listed(&self) -> &Arc<Inventory> {
         &self.listed
     }
 
-    /// What is held back of it.
+    /// The definitions under review.
     #[must_use]
     pub fn held(&self) -> &Held {
         &self.held
@@ -101,13 +102,14 @@ impl PinnedSaid {
 }
 
 impl Held {
-    /// How many definitions that are.
+    /// Number of definitions under review.
     #[must_use]
     pub fn count(&self) -> usize {
         self.names.count() + usize::from(self.is_silent)
     }
 
-    /// What may be had of lists. Of two definitions of one name the first counts.
+    /// The part of the lists that callers may see. If two definitions have one name the first
+    /// counts.
     #[must_use]
     pub(crate) fn of(&self, alias: &Alias, listed: &Arc<Inventory>) -> Arc<Inventory> {
         let first = firsts(listed);
@@ -118,7 +120,7 @@ impl Held {
         })
     }
 
-    /// All that is not as it was in what may be had by now: what nobody could look at.
+    /// Names of all definitions that differ from the visible ones: no review could cover them.
     pub(crate) fn but(alias: &Alias, seen: &Inventory, listed: &Inventory) -> HeldNames {
         let before = firsts(seen);
         let mut names = HeldNames::default();
@@ -155,12 +157,12 @@ impl Registry {
         }
     }
 
-    /// Looks once more at everything that a server says on any link, as somebody has decided on it:
-    /// when this returns, callers have what was accepted and nothing else. A server that is not
-    /// there, or not pinned, is left alone.
+    /// Reviews all definitions of a server again, on all its links, after a decision. When this
+    /// returns, callers have the accepted definitions and no others. A server that is missing, or
+    /// not pinned, is left alone.
     ///
     /// # Errors
-    /// When it cannot be looked at: then it is tried again in the background.
+    /// When the review fails: then it is retried in the background.
     pub async fn look_again(&self, alias: &Alias) -> Result<(), LookError> {
         let snapshot = self.snapshot();
         let row = snapshot.get(alias.as_str()).filter(|row| row.is_pinned());
@@ -170,11 +172,11 @@ impl Registry {
         }
     }
 
-    /// What may be had of what a server lists on a link besides the shared one. `None`: it is not
-    /// pinned, so all of it.
+    /// The part of a server's list on a further link that callers may see. `None`: the server is
+    /// not pinned, so all of the list.
     ///
     /// # Errors
-    /// When it cannot be looked at, or the row has changed meanwhile.
+    /// When the review fails, or the row has changed meanwhile.
     pub async fn pinned_list(
         &self,
         row: &ServerRow,
@@ -192,7 +194,7 @@ impl Registry {
             seen: ArcSwap::default(),
             held: ArcSwap::default(),
         });
-        // Kept before it is looked at: whoever decides meanwhile has it looked at again.
+        // Registered before its review: a decision that is made meanwhile causes another review.
         connection.keeps_list(&list);
         let turn = connection.turn_to_look().await;
         list.look(turn.as_ref()).await?;
@@ -201,19 +203,20 @@ impl Registry {
 }
 
 impl PinnedList {
-    /// What may be had of it now.
+    /// The part that callers may see now.
     #[must_use]
     pub fn seen(&self) -> Arc<Inventory> {
         self.seen.load_full()
     }
 
-    /// What is held back of it now.
+    /// The names under review now.
     #[must_use]
     pub fn held(&self) -> Arc<HeldNames> {
         self.held.load_full()
     }
 
-    /// Takes what the server lists now. What nobody can look at is not there until somebody can.
+    /// Takes the server's new list. Definitions that cannot be reviewed stay hidden until a review
+    /// succeeds.
     pub async fn lists(&self, listed: Inventory) {
         let turn = self.connection.turn_to_look().await;
         *self.listed() = Arc::new(listed);
@@ -225,8 +228,8 @@ impl PinnedList {
         }
     }
 
-    /// Looks at what it lists, and says whether something else is held back than before. `_turn`
-    /// proves that nobody else does.
+    /// Reviews the list; returns true if the names under review have changed. `_turn` proves that
+    /// no other task is reviewing.
     pub(crate) async fn look(&self, _turn: Option<&Turn>) -> Result<bool, LookError> {
         let listed = self.listed().clone();
         let held = self.connection.look(&self.shared, &listed, None).await?;
@@ -250,7 +253,7 @@ impl fmt::Debug for PinnedList {
     }
 }
 
-/// Lists on links besides the shared one, as long as somebody has them.
+/// Lists on further links, as long as a caller holds them.
 #[derive(Debug, Default)]
 pub(crate) struct FurtherLists(Mutex<Vec<Weak<PinnedList>>>);
 

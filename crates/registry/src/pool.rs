@@ -1,4 +1,4 @@
-//! The connections that are held, each once: whoever wants the same shares it (D12).
+//! The open connections, each once: all callers that want the same server share one (D12).
 //!
 //! A [`Mount`] is one reference. The count is the one of an [`Arc`], so it cannot fall below
 //! zero; a handle to a connection that was replaced ends that one and no newer one.
@@ -22,14 +22,15 @@ use crate::{
     registry::Shared,
 };
 
-/// What two callers must have in common to share a connection.
+/// The facts that two callers must have in common to share a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PoolKey {
     pub(crate) alias: Alias,
     pub(crate) digest: Digest,
     pub(crate) identity: Arc<MountIdentity>,
     pub(crate) sharing: Sharing,
-    /// Set where nobody shares, whatever else is equal: a number that no other has.
+    /// Set where the connection is never shared, even if all else is equal: a number that no other
+    /// has.
     apart: Option<u64>,
 }
 
@@ -50,7 +51,7 @@ impl PoolKey {
     }
 }
 
-/// What is held.
+/// The open connections.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     mounted: Mutex<Held>,
@@ -58,7 +59,7 @@ pub(crate) struct Pool {
 
 #[derive(Debug, Default)]
 struct Held {
-    /// What whoever comes may share.
+    /// Connections that the next caller with the same key may share.
     by_key: HashMap<PoolKey, Weak<Mounted>>,
     /// Everything.
     by_id: HashMap<ConnectionId, Weak<Mounted>>,
@@ -68,7 +69,8 @@ struct Held {
 #[derive(Debug, Clone)]
 pub struct Mount {
     held: Arc<Mounted>,
-    /// As whoever mounts it defines it: limits, and what callers may see, differ on one connection.
+    /// The definition of this mount: limits, and the part that callers may see, differ on one
+    /// connection.
     definition: Arc<ServerDefinition>,
 }
 
@@ -83,7 +85,8 @@ struct Mounted {
     variants: Mutex<Vec<Weak<ServerDefinition>>>,
 }
 
-/// What becomes of a mounted server, for whoever tells it: no reference, so it holds nothing.
+/// Follows the state of a mounted server, for callers that report it: it is no reference, so it
+/// keeps nothing open.
 #[derive(Debug, Clone)]
 pub struct WatchedMount {
     alias: Alias,
@@ -98,7 +101,7 @@ impl WatchedMount {
         &self.alias
     }
 
-    /// What is known of the server now.
+    /// The server's present state.
     #[must_use]
     pub fn found(&self) -> Arc<Found> {
         self.connection.found()
@@ -111,7 +114,7 @@ impl WatchedMount {
         }
     }
 
-    /// Whether anybody still has it mounted.
+    /// True if a caller still has the server mounted.
     #[must_use]
     pub fn is_held(&self) -> bool {
         !self.connection.is_ending()
@@ -124,21 +127,21 @@ impl WatchedMount {
 }
 
 impl Mount {
-    /// What becomes of the server from now on, seen without holding it.
+    /// Follows the server's state from now on, without keeping the server open.
     #[must_use]
     pub fn watched(&self) -> WatchedMount {
         let connection = self.held.connection.clone();
         WatchedMount { alias: self.alias().clone(), changes: connection.changes(), connection }
     }
 
-    /// Whether only mounts of the same owner can share the connection.
+    /// True if only mounts of the same owner can share the connection.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         let key = &self.held.key;
         matches!(key.sharing, Sharing::Only(_)) || key.apart.is_some()
     }
 
-    /// A reference as whoever connected first defines it.
+    /// A reference with the definition of the mount that connected first.
     fn first(held: Arc<Mounted>) -> Self {
         let definition = held.connection.definition.clone();
         Self { held, definition }
@@ -178,14 +181,14 @@ impl Mount {
         self.held.connection.id
     }
 
-    /// What is known of the server now. Costs no lock.
+    /// The server's present state. Costs no lock.
     #[must_use]
     pub fn found(&self) -> Arc<Found> {
         self.held.connection.found()
     }
 
-    /// What is known of the server now, as a row: for an owner that sees it beside the rows of the
-    /// registry. It keeps no reference.
+    /// The server's present state as a row, for an owner that shows it beside the rows of the
+    /// registry. The row keeps no reference.
     #[must_use]
     pub fn row(&self) -> Arc<ServerRow> {
         let Mounted { connection, listing, .. } = &*self.held;
@@ -209,7 +212,7 @@ impl Mount {
         self.held.connection.changes()
     }
 
-    /// How many references there are.
+    /// Number of references.
     #[must_use]
     pub fn count(&self) -> usize {
         Arc::strong_count(&self.held)
@@ -237,7 +240,7 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.upgrade() {
             let mut mounted = shared.pool.mounted();
-            // Whoever came after has replaced it under the same key.
+            // Unless a later caller has replaced it under the same key.
             if mounted.by_key.get(&self.key).is_some_and(|now| now.strong_count() == 0) {
                 mounted.by_key.remove(&self.key);
             }
@@ -273,7 +276,7 @@ impl Pool {
         of.filter_map(|(_, held)| held.upgrade()).map(Mount::first).collect()
     }
 
-    /// Gives this connection to nobody any more; whoever holds it keeps it.
+    /// Hands this connection to no further caller; present holders keep it.
     pub(crate) fn forget(&self, mount: &Mount) {
         let mut mounted = self.mounted();
         let now = mounted.by_key.get(&mount.held.key);

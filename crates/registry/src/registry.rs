@@ -37,23 +37,23 @@ use crate::{
     subscription::SNAPSHOT_QUEUE,
 };
 
-/// How many messages of servers wait for a slow subscriber before it misses some.
+/// Number of messages of servers that wait for a slow subscriber before it misses some.
 const NOTICE_QUEUE: usize = 1024;
-/// How many messages of one server wait for its owner.
+/// Number of messages of one server that wait for its owner.
 pub(crate) const EVENT_QUEUE: usize = 256;
 
-/// What every connection of a registry shares.
+/// Options that every connection of a registry shares.
 #[derive(Debug, Clone)]
 pub struct RegistryOptions {
-    /// What servers are told of us.
+    /// Our identity, sent to servers.
     pub identity: ClientIdentity,
     /// Limits of the steps of connecting.
     pub deadlines: Deadlines,
     /// Limits of single messages.
     pub limits: Limits,
-    /// What every child process sees.
+    /// Environment variables of every child process.
     pub environment: BaseEnvironment,
-    /// Who stands above programs, and how those are confined whose entry does not say.
+    /// The supervisor of programs, and the confinement of those whose entry sets none.
     pub supervision: Supervision,
     /// The proxies on the way to servers over HTTP.
     pub proxies: Arc<Proxies>,
@@ -63,8 +63,8 @@ pub struct RegistryOptions {
     pub idle_stop: Option<Duration>,
     /// The most processes of one server at a time: the shared one and those of single sessions.
     pub children_max: usize,
-    /// Whether somebody will keep definitions ([`Registry::set_pins`]). Without that, an entry that
-    /// wants its definitions pinned is faulty.
+    /// True if a caller will set a store of definitions ([`Registry::set_pins`]). Otherwise an
+    /// entry that wants its definitions pinned is faulty.
     pub has_pins: bool,
 }
 
@@ -87,15 +87,15 @@ impl RegistryOptions {
     }
 }
 
-/// Something that a server said outside any request, on its shared link.
+/// A message of a server outside any request, on its shared link.
 #[derive(Debug, Clone)]
 pub struct Notice {
     /// The server.
     pub alias: Alias,
-    /// On which connection it was said.
+    /// The connection of the message.
     pub connection: ConnectionId,
-    /// Whether a row shows the connection, or did: what is said on one that is only mounted is for
-    /// its owners alone (E7).
+    /// True if a row shows the connection, or did: a message on a connection that is only mounted
+    /// is for its owners alone (E7).
     pub is_shared: bool,
     /// A notification.
     pub message: Message,
@@ -118,10 +118,10 @@ pub(crate) struct Shared {
     pub(crate) handshakes: Handshakes,
     notices: broadcast::Sender<Notice>,
     events: broadcast::Sender<ServerEvent>,
-    /// Who decides on definitions that are pinned, once that is known.
+    /// The decider of definitions that are pinned, once it is known.
     pub(crate) pins: watch::Sender<Option<Arc<dyn DefinitionPins>>>,
     pub(crate) tasks: TaskTracker,
-    /// Where all links live: the runtime on which the registry was first used.
+    /// The runtime of all links: the one on which the registry was first used.
     home: OnceLock<Handle>,
     pub(crate) shutdown: CancellationToken,
 }
@@ -174,8 +174,8 @@ impl Registry {
         snapshot.servers.iter().find(is_it).cloned()
     }
 
-    /// Every snapshot from now on, the present one at once (E65). What slow subscribers cost, only
-    /// they pay.
+    /// Subscribes to every snapshot from now on; the present one comes at once (E65). Only a slow
+    /// subscriber itself bears the cost of its slowness.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         // Under the lock under which snapshots are made, so that none is missed or comes twice.
@@ -190,7 +190,8 @@ impl Registry {
         self.shared.changes.subscribe()
     }
 
-    /// What servers say outside requests. A receiver that falls behind misses the oldest.
+    /// Subscribes to messages of servers outside requests. A receiver that falls behind misses the
+    /// oldest.
     #[must_use]
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         self.shared.notices.subscribe()
@@ -202,7 +203,7 @@ impl Registry {
         self.shared.options.proxies.clone()
     }
 
-    /// What happens to servers. A receiver that falls behind misses the oldest.
+    /// Subscribes to events of servers. A receiver that falls behind misses the oldest.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
         self.shared.events.subscribe()
@@ -227,7 +228,8 @@ impl Registry {
         tokio::time::timeout(within, waiting).await.unwrap_or_else(|_late| self.snapshot())
     }
 
-    /// The owner of the registry's tasks; whoever opens links through it may use it for theirs.
+    /// The owner of the registry's tasks; a caller that opens links through it may use it for its
+    /// own tasks.
     #[must_use]
     pub fn tasks(&self) -> &TaskTracker {
         &self.shared.tasks

@@ -23,7 +23,7 @@ use crate::{
     registry::Shared,
 };
 
-/// What is said of a server whose definitions nobody can keep.
+/// The error text for a server whose definitions cannot be stored.
 fn no_pins() -> String {
     format!(
         "`pinDefinitions` needs a daemon with a store: start one with `{}`, or take the setting \
@@ -32,40 +32,40 @@ fn no_pins() -> String {
     )
 }
 
-/// What is configured and what became of it.
+/// The configured servers and their present state.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) slots: Vec<Slot>,
     /// The names that a person has switched off (E57).
     pub(crate) disabled: BTreeSet<String>,
     pub(crate) is_closed: bool,
-    /// What ends as soon as the next snapshot is out.
+    /// Mounts that end as soon as the next snapshot is published.
     leaving: Vec<Leaving>,
 }
 
-/// What a row held and does not hold any more. It ends only when a snapshot without it is out:
-/// whoever finds that a link takes no calls then finds its successor, too (E41).
+/// A mount that a row held and no longer holds. The mount ends only when a snapshot without it is
+/// published: a caller whose link takes no calls then finds its successor, too (E41).
 #[derive(Debug)]
 enum Leaving {
-    /// Goes after its open calls, if nobody else holds it.
+    /// Ends after its open calls, if no other owner holds it.
     Released(Mount),
-    /// Ends at once: what is switched off cuts through (D5, D10).
+    /// Ends at once: switching a server off cuts through (D5, D10).
     Cut(Mount),
 }
 
-/// One row with what holds it.
+/// One row with its mount.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) declared: Declared,
     digest: Option<Digest>,
-    /// `None` for what is faulty, switched off or overridden.
+    /// `None` for an entry that is faulty, switched off or overridden.
     pub(crate) mount: Option<Mount>,
     pub(crate) row: Arc<ServerRow>,
 }
 
 impl Slot {
-    /// What was found of the server, for another connection to it by a configuration with this
-    /// digest: what another configuration leads to was never listed.
+    /// The state found of the server, for another connection to it by a configuration with this
+    /// digest. The lists of another configuration were never received, so they are left out.
     fn before(&self, digest: Digest) -> Found {
         let mut found = Found::clone(&self.row.found);
         if self.digest != Some(digest) {
@@ -79,12 +79,12 @@ impl Slot {
         &self.row.name
     }
 
-    /// Whether this is the row that counts under its name.
+    /// True if this is the row that counts under its name.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         !self.row.is_overridden && self.row.name == name
     }
 
-    /// What the verbs answer.
+    /// The answer of the verbs.
     pub(crate) fn awaited(&self) -> Awaited {
         let id = self.name().to_owned();
         match &self.mount {
@@ -106,8 +106,8 @@ impl Rows {
         Self { disabled, ..Self::default() }
     }
 
-    /// Whether nothing may start this server: it is switched off by itself, by a person, or in the
-    /// row of its name.
+    /// True if no caller may start this server: it is switched off by its entry, by a person, or in
+    /// the row of its name.
     pub(crate) fn is_off(&self, definition: &ServerDefinition) -> bool {
         let name = definition.alias.as_str();
         let row = self.position(name).map(|index| &self.slots[index].row);
@@ -142,7 +142,7 @@ impl Rows {
             };
             self.slots.push(slot);
         }
-        // What is left is not in the set any more: its open calls finish (E40).
+        // The remaining slots are no longer in the set: their open calls finish (E40).
         before.into_values().for_each(|slot| self.release(slot));
         self.slots.iter().map(Slot::awaited).collect()
     }
@@ -217,7 +217,7 @@ impl Rows {
             let was_off = old.as_ref().is_some_and(|old| old.row.state == ServerState::Disabled);
             self.leaving.extend(old.and_then(|slot| slot.mount).map(Leaving::Cut));
             if !was_off && !declared.is_overridden {
-                // Whoever has mounted it for himself has it no longer, either (D10).
+                // The server ends for owners that have mounted it for themselves, too (D10).
                 let mounted = shared.pool.of(&definition.alias);
                 self.leaving.extend(mounted.into_iter().map(Leaving::Cut));
             }
@@ -263,7 +263,7 @@ impl Rows {
     }
 }
 
-/// Tells of gates that gate nothing, where they came to a connection that has listed before.
+/// Logs gates that gate nothing, where they came to a connection that has listed before.
 fn tell_new_gates(row: &ServerRow, before: Option<&ServerDefinition>) {
     let Some((before, now)) = before.zip(row.definition.as_deref()) else { return };
     if before.gates != now.gates {
@@ -273,17 +273,17 @@ fn tell_new_gates(row: &ServerRow, before: Option<&ServerDefinition>) {
     }
 }
 
-/// Whether a connection that is there is replaced although nothing has changed.
+/// Tells if a present connection is replaced although its configuration has not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IsRetry {
-    /// One that has failed is (E51).
+    /// A connection that has failed is replaced (E51).
     IfFailed,
     /// A person wants a new one.
     Always,
 }
 
-/// What the server's processes wrote so far, and what it had: kept whatever becomes of its
-/// configuration.
+/// The log of the server's processes so far, and the server's last inventory: both survive changes
+/// of its configuration.
 fn kept_of(old: Option<&Slot>) -> (LogRing, Arc<Inventory>) {
     let Some(old) = old else { return Default::default() };
     let is_there = !old.row.inventory.is_empty();

@@ -1,16 +1,16 @@
-//! Which server of all an alias stands for.
+//! Identifies the server behind an alias.
 
 use narthex_model::Alias;
 
 use crate::ConnectionId;
 
-/// Which server of all an alias stands for: several owners may each have one of the same alias.
+/// Identifies the server behind an alias: several owners may each have one of the same alias.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerKey {
-    /// What it is called.
+    /// The server's name.
     pub alias: Alias,
-    /// Set for an owner's own. A mount has the same connection for as long as it lives, and no
-    /// other ever has its number.
+    /// Set for a server that an owner has mounted. A mount has the same connection for as long as
+    /// it lives, and no other ever has its number.
     own: Option<ConnectionId>,
 }
 
@@ -21,7 +21,7 @@ impl ServerKey {
         Self { alias: alias.clone(), own: None }
     }
 
-    /// One that an owner has mounted for itself.
+    /// The key of a server that an owner has mounted for itself.
     #[must_use]
     pub fn own(alias: &Alias, connection: ConnectionId) -> Self {
         Self { alias: alias.clone(), own: Some(connection) }

@@ -1,4 +1,4 @@
-//! What the registry looks like at one moment: immutable, swapped whole.
+//! The state of the registry at one moment: immutable, swapped whole.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -38,7 +38,7 @@ pub struct ServerRow {
     pub name: String,
     /// The alias; `None` if the name is no valid one.
     pub alias: Option<Alias>,
-    /// Which layer it comes from (E139).
+    /// The layer that the server comes from (E139).
     pub provenance: Provenance,
     /// The file it comes from.
     pub file: Option<Arc<Path>>,
@@ -46,7 +46,7 @@ pub struct ServerRow {
     pub is_overridden: bool,
     /// The configuration; `None` if the entry is faulty.
     pub definition: Option<Arc<ServerDefinition>>,
-    /// What was found of the server.
+    /// The state found of the server.
     pub found: Arc<Found>,
     /// Which connection that is; another after each change of the configuration. `None` for what
     /// is not started at all.
@@ -61,65 +61,66 @@ pub struct ServerRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) u64);
 
-/// What is known of one connection.
+/// The state found of one connection.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// One of five (D21).
+    /// State, one of five (D21).
     pub state: ServerState,
-    /// What a `connecting` server is busy with, for people.
+    /// The present activity of a `connecting` server, for people.
     pub activity: Option<&'static str>,
-    /// Why it is in `error`, or `authenticating`.
+    /// Reason for `error` or `authenticating`.
     pub error: Option<CallError>,
     /// The shared link: only in `ready`, and not while the server is asleep.
     pub link: Option<Arc<Link>>,
-    /// What the server last said of itself.
+    /// The server's last facts about itself.
     pub facts: Option<Arc<ServerFacts>>,
-    /// Whether the server was stopped because nobody used it, and starts with the next call.
+    /// True if the server was stopped because no caller used it, and starts with the next call.
     pub is_asleep: bool,
-    /// What the server has. Kept while it reconnects, but only ready servers are listed (E72).
+    /// Inventory of the server. Stored while the server reconnects, but only ready servers are
+    /// listed (E72).
     pub inventory: Arc<Inventory>,
-    /// What a server had that is switched off now, or whose entry has a fault. Nothing of it is
-    /// listed; clients may still know it.
+    /// Last inventory of a server that is switched off now, or whose entry has a fault. None of it
+    /// is listed; clients may still know it.
     pub had: Arc<Inventory>,
     /// Rises when the inventory changes.
     pub inventory_version: u64,
-    /// What it said when this process listed it first.
+    /// Definitions and instructions of the server when this process listed it first.
     pub first: Option<Arc<FirstSaid>>,
-    /// How much of that says something else by now, under the same names.
+    /// Number of those that differ by now, under the same names.
     pub changed: usize,
-    /// Gates of the connection's definition that gate nothing of what it lists, as they were told.
+    /// Gates of the connection's definition that match nothing in its lists, as they were logged.
     pub unmatched: Arc<[UnmatchedGate]>,
     /// Faults of the connection that leave it working, at most one of each kind.
     pub warnings: Arc<[RowWarning]>,
-    /// What a server said when it was looked at last, if its definitions are pinned. The inventory
-    /// and the facts here are then what may be had of that.
+    /// Definitions and instructions of the server at the last review, if its definitions are
+    /// pinned. The inventory and the facts here are then the part that callers may see.
     pub pinned: Option<Arc<PinnedSaid>>,
-    /// What the server was found to speak.
+    /// The era that the server was found to speak.
     pub dialect: Option<Dialect>,
-    /// Whether a server of revision 2026-07-28 answers `initialize`, too.
+    /// Knowledge of whether a server of revision 2026-07-28 answers `initialize`, too.
     pub legacy: Arc<LegacySupport>,
     /// Attempts to reconnect since it was lost, while it is not back.
     pub attempt: u32,
     /// The last attempt to reconnect has failed, and the next one is not due yet.
     pub is_backing_off: bool,
-    /// How often it was lost, and why the last time.
+    /// Number of losses, and the reason for the last one.
     pub losses: u64,
     pub loss: Option<Arc<str>>,
-    /// How often it came back after it was lost, and which attempt that was the last time, from 1.
+    /// Number of returns after a loss, and the attempt that brought the last return, from 1.
     pub reconnects: u64,
     pub reconnected_by: u32,
-    /// How often it had to be killed, since it did not end when it was told to.
+    /// Number of forced kills, since the server did not end when asked to.
     pub forced_kills: u64,
-    /// What the server's processes wrote to stderr, over all starts and changes of its
-    /// configuration (R-E17), and what narthex has to say of them.
+    /// Standard error of the server's processes, over all starts and changes of its configuration
+    /// (R-E17), and narthex's own remarks about them.
     pub log: LogRing,
     /// When the server's lists were last read.
     pub last_check: Option<SystemTime>,
-    /// Whether a server in `error` is probed, so that it comes back by itself.
+    /// True if a server in `error` is probed, so that it comes back by itself.
     pub is_probed: bool,
     /// Attempts to reach a server in `error` that failed.
     pub probes: u64,
-    /// What calls and checks last saw of the server. It changes without a new snapshot.
+    /// Results that calls and checks last saw of the server. They change without a new snapshot.
     pub health: Arc<Health>,
 }
 
@@ -160,7 +161,7 @@ impl Found {
 }
 
 impl Found {
-    /// Whether waiting for the server is of no use to a call now: it is ready, it has failed, or
+    /// True if waiting for the server is of no use to a call now: it is ready, it has failed, or
     /// its last attempt to reconnect has failed and the next one is not due yet.
     #[must_use]
     pub fn is_decided(&self) -> bool {
@@ -173,7 +174,7 @@ impl Found {
         let failure = self.health.last_failure();
         let known = failure.map(|failure| CallError::new(failure.kind, &*failure.message));
         match (&self.error, known) {
-            // What narthex does about it follows the cause.
+            // Narthex's remark on its own action follows the cause.
             (Some(error), Some(known))
                 if self.is_probed && error.message.starts_with(&known.message) =>
             {
@@ -235,7 +236,7 @@ impl Snapshot {
         self.index.get(alias).map(|index| &self.servers[*index])
     }
 
-    /// Whether no server is still starting.
+    /// True if no server is still starting.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.is_settled
@@ -277,7 +278,7 @@ impl ServerRow {
         Self { found: Arc::new(found), ..Self::bare(alias) }
     }
 
-    /// The same row for somebody who sees only this of what the server has.
+    /// This row for a viewer that sees only this part of the server's inventory.
     #[must_use]
     pub fn seen_as(&self, inventory: Arc<Inventory>, tells_models: bool) -> Self {
         let mut found = Found { inventory, ..(*self.found).clone() };
@@ -288,15 +289,15 @@ impl ServerRow {
         Self { found: Arc::new(found), ..self.clone() }
     }
 
-    /// The same row of a server that had this before.
+    /// This row with the server's last inventory.
     #[must_use]
     pub(crate) fn that_had(mut self, had: Arc<Inventory>) -> Self {
         Arc::make_mut(&mut self.found).had = had;
         self
     }
 
-    /// Whether a tool says what its results look like, also one that is not there now: what is
-    /// held back, and what the server had before.
+    /// True if a tool declares the shape of its results, also a tool that is not available now: one
+    /// under review, or one that the server had before.
     #[must_use]
     pub fn is_shaped(&self, tool: &str) -> bool {
         self.known().find_map(|all| all.tool(tool)).is_some_and(InventoryEntry::is_shaped)
@@ -339,8 +340,8 @@ impl ServerRow {
         names.into_iter()
     }
 
-    /// Whether a URI is that of a resource or fits a template, those that are not there now
-    /// included.
+    /// True if a URI is that of a resource or fits a template, including those that are not
+    /// available now.
     #[must_use]
     pub fn knows_resource(&self, uri: &str) -> bool {
         self.known().any(|all| {
@@ -354,28 +355,28 @@ impl ServerRow {
         [Some(&*self.inventory), held, Some(&*self.had)].into_iter().flatten()
     }
 
-    /// Whether what the server says is pinned: there is no more of it than its inventory has.
+    /// True if the server's definitions are pinned: then they are all in its inventory.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
         self.definition.as_ref().is_some_and(|definition| definition.pins_definitions)
     }
 
-    /// Whether models may be told what the server says of itself, on any link: where it is pinned,
-    /// what was looked at, and nothing else.
+    /// True if models may receive these instructions of the server, on any link: where the server
+    /// is pinned, only the reviewed text.
     #[must_use]
     pub fn lets_tell(&self, text: &str) -> bool {
         let seen = || self.facts.as_ref().and_then(|facts| facts.instructions());
         !self.is_pinned() || seen().is_some_and(|seen| seen == text)
     }
 
-    /// Whether the server is known to have no link of the `initialize` handshake: its shared link
+    /// True if the server is known to have no link of the `initialize` handshake: its shared link
     /// is of revision 2026-07-28, and the handshake was refused.
     #[must_use]
     pub fn is_modern_only(&self) -> bool {
         self.dialect == Some(Dialect::Modern) && !self.legacy.is_possible()
     }
 
-    /// Whether calls can go to the server now.
+    /// True if calls can go to the server now.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.state == ServerState::Ready

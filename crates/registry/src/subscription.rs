@@ -1,4 +1,4 @@
-//! Every snapshot, one after the other, for whoever wants to miss none.
+//! Subscriptions to every snapshot, one after the other, for callers that want to miss none.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tokio::sync::broadcast::{Receiver, error::RecvError, error::TryRecvError};
 
 use crate::Snapshot;
 
-/// How many snapshots wait for a slow subscriber before it misses some.
+/// Number of snapshots that wait for a slow subscriber before it misses some.
 pub(crate) const SNAPSHOT_QUEUE: usize = 1024;
 
 /// One snapshot as a subscriber gets it.
@@ -19,8 +19,8 @@ pub struct Update {
     pub snapshot: Arc<Snapshot>,
 }
 
-/// A place in the line of snapshots. Slow or forgotten ones hold up nobody (E66); dropping it ends
-/// it at once (E67).
+/// A place in the line of snapshots. Slow or forgotten subscriptions hold up no other caller (E66);
+/// dropping a subscription ends it at once (E67).
 #[derive(Debug)]
 pub struct Subscription {
     first: Option<Arc<Snapshot>>,

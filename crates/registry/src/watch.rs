@@ -1,9 +1,10 @@
-//! Follows the files of the global and the project layer, and tells what they declare now.
+//! Follows the files of the global and the project layer, and reports their present declarations.
 //!
-//! Made for whoever applies a set to a registry: load once, apply that, start, and then apply what
-//! each [`LayersEvent::Changed`] brings. A file counts with its last good content: one that cannot
-//! be read, is no configuration, or is not approved is reported, and the set stays (E118, D27).
-//! Nothing here starts, stops or knows a connection, and failures are told, not logged.
+//! Made for a caller that applies a set to a registry: load once, apply that, start, and then apply
+//! the set of each [`LayersEvent::Changed`]. A file counts with its last good content: a file that
+//! cannot be read, is no configuration, or is not approved is reported, and the set stays (E118,
+//! D27). Nothing here starts, stops or knows a connection, and failures are reported as events, not
+//! logged.
 
 mod content;
 mod follow;
@@ -38,11 +39,11 @@ pub use sight::Watching;
 pub use state::{FileState, LayersState};
 pub use subscription::{LayersEvent, Subscription};
 
-/// How long a file must be quiet before it is read (E121).
+/// Time that a file must be quiet before it is read (E121).
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// How often files are looked at where the system cannot tell of changes.
+/// Interval for reading files where the system cannot report changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// How long a file may take to be read until that is told.
+/// Time that a file may take to be read before the delay is reported.
 const READ_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Decides whether the content of a project's file may count (D27). Called with the file and the
@@ -56,25 +57,25 @@ pub struct LayerOptions {
     pub settings: Option<PathBuf>,
     /// The project's file. Without it none is read (E8).
     pub project: Option<ProjectFile>,
-    /// What `${workspaceRoot}` stands for.
+    /// Value of `${workspaceRoot}`.
     pub workspace_root: PathBuf,
-    /// Where `${env:NAME}` is looked up.
+    /// Lookup of `${env:NAME}`.
     pub env: Variables,
-    /// How long a file must be quiet before it is read; a file that never is quiet is read after
+    /// Time that a file must be quiet before it is read; a file that never is quiet is read after
     /// ten times as long.
     pub debounce: Duration,
-    /// How changes are noticed.
+    /// The way in which changes are noticed.
     pub mode: WatchMode,
-    /// How often to look where the system does not tell.
+    /// Interval for polling where the system does not report changes.
     pub poll_interval: Duration,
-    /// How long reading may take until it is reported; it still goes on.
+    /// Time that reading may take before it is reported; the reading still continues.
     pub read_deadline: Duration,
 }
 
 /// A project's `mcp.json`.
 #[derive(Clone)]
 pub struct ProjectFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
     /// Decides whether a content may count.
     pub approve: Approve,
@@ -83,18 +84,17 @@ pub struct ProjectFile {
     pub approvals: Option<PathBuf>,
 }
 
-/// How changes are noticed.
+/// The way in which changes are noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WatchMode {
-    /// The system tells, or we look where it cannot.
+    /// By events of the system, or by polling where the system has none.
     #[default]
     Events,
-    /// We look.
+    /// By polling.
     Polling,
 }
 
-/// The layers of files, and the tasks that follow them while it is started. What is dropped is
-/// stopped.
+/// The layers of files, and the tasks that follow them while started. Dropping stops them.
 #[derive(Debug)]
 pub struct LayerFiles {
     shared: Arc<Shared>,
@@ -139,20 +139,19 @@ impl LayerFiles {
         Self { shared: Arc::new(shared), running: Mutex::new(None) }
     }
 
-    /// Looks at every file now and gives what they declare.
+    /// Reads every file now and returns the declarations.
     ///
-    /// The first time this is the state to begin with and no event (E122); later it is a look out
-    /// of turn, whose findings are events too. What is wrong with a file stands in its
-    /// [`FileState`]; one whose reading does not end within its deadline is left behind.
+    /// The first time this is the state to begin with and no event (E122); later it is an extra
+    /// read, whose findings are events too. A problem of a file is in its [`FileState`]; the result
+    /// does not wait for a file whose reading exceeds its deadline.
     pub async fn load(&self) -> Arc<LayersState> {
         // There are at most two files. Side by side, since one of them may be slow.
         tokio::join!(self.shared.examine_now(0), self.shared.examine_now(1));
         self.shared.current()
     }
 
-    /// Begins to follow the files. What changed since they were read last is an event soon after;
-    /// those that were never read are read before this returns, silently (E122). Does nothing while
-    /// it is started.
+    /// Begins to follow the files. Changes since the last read are events soon after; files that
+    /// were never read are read before this returns, silently (E122). Does nothing while started.
     pub async fn start(&self) {
         let stop = {
             let mut running = self.running.lock().await;
@@ -190,7 +189,7 @@ impl LayerFiles {
         }
     }
 
-    /// What is declared now, and how the files stand.
+    /// The present declarations, and the status of the files.
     #[must_use]
     pub fn current(&self) -> Arc<LayersState> {
         self.shared.current()
@@ -202,7 +201,7 @@ impl LayerFiles {
         self.shared.states()
     }
 
-    /// What happens from now on.
+    /// Subscribes to events from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         Subscription::new(self.shared.states())

@@ -61,7 +61,7 @@ fn not_yet(oauth: OAuth) -> ServerAuth {
     ServerAuth::NotYet(Box::new(oauth))
 }
 
-/// A text as the file has it: what was filled in must not be told.
+/// A text as written in the file: a message must not contain filled-in values.
 fn as_written(fields: &Fields, key: &str) -> String {
     match field(fields, key) {
         Some(Node::Text(text)) => shortened(text),
@@ -126,7 +126,7 @@ fn client_credentials(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Opt
 fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> OAuth {
     let known = ["mode", "scopes", "client", "tokens", "redirectUri", "resource", "flow"];
     reader.unknown_keys(auth, at, &known);
-    // What is missing here is a fault of the entry, so nothing is made of the rest.
+    // A missing field is a fault of the entry, so the rest of the block is not used.
     let client = reader.object(auth, at, "client");
     let client = client.and_then(|(client, at)| read_client(reader, client, &at));
     let tokens = reader.object(auth, at, "tokens");
@@ -190,7 +190,7 @@ impl Reader<'_> {
         self.secret_text(fields, at, key).map(|text| text.value)
     }
 
-    /// The same, with the variables that it came from.
+    /// Reads a filled-in text with its variables; warns if it came from no variable.
     fn secret_text(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<Expanded> {
         let text = self.filled(fields, at, key)?;
         if !text.is_from_env() {
@@ -227,7 +227,7 @@ impl Reader<'_> {
         secret.map(Secret::new)
     }
 
-    /// Tells of a missing field, unless its fault has been told.
+    /// Reports a missing field, unless a fault at its place is already reported.
     fn absent(&mut self, at: &Place, key: &'static str, mode: &'static str) {
         if !self.has_fault_at(&at.key(key)) {
             self.fault(at, EntryProblem::NoAuthField { key, mode });

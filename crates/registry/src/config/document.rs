@@ -128,7 +128,7 @@ pub(super) fn read_settings(
     Ok(LoadedConfig { entries: usable, warnings })
 }
 
-/// The same with the faults among the entries.
+/// Reads a settings file; faulty entries stay among the entries.
 pub(super) fn read_settings_with_faults(
     text: &[u8],
     context: &LoadContext<'_>,

@@ -7,7 +7,8 @@ use std::{
 
 use narthex_model::ErrorKind;
 
-/// Why a file cannot be used at all. Whoever holds a last good set keeps it running (E118).
+/// The reason why a file cannot be used at all. A caller with a last good set keeps it running
+/// (E118).
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}; {}", file.display(), self.remedy())]
 pub struct ConfigFileError {
@@ -17,16 +18,16 @@ pub struct ConfigFileError {
     source: Option<io::Error>,
 }
 
-/// What is wrong with the file.
+/// The problem of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileProblem {
-    /// The file system said no.
+    /// The file system refused access.
     #[error("the file cannot be read")]
     Unreadable(ErrorKind),
     /// More text than any honest configuration has.
     #[error("the file is longer than {limit} bytes")]
     TooLong {
-        /// The most that is read.
+        /// Largest accepted size in bytes.
         limit: usize,
     },
     /// Not JSON.
@@ -38,10 +39,10 @@ pub enum FileProblem {
         column: usize,
         /// The parser's words.
         problem: String,
-        /// What to change.
+        /// The change to make.
         remedy: &'static str,
     },
-    /// A key that stands twice in one object: JSON readers disagree on which one counts.
+    /// A key that occurs twice in one object: JSON readers disagree on which one counts.
     #[error("`{path}` is given twice")]
     DuplicateKey {
         /// The key's place, such as `servers.billing`.
@@ -50,13 +51,13 @@ pub enum FileProblem {
     /// Valid JSON, but no array, where code registers servers.
     #[error("the text holds {found} where an array of servers belongs")]
     NotAList {
-        /// What stands there.
+        /// Kind of the value found instead.
         found: &'static str,
     },
     /// Valid JSON, but no object.
     #[error("the file holds {found} where an object belongs")]
     NotAnObject {
-        /// What it holds.
+        /// Kind of the value found instead.
         found: &'static str,
     },
     /// Keys next to `servers`, or instead of it (E109).
@@ -64,7 +65,7 @@ pub enum FileProblem {
     UnknownTopLevelKey {
         /// The keys, quoted.
         keys: String,
-        /// What to do about them.
+        /// The change to make.
         remedy: String,
     },
     /// An object without `servers` and without `mcpServers`.
@@ -75,7 +76,7 @@ pub enum FileProblem {
     ServersNotAnObject {
         /// `servers` or `mcpServers`.
         key: &'static str,
-        /// What it holds.
+        /// Kind of the value found instead.
         found: &'static str,
     },
     /// Two documents in one file.
@@ -104,13 +105,13 @@ impl ConfigFileError {
         &self.file
     }
 
-    /// What is wrong with it, for programs.
+    /// The problem of the file, for programs.
     #[must_use]
     pub fn problem(&self) -> &FileProblem {
         &self.problem
     }
 
-    /// What kind of failure it is.
+    /// Kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match &self.problem {
@@ -127,7 +128,7 @@ impl ConfigFileError {
         }
     }
 
-    /// What to do about it; never empty.
+    /// The remedy; never empty.
     #[must_use]
     pub fn remedy(&self) -> &str {
         match &self.problem {

@@ -28,8 +28,8 @@ impl Rule {
 }
 
 impl Reader<'_> {
-    /// What `tools`, `resources` and `prompts` say. A rule that cannot be read is a fault in every
-    /// document: to ignore it would show what somebody meant to hide.
+    /// Reads `tools`, `resources` and `prompts`. A rule that cannot be read is a fault in every
+    /// document: to ignore it would show items that its author meant to hide.
     pub(super) fn exposed(&mut self, fields: &Fields, at: &Place) -> Exposed {
         Exposed {
             tools: self.rule(fields, at, "tools").names(),

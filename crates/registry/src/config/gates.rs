@@ -11,8 +11,8 @@ use super::{
 };
 
 impl Reader<'_> {
-    /// What `tool_scopes`, `resource_scopes` and `prompt_scopes` say. What cannot be read is a
-    /// fault in every document: to ignore it would open what somebody meant to gate.
+    /// Reads `tool_scopes`, `resource_scopes` and `prompt_scopes`. A value that cannot be read is a
+    /// fault in every document: to ignore it would open items that its author meant to gate.
     pub(super) fn gates(&mut self, fields: &Fields, at: &Place) -> Gates {
         Gates::new(
             self.scopes(fields, at, "tool_scopes"),

@@ -16,7 +16,7 @@ use super::{
 const TIMEOUT_MAX_MS: f64 = 600_000.0;
 /// The longest a call may take whose progress extends it.
 const EXTENDS_MAX_MS: f64 = 3_600_000.0;
-/// The same where the entry names no time.
+/// The time by which progress extends a call when the entry names none.
 const EXTENDS_USUAL_MS: u64 = 600_000;
 /// The largest whole number that every reader of JSON agrees on.
 const NUMBER_MAX: f64 = 9_007_199_254_740_991.0;
@@ -140,7 +140,7 @@ impl Reader<'_> {
         Duration::from_secs_f64(held / 1000.0)
     }
 
-    /// How long results may be (D23).
+    /// Limits for the size of results (D23).
     pub(super) fn output(&mut self, fields: &Fields, at: &Place) -> OutputLimits {
         OutputLimits {
             tokens: self.amount(fields, at, TOKENS),
@@ -148,7 +148,7 @@ impl Reader<'_> {
         }
     }
 
-    /// How much traffic the server takes (O100).
+    /// Limits for the traffic to the server (O100).
     pub(super) fn traffic(&mut self, fields: &Fields, at: &Place) -> TrafficLimits {
         let Some(node) = field(fields, "limits") else { return TrafficLimits::default() };
         TrafficLimits::read(node, &at.key("limits"), &mut |place, problem| {

@@ -12,8 +12,8 @@ const KEY: &str = "notifications";
 const WANTED: &str = "an array of names such as `acme/changed`";
 
 impl Reader<'_> {
-    /// What `notifications` lists. A name that cannot be used is left out, so that nothing more is
-    /// let through than is written.
+    /// Reads `notifications`. A name that cannot be used is left out, so that only written names
+    /// are let through.
     pub(super) fn notifications(&mut self, fields: &Fields, at: &Place) -> Box<[NotificationName]> {
         let place = at.key(KEY);
         let nodes = match field(fields, KEY) {

@@ -1,14 +1,15 @@
 //! Placeholders in a file's strings: `${env:NAME}`, `${env:NAME:-default}`, `${workspaceRoot}`.
 //!
-//! One pass from left to right, and what came out is never looked at again: a variable that holds
-//! placeholder text stays that text (S30). `$${` is a literal `${`. Where other programs' files are
-//! read, their spellings (`${NAME}`, `${workspaceFolder}`) are rewritten to ours and reported.
+//! The text is read once, from left to right, and results are never read again: a variable that
+//! holds placeholder text stays that text (S30). `$${` is a literal `${`. Where other programs'
+//! files are read, their spellings (`${NAME}`, `${workspaceFolder}`) are rewritten to ours and
+//! reported.
 
 use narthex_model::{Secret, is_secret_variable};
 
 use super::LoadContext;
 
-/// Which document a string stands in.
+/// The kind of document that a string comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// `servers`: only our own placeholders.
@@ -24,9 +25,9 @@ pub(super) struct Expanded {
     pub(super) value: String,
     /// The variables that parts of it came from.
     pub(super) variables: Vec<String>,
-    /// What came from variables whose name tells of a secret.
+    /// Values of variables whose names suggest a secret.
     pub(super) secrets: Vec<Secret>,
-    /// What was rewritten: other program's spelling, ours. Defaults are left out.
+    /// Rewritten placeholders: the other program's spelling, ours. Defaults are left out.
     pub(super) rewritten: Vec<(String, String)>,
 }
 
@@ -146,7 +147,7 @@ fn push_root(context: &LoadContext<'_>, out: &mut Expanded) -> Result<(), Placeh
     Ok(())
 }
 
-/// As in a shell, `:-` stands in for a variable that is unset or empty.
+/// Appends a variable's value. `:-` is used if the variable is unset or empty, as in a shell.
 fn push_env(
     variable: &str,
     context: &LoadContext<'_>,
@@ -174,7 +175,7 @@ impl Expanded {
         Self { value, variables: Vec::new(), secrets: Vec::new(), rewritten: Vec::new() }
     }
 
-    /// Whether any part came from the environment.
+    /// True if any part came from the environment.
     pub(super) fn is_from_env(&self) -> bool {
         !self.variables.is_empty()
     }

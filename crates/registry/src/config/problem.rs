@@ -6,7 +6,7 @@ use narthex_model::{
 
 use super::placeholder::PlaceholderError;
 
-/// What is wrong at one place of an entry. Never holds a value that may be secret.
+/// The problem at one place of an entry. Never holds a value that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EntryProblem {
     #[error("{found} stands where an object belongs; write `{{\"transport\": …}}`")]
@@ -77,7 +77,7 @@ pub(super) enum EntryProblem {
     Placeholder(#[from] PlaceholderError),
 }
 
-/// What `auth.mode` may say, for messages.
+/// Accepted values of `auth.mode`, for messages.
 const AUTH_MODES: &str = "`none`, `apiKey`, `clientCredentials`, `authorizationCode`";
 
 impl EntryProblem {

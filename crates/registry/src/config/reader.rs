@@ -1,4 +1,4 @@
-//! What every part of an entry needs: filled-in strings, and places for faults and warnings.
+//! Helpers for every part of an entry: filled-in strings, and places for faults and warnings.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub(super) const REFERENCES: [(&str, &str); 3] =
 /// The fields of one JSON object.
 pub(super) type Fields = [(String, Node)];
 
-/// Collects what is found while one file is read. Faults gather until the entry ends, so that all
-/// of them are told at once (D9).
+/// Collects findings while one file is read. Faults gather until the entry ends, so that all of
+/// them are reported at once (D9).
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     pub(super) context: &'a LoadContext<'a>,
@@ -36,7 +36,7 @@ pub(super) struct Reader<'a> {
     faults: Vec<(Place, EntryProblem)>,
     /// Keys of this entry that are warned of, and that nearly spell known ones.
     misspelt: Vec<(Place, UnknownKey)>,
-    /// What came from secret variables into this entry.
+    /// Values of secret variables in this entry.
     filled_in: Vec<Secret>,
     /// Where the values of its headers come from.
     header_sources: Vec<HeaderSource>,
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         self.faults.push((place.clone(), problem.into()));
     }
 
-    /// Whether a fault at exactly this place has been told.
+    /// True if a fault at exactly this place is already reported.
     pub(super) fn has_fault_at(&self, place: &Place) -> bool {
         self.faults.iter().any(|(at, _)| at == place)
     }
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// As [`Self::text`]; an empty string is as good as none.
+    /// [`Self::text`], where an empty string counts as absent.
     pub(super) fn filled(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<Expanded> {
         self.text(fields, at, key).filter(|text| !text.value.is_empty())
     }
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a misspelt key at this place was meant to be `key`.
+    /// True if a misspelt key at this place was meant to be `key`.
     pub(super) fn is_misspelt(&self, at: &Place, key: &str) -> bool {
         let is_it =
             |(place, unknown): &(Place, UnknownKey)| place == at && unknown.meant() == Some(key);

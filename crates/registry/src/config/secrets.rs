@@ -1,13 +1,13 @@
 //! Guesses whether a text in a file is a secret that should not stand there (E16, E138).
 
-/// What to do about a secret in a file.
+/// Advice for a secret in a file.
 pub(super) const ADVICE: &str =
     "this looks like a secret; keep it out of the file and write `${env:NAME}` instead";
 
 const NAME_PARTS: [&str; 9] =
     ["key", "token", "secret", "passw", "credential", "authorization", "cookie", "bearer", "pwd"];
 
-/// How the keys and tokens of well-known services begin.
+/// First characters of the keys and tokens of well-known services.
 const VALUE_STARTS: [&str; 17] = [
     "sk-",
     "sk_",
@@ -28,7 +28,7 @@ const VALUE_STARTS: [&str; 17] = [
     "-----BEGIN",
 ];
 
-/// Whether `value`, standing under `name`, seems to be a secret.
+/// True if `value`, under the key `name`, seems to be a secret.
 pub(super) fn looks_secret(name: &str, value: &str) -> bool {
     if value.len() < 8 {
         return false;

@@ -89,10 +89,9 @@ impl Reader<'_> {
         }
     }
 
-    /// `pinDefinitions`: whether what the server says is held back when it changes (D10), and
-    /// `onFlagged`: whether what says what it should not is there all the same where it did from
-    /// the start (S22). What is wrong is a fault in both documents: whoever wrote it wants to be
-    /// safe.
+    /// `pinDefinitions`: true if a server's changed definitions go under review (D10). `onFlagged`:
+    /// true if a flagged definition is visible all the same where it was the first of its name
+    /// (S22). A wrong value is a fault in both documents: its author wants to be safe.
     pub(super) fn pins(&mut self, fields: &Fields, at: &Place) -> (bool, bool) {
         let keys = ["pinDefinitions", "pin_definitions"];
         // All are read, so that none hides behind another.
@@ -101,7 +100,7 @@ impl Reader<'_> {
         (pins, pins && choices.contains(&Some(true)) && !choices.contains(&Some(false)))
     }
 
-    /// Whether it says `warn`; `None` where nothing is said.
+    /// Reads `onFlagged`: true for `warn`; `None` where the key is absent or faulty.
     fn on_flagged(&mut self, fields: &Fields, at: &Place, key: &str, pins: bool) -> Option<bool> {
         let node = field(fields, key)?;
         let place = at.key(key);
@@ -122,7 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A boolean; anything else is told and taken as absent.
+    /// A boolean; any other value is reported and counts as absent.
     pub(super) fn flag(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<bool> {
         match field(fields, key)? {
             Node::Bool(value) => Some(*value),

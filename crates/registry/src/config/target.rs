@@ -62,7 +62,7 @@ pub(super) enum Wanted {
 }
 
 impl Reader<'_> {
-    /// Reads the target; `None` after a fault. `url_key` is where the url stands.
+    /// Reads the target; `None` after a fault. `url_key` is the key of the url.
     pub(super) fn target(
         &mut self,
         fields: &Fields,
@@ -123,7 +123,7 @@ impl Reader<'_> {
         folder.join(&command).to_str().map_or(command, str::to_owned)
     }
 
-    /// An empty text is told as an absent one; a fault in the text has been told already.
+    /// Reports an empty text as an absent one; a fault in the text is already reported.
     fn fault_if_absent(&mut self, fields: &Fields, at: &Place, key: &str, problem: EntryProblem) {
         let place = at.key(key);
         if field(fields, key).is_none() {

@@ -13,7 +13,7 @@ use super::{
     target::{ENTRY_KEYS, Wanted},
 };
 
-/// What other programs call keys of an entry.
+/// Other programs' keys of an entry.
 const FOREIGN_KEYS: [&str; 7] = [
     "type",
     "transportType",
@@ -26,7 +26,7 @@ const FOREIGN_KEYS: [&str; 7] = [
 
 /// Reads all entries; names become aliases.
 pub(super) fn entries(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Vec<Entry> {
-    // A name that is an alias already keeps it, wherever in the file it stands.
+    // A name that is an alias already keeps it, at any place in the file.
     let mut taken: HashSet<Alias> =
         fields.iter().filter_map(|(name, _)| Alias::new(name).ok()).collect();
     let mut entries = Vec::with_capacity(fields.len());
@@ -127,7 +127,7 @@ fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place, url_key: &str) -
     }
 }
 
-/// One warning for each key of another program, however often it stands in the file.
+/// Adds one warning for each key of another program, even if the file has the key many times.
 pub(super) fn tell_foreign_keys(reader: &mut Reader<'_>, at: &Place) {
     for (key, places) in std::mem::take(&mut reader.foreign_keys) {
         let first: Vec<&str> = places.iter().take(3).map(String::as_str).collect();

@@ -52,7 +52,7 @@ pub(super) async fn hear(
             () = tokio::time::sleep(pause) => {}
         }
         pause = (pause * 2).min(PAUSE_MAX);
-        // What happened meanwhile was not heard.
+        // Changes during the pause were not received, so the lists are read anew.
         tokio::select! {
             biased;
             () = shared.shutdown.cancelled() => return,

@@ -8,7 +8,7 @@ use tokio::{task::JoinSet, time::timeout};
 use super::Connection;
 use crate::{ServerEvent, registry::Shared};
 
-/// The longest that any call can take (E86): whoever still uses a link after that holds it by
+/// The longest that any call can take (E86): a caller that holds a link for longer does so by
 /// mistake.
 const DRAIN_MAX: Duration = Duration::from_secs(600);
 

@@ -33,35 +33,35 @@ const PROBE_MIN: Duration = Duration::from_secs(30);
 const PROBE_MAX: Duration = Duration::from_secs(300);
 /// The shortest pause before a probe that a caller wants.
 const PROBE_WANTED: Duration = Duration::from_secs(1);
-/// How long the check may take of a server that has failed, and of one that may be busy.
+/// Time limits of the check: for a server that has failed, and for one that may be busy.
 const CHECK_GRAVE: Duration = Duration::from_secs(2);
 const CHECK_SLIGHT: Duration = Duration::from_secs(10);
 /// A server that lives this long has recovered: the next loss begins with the shortest pause.
 const STABLE_AFTER: Duration = Duration::from_secs(30);
-/// How many of the names that changed a line of the log has.
+/// Largest number of changed names in one line of the log.
 const CHANGED_TOLD: usize = 10;
-/// How long a server whose session is not wanted any more may take to open it.
+/// Time that a server whose session is no longer wanted may take to open the session.
 const GIVE_BACK_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Why the life of a link came to its end.
 enum End {
     /// The connection is to end.
     Asked,
-    /// Nobody has used the server for long enough.
+    /// No caller has used the server for long enough.
     Idle,
     Lost(Arc<str>),
     /// The server refuses what only a person can change.
     Refused(Fault),
 }
 
-/// How often a server was lost lately.
+/// Recent losses of a server.
 #[derive(Default)]
 struct Losses {
     /// Losses without a stable life in between.
     in_a_row: usize,
     /// Attempts to connect since the last loss that failed.
     failures: usize,
-    /// It is lost and not back yet.
+    /// True while the server is lost and not back yet.
     is_away: bool,
     /// Probes that failed since the row is in `error`.
     probes: u32,
@@ -77,7 +77,7 @@ impl Losses {
         Some(BACKOFF[step])
     }
 
-    /// Whether an attempt follows one that has just failed.
+    /// True if another attempt may follow the one that has just failed.
     fn may_try_again(&self) -> bool {
         self.failures + 1 < BACKOFF.len()
     }
@@ -129,7 +129,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Arc<Connection>) {
     connection.end(&shared, link).await;
 }
 
-/// Whether a server in `error` comes back by itself.
+/// Tells if a server in `error` is probed until it comes back by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IsProbed {
     Yes,
@@ -191,7 +191,7 @@ impl Life<'_> {
                 }
                 Err(fault) if has_lived && losses.may_try_again() && !fault.needs_person() => {
                     losses.failures += 1;
-                    // What it spoke before may have changed with its new start.
+                    // The server may speak another dialect after its new start.
                     dialect = None;
                     self.connection.note_fault(&fault);
                 }
@@ -255,7 +255,7 @@ impl Life<'_> {
         }
     }
 
-    /// R-E41: told exactly once for each time that a server comes back.
+    /// Publishes each return of the server exactly once (R-E41).
     fn is_back(&self, losses: &mut Losses) {
         if !std::mem::take(&mut losses.is_away) {
             return;
@@ -273,7 +273,8 @@ impl Life<'_> {
         let (shared, alias) = (self.shared, self.connection.alias());
         tracing::info!(server.name = %alias, "connection lost: {why}");
         shared.event(ServerEvent::Lost { alias: alias.clone(), reason: why.clone() });
-        // Before it is out of sight: whoever gives the connection up then finds no link to retire.
+        // Retired before the row changes: a caller that gives the connection up later finds no link
+        // to retire.
         link.retire();
         if link.closed().is_cancelled() && !link.is_session_over() {
             link.health().failed(CallErrorKind::TransportError, why);
@@ -310,7 +311,8 @@ impl Life<'_> {
         });
         self.connection.stopped(self.shared, link).await;
         self.link = None;
-        // Whoever came together with an earlier one has left a word behind that means nothing now.
+        // A caller that came together with an earlier one has left a stale notification, which is
+        // ignored.
         while !self.connection.is_wanted.swap(false, Ordering::AcqRel) {
             self.connection.woken.notified().await;
         }
@@ -339,7 +341,7 @@ impl Life<'_> {
     }
 
     /// Checks the server whenever calls make it doubtful that it works (D30); resolves with the
-    /// cause when it does not. A server that works for nobody is not `ready` meanwhile.
+    /// cause when the check fails. Meanwhile a server that works for no caller is not `ready`.
     async fn fails_its_check(&self, link: &Arc<Link>) -> End {
         let health = link.health();
         loop {
@@ -351,7 +353,8 @@ impl Life<'_> {
                     found.link = None;
                 });
             }
-            // After the row has changed: whoever finds no doubt looks at the row.
+            // The doubt is cleared after the row has changed: a caller that finds no doubt reads
+            // the row.
             health.clear();
             let within = if is_grave { CHECK_GRAVE } else { CHECK_SLIGHT };
             let checked = timeout(within, link.ping()).await;
@@ -456,7 +459,7 @@ impl Life<'_> {
         self.connection.warn(self.shared, WarningKind::ListChanges, warning);
     }
 
-    /// Resolves when nobody has used the server for as long as its settings say.
+    /// Resolves when no caller has used the server for the time in its settings.
     async fn is_idle(&self, link: &Arc<Link>) {
         let Some(limit) = self.connection.settings.idle_stop else {
             return std::future::pending().await;
@@ -469,7 +472,7 @@ impl Life<'_> {
             match limit.checked_sub(idle).filter(|left| !left.is_zero()) {
                 Some(left) => sleep(left).await,
                 None if link.retire_unused() => return,
-                // Somebody came just now.
+                // A caller entered the link just now.
                 None => {}
             }
         }
@@ -492,8 +495,8 @@ impl Connection {
         });
     }
 
-    /// Notes what the server lists now. Where it says something else than at first, whoever reads
-    /// the log is told, once for each time that it is more.
+    /// Stores the present lists of the server. Where they differ from the first ones, one line of
+    /// the log says so, once for each time that more names differ.
     pub(super) fn listed(&self, found: &mut Found, seen: Seen) {
         let Seen { inventory, facts, pinned } = seen;
         let is_pinned = pinned.is_some();
@@ -508,7 +511,7 @@ impl Connection {
         found.facts = Some(facts.clone());
         found.pinned = pinned;
         self.match_gates(found);
-        // What is mounted for runs alone is looked at by them, and what is pinned was.
+        // Runs review the lists that are mounted for runs alone, and pinned lists were reviewed.
         if !self.is_shown() || is_pinned {
             return;
         }
@@ -528,7 +531,7 @@ impl Connection {
         found.changed = changed.len();
     }
 
-    /// Tells once of gates that gate nothing: what somebody meant to gate is open.
+    /// Logs gates that gate nothing, once: their author meant to gate an item that is open.
     fn match_gates(&self, found: &mut Found) {
         let all = found.pinned.as_ref().map_or(&found.inventory, |said| said.listed());
         let unmatched = self.definition.gates.unmatched(&all.names());
@@ -549,8 +552,9 @@ impl Connection {
         }
     }
 
-    /// Whether a server that failed for this reason is probed until it is back. A person must mend
-    /// credentials; what was never reached may be configured wrongly, unless time may mend it.
+    /// True if a server that failed for this reason is probed until it is back. A person must mend
+    /// credentials; a server that was never reached may be configured wrongly, unless time may mend
+    /// it.
     fn may_recover(&self, fault: &Fault, has_lived: bool) -> bool {
         let is_remote = matches!(self.definition.target, Target::Http(_));
         let is_temporary = fault.is_unreachable || has_lived;
@@ -596,7 +600,7 @@ impl Connection {
 /// Reads the lists anew, and shows what may be had of them.
 pub(crate) async fn relist(shared: &Arc<Shared>, connection: &Arc<Connection>, link: &Arc<Link>) {
     let within = connection.settings.deadlines.list;
-    // What is pinned is listed and looked at in turns, so that the newest counts.
+    // Pinned definitions are listed and reviewed in turns, so that the newest list counts.
     let _listing = connection.turn_to_list().await;
     let known = connection.found();
     let known = known.pinned.as_ref().map_or(&known.inventory, |said| said.listed());

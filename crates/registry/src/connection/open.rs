@@ -1,4 +1,4 @@
-//! How a connection comes to be: the handshake, the subscription to changes, and the lists.
+//! Opens a connection: the handshake, the subscription to changes, and the lists.
 
 use std::{
     borrow::Cow,
@@ -19,14 +19,14 @@ use super::{
 };
 use crate::{Found, registry::Shared};
 
-/// How long a modern server may take to acknowledge that it will announce changes.
+/// Time that a modern server may take to acknowledge that it will announce changes.
 const ACKNOWLEDGE_DEADLINE: Duration = Duration::from_secs(1);
 
 /// A server that is about to be ready.
 pub(super) struct Opened {
     pub(super) link: Arc<Link>,
     pub(super) dialect: Dialect,
-    /// What may be had of what it says.
+    /// The part of the server's lists and facts that callers may see.
     pub(super) seen: Seen,
     /// Until that is shown.
     pub(super) turn: Option<Turn>,
@@ -39,13 +39,14 @@ pub(super) struct Fault {
     pub(super) kind: CallErrorKind,
     /// The cause.
     pub(super) message: String,
-    /// What is done about it, if anything.
+    /// The action that narthex takes after the fault, if any.
     pub(super) outcome: Option<Cow<'static, str>>,
     /// The server refuses the credential that it got.
     pub(super) is_refused: bool,
     /// The server forgot the session that it had just opened: it may be tried again at once.
     pub(super) is_forgotten: bool,
-    /// Time alone may mend it: the server was not reached, or said that it cannot work now.
+    /// True if time alone may mend the fault: the server was not reached, or reported that it
+    /// cannot work now.
     pub(super) is_unreachable: bool,
 }
 
@@ -61,12 +62,12 @@ impl Fault {
         }
     }
 
-    /// The same with what is done about it.
+    /// This fault with the action that narthex takes.
     pub(super) fn and(self, outcome: impl Into<Cow<'static, str>>) -> Self {
         Self { outcome: Some(outcome.into()), ..self }
     }
 
-    /// Whether only a person can mend it, so that no further attempt may help.
+    /// True if only a person can mend the fault, so that no further attempt may help.
     pub(super) fn needs_person(&self) -> bool {
         self.kind == CallErrorKind::AuthUnavailable
     }

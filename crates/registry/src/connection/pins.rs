@@ -1,4 +1,4 @@
-//! What callers may have of what a server says whose definitions are pinned.
+//! Decides which lists and facts callers may see of a server whose definitions are pinned.
 
 use std::{
     path::Path,
@@ -27,32 +27,32 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 /// The longest pause before one that is there is.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Held by whoever looks, until what was found is shown.
+/// Held by the task that reviews, until its result is published.
 pub(crate) type Turn = OwnedMutexGuard<()>;
 
-/// What a connection needs for definitions that are pinned.
+/// State of a connection for definitions that are pinned.
 #[derive(Debug)]
 pub(super) struct Pins {
     /// The file that the entry is from.
     file: Option<Arc<Path>>,
-    /// Held by whoever looks.
+    /// Held by the task that reviews.
     turn: Arc<Mutex<()>>,
-    /// Held by whoever lists anew and looks at that, so that the newest counts: before the turn,
-    /// which no server is to hold up.
+    /// Held by the task that lists anew and reviews the result, so that the newest list counts. It
+    /// is taken before the turn, since no server is to hold up the turn.
     listing: Arc<Mutex<()>>,
     further: FurtherLists,
-    /// Somebody will look again.
+    /// True if a task is going to review again.
     is_owed: AtomicBool,
-    /// Something else may be had on some link than callers were told.
+    /// True if the definitions available on some link differ from those that callers know.
     has_news: AtomicBool,
 }
 
-/// What callers may have of a server.
+/// The part of a server's lists and facts that callers may see.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) inventory: Arc<Inventory>,
     pub(super) facts: Arc<ServerFacts>,
-    /// All that it said, if that is pinned.
+    /// All lists and facts of the server, if its definitions are pinned.
     pub(super) pinned: Option<Arc<PinnedSaid>>,
 }
 
@@ -74,7 +74,7 @@ impl Connection {
         self.definition.pins_definitions
     }
 
-    /// Waits until nobody else looks; at once, if nothing is pinned.
+    /// Waits until no other task reviews; returns at once, if nothing is pinned.
     pub(crate) async fn turn_to_look(&self) -> Option<Turn> {
         match self.is_pinned() {
             true => Some(self.pins.turn.clone().lock_owned().await),
@@ -82,7 +82,7 @@ impl Connection {
         }
     }
 
-    /// Waits until nobody else lists anew; at once, if nothing is pinned.
+    /// Waits until no other task lists anew; returns at once, if nothing is pinned.
     pub(super) async fn turn_to_list(&self) -> Option<Turn> {
         match self.is_pinned() {
             true => Some(self.pins.listing.clone().lock_owned().await),
@@ -90,14 +90,14 @@ impl Connection {
         }
     }
 
-    /// Has a list on a link besides the shared one looked at whenever somebody has decided.
+    /// Registers a list on a further link, so that the list is reviewed again after each decision.
     pub(crate) fn keeps_list(&self, list: &Arc<PinnedList>) {
         self.pins.further.add(list);
     }
 
-    /// What of a server that is about to be ready may be had. Nothing of it is seen before that is
-    /// known. The turn to look comes with it, until it is shown: whoever has decided meanwhile has
-    /// it looked at again after that.
+    /// Reviews a server that is about to be ready: none of its definitions are visible before that.
+    /// Returns the turn to review as well, to be held until the result is published: a decision
+    /// that is made meanwhile causes another review after that.
     pub(super) async fn seen_first(
         &self,
         shared: &Shared,
@@ -131,8 +131,8 @@ impl Connection {
         }
     }
 
-    /// What of a server that has listed anew may be had. What nobody can look at is not there until
-    /// somebody can.
+    /// Reviews the new lists of a server. Definitions that cannot be reviewed stay hidden until a
+    /// review succeeds.
     pub(super) async fn seen_anew(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -194,8 +194,9 @@ impl Connection {
         decider(shared).await?.look(&said).await
     }
 
-    /// Looks once more at everything that the server says, on all links, since somebody has decided
-    /// on it. What others list counts first: whoever hears that something has changed finds it.
+    /// Reviews all lists and facts of the server again, on all links, after a decision. Lists on
+    /// further links come first: a caller that receives the notification of a change finds the
+    /// change there.
     pub(crate) async fn look_again(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -218,7 +219,8 @@ impl Connection {
         let held = self.look(shared, &before.listed, Some(&before.facts)).await?;
         let has_news = self.pins.has_news.swap(false, Ordering::AcqRel);
         let is_other = has_news || held != before.held;
-        // Whoever follows rows would look at all of them for it.
+        // Without a difference no snapshot is published: each follower of rows would read all of
+        // them for it.
         if !is_other {
             return Ok(());
         }
@@ -249,7 +251,7 @@ impl Connection {
                     () = sleep(pause) => {}
                 }
                 let turn = connection.turn_to_look().await;
-                // Whoever fails from here on has another try made.
+                // A review that fails from here on schedules another one.
                 connection.pins.is_owed.store(false, Ordering::Release);
                 if connection.look_at_all(&of, turn.as_ref()).await.is_ok() {
                     return;
@@ -264,7 +266,7 @@ impl Connection {
     }
 }
 
-/// Who decides; waits until that is known.
+/// Returns the decider of definitions; waits until it is known.
 async fn decider(shared: &Shared) -> Result<Arc<dyn DefinitionPins>, LookError> {
     let mut pins = shared.pins.subscribe();
     tokio::select! {

@@ -1,4 +1,4 @@
-//! What a person does about a credential that a server refuses.
+//! Remedies for a credential that a server refuses.
 
 use std::path::Path;
 
@@ -91,9 +91,9 @@ fn approving(file: Option<&Path>) -> String {
     command.map(|command| format!(" and approve the change with `{command}`")).unwrap_or_default()
 }
 
-/// What makes the new value count. An entry of the live configuration is followed by itself, but
-/// not the variables in it, nor before a file is approved that needs it; a run keeps what it was
-/// created with (D10).
+/// Tells how the new value takes effect. An entry of the live configuration is followed by itself,
+/// but neither the variables in it, nor a file that needs approval before it is approved. A run
+/// keeps the configuration of its creation (D10).
 fn taking_effect(live: Option<&Alias>, is_by_itself: bool) -> String {
     let Some(alias) = live else { return "then create a new run".to_owned() };
     let reconnect = narthex("mcp reconnect {}", &[alias]);
@@ -165,7 +165,7 @@ mod tests {
                         it there, which takes effect by itself, or run `narthex mcp reconnect \
                         pay` once the server accepts the same value";
         assert_eq!(told(vec![source("X-Key", "servers.pay.headers.X-Key")], true), expected);
-        // Of a run no part names a command.
+        // A remedy for a run names no command.
         let text = told(vec![source("x-key", "config.key")], false);
         assert!(text.ends_with("correct it there, then create a new run"), "{text}");
         assert!(told(Vec::new(), true).starts_with("narthex sends no credential: set one in"));

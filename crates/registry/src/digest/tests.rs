@@ -1,4 +1,4 @@
-//! What counts as the same configuration.
+//! Configurations that count as the same, and those that do not.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

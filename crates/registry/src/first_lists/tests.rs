@@ -19,7 +19,7 @@ fn names(inventory: &Inventory, list: Listed) -> Vec<&str> {
     inventory.list(list).iter().map(|entry| &*entry.key).collect()
 }
 
-/// As it is here, and as it is after a restart.
+/// The first list as received, and as restored after a restart.
 fn both(first: &Arc<Inventory>) -> [FirstList; 2] {
     let text = serde_json::to_string(&KeptServer::of(first)).unwrap();
     let kept = Arc::new(serde_json::from_str(&text).unwrap());
@@ -68,7 +68,7 @@ fn d10_resources_freeze_by_what_is_told_of_them() {
         let shown = seen.only(|list, _| list != Listed::Tool);
         assert!(shown.withholds("r:3"), "rules on what is seen change nothing of it");
     }
-    // What was kept before resources froze does not hide any.
+    // A list that was stored before resources froze hides no resource.
     let kept: KeptServer = serde_json::from_str(r#"{"tools":{}}"#).unwrap();
     let now = inventory(&[], &[("r:1", small)]);
     assert!(Arc::ptr_eq(&FirstList::Kept(Arc::new(kept)).of(&now), &now));
@@ -122,7 +122,8 @@ fn s23_what_nobody_has_looked_at_is_nothing() {
     assert!(!first.lets_tell(&late, "x") && first.lets_tell(&early, "x"), "it is not frozen");
 }
 
-/// S23: what is held back is not there, and what a template of it covers cannot be read.
+/// S23: definitions under review are not listed, and resources that their templates cover cannot be
+/// read.
 #[test]
 fn s23_first_lists_are_without_what_is_held_back() {
     let listed = inventory(&[("a", "{1}"), ("b:{id}", "{2}")], &[]);

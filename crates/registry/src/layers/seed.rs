@@ -13,21 +13,22 @@ pub struct DefaultServer {
     pub entry: String,
 }
 
-/// What is to be done about the built-in servers.
+/// The pending changes for the built-in servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seeding<'a> {
     /// To be added to the settings, in this order.
     pub add: Vec<&'a DefaultServer>,
-    /// To be kept as the names seeded so far, once all of `add` is stored: after a crash in between
-    /// the names are found in the settings, and nothing is added twice or lost.
+    /// To be stored as the names seeded so far, once all of `add` is stored: after a crash in
+    /// between the names are found in the settings, and no server is added twice or lost.
     pub seeded: BTreeSet<Alias>,
 }
 
 /// Decides what to add (E146): each default whose name was never seeded.
 ///
-/// If the settings have an entry of that name already, it is a person's own and stays as it is.
-/// What was seeded once never comes again, whatever became of it; a default of a later version
-/// arrives. `present` are the names in the settings as written, those of faulty entries too.
+/// If the settings have an entry of that name already, it is a person's own and stays as it is. A
+/// name that was seeded once never comes again, even if its entry was removed; a default of a later
+/// version arrives. `present` are the names in the settings as written, including those of faulty
+/// entries.
 #[must_use]
 pub fn seed<'a>(
     seeded_before: &BTreeSet<Alias>,

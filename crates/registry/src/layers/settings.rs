@@ -1,9 +1,9 @@
 //! Edits the servers of a settings file, one at a time; never a project's `mcp.json` (E144).
 //!
-//! Everything else in the file stays byte for byte. What would not be accepted when read is not
-//! stored (D9), and entries are stored as they are given: placeholders stay placeholders, so no
-//! secret of the environment gets into the file. Writers of this kind take turns by a lock beside
-//! the file; a reader sees the old content or the new one, never a part.
+//! All other content of the file stays byte for byte. An edit that would not be accepted when read
+//! is not stored (D9), and entries are stored as they are given: placeholders stay placeholders, so
+//! no secret of the environment gets into the file. Writers of this kind take turns by a lock
+//! beside the file; a reader sees the old content or the new one, never a part.
 
 mod error;
 mod store;
@@ -20,7 +20,7 @@ use crate::config::{
     self, ConfigWarning, Entry, LoadContext, Variables, parse_settings_with_faults,
 };
 
-/// Where the entries are.
+/// The place of the entries.
 const SERVERS: [&str; 2] = ["mcp", "servers"];
 
 /// A settings file that is not there yet.
@@ -34,10 +34,10 @@ pub struct SettingsFile {
     env: Variables,
 }
 
-/// What was stored.
+/// The stored edit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edited {
-    /// What a person should know of the entry, such as a secret that stands in it.
+    /// Warnings about the entry for a person, such as a secret in the entry.
     pub warnings: Vec<ConfigWarning>,
 }
 
@@ -54,7 +54,7 @@ pub enum SettingsChange {
     Remove,
 }
 
-/// An edit that may be stored. Nobody else edits the file while it is kept.
+/// An edit that may be stored. While it exists no other writer edits the file.
 #[derive(Debug)]
 pub struct PreparedEdit {
     settings: SettingsFile,
@@ -78,7 +78,8 @@ impl PreparedEdit {
     pub async fn store(self) -> Result<Edited, EditError> {
         let Self { settings, after, edited, lock, .. } = self;
         let this = settings.clone();
-        // The lock goes along: an edit that nobody waits for any more still ends before the next.
+        // The lock moves into the task: an edit whose caller no longer waits still ends before the
+        // next.
         let storing = tokio::task::spawn_blocking(move || {
             let stored = store::replace(&this.file, &after);
             drop(lock);
@@ -99,7 +100,7 @@ impl SettingsFile {
     /// Adds a server; `entry` is JSON text.
     ///
     /// # Errors
-    /// When there is a server of this name (E142), or as said at [`EditError`].
+    /// When there is a server of this name (E142), or for the reasons of [`EditError`].
     pub async fn add(&self, name: &str, entry: &str) -> Result<Edited, EditError> {
         self.edit(name, SettingsChange::Add(entry.to_owned())).await
     }
@@ -107,7 +108,7 @@ impl SettingsFile {
     /// Adds a server, or overwrites it as a whole.
     ///
     /// # Errors
-    /// As said at [`EditError`].
+    /// For the reasons of [`EditError`].
     pub async fn replace(&self, name: &str, entry: &str) -> Result<Edited, EditError> {
         self.edit(name, SettingsChange::Replace(entry.to_owned())).await
     }
@@ -117,7 +118,7 @@ impl SettingsFile {
     /// then the block is replaced as a whole.
     ///
     /// # Errors
-    /// When there is no such server, its transport would change (E142), or as said at
+    /// When there is no such server, its transport would change (E142), or for the reasons of
     /// [`EditError`].
     pub async fn update(&self, name: &str, changes: &str) -> Result<Edited, EditError> {
         self.edit(name, SettingsChange::Update(changes.to_owned())).await
@@ -126,7 +127,7 @@ impl SettingsFile {
     /// Takes a server out.
     ///
     /// # Errors
-    /// When there is no such server, or as said at [`EditError`].
+    /// When there is no such server, or for the reasons of [`EditError`].
     pub async fn remove(&self, name: &str) -> Result<Edited, EditError> {
         self.edit(name, SettingsChange::Remove).await
     }
@@ -148,10 +149,10 @@ impl SettingsFile {
         self.prepare(name, change).await?.store().await
     }
 
-    /// Finds out what an edit would store, and stores nothing yet.
+    /// Prepares an edit, and stores nothing yet.
     ///
     /// # Errors
-    /// As for the edit itself: [`SettingsFile::add`], [`SettingsFile::replace`],
+    /// The errors of the edit itself: [`SettingsFile::add`], [`SettingsFile::replace`],
     /// [`SettingsFile::update`], [`SettingsFile::remove`].
     pub async fn prepare(
         &self,
@@ -351,7 +352,7 @@ fn update(text: &str, path: &[&str], changes: &str) -> Result<String, TextError>
     Ok(text)
 }
 
-/// Whether both are blocks of one mode, so that what the change does not say stays.
+/// True if both are blocks of one mode, so that fields missing from the change stay.
 fn keeps_mode(stored: &str, change: &str) -> Result<bool, TextError> {
     if !stored.starts_with('{') || !change.starts_with('{') {
         return Ok(false);

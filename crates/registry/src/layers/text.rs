@@ -1,7 +1,7 @@
-//! Changes one member of an object inside a JSON text and leaves every other byte as it is, also
-//! the comments of whoever wrote it.
+//! Changes one member of an object inside a JSON text and leaves every other byte as it is,
+//! including its author's comments.
 //!
-//! Expects a text that the configuration's reader has accepted, so a key stands once.
+//! Expects a text that the configuration's reader has accepted, so each key occurs once.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -13,7 +13,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// How far one level is indented where the text itself does not tell.
+/// Indentation of one level where the text itself does not show any.
 const INDENT: &str = "  ";
 
 /// Why a text cannot be changed.
@@ -22,7 +22,7 @@ pub(super) enum TextError {
     /// Not the JSON that was expected; the reader of the whole tells better what is wrong.
     #[error(transparent)]
     Syntax(#[from] serde_json::Error),
-    /// Something else stands where an object belongs.
+    /// A value other than an object is in the place of an object.
     #[error("`{at}` is no object")]
     NotAnObject {
         /// The place, such as `mcp.servers`.
@@ -34,7 +34,7 @@ pub(super) enum TextError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Member {
     key: String,
-    /// Where the quoted key begins.
+    /// Offset of the quoted key.
     start: usize,
     value: Range<usize>,
 }
@@ -162,7 +162,7 @@ fn members(text: &str, object: &Range<usize>) -> Result<Vec<Member>, serde_json:
     Ok(members)
 }
 
-/// Where `part`, a slice of `text`, stands in it.
+/// The range of `part`, a slice of `text`, in `text`.
 fn place_of(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()
@@ -184,14 +184,14 @@ fn starts_its_line(text: &str, at: usize) -> bool {
     before.rfind('\n').is_some_and(|end| before[end + 1..].trim().is_empty())
 }
 
-/// How far this text indents one level.
+/// Indentation of one level in this text.
 fn unit(text: &str) -> &str {
     let indents = text.lines().map(|line| &line[..line.len() - line.trim_start().len()]);
     indents.filter(|indent| !indent.is_empty()).min_by_key(|indent| indent.len()).unwrap_or(INDENT)
 }
 
-/// A value of several lines, moved to where it will stand. A line break never stands inside a JSON
-/// string, so only white space changes.
+/// A value of several lines, indented for its new place. A JSON string never contains a line break,
+/// so only white space changes.
 fn indented(text: &str, value: &str, indent: &str) -> String {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let lines: Vec<&str> = value.lines().collect();

@@ -64,10 +64,11 @@ impl Registry {
         self.open_link_to(&row, identity, dialect, events).await
     }
 
-    /// As [`Registry::open_link`], to a server whose row is known, which may be a mount's.
+    /// Opens a link as [`Registry::open_link`] does, to a server whose row is known, which may be a
+    /// mount's.
     ///
     /// # Errors
-    /// As for [`Registry::open_link`].
+    /// The errors of [`Registry::open_link`].
     pub async fn open_link_to(
         &self,
         row: &ServerRow,
@@ -107,8 +108,8 @@ impl Registry {
         Ok(Arc::new(link))
     }
 
-    /// How many processes of one server the sessions of one run may have, beside the shared one:
-    /// half of all, and at least one.
+    /// Number of processes of one server that the sessions of one run may have, beside the shared
+    /// one: half of all, and at least one.
     #[must_use]
     pub fn processes_of_run(&self) -> usize {
         match self.shared.options.children_max {
@@ -117,7 +118,7 @@ impl Registry {
         }
     }
 
-    /// How long the steps of connecting to a server may take: as its entry says, or as usual.
+    /// Time limits for connecting to a server: those of its entry, or the usual ones.
     #[must_use]
     pub fn deadlines(&self, definition: &ServerDefinition) -> Deadlines {
         self.shared.settings().of(definition).deadlines
@@ -137,7 +138,7 @@ impl Registry {
         }
     }
 
-    /// Starts a server that was stopped because nobody used it, and waits for nothing.
+    /// Starts a server that was stopped because no caller used it, and waits for nothing.
     pub fn wake(&self, row: &ServerRow) {
         if let Some(connection) = self.shared.connection(row) {
             connection.wake();
@@ -163,7 +164,7 @@ impl Registry {
         let entering = async {
             loop {
                 let found = connection.awake().await;
-                // One whose limit is short may sleep again before it is entered.
+                // A server with a short limit may sleep again before the call enters its link.
                 match found.link.as_ref().and_then(Link::enter) {
                     None if !found.is_asleep && connection.found().is_asleep => {}
                     entered => return entered,

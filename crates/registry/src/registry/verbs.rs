@@ -1,4 +1,4 @@
-//! What can be done with the set: the same verbs for files, code, REST and the command line (E4).
+//! The verbs that change the set: the same for files, code, REST and the command line (E4).
 
 use super::Registry;
 use crate::{
@@ -33,7 +33,7 @@ impl Applied {
 pub struct Enabling(Awaited);
 
 impl Enabling {
-    /// How the server comes out.
+    /// Waits for the outcome of the server.
     pub async fn result(self) -> ServerResult {
         self.0.result().await
     }
@@ -55,7 +55,7 @@ impl Registry {
         Ok(Applied { awaited })
     }
 
-    /// As [`Registry::apply`], and waits for how each server comes out.
+    /// Does as [`Registry::apply`], and waits for the outcome of each server.
     ///
     /// # Errors
     /// When the registry is closed.

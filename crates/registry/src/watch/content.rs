@@ -1,4 +1,4 @@
-//! One look at one file: its text is read once, compared, approved and parsed.
+//! One reading of one file: its text is read once, compared, approved and parsed.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::{Approve, LayerOptions};
 use crate::config::{self, ConfigFileError, LoadContext, LoadedConfig};
 
-/// What tells one content from another without keeping it: it may hold secrets.
+/// Distinguishes contents without storing them: they may hold secrets.
 pub(super) type ContentHash = [u8; 32];
 
 /// One file that is followed.
@@ -34,7 +34,7 @@ pub(super) enum Origin {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Refused {
-    /// What is missing and what to do about it, for the person whose file it is.
+    /// The missing approval and its remedy, for the person whose file it is.
     pub reason: String,
 }
 
@@ -53,7 +53,7 @@ pub enum FollowError {
         #[source]
         refused: Refused,
     },
-    /// Reading has not come to an end. It goes on, and nothing else of this file is done meanwhile.
+    /// Reading has not ended. It continues, and meanwhile nothing else is done for this file.
     #[error(
         "{}: reading has taken more than {} s; look whether its file system answers",
         file.display(), after.as_secs_f32()
@@ -61,7 +61,7 @@ pub enum FollowError {
     Stalled {
         /// The file.
         file: Arc<Path>,
-        /// How long it was waited for.
+        /// Time spent waiting.
         after: Duration,
     },
     /// Reading or approving ended by a fault of ours.
@@ -72,7 +72,7 @@ pub enum FollowError {
     },
 }
 
-/// What one look found.
+/// Result of one reading.
 #[derive(Debug)]
 pub(super) enum Found {
     Missing,
@@ -106,8 +106,8 @@ impl Source {
         [self.file.to_path_buf()].into_iter().chain(more).collect()
     }
 
-    /// Whether all that the file says counts, now and later: the settings, and a file that was
-    /// named by whoever started the daemon.
+    /// True if all content of the file counts, now and later: for the settings, and for a file that
+    /// the starter of the daemon named.
     fn is_trusted_by_name(&self) -> bool {
         match &self.origin {
             Origin::Settings => true,
@@ -143,7 +143,7 @@ impl Source {
             Origin::Settings => config::parse_settings(&text, &context),
             Origin::Project { approve, approvals } => {
                 if let Err(refused) = approve(&self.file, &text) {
-                    // What is no configuration starts nothing, and needs no approval first.
+                    // A text that is no configuration starts nothing, and needs no approval first.
                     let refused = FollowError::Refused { file: self.file.clone(), refused };
                     let env = |name: &str| Some(format!("${{env:{name}}}"));
                     let unfilled = LoadContext { env: &env, ..context };
@@ -159,7 +159,7 @@ impl Source {
 }
 
 impl FollowError {
-    /// What kind of failure it is.
+    /// Kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -170,8 +170,8 @@ impl FollowError {
         }
     }
 
-    /// Whether another look may well find something better: a text that is half written, or a file
-    /// that is just being replaced.
+    /// True if another reading may well succeed: a text that is half written, or a file that is
+    /// just being replaced.
     pub(super) fn may_pass(&self) -> bool {
         matches!(self, Self::File(_) | Self::Refused { .. })
     }

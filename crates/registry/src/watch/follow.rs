@@ -13,9 +13,9 @@ use super::{
     state::{Examined, Shared},
 };
 
-/// How many times the quiet time a file may keep changing until it is read all the same.
+/// Multiple of the quiet time after which a file that keeps changing is read all the same.
 const RESTLESS_FACTOR: u32 = 10;
-/// How often what is in doubt is looked at again, if the file does not come to rest.
+/// Number of readings of a doubtful content, if the file does not come to rest.
 const DOUBTS_MAX: usize = 5;
 
 /// Follows one file until it is dropped.
@@ -104,9 +104,9 @@ impl Follower {
         self.shared.set_watching(self.index, Some(Watching::Polling { reason }));
     }
 
-    /// Looks at the file. What would take something away counts only when it is found again after
-    /// the file was quiet: a save that removes the file before it writes it anew never empties the
-    /// set (E124), and a text that is half written is not told as a failure.
+    /// Reads the file. A content that would remove entries counts only when it is found again after
+    /// the file was quiet. So a save that removes the file before it writes it anew never empties
+    /// the set (E124), and a half-written text is not reported as a failure.
     async fn examine(&mut self) {
         for _ in 0..DOUBTS_MAX {
             if self.shared.examine(self.index, true).await == Examined::Done {

@@ -16,17 +16,17 @@ use tokio::sync::Notify;
 
 use super::trail::Trail;
 
-/// How often a way that changes under our eyes is walked anew.
+/// Number of attempts to walk a path that changes during the walk.
 const WALKS_MAX: usize = 5;
 
-/// How changes of a file are noticed.
+/// The way in which changes of a file are noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Watching {
-    /// The system tells.
+    /// By events of the system.
     Events,
-    /// We look from time to time.
+    /// By polling from time to time.
     Polling {
-        /// Why the system cannot tell, and what to do if it should.
+        /// The reason why the system reports no events, and the remedy.
         reason: String,
     },
 }
@@ -38,7 +38,7 @@ pub(super) type MakeWatcher =
 /// Watches the way to some files.
 pub(super) struct Sight {
     make: MakeWatcher,
-    /// What matters now, for the thread that hears of events.
+    /// The paths that matter now, for the thread that receives events.
     names: Arc<ArcSwap<HashSet<PathBuf>>>,
     wake: Arc<Notify>,
     watcher: Option<Box<dyn Watcher + Send>>,
@@ -58,11 +58,11 @@ impl Sight {
         Self { make, names: Arc::default(), wake, watcher: None, watched: Vec::new() }
     }
 
-    /// Watches the way to `paths` as it is now; blocks. Whoever reads the files afterwards misses
-    /// nothing: a later change wakes.
+    /// Watches the way to `paths` as it is now; blocks. A caller that reads the files afterwards
+    /// misses no change: a later change wakes it.
     ///
     /// # Errors
-    /// Why the system cannot tell, with the remedy. Nothing is watched then.
+    /// The reason why the system cannot report changes, with the remedy. Nothing is watched then.
     pub(super) fn refresh(&mut self, paths: &[PathBuf]) -> Result<(), String> {
         let refreshed = self.try_refresh(paths);
         if refreshed.is_err() {
@@ -167,7 +167,7 @@ fn reason(error: &notify::Error) -> String {
         notify::ErrorKind::MaxFilesWatch => {
             "; raise fs.inotify.max_user_watches (sysctl) and start again"
         }
-        // Too many instances are told as too many open files.
+        // The system reports too many instances as too many open files.
         notify::ErrorKind::Io(error) if error.raw_os_error() == Some(EMFILE) => {
             "; raise fs.inotify.max_user_instances (sysctl) or the limit of open files, and start \
              again"

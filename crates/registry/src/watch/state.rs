@@ -1,4 +1,4 @@
-//! What is declared now: the last good content of each file, put together.
+//! The present declarations: the last good content of each file, put together.
 
 use std::{
     path::Path,
@@ -20,12 +20,12 @@ use crate::{
     layers::{Declared, Layer, compose},
 };
 
-/// What the layers declare, and how their files stand.
+/// The declarations of the layers, and the status of their files.
 #[derive(Debug, Clone)]
 pub struct LayersState {
     /// Every entry; the global layer's come first.
     pub declared: Arc<[Declared]>,
-    /// What was tolerated, changed or ignored in the files that count.
+    /// Warnings about content that was tolerated, changed or ignored in the files that count.
     pub warnings: Arc<[ConfigWarning]>,
     /// The files that are followed, the settings first.
     pub files: Vec<FileState>,
@@ -33,26 +33,27 @@ pub struct LayersState {
     pub(super) revision: u64,
 }
 
-/// How one file stands.
+/// Status of one file.
 #[derive(Debug, Clone)]
 pub struct FileState {
     /// The file.
     pub file: Arc<Path>,
-    /// Which layer it is.
+    /// The layer of the file.
     pub provenance: Provenance,
-    /// Whether some content of it counts. A missing file is no error (E123).
+    /// True if some content of the file counts. A missing file is no error (E123).
     pub is_present: bool,
-    /// When the content that counts was read; `None` while none counts.
+    /// Time when the content that counts was read; `None` while none counts.
     pub applied_at: Option<SystemTime>,
-    /// Why its present content does not count; an older one may.
+    /// Reason why the present content does not count; an older one may.
     pub error: Option<FollowError>,
-    /// When the first look found a content that does not count, with none that counts since then.
+    /// Time when the first reading found a content that does not count, with none that counts since
+    /// then.
     pub refused_since: Option<SystemTime>,
     /// When it was looked at last.
     pub last_read: Option<SystemTime>,
-    /// How often it was looked at.
+    /// Number of readings.
     pub reads: u64,
-    /// How its changes are noticed; `None` while it is not followed.
+    /// The way in which changes are noticed; `None` while the file is not followed.
     pub watching: Option<Watching>,
     /// Counts failures that differ from the one before.
     pub(super) failures: u64,
@@ -60,14 +61,14 @@ pub struct FileState {
     pub(super) recoveries: u64,
 }
 
-/// What the tasks of one [`super::LayerFiles`] share.
+/// State that the tasks of one [`super::LayerFiles`] share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: LayerOptions,
     pub(super) tasks: TaskTracker,
     pub(super) sources: Vec<Source>,
-    /// Held while a file is looked at and what was found is taken over, so that what was found
-    /// later is taken over later (E128). One for each source.
+    /// Held while a file is read and the result is applied, so that later results are applied later
+    /// (E128). One for each source.
     looks: Vec<tokio::sync::Mutex<()>>,
     contents: Mutex<Contents>,
     states: watch::Sender<Arc<LayersState>>,
@@ -89,12 +90,12 @@ struct Content {
     config: LoadedConfig,
 }
 
-/// What came of a look at a file.
+/// Outcome of reading a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Examined {
-    /// It was taken over.
+    /// The content was applied.
     Done,
-    /// It would take something away, and may be a moment in a save. Nothing was taken over.
+    /// The content would remove entries, and may be a moment in a save. It was not applied.
     InDoubt,
 }
 
@@ -166,8 +167,8 @@ impl Shared {
         drop(turn);
     }
 
-    /// Looks at a file and takes over what is found; with `may_doubt` not what is in doubt. Tells
-    /// when that takes too long, and goes on waiting.
+    /// Reads a file and applies the content; with `may_doubt` a doubtful content is not applied.
+    /// Reports when reading takes too long, and keeps waiting.
     pub(super) async fn examine(self: &Arc<Self>, index: usize, may_doubt: bool) -> Examined {
         let _turn = self.looks[index].lock().await;
         let mut look = pin!(self.look(index));
@@ -247,7 +248,7 @@ impl Shared {
             Found::Bad(bad) => error = Some(bad),
         }
         let is_present = content.hash.is_some();
-        // What the first look finds is what there is, and no event (E122).
+        // The first reading gives the initial state, and no event (E122).
         let is_first = file.reads == 0;
         match &error {
             Some(error) if !is_first && is_news(file.error.as_ref(), error) => file.failures += 1,
@@ -272,7 +273,8 @@ impl Shared {
     }
 
     pub(super) fn set_watching(&self, index: usize, watching: Option<Watching>) {
-        // Whoever makes a new state of the present one holds this, so that no change is lost.
+        // Every task that derives a new state from the present one holds this, so that no change is
+        // lost.
         let _contents = self.contents();
         self.states.send_if_modified(|state| {
             if state.files[index].watching == watching {
@@ -315,7 +317,7 @@ impl Shared {
     }
 }
 
-/// Whether an error differs from the one that is told already.
+/// True if an error differs from the one that is reported already.
 fn is_news(told: Option<&FollowError>, error: &FollowError) -> bool {
     told.is_none_or(|told| told.to_string() != error.to_string())
 }

@@ -1,4 +1,4 @@
-//! What happens, one event after another, for one listener.
+//! The events of the files, one after another, for one listener.
 
 use std::{collections::VecDeque, path::Path, sync::Arc};
 
@@ -14,14 +14,14 @@ pub enum LayersEvent {
     Changed {
         /// The whole set; the global layer's entries come first.
         declared: Arc<[Declared]>,
-        /// What was tolerated, changed or ignored in the files.
+        /// Warnings about content that was tolerated, changed or ignored in the files.
         warnings: Arc<[ConfigWarning]>,
     },
-    /// A file's present content does not count; the last good one goes on.
+    /// A file's present content does not count; the last good one stays in effect.
     Failed {
         /// The file.
         file: Arc<Path>,
-        /// Why, and what to do.
+        /// The reason and the remedy.
         error: FollowError,
     },
     /// A file that had failed is good again, or gone.

@@ -14,12 +14,12 @@ use std::{
 /// As many links as the system follows.
 const LINKS_MAX: usize = 40;
 
-/// Where to look out for changes of one or more files.
+/// The places to watch for changes of one or more files.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Trail {
     /// To be watched; each exists, and none is reached through a link.
     pub(super) folders: BTreeSet<PathBuf>,
-    /// What matters in them, and they themselves.
+    /// The names that matter in the folders, and the folders themselves.
     pub(super) names: HashSet<PathBuf>,
 }
 
@@ -54,7 +54,7 @@ impl Trail {
             };
             let entry = here.join(&name);
             let Ok(metadata) = fs_err::symlink_metadata(&entry) else {
-                // What is missing here may come.
+                // A missing entry may be created later.
                 return self.mark(here, entry);
             };
             if metadata.is_symlink() && links < LINKS_MAX {

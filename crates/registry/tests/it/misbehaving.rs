@@ -1,4 +1,5 @@
-//! Children that misbehave in a registry: each fault stays where it belongs, and nobody is left.
+//! Children that misbehave in a registry: each fault stays where it belongs, and no process is
+//! left.
 
 mod calls;
 mod crashes;

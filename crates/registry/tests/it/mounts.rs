@@ -80,7 +80,7 @@ async fn d12_what_differs_is_not_shared() {
     sets.push(in_time(registry.mount(same, &patient())).await.unwrap());
     assert_eq!(sets[7].get("x").unwrap().id(), ids[5]);
 
-    // D10: what holds a secret that is cleared is cut off, and nothing else; it stays so.
+    // D10: only connections that hold the cleared secret end, and they stay ended.
     let reason = CutReason::SecretCleared("TOKEN".into());
     let holds =
         |identity: &MountIdentity| identity.secrets.iter().any(|(_, version)| *version == 2);
@@ -98,9 +98,9 @@ async fn d12_what_differs_is_not_shared() {
     in_time(registry.close()).await;
 }
 
-/// D12, D17, X-M14: a server to which a person has to sign in is no failure of a set, is connected
-/// to nothing, and is nobody else's, whatever the set says of sharing, unless it is said whose
-/// credential it is.
+/// D12, D17, X-M14: a server to which a person must sign in is no failure of a set, and is not
+/// connected. It is shared with no other caller, whatever sharing the set asks for, unless the set
+/// names the owner of the credential.
 #[tokio::test]
 async fn x_m14_what_a_person_signs_in_to_is_shared_with_nobody() {
     let registry = start(Vec::new());
@@ -129,7 +129,7 @@ async fn x_m14_what_a_person_signs_in_to_is_shared_with_nobody() {
     let asked = fixture.fixture.counts();
     assert_eq!(asked.initializes + asked.discovers, 0);
 
-    // What is switched off is so here, too, and what is given back ends.
+    // A server that is switched off is off here, too, and a mount that is released ends.
     registry.cut(&CutReason::SwitchedOff, |identity| identity.credential.as_deref() == Some("bob"));
     let found = sets[3].get("x").unwrap().found();
     assert_eq!(found.error.as_ref().unwrap().kind, CallErrorKind::ServerDisabled);
@@ -167,7 +167,7 @@ async fn r_m12_a_strict_set_is_all_or_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // Whoever lives holds the pipe open.
+    // Each living process holds the pipe open.
     let script = format!("exec 3> {}; {}", fifo.display(), crate::world::shell_script());
     let good = program("good", "sh", &["-c", &script]);
     let bad = program("bad", "no-such-program-here", &[]);
@@ -184,7 +184,7 @@ async fn r_m12_a_strict_set_is_all_or_nothing() {
     in_time(registry.close()).await;
 }
 
-/// D17, R-D5: what is optional may fail; a tolerant set goes on in any case.
+/// D17, R-D5: an optional server may fail; a tolerant set is mounted in any case.
 #[tokio::test]
 async fn d17_optional_servers_may_fail() {
     let registry = start([]);
@@ -198,7 +198,8 @@ async fn d17_optional_servers_may_fail() {
     in_time(registry.close()).await;
 }
 
-/// D10: what is switched off runs for nobody: it is not mounted, and mounts that are there end.
+/// D10: a server that is switched off runs for no caller: it is not mounted, and present mounts
+/// end.
 #[tokio::test]
 async fn d10_a_server_that_is_switched_off_is_not_mounted() {
     let folder = tempfile::tempdir().unwrap();
@@ -315,7 +316,7 @@ async fn e40_a_server_that_is_still_listing_ends_with_its_row() {
         r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"#,
         r#""capabilities":{"tools":{}}}"#
     );
-    // Whoever lives holds the pipe open; nothing but the first question is answered.
+    // Each living process holds the pipe open; only the first request is answered.
     let script = format!(
         r#"exec 3> {}; while read -r line; do
         id=${{line#*'"id":'}}; id=${{id%%[,\}}]*}}; case "$line" in

@@ -1,4 +1,4 @@
-//! Servers whose definitions are pinned, and somebody who decides on them as the test says.
+//! Servers whose definitions are pinned, with a decider that follows the test.
 
 use std::{
     collections::BTreeSet,
@@ -80,8 +80,8 @@ fn state(snapshot: &Snapshot) -> ServerState {
     snapshot.get("docs").unwrap().state
 }
 
-/// S23: a server is not there before it was looked at, also when nobody can; what it adds while
-/// nobody can is not there until somebody has, and the rest stays.
+/// S23: a server is hidden before its review, also when no review is possible. Definitions that it
+/// adds meanwhile stay hidden until a review, and the rest stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_nothing_is_seen_that_nobody_has_looked_at() {
     let fixture = Running::http(Options::default()).await.unwrap();
@@ -117,7 +117,7 @@ async fn s23_nothing_is_seen_that_nobody_has_looked_at() {
     registry.close().await;
 }
 
-/// S23, D10: when a decision was applied, no list on any link has what was held back.
+/// S23, D10: when a decision was applied, no list on any link has the definitions under review.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_a_decision_holds_on_every_link() {
     let fixture = Running::http(Options::default()).await.unwrap();
@@ -137,10 +137,10 @@ async fn s23_a_decision_holds_on_every_link() {
     assert!(has(&now, "greet") && further.seen().tool("greet").is_some());
     assert!(decided(&now) > before);
     assert!(further.held().has(&Alias::new("docs").unwrap(), Listed::Tool, "echo"));
-    // Where a look changes nothing nobody is told of a change.
+    // Where a review changes nothing no change is reported.
     registry.look_again(&Alias::new("docs").unwrap()).await.unwrap();
     assert_eq!(decided(&registry.snapshot()), decided(&now));
-    // What cannot be looked at any more is told to whoever decides.
+    // A failed review is reported to the caller that decides.
     deciding.fails(true);
     let failed = registry.look_again(&Alias::new("docs").unwrap()).await;
     assert_eq!(failed, Err(LookError("the store is away".to_owned())));
@@ -192,8 +192,8 @@ fn entry(member: &str, keys: &str) -> (Entry, Vec<String>) {
     (read.entries.remove(0), told.collect())
 }
 
-/// S22: what becomes of what is flagged is said in the words of the catalog, in documents of both
-/// kinds; two that differ are taken for the safer one, and what is wrong is a fault.
+/// S22: an entry configures flagged definitions in the words of the catalog, in documents of both
+/// kinds; of two that differ the safer one counts, and a wrong value is a fault.
 #[test]
 fn s22_an_entry_says_what_becomes_of_what_is_flagged() {
     let pinned = r#""pinDefinitions":true"#;
@@ -217,7 +217,7 @@ fn s22_an_entry_says_what_becomes_of_what_is_flagged() {
             let message = &fault.error.message;
             assert!(message.contains("lagged`: ") && message.contains("`warn`"), "{message}");
         }
-        // Without a pin there is nothing to be held back.
+        // Without a pin there is nothing to review.
         let (read, told) = entry(member, r#""onFlagged":"warn""#);
         let Entry::Server(read) = read else { panic!("{member}") };
         assert!(!read.shows_flagged);
@@ -225,7 +225,7 @@ fn s22_an_entry_says_what_becomes_of_what_is_flagged() {
     }
 }
 
-/// S23: where nobody keeps definitions the entry is a fault that says what to do, and so is a value
+/// S23: where no store of definitions is set the entry is a fault with a remedy, and so is a value
 /// that is no boolean, in documents of both kinds.
 #[tokio::test]
 async fn s23_a_setting_that_nobody_keeps_is_a_fault() {

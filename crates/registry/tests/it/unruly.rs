@@ -76,7 +76,7 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Our own children that have ended and that nobody has waited for.
+/// Number of our own children that have ended without being waited for.
 pub(crate) fn zombies() -> usize {
     let own = std::process::id().to_string();
     let is_zombie = |process: &u32| {
@@ -107,7 +107,7 @@ pub(crate) async fn ask(link: &Link, tool: &str, arguments: Value) -> Result<Str
     }
 }
 
-/// The same in the background, over a link that is in use meanwhile.
+/// Asks in the background, over a link that is in use meanwhile.
 pub(crate) fn ask_in_background(
     link: &std::sync::Arc<Link>,
     tool: &'static str,

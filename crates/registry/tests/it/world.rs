@@ -48,7 +48,7 @@ pub(crate) fn start(definitions: impl IntoIterator<Item = ServerDefinition>) -> 
     start_within(Duration::from_secs(30), definitions.into_iter().map(Entry::Server).collect())
 }
 
-/// The same with another deadline for connecting and for listing.
+/// Starts a registry with another deadline for connecting and for listing.
 pub(crate) fn start_within(connect: Duration, entries: Vec<Entry>) -> Registry {
     let registry = Registry::new(RegistryOptions {
         deadlines: Deadlines { connect, list: connect, ..Deadlines::default() },
@@ -106,7 +106,7 @@ pub(crate) fn shell(name: &str) -> ServerDefinition {
     program(name, "sh", &["-c", &shell_script()])
 }
 
-/// What such a server runs.
+/// The script of such a server.
 pub(crate) fn shell_script() -> String {
     format!(
         r#"while read -r line; do id=${{line#*'"id":'}}; id=${{id%%[,\}}]*}}; case "$line" in
@@ -166,7 +166,7 @@ pub(crate) fn message(row: &ServerRow) -> String {
     row.error.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-/// A place in a record that nobody keeps, and an admission where nothing is limited.
+/// A slot of an audit record that is dropped, and an admission where nothing is limited.
 pub(crate) fn booking() -> (AuditSlot, Admission) {
     let record = AuditRecord {
         workspace: WorkspaceId::default(),

@@ -1,4 +1,4 @@
-//! What each placeholder becomes, and which are refused.
+//! The value of each placeholder, and the refused placeholders.
 
 use std::path::Path;
 

@@ -17,7 +17,7 @@ pub enum EditError {
     Entry {
         /// The server.
         name: Alias,
-        /// What it is instead.
+        /// The transport or shape that the entry has instead.
         problem: String,
     },
     /// The entry would be refused when it is read. The message names file, place and remedy.
@@ -25,7 +25,7 @@ pub enum EditError {
     Refused {
         /// The server.
         name: Alias,
-        /// What is wrong with the entry.
+        /// The problem of the entry.
         message: String,
     },
     /// Adding would overwrite (E142).
@@ -69,12 +69,12 @@ pub enum EditError {
     /// The file itself cannot be used, so nothing in it is touched.
     #[error(transparent)]
     File(#[from] ConfigFileError),
-    /// Something else stands where the servers belong.
+    /// A value other than an object is in the place of the servers.
     #[error("{}: {problem}; make it an object", file.display())]
     Shape {
         /// The settings file.
         file: PathBuf,
-        /// What is wrong, and where.
+        /// The problem and its place.
         problem: String,
     },
     /// A project's file (E144).
@@ -92,10 +92,10 @@ pub enum EditError {
     Busy {
         /// The settings file.
         file: PathBuf,
-        /// How long it was waited for.
+        /// Time spent waiting.
         waited: Duration,
     },
-    /// The file system said no.
+    /// The file system refused access.
     #[error(
         "{}: cannot be written; make the folder one that this user may write to",
         file.display()
@@ -103,7 +103,7 @@ pub enum EditError {
     Write {
         /// The settings file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -119,7 +119,7 @@ pub enum EditError {
 }
 
 impl EditError {
-    /// What kind of failure it is.
+    /// Kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::EditError;
 
-/// How long an edit waits for another to end. Each takes milliseconds.
+/// Time that an edit waits for another to end. Each takes milliseconds.
 const LOCK_DEADLINE: Duration = Duration::from_secs(5);
-/// How often it looks: the system cannot wake a waiter and keep a deadline at once.
+/// Pause between attempts to lock: the system cannot wake a waiter and keep a deadline at once.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Settings may hold what only their user should see.
@@ -44,8 +44,8 @@ pub(super) async fn lock(file: &Path) -> Result<EditLock, EditError> {
     }
 }
 
-/// The lock is a file of its own, since the settings file is another one after each edit. It stays:
-/// whoever removed it would let two edits hold "the" lock.
+/// The lock is a file of its own, since the settings file is another one after each edit. The lock
+/// file is never removed: removing it would let two edits hold "the" lock.
 fn open_lock(file: &Path) -> io::Result<fs_err::File> {
     let target = target(file)?;
     if let Some(folder) = target.parent() {
@@ -58,8 +58,8 @@ fn open_lock(file: &Path) -> io::Result<fs_err::File> {
     options.open(target.with_file_name(name))
 }
 
-/// Puts `text` in the place of the file: a reader sees the old one or the new one, and so does
-/// whoever looks after a power failure.
+/// Puts `text` in the place of the file: a reader sees the old file or the new one, even after a
+/// power failure.
 pub(super) fn replace(file: &Path, text: &str) -> Result<(), EditError> {
     replace_target(file, text).map_err(|source| EditError::Write { file: file.to_owned(), source })
 }

@@ -48,7 +48,7 @@ fn what_is_no_object_is_not_overwritten() {
     assert!(set("{\"a\": }", &["a"], "1").is_err());
 }
 
-/// Comments and commas of whoever wrote the text stay, and hide nothing.
+/// Comments and commas of the text's author stay, and hide nothing.
 #[test]
 fn e141_comments_stay() {
     let text = "{ // it's \"a\": {\n  \"a\": 1, /* \"b\": 3 */\n  \"b\": 2, // two\n}\n";

@@ -1,4 +1,4 @@
-//! What wakes, and what happens where the system cannot tell.
+//! Events that wake, and the errors where the system cannot report changes.
 
 use std::io;
 
@@ -32,7 +32,7 @@ fn e43_only_changes_on_the_way_to_the_file_wake() {
     assert!(wakes(&Err(notify::Error::generic("lost"))));
 }
 
-/// What is full or forbidden is told with what would help.
+/// The error of a full or forbidden watch names its remedy.
 #[test]
 fn a_system_that_cannot_tell_is_named_with_the_remedy() {
     let refused = |make: MakeWatcher| {

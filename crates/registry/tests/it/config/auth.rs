@@ -43,7 +43,7 @@ fn e16_a_literal_key_is_warned_of() {
     assert_eq!(warnings, [] as [String; 0]);
 }
 
-/// E62: without a key the definition stands, and whoever connects answers `auth_unavailable`.
+/// E62: without a key the definition is valid, and connecting answers `auth_unavailable`.
 #[test]
 fn e62_an_api_key_without_a_key_is_kept_without_one() {
     for json in [
@@ -88,7 +88,7 @@ fn e110_unknown_and_missing_modes_are_refused() {
     assert_refused(&with(r#"{ "mode": 1 }"#), &["`servers.x.auth.mode`: a number"]);
 }
 
-/// What was filled in may be a secret in the wrong place.
+/// A filled-in value may be a secret in the wrong place.
 #[test]
 fn s27_faults_tell_what_is_written_and_not_what_was_filled_in() {
     for json in [

@@ -146,8 +146,8 @@ fn extends(json: &str) -> (Option<Duration>, Vec<String>) {
     (server(entry.0).progress_extends, entry.1)
 }
 
-/// D30: what progress extends is a time in either spelling, `true` or `false`; what is out of range
-/// is held within it, and said with its place.
+/// D30: the time that progress extends is a time in either spelling, `true` or `false`; a value out
+/// of range is held within it, and reported with its place.
 #[test]
 fn d30_what_progress_extends_is_read_in_both_spellings() {
     for (value, ms, warned) in [

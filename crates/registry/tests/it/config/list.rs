@@ -6,7 +6,7 @@ fn list(text: &str) -> Result<LoadedConfig, ConfigFileError> {
     parse_list(text.as_bytes(), &context())
 }
 
-/// E13: the name stands inside each entry; everything else is as in the file.
+/// E13: the name is inside each entry; everything else is as in the file.
 #[test]
 fn e13_an_array_carries_its_names_inside() {
     let text = r#"[
@@ -28,7 +28,7 @@ fn e13_an_array_carries_its_names_inside() {
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
 }
 
-/// E13, E117: a bad entry is a fault of its own; a name that stands twice refuses the list.
+/// E13, E117: a bad entry is a fault of its own; a name that occurs twice refuses the list.
 #[test]
 fn e13_bad_entries_are_faults_and_names_are_unique() {
     let config = list(

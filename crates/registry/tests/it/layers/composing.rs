@@ -42,7 +42,8 @@ fn e12_the_project_wins_whole_and_the_rest_loads_together() {
     assert_eq!(both.timeout, None, "no field of the hidden entry is mixed in");
 }
 
-/// E12, E117: what is wrong with the project's entry is told; the settings' one does not stand in.
+/// E12, E117: the fault of the project's entry is reported; the settings' entry does not replace
+/// it.
 #[test]
 fn e12_a_faulty_project_entry_hides_a_good_global_one() {
     let list = compose(&[
@@ -116,7 +117,7 @@ proptest! {
         }
     }
 
-    /// E131: an empty layer changes nothing, wherever it stands.
+    /// E131: an empty layer changes nothing, at any place in the order.
     #[test]
     fn e131_an_empty_layer_changes_nothing(layers in layers(), at in any::<prop::sample::Index>()) {
         let mut more = layers.clone();

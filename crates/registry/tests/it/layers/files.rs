@@ -36,7 +36,7 @@ async fn e122_the_first_load_is_no_event() {
     assert_eq!(changed(next(&mut events).await), ["a=2"]);
 }
 
-/// E122: nor is it where nobody loaded; the start does, and gives the same.
+/// E122: without a load, the start loads the same state, and that is no event either.
 #[tokio::test]
 async fn e122_a_start_without_a_load_is_no_event() {
     let world = World::new();
@@ -49,7 +49,7 @@ async fn e122_a_start_without_a_load_is_no_event() {
     assert_eq!(changed(next(&mut events).await), ["a=2"]);
 }
 
-/// E130: what is wrong at the first load is told in the state, and the rest loads.
+/// E130: a fault at the first load is reported in the state, and the rest loads.
 #[tokio::test]
 async fn e130_a_load_never_fails() {
     let world = World::new();
@@ -65,7 +65,7 @@ async fn e130_a_load_never_fails() {
     assert_eq!(changed(next(&mut events).await), ["g=2", "a=1"]);
 }
 
-/// What changed between the load and the start is not lost.
+/// Changes between the load and the start are not lost.
 #[tokio::test]
 async fn e125_a_change_before_the_start_is_seen() {
     let world = World::new();
@@ -78,7 +78,7 @@ async fn e125_a_change_before_the_start_is_seen() {
     assert_eq!(changed(next(&mut events).await), ["a=2"]);
 }
 
-/// D27: a content that is not approved does not count, and the last good one goes on.
+/// D27: a content that is not approved does not count, and the last good one stays in effect.
 #[tokio::test]
 async fn d27_a_content_that_is_not_approved_does_not_count() {
     let world = World::new();
@@ -239,7 +239,7 @@ async fn e126_start_and_stop_can_be_repeated() {
     in_time(world.tasks.wait()).await;
 }
 
-/// A file system that does not answer is told, and what comes in the end counts.
+/// A file system that does not answer is reported, and a late content counts.
 #[tokio::test]
 async fn e118_a_read_that_stalls_is_told_and_still_counts() {
     let mut world = World::new();
@@ -259,7 +259,7 @@ async fn e118_a_read_that_stalls_is_told_and_still_counts() {
     assert_eq!(changed(next(&mut events).await), ["g=2", "a=1"]);
 }
 
-/// An approver that panics is told as what it is, and the files are followed on.
+/// An approver that panics is reported as a bug, and the files are followed on.
 #[tokio::test]
 async fn d27_an_approver_that_panics_approves_nothing() {
     let mut world = World::new();

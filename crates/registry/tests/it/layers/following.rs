@@ -1,4 +1,4 @@
-//! What happens to files is seen, on a real file system.
+//! Changes of files are seen, on a real file system.
 
 use std::os::unix::fs::symlink;
 
@@ -178,7 +178,7 @@ async fn e125_a_folder_that_is_exchanged_is_seen() {
     }
 }
 
-/// E118: a text that stops in the middle is told, and the last good set goes on.
+/// E118: a text that stops in the middle is reported, and the last good set stays in effect.
 #[tokio::test]
 async fn e118_a_half_written_file_keeps_the_last_good_set() {
     let world = World::new();
@@ -190,7 +190,7 @@ async fn e118_a_half_written_file_keeps_the_last_good_set() {
     assert!(told.contains("mcp.json: line 1") && told.contains("ends too early"), "{told}");
     assert_eq!(short(&files.current().declared), ["a=1"]);
     assert!(files.current().files[1].error.is_some());
-    // The other layer goes on without it.
+    // The other layer works without it.
     fs_err::write(world.settings(), settings("g", "2")).unwrap();
     assert_eq!(changed(next(&mut events).await), ["g=2", "a=1"]);
     fs_err::write(world.project(), &good).unwrap();
@@ -242,7 +242,7 @@ async fn e120_bad_entries_are_rows_or_warnings() {
     assert_eq!(changed(next(&mut events).await), ["bad?"]);
 }
 
-/// Where the system cannot tell, looking finds the same.
+/// Where the system reports no events, polling finds the same changes.
 #[tokio::test(start_paused = true)]
 async fn e10_polling_finds_what_events_would() {
     let mut world = World::new();

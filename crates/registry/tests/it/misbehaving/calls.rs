@@ -10,7 +10,7 @@ use crate::{
     world::{in_time, start, until_state, with_env},
 };
 
-/// A file that lets a held call go on.
+/// A file that lets a waiting call continue.
 struct Gate(tempfile::TempDir);
 
 impl Gate {
@@ -87,8 +87,8 @@ async fn d10_a_child_that_is_switched_off_ends_in_the_midst_of_a_call() {
     in_time(registry.close()).await;
 }
 
-/// E41: in every snapshot, the link of a row that is ready takes calls: whoever is refused by an
-/// older one finds another row.
+/// E41: in every snapshot, the link of a row that is ready takes calls: a caller that is refused by
+/// an older one finds another row.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e41_no_snapshot_shows_a_link_that_takes_no_calls() {
     let registry = start([crate::unruly::unruly("x", "")]);

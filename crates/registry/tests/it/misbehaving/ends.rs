@@ -34,8 +34,8 @@ async fn r_m17_a_child_leads_a_group_of_its_own() {
     in_time(registry.close()).await;
 }
 
-/// R-M19, R-E6, R-E7, R-M22: a child that ignores SIGTERM is killed with its grandchildren; what is
-/// unmounted after it ends all the same, and nobody else waits for it.
+/// R-M19, R-E6, R-E7, R-M22: a child that ignores SIGTERM is killed with its grandchildren; servers
+/// that are unmounted after it end all the same, and no other caller waits for it.
 #[tokio::test]
 async fn r_m19_whoever_ignores_sigterm_is_killed_and_delays_nobody() {
     let (deaf, polite, other) = (Mark::new(), Mark::new(), Mark::new());
@@ -122,7 +122,7 @@ async fn r_m15_a_reconnected_row_leaves_mounts_their_connection() {
     in_time(registry.close()).await;
 }
 
-/// E7: what is registered for one task alone is seen by nobody else, and ends with it.
+/// E7: a server that is registered for one task is invisible to all others, and ends with the task.
 #[tokio::test]
 async fn e7_a_server_of_one_task_is_no_row_and_ends_with_it() {
     let mark = Mark::new();
@@ -157,8 +157,8 @@ async fn r_e3_a_failed_mount_leaves_nothing() {
     in_time(registry.close()).await;
 }
 
-/// R-E4, R-M13, R-M14: whoever mounts what is being mounted waits for the same outcome, and nobody
-/// waits for the server of another.
+/// R-E4, R-M13, R-M14: a caller that mounts a server during its mounting waits for the same
+/// outcome, and no caller waits for the server of another.
 #[tokio::test]
 async fn r_e4_a_mount_in_progress_is_shared_and_delays_no_other() {
     let notes = tempfile::tempdir().unwrap();

@@ -116,8 +116,8 @@ async fn e73_five_thousand_tools_over_pages_are_all_listed() {
     in_time(registry.close()).await;
 }
 
-/// E74: a change that is announced is seen; one that is not is seen when somebody has it looked
-/// for.
+/// E74: an announced change is seen at once; an unannounced one is seen when a caller has the lists
+/// read anew.
 #[tokio::test]
 async fn e74_announced_changes_are_seen_and_others_when_they_are_looked_for() {
     let registry = start([crate::unruly::unruly("x", "")]);

@@ -106,7 +106,7 @@ async fn s31_an_attempt_that_is_given_up_leaves_no_child() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // The second start says one word and is silent. Whoever lives on holds the pipe open.
+    // The second start writes one word and is silent. Each living process holds the pipe open.
     let script = format!(
         "if mkdir {}; then {}; else exec 3> {}; echo up >&3; sleep 1000; fi",
         folder.path().join("started").display(),

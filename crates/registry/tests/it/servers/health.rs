@@ -1,5 +1,5 @@
-//! What failing calls make of a server over HTTP: its row tells the truth at once, it is connected
-//! again, and it comes back by itself where no person must act (D17, D30).
+//! Effects of failing calls on a server over HTTP: its row is true at once, it is connected again,
+//! and it comes back by itself where no person must act (D17, D30).
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use crate::{
     world::{http, in_time, message, start, until, until_state},
 };
 
-/// What a server answers to everything but what it is asked as a server: 0 means that it works, 1
+/// The server's answer to all requests except those of its own protocol: 0 means that it works, 1
 /// that it hangs up, 2 that it is silent.
 #[derive(Clone, Default)]
 struct Mode(Arc<AtomicU16>);
@@ -89,7 +89,7 @@ async fn failed(state: ServerState, change: impl FnOnce(&mut ServerDefinition)) 
     Failed { peer, mode, registry, row }
 }
 
-/// How many requests of this method a server has seen.
+/// Number of requests of this method that a server has received.
 fn seen(peer: &Peer, method: &str) -> usize {
     peer.seen().iter().filter(|seen| seen.rpc() == method).count()
 }

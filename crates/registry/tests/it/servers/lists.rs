@@ -83,7 +83,7 @@ async fn e74_a_stream_of_changes_that_breaks_is_opened_again() {
     registry.close().await;
 }
 
-/// A server that asks something before it lists must not wait for an answer that nobody gives.
+/// A server that asks before it lists must not wait for an answer that no caller gives.
 #[tokio::test]
 async fn e75_questions_during_the_listing_are_refused_at_once() {
     let (sender, stream) = events();

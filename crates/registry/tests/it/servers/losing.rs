@@ -81,7 +81,7 @@ async fn d17_a_lost_server_is_tried_three_times_and_then_given_up() {
     let (peer, streams) = sse_peer().await;
     let registry = start([sse("x", &peer.url)]);
     until_state(&registry, "x", ServerState::Ready).await;
-    // From here on only timers matter: nobody listens, so that attempts fail at once.
+    // From here on only timers matter: no server listens, so that attempts fail at once.
     tokio::time::pause();
     let lost = Instant::now();
     drop((peer, streams));
@@ -187,7 +187,7 @@ async fn d17_a_session_that_is_forgotten_at_once_is_opened_again_once() {
     }
 }
 
-/// R-E47: headers that come out empty are told once, by their names alone.
+/// R-E47: headers that are empty after filling in are logged once, by their names alone.
 #[tokio::test]
 async fn r_e47_an_empty_header_is_told_in_the_log_once() {
     let peer = forgetful("tools/list", 1).await;

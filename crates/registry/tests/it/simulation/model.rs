@@ -1,4 +1,4 @@
-//! What a registry is, without any connection: a list of names, and who is switched off.
+//! A model of a registry without connections: a list of names, and the names that are switched off.
 
 use std::collections::BTreeSet;
 
@@ -30,9 +30,9 @@ pub(super) const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "child"];
 pub(super) enum Config {
     /// Works; versions differ in what they list.
     Good(u8),
-    /// The same, but switched off by itself.
+    /// As `Good`, but switched off by its entry.
     Off,
-    /// Nobody listens there.
+    /// No server listens at its address.
     Refused,
     /// No server at all.
     Fault,
@@ -74,7 +74,7 @@ impl Model {
         self.disabled.remove(name);
     }
 
-    /// What a row comes to in the end.
+    /// The final state of a row.
     pub(super) fn state(&self, name: &str, config: Config) -> ServerState {
         match config {
             Config::Fault => ServerState::Error,
@@ -85,7 +85,7 @@ impl Model {
         }
     }
 
-    /// Whether calls may go to the server when it is ready.
+    /// The version that answers calls when the server is ready; `None` if no call may go to it.
     pub(super) fn version(&self, name: &str) -> Option<u8> {
         match self.get(name)? {
             Config::Good(version) if !self.disabled.contains(name) => Some(version),

@@ -22,14 +22,14 @@ struct State {
     /// Each session that is open.
     sessions: HashMap<String, Session>,
     opened: u64,
-    /// Calls that wait until they are let go on.
+    /// Calls that wait until the test lets them continue.
     held: Vec<(Value, mpsc::Sender<String>)>,
 }
 
 struct Session {
     path: String,
-    /// Whether its client has named it since: one that is given up while it is opened cannot know
-    /// of what it would have to give back.
+    /// True if its client has named it since: a client that gives the session up while it is opened
+    /// cannot know that it would have to end it.
     is_known: bool,
 }
 
@@ -69,7 +69,7 @@ impl Servers {
         http(name, &format!("{base}/{name}/v{version}"))
     }
 
-    /// How many sessions are open at the servers over HTTP that somebody knows of.
+    /// Number of sessions that are open at the servers over HTTP and known to their clients.
     pub(super) fn sessions(&self) -> usize {
         let state = self.state.lock().unwrap();
         state.sessions.values().filter(|session| session.is_known).count()
@@ -84,7 +84,7 @@ impl Servers {
     /// Answers all calls that are held.
     pub(super) fn answer_held(&self) {
         for (id, stream) in self.state.lock().unwrap().held.drain(..) {
-            // Whoever was switched off does not wait any more.
+            // The caller of a server that was switched off no longer waits.
             drop(stream.try_send(event(&called(&id, "held"))));
         }
     }

@@ -28,12 +28,12 @@ use crate::{
 
 /// A quiet point comes after so many steps on average.
 const QUIET_EVERY: usize = 25;
-/// How long a step may wait for servers to come up.
+/// Time that a step may wait for servers to come up.
 const SETTLING: Duration = Duration::from_millis(20);
-/// How often it is looked whether all is quiet.
+/// Interval of checks for quiet.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What goes on while further steps are taken.
+/// Actions that run while further steps are taken.
 enum Done {
     /// A verb has its answer.
     Verb,
@@ -53,14 +53,14 @@ pub(super) struct Simulation {
     registry: Registry,
     model: Model,
     mounts: Vec<MountSet>,
-    /// How many sets are being mounted or unmounted.
+    /// Number of sets that are being mounted or unmounted.
     under_way: usize,
     running: JoinSet<Done>,
     /// Rises when something is done that may end open calls: for each name.
     disturbed: [u64; NAMES.len()],
     /// The last steps, for a failure.
     log: Vec<String>,
-    /// How many calls have ended well.
+    /// Number of calls that have ended well.
     calls: u64,
 }
 
@@ -394,7 +394,7 @@ impl Simulation {
 
     async fn settle(&mut self) {
         loop {
-            // One may arrive only now.
+            // A call may arrive only now.
             self.servers.answer_held();
             match tokio::time::timeout(LOOK, self.running.join_next()).await {
                 Ok(Some(done)) => self.take(done.unwrap()),
@@ -408,7 +408,7 @@ impl Simulation {
             if snapshot.is_settled() {
                 return;
             }
-            // Nobody waits out the pauses here; other tests do.
+            // This test does not wait out the pauses; other tests do.
             for row in snapshot.servers.iter().filter(|row| !row.state.is_settled()) {
                 drop(self.registry.reconnect(&row.name).await.unwrap());
             }
@@ -436,7 +436,7 @@ impl Simulation {
         }
     }
 
-    /// The sessions and children that somebody holds.
+    /// The sessions and children that rows or mounts hold.
     fn wanted(&self) -> (usize, usize) {
         let rows = self.registry.list();
         let of_rows = rows.iter().filter_map(|row| {
@@ -455,8 +455,8 @@ impl Simulation {
         (live.len() - children, children)
     }
 
-    /// S31: as many sessions and children are open as somebody holds. A session that the server
-    /// has forgotten is none; its owner does not know that yet.
+    /// S31: as many sessions and children are open as rows and mounts hold. A session that the
+    /// server has forgotten is none; its owner does not know that yet.
     async fn check_nothing_leaked(&self) {
         let mut ticks = tokio::time::interval(LOOK);
         loop {

@@ -67,8 +67,8 @@ async fn e1_answers_have_one_spelling() {
     assert_eq!(text, r#"{"status":"authenticating","id":"a","authUrl":"https://x"}"#);
 }
 
-/// E54: what callers may see, and how much of it, is no part of a connection; the newest word on it
-/// counts at once, and whoever follows the registry hears of it.
+/// E54: filters and limits of what callers see are no part of a connection; the newest
+/// configuration of them counts at once, and followers of the registry are notified.
 #[tokio::test]
 async fn e54_what_is_no_part_of_a_connection_is_the_newest() {
     let registry = start([shell("x")]);
@@ -188,7 +188,7 @@ async fn e129_removals_do_not_wait_for_slow_adds() {
     in_time(registry.close()).await;
 }
 
-/// E117, E139: a name that stands in a set twice is told, and the first one works.
+/// E117, E139: a name that occurs twice in a set is reported, and the first entry works.
 #[tokio::test]
 async fn e117_a_name_twice_is_an_error_row() {
     let registry = start([]);
@@ -245,7 +245,7 @@ async fn e130_applying_waits_for_nothing() {
     drop(Arc::new(slow));
 }
 
-/// E36, E61: whoever has an answer and looks at the row sees the same there.
+/// E36, E61: a caller that has an answer and reads the row sees the same there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn e61_a_row_is_as_its_verb_was_answered() {
     let registry = start([program("missing", "no-such-program-here", &[])]);

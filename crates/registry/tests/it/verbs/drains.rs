@@ -72,7 +72,7 @@ async fn d10_a_server_that_is_switched_off_ends_its_calls() {
     in_time(registry.close()).await;
 }
 
-/// A server that nobody uses is stopped, stays listed, and starts with the next call.
+/// A server that no caller uses is stopped, stays listed, and starts with the next call.
 #[tokio::test]
 async fn d12_an_idle_server_sleeps_until_it_is_called() {
     let options = RegistryOptions {

@@ -1,4 +1,4 @@
-//! Who follows the snapshots, and what they get.
+//! Subscribers of the snapshots, and the updates that they get.
 
 use narthex_model::ServerState;
 use narthex_registry::config::Entry;
@@ -54,7 +54,7 @@ async fn e65_a_late_subscriber_gets_the_present_state_at_once() {
     registry.close().await;
 }
 
-/// E66, E67: one that never reads holds up nobody, and learns how much it missed.
+/// E66, E67: a subscriber that never reads delays no other, and learns how many updates it missed.
 #[tokio::test]
 async fn e66_a_subscriber_that_sleeps_harms_nobody() {
     let registry = start([shell("x")]);

@@ -82,7 +82,7 @@ async fn e61_enable_tells_the_true_state() {
     registry.close().await;
 }
 
-/// What its configuration switches off, only the configuration switches on.
+/// A server that its configuration switches off can only be switched on by its configuration.
 #[tokio::test]
 async fn e37_what_the_configuration_switches_off_stays_off() {
     let mut off = shell("x");
