@@ -190,6 +190,11 @@ fn told(error: &str) -> String {
             let key = rest.split(", set DuplicateKeyPolicy").next().unwrap_or(rest);
             format!("{before}`{key}` is given twice; keep one")
         }
+        None if error.contains("budget breached") => {
+            "this YAML nests too deep, or is too long to be read; nest less deeply, or write it in \
+             several files"
+                .to_owned()
+        }
         None => format!("this is no YAML that can be used: {error}; correct it there"),
     }
 }

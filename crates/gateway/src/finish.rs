@@ -186,7 +186,7 @@ impl Finish {
         let message = changed.as_ref().unwrap_or(message);
         let mut rewrite = self.translated(message);
         let rules = (self.exposed(), self.frozen.as_deref());
-        let mut is_filtered = is_filtered(&self.method, rules);
+        let mut is_filtered = is_filtered(&self.method, rules) || self.is_for_some();
         hide(&self.method, message, &mut rewrite, rules);
         if let Some((run, row)) = self.told_by.as_deref() {
             if message.get("supportedVersions").is_some() {
@@ -216,6 +216,13 @@ impl Finish {
         let payload = with_id(&rewrite, message, &self.id);
         self.record.answered(outcome, &payload);
         Step::Answer(Answer::new(payload, status))
+    }
+
+    /// True if not every caller may read what is read here: a gate or the exposure of the server
+    /// decides, so that no cache may give it to others (S21).
+    fn is_for_some(&self) -> bool {
+        let is_gated = self.definition.as_ref().is_some_and(|one| !one.gates.is_empty());
+        self.method == method::RESOURCES_READ && (is_gated || !self.exposed().is_everything())
     }
 
     /// What the caller hears when there is no answer of the server.

@@ -191,7 +191,8 @@ impl Door {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
             self.refused("host_or_origin");
-            let text = "this Host or Origin is not allowed; ask at the daemon's own address";
+            let text = "this Host or Origin is not allowed; ask at the daemon's own address, or \
+                        add it to `http.allowed_hosts` or `http.allowed_origins` in the settings";
             return closing(Problem::new(ErrorKind::Denied, text).answer());
         }
         let found = routes::find(parts.uri.path());

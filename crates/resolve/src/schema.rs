@@ -297,8 +297,13 @@ fn check(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) -> Check {
         Ok(validator) => Check(Some(Arc::new(validator))),
         Err(_) => {
             let field = if key.pattern.is_some() { pattern_field(object) } else { "enum" };
-            let message = format!("`{field}` cannot be used");
-            let remedy = "write a regular expression without look-around, or values, each once";
+            let (message, remedy) = match field {
+                "enum" => ("`enum` cannot be used".to_owned(), "write each value once"),
+                field => (
+                    format!("`{field}` is no regular expression that can be used"),
+                    "write a valid one, without look-around and back-references",
+                ),
+            };
             reader.invalid(&object.at.key(field), message, remedy);
             Check(None)
         }

@@ -1,9 +1,12 @@
 //! What a server's rules and a run's servers hide.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
-use narthex_model::{Exposed, NameRule, ServerDefinition, UriRule, WorkspaceId};
+use narthex_model::{Exposed, Gates, NameRule, ServerDefinition, ToolScope, UriRule, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, MountOptions, Mountable, config::Entry};
 use narthex_testkit::fixture::{Eras, Options, Running};
@@ -341,6 +344,25 @@ async fn s21_a_filtered_list_is_private() {
             assert_eq!(answer["result"]["cacheScope"], scope, "{name} {method}: {answer}");
             assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
         }
+        world.gateway.drain().await;
+    }
+}
+
+/// S21: what a gate lets some callers read is no other caller's, also where the server lets caches
+/// share it.
+#[tokio::test]
+async fn s21_what_a_gate_lets_one_read_is_private() {
+    let gate = |definition: &mut ServerDefinition| {
+        let scopes = BTreeMap::from([("echo".to_owned(), [ToolScope::new("a.b").unwrap()].into())]);
+        definition.gates = Gates::new(scopes, &BTreeMap::new(), BTreeMap::new()).into();
+    };
+    let open = World::with(&[("one", Eras::Modern)]).await;
+    let gated = World::changed([("one", Eras::Modern)], gate).await;
+    for (world, scope) in [(&open, "public"), (&gated, "private")] {
+        let caller = world.modern_caller(transparent("one"));
+        let read = json!({ "uri": "test://static-text" });
+        let answer = world.ask(&caller, "resources/read", read).await;
+        assert_eq!(answer["result"]["cacheScope"], scope, "{answer}");
         world.gateway.drain().await;
     }
 }

@@ -27,7 +27,7 @@ pub(super) async fn all(settings: &Settings) -> Vec<Check> {
         Ok(Some(checks)) => checks,
         Ok(None) => vec![unseen(stored(settings).await)],
         Err(failure) => {
-            let hint = "mend what is told here, or stop the daemon";
+            let hint = "show a token that may read them with `--token-file FILE`";
             let check = Check::warn("AGENTS", "agents of the catalog cannot be looked at", hint);
             vec![check.detail(failure.message)]
         }

@@ -40,7 +40,7 @@ pub(super) async fn all(settings: &Settings) -> Vec<Check> {
         Ok(checks) => checks,
         Err(failure) => {
             let text = "the servers of the daemon cannot be looked at";
-            let hint = "mend what is told here, or stop the daemon";
+            let hint = "show a token that may read them with `--token-file FILE`";
             vec![Check::error("SERVER", text, hint).detail(failure.message)]
         }
     }
