@@ -1,4 +1,4 @@
-//! Registry, files and store as one.
+//! The control plane: registry, files and store as one.
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -29,38 +29,38 @@ use crate::{
     seeding,
 };
 
-/// What a control plane is made of.
+/// The parts of a control plane.
 pub struct ControlOptions {
     /// The files that configure servers; they are followed.
     pub files: LayerOptions,
-    /// Where what outlives a restart is kept. Without it, what is switched off is on again after
-    /// one.
+    /// The store for all that must outlive a restart. Without it, a server that was switched off is
+    /// on again after one.
     pub store: Option<Store>,
-    /// Where secrets are kept. Without it there are none.
+    /// The store of secrets. Without it there are none.
     pub vault: Option<Vault>,
     /// The variables that the catalog may name.
     pub variables: Variables,
-    /// Where what is done is recorded.
+    /// The log of all recorded actions.
     pub audit: Audit,
-    /// How humans sign in. Without it nobody does.
+    /// The ways for humans to sign in. Without them no human can.
     pub login: Option<LoginOptions>,
-    /// What counts calls; the gateway has the same.
+    /// The counters of calls; the gateway has the same.
     pub meters: Meters,
-    /// What is granted in the workspace of the live configuration; the run of the process itself
-    /// has the same.
+    /// The grants of the workspace of the live configuration; the run of the process itself has the
+    /// same.
     pub grants: Arc<Grants>,
-    /// What is asked of those who grant, in all workspaces.
+    /// The conditions for grants, in all workspaces.
     pub granting: GrantOptions,
     /// The rules of the workspace of the live configuration; the run of the process itself has the
     /// same.
     pub rules: Arc<WorkspaceRules>,
-    /// What carries out the runs of agents that name it.
+    /// The executors that carry out the runs of agents that name them.
     pub executors: KnownExecutors,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
 
-/// What operators work with. Clones are handles to the same one.
+/// The control plane, which operators work with. Clones are handles to the same one.
 #[derive(Debug, Clone)]
 pub struct Control {
     pub(crate) shared: Arc<Shared>,
@@ -72,12 +72,12 @@ pub(crate) struct Shared {
     pub(crate) settings: Option<SettingsFile>,
     pub(crate) settings_path: Option<PathBuf>,
     pub(crate) store: Option<Store>,
-    /// What happens in sessions; only with a store.
+    /// The events of sessions; only with a store.
     pub(crate) events: Option<Events>,
     pub(crate) vault: Option<Vault>,
     pub(crate) variables: Variables,
     pub(crate) audit: Audit,
-    /// Moves what is recorded into the store; held while it does.
+    /// Moves recorded events into the store; held meanwhile.
     pub(crate) shipper: Option<tokio::sync::Mutex<Shipper>>,
     /// Held for writing while old events are removed, for reading while the audit is exported.
     pub(crate) trimming: Arc<tokio::sync::RwLock<()>>,
@@ -91,13 +91,12 @@ pub(crate) struct Shared {
     pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
-    /// Held while the catalog of a workspace changes, so that what was checked against it still
-    /// holds.
+    /// Held while the catalog of a workspace changes, so that the checks against it still hold.
     pub(crate) cataloguing: KeyedLock<WorkspaceId>,
     /// Held while counts of calls are stored, so that none is stored twice.
     pub(crate) counting: tokio::sync::Mutex<()>,
     pub(crate) meters: Meters,
-    /// What was applied last; held while that changes, so that the newest comes last (E128).
+    /// The servers applied last; held while they change, so that the newest comes last (E128).
     pub(crate) applied: std::sync::Mutex<Option<Arc<[Declared]>>>,
     pub(crate) cuts: Cuts,
     pub(crate) tasks: TaskTracker,
@@ -106,8 +105,8 @@ pub(crate) struct Shared {
 
 impl Control {
     /// Seeds the user's settings, applies what the files declare, and follows them from then on.
-    /// Servers are still connecting when this returns, and a file that cannot be used is told, not
-    /// fatal (E117, E118, E130).
+    /// Servers are still connecting when this returns, and an unusable file is logged, not fatal
+    /// (E117, E118, E130).
     ///
     /// # Errors
     /// When the store fails, or the registry is closed.
@@ -174,7 +173,7 @@ impl Control {
         seeding::seed(&shared, &defaults).await?;
         shared.files.load().await;
         follow::tell_faults(&follow::apply(&shared));
-        // From before the files are followed, so that no change falls in between.
+        // Subscribed before the files are followed, so that no change falls in between.
         shared.tasks.spawn(follow::run(shared.clone(), shared.files.subscribe()));
         shared.files.start().await;
         follow_store(&shared);
@@ -189,13 +188,13 @@ impl Control {
         &self.shared.registry
     }
 
-    /// What outlives a restart; `None` if nothing does.
+    /// The store, for all that must outlive a restart; `None` if nothing does.
     #[must_use]
     pub fn store(&self) -> Option<&Store> {
         self.shared.store.as_ref()
     }
 
-    /// What happens in sessions; `None` without a store.
+    /// The events of sessions; `None` without a store.
     #[must_use]
     pub fn events(&self) -> Option<&Events> {
         self.shared.events.as_ref()
@@ -207,19 +206,19 @@ impl Control {
         &self.shared.workspace
     }
 
-    /// What is granted in a workspace, for its runs.
+    /// The grants of a workspace, for its runs.
     #[must_use]
     pub fn grants_of(&self, workspace: &WorkspaceId) -> Arc<Grants> {
         self.shared.grants.of(workspace)
     }
 
-    /// Whose turn it is in sessions.
+    /// The turns of users in sessions.
     #[must_use]
     pub fn turns(&self) -> &LiveTurns {
         &self.shared.turns
     }
 
-    /// Does what [`close`](Self::close) waits for.
+    /// Starts a task that [`close`](Self::close) waits for.
     pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -233,20 +232,20 @@ impl Control {
         self.shared.closing.clone()
     }
 
-    /// The variables that the catalog may name: for whoever makes runs of it.
+    /// The variables that the catalog may name, for creators of runs.
     #[must_use]
     pub fn variables(&self) -> &Variables {
         &self.shared.variables
     }
 
-    /// What carries out the runs of agents that name it.
+    /// The executors that carry out the runs of agents that name them.
     #[must_use]
     pub fn executors(&self) -> &KnownExecutors {
         &self.shared.executors
     }
 
-    /// Stops following files and applies nothing more. The registry and its servers go on until
-    /// they are closed. A second call is a no-op (E126).
+    /// Stops following files and applies nothing more. The registry and its servers stay active
+    /// until they are closed. A second call is a no-op (E126).
     pub async fn close(&self) {
         let shared = &self.shared;
         shared.closing.cancel();
@@ -263,7 +262,7 @@ impl Control {
     }
 }
 
-/// Keeps up with what other daemons on the store change, and removes what nobody keeps any more.
+/// Follows changes of other daemons on the store, and removes rows whose time is over.
 fn follow_store(shared: &Arc<Shared>) {
     if let Some(store) = shared.store.clone() {
         let closing = shared.closing.clone();

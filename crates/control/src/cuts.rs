@@ -1,8 +1,8 @@
 //! Cuts that end servers of live runs at once (D10), here and at all daemons on one store.
 //!
-//! A cut is a row of the store, written with the change that it follows from. Each daemon reads the
-//! rows that are new to it, every [`narthex_live::POLL`] and before it mounts anything. A daemon
-//! that could not ask the store reads what it missed as soon as it can: rows are numbered, and no
+//! A cut is a row of the store, written with the change that causes it. Each daemon reads the rows
+//! that are new to it, every [`narthex_live::POLL`] and before it mounts anything. A daemon that
+//! could not reach the store reads the missed rows as soon as it can: rows are numbered, and no
 //! clock decides which of them count.
 
 use std::sync::{
@@ -25,14 +25,14 @@ use crate::{
 /// Cuts that this daemon has made or read.
 #[derive(Debug)]
 pub(crate) struct Cuts {
-    /// How often something was that runs are made of.
+    /// Number of cuts applied here.
     count: AtomicU64,
     /// The number of the last cut of the store that is known here.
     last: Mutex<i64>,
 }
 
 impl Cuts {
-    /// Nothing yet: what was cut before is mounted nowhere here.
+    /// Reads the number of the last cut: earlier ones concern nothing that is mounted here.
     pub(crate) async fn load(store: Option<&Store>) -> Result<Self, ControlError> {
         let last = match store {
             Some(store) => store.cuts().last().await.map_err(ControlError::Store)?,
@@ -43,8 +43,8 @@ impl Cuts {
 }
 
 impl Control {
-    /// Cuts off what runs have mounted here of a thing, at once. What it is must have been taken
-    /// away before.
+    /// Ends what runs here have mounted of a server or secret, at once. The caller must have
+    /// removed it before.
     pub(crate) fn cut(&self, workspace: &WorkspaceId, cut: &Cut) {
         self.shared.cuts.count.fetch_add(1, Ordering::AcqRel);
         let registry = &self.shared.registry;
@@ -65,16 +65,16 @@ impl Control {
         }
     }
 
-    /// Another number after each cut.
+    /// A number that differs after each cut.
     pub fn cuts(&self) -> u64 {
         self.shared.cuts.count.load(Ordering::Acquire)
     }
 
-    /// Cuts off what other daemons on the store have taken away since the last look. What is
-    /// mounted after this is not concerned by what was taken away before.
+    /// Applies the cuts that other daemons on the store have made since the last look. Mounts made
+    /// after this are not concerned by those cuts.
     ///
     /// # Errors
-    /// When the store fails: what was missed is found by the next look.
+    /// When the store fails: the next look finds the missed cuts.
     pub async fn look_at_cuts(&self) -> Result<(), ControlError> {
         let Some(store) = &self.shared.store else { return Ok(()) };
         let mut last = self.shared.cuts.last.lock().await;

@@ -1,4 +1,4 @@
-//! Why something that an operator wanted is not done.
+//! Reasons why an operator's request is not done.
 
 use narthex_audit::AuditFull;
 use narthex_model::{ErrorKind, command::narthex};
@@ -10,10 +10,10 @@ use crate::{
     AccessError, CatalogError, GrantError, KeyedError, LoginError, MessageError, RulesError,
 };
 
-/// Nothing of what was asked for has happened.
+/// An error of a request of which nothing has happened.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The registry does not do it.
+    /// The registry refuses it.
     #[error(transparent)]
     Verb(#[from] VerbError),
     /// The settings file cannot be changed so.
@@ -22,10 +22,10 @@ pub enum ControlError {
     /// The store failed.
     #[error("what must outlive a restart cannot be stored")]
     Store(#[source] StatementError),
-    /// The vault does not do it.
+    /// The vault refuses it.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// The catalog does not take it.
+    /// The catalog refuses it.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// It cannot be recorded, so it is not done.
@@ -34,25 +34,25 @@ pub enum ControlError {
     /// There is no audit to read.
     #[error("this process keeps no audit; start the daemon with `{}`", narthex("up", &[]))]
     NoAudit,
-    /// Who may what stays as it is.
+    /// Permissions stay unchanged.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// What is granted stays as it is.
+    /// Grants stay unchanged.
     #[error(transparent)]
     Grant(#[from] GrantError),
     /// The rules stay as they are.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// Somebody does not get in.
+    /// A sign-in failed.
     #[error(transparent)]
     Login(#[from] LoginError),
-    /// Nobody is told.
+    /// The message is not delivered.
     #[error(transparent)]
     Message(#[from] MessageError),
-    /// Another request of its idempotency key stands in the way.
+    /// Another request of its idempotency key is in the way.
     #[error(transparent)]
     Keyed(#[from] KeyedError),
-    /// Nobody keeps secrets.
+    /// This process has no vault.
     #[error("this process keeps no secrets; start the daemon with `{}`", narthex("up", &[]))]
     NoVault,
     /// There is no settings file to write to.
@@ -61,15 +61,15 @@ pub enum ControlError {
          put the server into the project's mcp.json"
     )]
     NoSettings,
-    /// The server is configured somewhere that is not ours to write (E139, E144).
+    /// The server is configured in a place that narthex does not write (E139, E144).
     #[error("server `{name}` is configured in {place}; change it there")]
     NotOurs {
         /// The server.
         name: String,
-        /// The file, or what else configures it.
+        /// The file, or another source that configures it.
         place: String,
     },
-    /// A fault of ours.
+    /// A fault inside narthex.
     #[error("this failed inside narthex; look at the log, and try again")]
     Bug(#[source] tokio::task::JoinError),
     /// There is nothing to reload.
@@ -78,7 +78,7 @@ pub enum ControlError {
 }
 
 impl ControlError {
-    /// What kind of failure it is (D24).
+    /// The kind of failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -14,38 +14,38 @@ use narthex_registry::{
 
 use crate::{Control, ControlError, control::Shared};
 
-/// How one followed file stands.
+/// Status of one followed file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileStatus {
     /// The file.
     pub file: PathBuf,
-    /// Which layer it is.
+    /// Its layer.
     pub provenance: Provenance,
-    /// Whether some content of it counts.
+    /// True if some content of it is in use.
     pub is_present: bool,
-    /// When the content that counts was read; `None` while none counts, or where it is unknown.
+    /// The time at which the content in use was read; `None` while none is, or where it is unknown.
     pub applied_at: Option<SystemTime>,
-    /// Why its present content does not count.
+    /// The reason why its present content is not used.
     pub error: Option<String>,
-    /// Since when its present content does not count.
+    /// The time since which its present content is refused.
     pub refused_since: Option<SystemTime>,
-    /// When it was looked at last.
+    /// The time of the last look at it.
     pub last_read: Option<SystemTime>,
 }
 
-/// What a look at the files gave.
+/// The result of a look at the files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reloaded {
-    /// The servers that count, sorted by name.
+    /// The servers in use, sorted by name.
     pub servers: Vec<String>,
-    /// How the files stand.
+    /// Status of the files.
     pub files: Vec<FileStatus>,
 }
 
 impl Control {
     /// Reads the files again, now, and applies what they declare; of the settings of the process,
-    /// the variables that the catalog may name. A file that is not there declares
-    /// nothing; one that cannot be used keeps its last good content and says why.
+    /// the variables that the catalog may name. A missing file declares nothing; an unusable one
+    /// keeps its last good content and has an error.
     ///
     /// # Errors
     /// When no file is followed.
@@ -69,7 +69,7 @@ impl Control {
         Ok(Reloaded { servers, files })
     }
 
-    /// The settings of this process, which cannot be read again.
+    /// Status of the settings of this process, which cannot be read again.
     fn settings_status(&self, error: String) -> Option<FileStatus> {
         let now = Some(SystemTime::now());
         Some(FileStatus {
@@ -83,13 +83,13 @@ impl Control {
         })
     }
 
-    /// What happens to the files from now on.
+    /// The changes of the files from now on.
     #[must_use]
     pub fn file_events(&self) -> Subscription {
         self.shared.files.subscribe()
     }
 
-    /// How the followed files stand.
+    /// Status of the followed files.
     #[must_use]
     pub fn files(&self) -> Vec<FileStatus> {
         statuses(&self.shared.files.current())
@@ -109,7 +109,7 @@ fn statuses(state: &LayersState) -> Vec<FileStatus> {
     state.files.iter().map(status).collect()
 }
 
-/// Applies whatever the files come to declare, until the end.
+/// Applies what the files declare after each change, until the end.
 pub(crate) async fn run(shared: Arc<Shared>, mut events: Subscription) {
     loop {
         let event = tokio::select! {
@@ -139,7 +139,7 @@ pub(crate) fn apply(shared: &Shared) -> Arc<LayersState> {
     state
 }
 
-/// The same, unless just that was applied last: a second time would try failed servers again.
+/// Applies it too, unless it was applied last: a second time would try failed servers again.
 fn apply_news(shared: &Shared) {
     let mut applied = shared.applied.lock().unwrap_or_else(PoisonError::into_inner);
     let state = shared.files.current();

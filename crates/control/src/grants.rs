@@ -1,5 +1,5 @@
-//! What humans allow users and agents to do (D14, D15): written, listed and revoked here, and used
-//! up for the gateway.
+//! Grants of humans to users and agents (D14, D15): written, listed and revoked here, and consumed
+//! for the gateway.
 
 mod asked;
 mod asking;
@@ -27,10 +27,10 @@ pub use self::{
 };
 use crate::{AccessError, Account, By, Control, ControlError, Page};
 
-/// How long a request waits for a decision, unless settings say otherwise.
+/// How long a request waits for a decision, unless settings give another time.
 const REQUEST_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// What is asked of those who grant, and of those who wait for it.
+/// The conditions for grants and for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantOptions {
     /// Whether only grants by proved humans count (D15). `None`: from the first passkey or OpenID
@@ -46,7 +46,7 @@ impl Default for GrantOptions {
     }
 }
 
-/// Why a grant or a request for one stays as it is.
+/// Reasons why a grant or a request for one stays as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The workspace has no such grant.
@@ -61,16 +61,16 @@ pub enum GrantError {
         command = narthex("grants pending", &[])
     )]
     UnknownRequest(String),
-    /// Somebody has decided before, or nobody did in time.
+    /// A human has decided before, or the time for it is over.
     #[error("the request `{0}` is decided already: it is {1}")]
     Decided(String, &'static str),
-    /// What it was to be for went away meanwhile.
+    /// The agent, run or session that it was for ended meanwhile.
     #[error("the agent, run or session of the grant has just ended; nothing was granted")]
     SubjectGone,
-    /// Nobody who is no human grants anything.
+    /// Only a human grants anything.
     #[error("only a human grants anything: {0}")]
     NoHuman(&'static str),
-    /// Whoever holds the machine's files may be an agent as well.
+    /// The caller proves itself by the machine's files, and may be an agent as well.
     #[error(
         "only a human who has proved to be one grants here (`grants.require_proof`, on by itself \
          once there is a passkey or a provider), and the operator's token or a link proves \
@@ -78,22 +78,22 @@ pub enum GrantError {
         .page.as_ref().map(|page| format!(" at {page}, and decide there")).unwrap_or_default()
     )]
     NoProof {
-        /// The address of the page to sign in at. `None` where nobody signs in here.
+        /// The address of the page to sign in at. `None` where sign-in is off.
         page: Option<String>,
     },
-    /// Runs ask nobody here (X-E80).
+    /// Runs may ask no human here (X-E80).
     #[error(
         "runs of this workspace ask humans for nothing (`runtime_requests` is off); go on without \
          it, or have a human grant it before the run begins"
     )]
     RequestsOff,
-    /// The run asks too much.
+    /// The run has too many open requests.
     #[error("the run waits for {0} decisions already; wait for some of them")]
     TooMany(i64),
 }
 
 impl GrantError {
-    /// What kind of failure it is (D24).
+    /// The kind of failure (D24).
     #[must_use]
     pub fn kind(&self) -> narthex_model::ErrorKind {
         use narthex_model::ErrorKind;
@@ -121,12 +121,12 @@ impl GrantError {
     }
 }
 
-/// A human who grants something, and how sure it is that they are one.
+/// A human who grants something, and how certain the proof of it is.
 #[derive(Debug, Clone)]
 pub struct Granter {
-    /// Who.
+    /// The actor.
     pub by: By,
-    /// Whether nothing proves that a human is here (D15): what was used lies in a file.
+    /// True if nothing proves that a human is here (D15): the credential lies in a file.
     pub is_advisory: bool,
 }
 
@@ -137,7 +137,7 @@ pub fn decision_path(workspace: &WorkspaceId, id: &str) -> String {
 }
 
 impl Control {
-    /// Grants what a document of the form of document `POST /grants` says.
+    /// Makes the grant that a document of the form of `POST /grants` describes.
     ///
     /// # Errors
     /// When a field is wrong: all that are, at once; when there is no such workspace or no store,
@@ -157,14 +157,14 @@ impl Control {
         self.grant_store(row, by).await
     }
 
-    /// Whether humans have to prove that they are some before what they grant counts (D15).
+    /// True if only grants of humans who have proved to be human count (D15).
     #[must_use]
     pub fn needs_proof(&self) -> bool {
         self.shared.grants.proof().is_required()
     }
 
-    /// Whether a grant lets anything through now: it is neither used up nor revoked nor out of
-    /// time, and of somebody who has proved to be human where that is asked for.
+    /// True if a grant permits anything now: it is neither consumed, revoked nor expired, and by a
+    /// human who has proved to be one where that is required.
     #[must_use]
     pub fn grant_counts(&self, row: &GrantRow) -> bool {
         let has_time = row.grant.expires_at.is_none_or(|end| SystemTime::now() < end);
@@ -172,14 +172,14 @@ impl Control {
         is_there && has_time && !(row.is_advisory && self.needs_proof())
     }
 
-    /// The address of the page on which a human decides about a request. `None` where nobody signs
-    /// in.
+    /// The address of the page on which a human decides about a request. `None` where sign-in is
+    /// off.
     #[must_use]
     pub fn grant_request_page(&self, workspace: &WorkspaceId, id: &str) -> Option<String> {
         Some(self.sign_in_origin()?.at(&decision_path(workspace, id)))
     }
 
-    /// Refuses a grant that would count for nothing; `page` is where a human signs in to grant it.
+    /// Refuses a grant that would not count; `page` is where a human signs in to grant it.
     fn proved(
         &self,
         by: &Granter,
@@ -206,7 +206,7 @@ impl Control {
         self.to_the_end(create).await
     }
 
-    /// Grants of a workspace, page by page; those that were revoked only `with_revoked` (X-E76).
+    /// Grants of a workspace, page by page; revoked ones only `with_revoked` (X-E76).
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.
@@ -236,8 +236,8 @@ impl Control {
         Ok(found.ok_or_else(unknown)?)
     }
 
-    /// Lets a grant count no more: for the next call here, elsewhere within [`crate::POLL`]. A
-    /// second time changes nothing.
+    /// Revokes a grant: for the next call here, elsewhere within [`crate::POLL`]. A second time
+    /// changes nothing.
     ///
     /// # Errors
     /// When there is none of this id; when there is no such workspace or no store, or it fails.
@@ -267,8 +267,8 @@ impl Control {
         self.to_the_end(revoke).await
     }
 
-    /// Somebody whose grants may count in runs of a workspace: a human who is a member of it, an
-    /// operator, or whoever has the operator's token of this machine.
+    /// A principal whose grants may count in runs of a workspace: a human who is a member of it, an
+    /// operator, or the holder of this machine's admin token.
     pub fn driver(&self, workspace: &WorkspaceId, who: &str) -> Result<PrincipalId, ControlError> {
         let local = PrincipalId::local_admin();
         if who == local.as_str() {
@@ -289,7 +289,7 @@ impl Control {
         }
     }
 
-    /// The hint with the human of a workspace whose name is nearest to one that no human has.
+    /// The hint with the human of the workspace whose name is nearest to the unknown one.
     fn member_hint(&self, workspace: &WorkspaceId, who: &str) -> String {
         let Ok(all) = self.principals() else { return String::new() };
         let is_one =

@@ -1,5 +1,5 @@
-//! Writes that come with an idempotency key: done once, and answered alike when they are asked
-//! again (X-E104, X-E105).
+//! Writes with an idempotency key: done once, and answered alike when the client repeats them
+//! (X-E104, X-E105).
 
 use std::{
     fmt,
@@ -14,38 +14,39 @@ use sha2::{Digest, Sha256};
 
 use crate::{AccessError, By, Control, ControlError};
 
-/// How long an answer is kept.
+/// How long an answer is stored.
 const KEPT: Duration = Duration::from_hours(24);
-/// After what time somebody who has not answered is not at it any more.
+/// Time after which a claim without an answer counts as abandoned.
 const ABANDONED: Duration = Duration::from_mins(15);
-/// The longest body of an answer that is kept, in bytes.
+/// The longest body of a stored answer, in bytes.
 const BODY_MAX: usize = 1024 * 1024;
 
-/// A write that came with an idempotency key.
+/// A write with an idempotency key.
 #[derive(Clone)]
 pub struct KeyedRequest {
-    /// Whose it is; `None` for what belongs to no workspace, and for the workspace itself.
+    /// Its workspace; `None` for a write outside of workspaces, and for one on the workspace
+    /// itself.
     pub workspace: Option<WorkspaceId>,
-    /// Who asks. A key means nothing for anybody else.
+    /// The actor. A key means nothing for any other actor.
     pub by: By,
     /// The key, of 1 to 200 visible characters of ASCII.
     pub key: String,
     /// The method and the path, for the audit.
     pub what: String,
-    /// Of all that is asked, by [`digest_of`].
+    /// Digest of the whole request, by [`digest_of`].
     pub digest: [u8; 32],
 }
 
-/// What has become of a request of this key.
+/// State of a request of this key.
 #[derive(Debug)]
 pub enum Keyed {
-    /// Nothing yet: it is to be done now.
+    /// New: the caller is to do it now.
     First(KeyedClaim),
-    /// It is done, with this answer.
+    /// Done before, with this answer.
     Done(KeptResponse),
 }
 
-/// Somebody who does what was asked. To be handed back with the answer.
+/// The claim of the caller that does the request. To be given back with the answer.
 #[derive(Debug)]
 pub struct KeyedClaim {
     id: String,
@@ -54,21 +55,21 @@ pub struct KeyedClaim {
     workspace: WorkspaceId,
 }
 
-/// An answer as it was given.
+/// An answer as the client got it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptResponse {
     /// The HTTP status.
     pub status: u16,
     /// Headers by name.
     pub headers: Vec<(String, String)>,
-    /// The body. `None` if it was not kept.
+    /// The body. `None` if it was not stored.
     pub body: Option<String>,
 }
 
-/// Why a request with an idempotency key is not done.
+/// Reasons why a request with an idempotency key is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyedError {
-    /// The key was used for something else (X-E105).
+    /// The key was used for another request (X-E105).
     #[error(
         "this Idempotency-Key was used for another request; take a new key for each thing that \
          is to be done"
@@ -80,7 +81,7 @@ pub enum KeyedError {
 }
 
 impl KeyedError {
-    /// What programs know it by.
+    /// The code for programs.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -89,27 +90,26 @@ impl KeyedError {
         }
     }
 
-    /// What kind of failure it is (D24).
+    /// The kind of failure (D24).
     #[must_use]
     pub fn kind(self) -> ErrorKind {
         ErrorKind::Conflict
     }
 }
 
-/// What is sealed of a request.
+/// The sealed part of a request.
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// The digest of what was asked, in hexadecimal.
+    /// The digest of the request, in hexadecimal.
     request: String,
     response: Option<KeptResponse>,
 }
 
 impl Control {
-    /// Finds out whether a write is to be done, and keeps others of its key from being done beside
-    /// it.
+    /// Finds out whether a write is to be done, and blocks others of its key meanwhile.
     ///
     /// # Errors
-    /// `Keyed` if the key was used for something else or is in use; when there is no store or no
+    /// `Keyed` if the key was used for another request or is in use; when there is no store or no
     /// vault, or they fail; when a replay cannot be recorded.
     pub async fn keyed_begin(&self, request: &KeyedRequest) -> Result<Keyed, ControlError> {
         let rows = self.kept_answers()?;
@@ -129,7 +129,7 @@ impl Control {
             sealed: &sealed,
             begun_at: now,
         };
-        // A second time if what was there went in between.
+        // A second try for the case that the found row was removed in between.
         for _ in 0..2 {
             if rows.begin(row, now - KEPT).await.map_err(ControlError::Store)? {
                 return Ok(Keyed::First(new));
@@ -141,10 +141,10 @@ impl Control {
         Err(KeyedError::InProgress.into())
     }
 
-    /// Keeps the answer to what was done.
+    /// Stores the answer to a request that was done.
     ///
     /// # Errors
-    /// When the store or the vault fails. It is done all the same.
+    /// When the store or the vault fails. The request is done all the same.
     pub async fn keyed_done(
         &self,
         claim: &KeyedClaim,
@@ -162,7 +162,7 @@ impl Control {
         Ok(())
     }
 
-    /// Forgets a request that was refused and so changed nothing: it may be asked again.
+    /// Forgets a request that was refused and so changed nothing: the client may repeat it.
     ///
     /// # Errors
     /// When the store fails.
@@ -179,7 +179,7 @@ impl Control {
     ) -> Result<Keyed, ControlError> {
         let (workspace, place) = (&new.workspace, place(&new.id));
         let text = self.vault()?.open_document(workspace, &place, &found.sealed).await?;
-        // Only what we have sealed opens.
+        // Only documents that narthex has sealed open.
         let kept: Kept =
             serde_json::from_str(text.expose()).map_err(|_other_form| KeyedError::Differs)?;
         if kept.request != new.request {
@@ -222,7 +222,7 @@ impl Control {
     }
 }
 
-/// Under what a request is known. Nobody finds out keys or principals from it.
+/// The id of a request's row. It reveals neither keys nor principals.
 fn id(request: &KeyedRequest) -> String {
     let workspace = request.workspace.as_ref().map_or("", WorkspaceId::as_str);
     let actor = &request.by;
@@ -241,7 +241,7 @@ pub fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
     all.finalize().into()
 }
 
-/// Where a request is sealed for.
+/// The place that a request is sealed for.
 fn place(id: &str) -> String {
     format!("request {id}")
 }

@@ -1,17 +1,17 @@
-//! What things of a workspace are called among those of all workspaces, in what runs have mounted:
-//! so that a cut finds them ([`MountIdentity`](narthex_registry::MountIdentity)).
+//! Unique names of a workspace's objects among those of all workspaces, for mounts of runs, by
+//! which a cut finds them ([`MountIdentity`](narthex_registry::MountIdentity)).
 
 use std::sync::Arc;
 
 use narthex_model::{SecretName, WorkspaceId};
 
-/// A server of the catalog.
+/// The key of a server of the catalog.
 #[must_use]
 pub fn server_key(workspace: &WorkspaceId, id: &str) -> Arc<str> {
     format!("{workspace}/{id}").into()
 }
 
-/// A secret.
+/// The key of a secret.
 #[must_use]
 pub fn secret_key(workspace: &WorkspaceId, name: &SecretName) -> Arc<str> {
     format!("{workspace}/{name}").into()

@@ -1,10 +1,10 @@
-//! The control plane: what operators do with servers, the catalog, runs and secrets, whatever
-//! door they come through.
+//! The control plane: operators' verbs for servers, the catalog, runs and secrets, the same for
+//! every interface.
 //!
-//! [`Control`] puts together the live registry, the files that configure it, and the store, in
-//! which lives what must outlive a restart; among that is the catalog of workspaces. Crate
-//! `runs` begins and ends runs of the gateway with what is here. REST and the command line call the
-//! same verbs. Nothing here is on the way of a call.
+//! [`Control`] puts together the live registry, the files that configure it, and the store. The
+//! store has all that must outlive a restart, such as the catalog of workspaces. Crate `runs`
+//! creates and ends runs of the gateway with this. REST and the command line call the same verbs.
+//! Calls of tools do not pass here.
 
 mod access;
 mod audit;

@@ -1,4 +1,4 @@
-//! How humans sign in: the ceremonies of `login`, the rows of the store, and requests to OpenID
+//! Sign-in of humans: the ceremonies of `login`, the rows of the store, and requests to OpenID
 //! providers, as one.
 
 mod error;
@@ -26,19 +26,19 @@ pub use self::{
 };
 use crate::{Control, ControlError};
 
-/// How long a browser may take to answer.
+/// Time for a browser to answer.
 const CEREMONY: Duration = Duration::from_mins(5);
-/// How long somebody may take at a provider.
+/// Time for a human to sign in at a provider.
 const AT_PROVIDER: Duration = Duration::from_mins(15);
-/// How many of each kind may wait for their answer.
+/// Largest number of waiting ceremonies of each kind.
 const WAITING_MAX: usize = 1000;
 
-/// Everything that signing in needs, for as long as the process lives.
+/// All parts of sign-in, for as long as the process lives.
 #[derive(Debug)]
 pub(crate) struct Login {
     origin: PublicOrigin,
     limits: SessionLimits,
-    /// `None` where browsers reach us by an address, to which no passkey can belong.
+    /// `None` where browsers reach narthex by an address, to which no passkey can belong.
     passkeys: Option<Passkeys>,
     registrations: Pending<(PrincipalId, Registration)>,
     sign_ins: Pending<SignIn>,
@@ -67,16 +67,16 @@ impl Login {
 }
 
 impl Control {
-    /// Where browsers reach this process; `None` if nobody signs in here.
+    /// The origin where browsers reach this process; `None` if sign-in is off here.
     #[must_use]
     pub fn sign_in_origin(&self) -> Option<&PublicOrigin> {
         self.shared.login.as_ref().map(|login| &login.origin)
     }
 
-    /// The pages on which somebody decides.
+    /// The consents for pages on which a human decides.
     ///
     /// # Errors
-    /// When nobody signs in here.
+    /// When sign-in is off here.
     pub fn consents(&self) -> Result<&Consents, ControlError> {
         Ok(&self.login()?.consents)
     }
@@ -88,14 +88,14 @@ impl Control {
         providers.map(String::as_str).collect()
     }
 
-    /// What a form of a session has to repeat: only a page that the session's owner has loaded can
-    /// read it, and it opens nothing by itself.
+    /// The token that a form of a session has to repeat: only a page that the session's owner has
+    /// loaded can read it, and it opens nothing by itself.
     #[must_use]
     pub fn form_token(&self, token: &str) -> String {
         TokenHash::for_purpose("form", token).as_str().to_owned()
     }
 
-    /// Whether passkeys can be used here.
+    /// True if passkeys can be used here.
     #[must_use]
     pub fn has_passkeys(&self) -> bool {
         self.shared.login.as_ref().is_some_and(|login| login.passkeys.is_some())

@@ -1,4 +1,4 @@
-//! Messages of people to what agents are doing.
+//! Messages of people to agents.
 
 use std::time::SystemTime;
 
@@ -18,28 +18,28 @@ use crate::{By, CatalogError, Control, ControlError, FieldError};
 /// The longest message, in bytes.
 const TEXT_MAX: usize = 64 * 1024;
 
-/// Why nobody is told.
+/// Reasons why a message is not delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
     /// The workspace has no such session.
     #[error("there is no session `{0}`")]
     UnknownSession(String),
-    /// Nobody hears it any more.
+    /// The session has ended, so that no agent reads it.
     #[error("the session `{0}` has ended; create a new one")]
     Ended(SessionId),
-    /// Its id stands for something else.
+    /// Another message has its id.
     #[error("the session has another message of the id `{0}`; choose another id")]
     IdTaken(String),
-    /// Whoever speaks does so for themselves.
+    /// The speaker may name no other user.
     #[error("you speak for yourself, and only a service names another `user`; leave it out")]
     NotYourself,
-    /// The event cannot be kept, or not be read.
+    /// The event cannot be stored, or not be read.
     #[error(transparent)]
     Events(EventsError),
 }
 
 impl MessageError {
-    /// What kind of failure it is (D24).
+    /// The kind of failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -52,13 +52,13 @@ impl MessageError {
 }
 
 impl Control {
-    /// Adds a message for the agent of a session, by
-    /// `{"text": …, "request_id": …, "message_id": …, "expires_at": …, "user": …}`, and has
-    /// whoever speaks, or the named user, take the turn of the session (X-E81). One that comes
-    /// twice under a `message_id` is one; the event of the first is given, and no turn is taken.
+    /// Adds a message for the agent of a session, by `{"text": …, "request_id": …, "message_id": …,
+    /// "expires_at": …, "user": …}`. The speaker, or the named user, takes the turn of the session
+    /// (X-E81). A second message with the same `message_id` is not added: it returns the event of
+    /// the first, and takes no turn.
     ///
     /// # Errors
-    /// When a field is wrong, whoever speaks may name no other, there is no such session, it has
+    /// When a field is wrong, the speaker may name no other user, there is no such session, it has
     /// ended, or it has another message of this id; when there is no such workspace or no store, or
     /// it fails.
     pub async fn session_message(
@@ -86,7 +86,7 @@ impl Control {
         self.session_tell(workspace, session, said, (by, &speaker)).await
     }
 
-    /// The same of somebody who has said it otherwise.
+    /// Adds a message that came in another form.
     ///
     /// # Errors
     /// As [`session_message`](Self::session_message).
@@ -108,7 +108,7 @@ impl Control {
                 return Err(MessageError::Ended(session).into());
             }
             let events = this.events().ok_or(CatalogError::NoStore)?;
-            // Without what it says, as all events of the audit.
+            // The audit has no text of it, as of all events.
             let event = AuditEvent::new(kind::SESSION_MESSAGE_SENT, by.clone());
             let mut event = event.in_workspace(&workspace).of_session(session.to_text());
             if let Some(turn) = &turn {
@@ -125,7 +125,7 @@ impl Control {
             if let Some(turn) = &turn {
                 payload["user"] = json!(turn.user());
             }
-            // Sent again, it is the same, whatever time it has then.
+            // Sent again, it is the same message, whatever its end is then.
             let same = as_sent(&payload);
             if let Some(end) = expires_at {
                 payload["expires_at"] = json!(Timestamp::new(end).to_string());
@@ -144,8 +144,8 @@ impl Control {
         self.to_the_end(send).await
     }
 
-    /// Adds a message to a session, whose turn counts here when this returns. To its end: whoever
-    /// goes away must not leave a turn that is taken and not known.
+    /// Adds a message to a session, whose turn counts here when this returns. Runs to its end: a
+    /// caller that disconnects must not leave a turn that is taken and not known.
     async fn told(
         &self,
         events: &Events,
@@ -160,8 +160,8 @@ impl Control {
         Ok(told.row)
     }
 
-    /// Adds a message of something that has happened in any case to a session, as a part of what
-    /// goes on to its end. A failure is logged and counted.
+    /// Adds a message about something that has happened in any case to a session, within work that
+    /// runs to its end. A failure is logged and counted.
     pub async fn session_note(&self, place: &EventPlace, mut payload: Value, speaker: &Speaker) {
         let Some(events) = self.events() else { return };
         if let Some(turn) = speaker.turn() {
@@ -174,8 +174,8 @@ impl Control {
         }
     }
 
-    /// To be called by whoever has read messages of a session before they are handed on: whose turn
-    /// it is since then is known here (X-E81).
+    /// Learns whose turn it is in a session (X-E81). Readers of its messages call this before they
+    /// pass them on.
     ///
     /// # Errors
     /// When the store fails.
@@ -190,8 +190,8 @@ impl Control {
     }
 }
 
-/// What tells a message from another one. What an agent says is the same in whosever turn, and from
-/// whichever run of its session.
+/// The part of a message that distinguishes it. A message of an agent is the same in the turn of
+/// any user, and from any run of its session.
 fn as_sent(payload: &Value) -> Value {
     let mut sent = payload.clone();
     let is_of_run = payload["by"]["kind"] == "run";
@@ -203,25 +203,25 @@ fn as_sent(payload: &Value) -> Value {
     sent
 }
 
-/// What somebody wants to say to the agent of a session.
+/// A message to the agent of a session.
 #[derive(Debug, Clone, Default)]
 pub struct Message {
-    /// The words.
+    /// The text.
     pub text: String,
-    /// What it answers.
+    /// The request that it answers.
     pub request_id: Option<String>,
-    /// By what a second one is known to be the same.
+    /// The id by which a second one is recognised as the same.
     pub message_id: Option<String>,
-    /// From when on nobody is given it.
+    /// The time from which it is delivered no more.
     pub expires_at: Option<SystemTime>,
-    /// What is said of it besides.
+    /// Further members of its payload.
     pub more: Vec<(&'static str, Value)>,
-    /// With what the session is to go on, unless a run of it does.
+    /// The rest from which the session is to resume, unless a run of it is active.
     pub owed: Option<NewRest>,
 }
 
 impl Message {
-    /// With the user for whom it is said, if one is named.
+    /// Reads a message, with the user for whom it is sent, if one is named.
     fn read(text: &[u8]) -> Result<(Self, Option<String>), CatalogError> {
         let known = ["text", "request_id", "message_id", "expires_at", "user"];
         let mut fields = Fields::read(text, &known)?;

@@ -1,4 +1,4 @@
-//! Tries a server from outside: a connection of its own, each step told, nothing left behind.
+//! Tries a server from outside: a connection of its own, each step reported, nothing left behind.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{Control, ControlError};
 
-/// What is tried, in this order.
+/// The stages of a try, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum StageName {
     /// Starting or reaching it, and the handshake.
@@ -47,59 +47,59 @@ impl StageName {
     }
 }
 
-/// How a stage went.
+/// The result of a stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum StageOutcome {
     /// It worked.
     Ok {
-        /// How many entries the list has; none for the connection.
+        /// Number of entries of the list; none for the connection.
         count: Option<usize>,
     },
     /// It did not.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// No answer came.
     Timeout {
-        /// After how many milliseconds it was given up.
+        /// Milliseconds until it was given up.
         after_ms: u64,
     },
     /// The server does not have this list (error -32601, or a capability that it did not declare).
     NotSupported,
 }
 
-/// One stage and how it went.
+/// One stage and its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stage {
-    /// Which.
+    /// The name of the stage.
     pub name: StageName,
-    /// How.
+    /// The result.
     #[serde(flatten)]
     pub outcome: StageOutcome,
-    /// How long it took.
+    /// Milliseconds that it took.
     pub duration_ms: u64,
 }
 
-/// A whole try.
+/// The result of a whole try.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Probe {
     /// The server.
     pub name: String,
-    /// Whether everything that the server has worked.
+    /// True if every list that the server has could be read.
     pub ok: bool,
-    /// What was tried. Ends with the connection if that failed.
+    /// The stages that were tried. Ends with the connection if that failed.
     pub stages: Vec<Stage>,
-    /// What the server calls itself.
+    /// The server's own name.
     pub server_name: Option<String>,
     /// Its version.
     pub server_version: Option<String>,
-    /// The revision of the protocol that was agreed on.
+    /// The negotiated revision of the protocol.
     pub revision: Option<String>,
 }
 
-/// A try that is about to begin. Dropped in the middle, it takes what it has started with it.
+/// A try that is about to begin. If dropped in the middle, it stops all that it has started.
 #[derive(Debug)]
 pub struct Probing {
     registry: Registry,
@@ -107,8 +107,8 @@ pub struct Probing {
 }
 
 impl Control {
-    /// Connects to a server anew and lists what it has, beside the connection that is in use. Also
-    /// works for one that has failed or is switched off.
+    /// Prepares a new connection to a server beside the one in use, to list its contents. Also
+    /// works for a server that has failed or is switched off.
     ///
     /// # Errors
     /// When there is no such server, or its entry is faulty.
@@ -122,7 +122,7 @@ impl Control {
 }
 
 impl Probing {
-    /// Does it; `told` hears each stage as it ends.
+    /// Runs the try; `told` is called with each stage as it ends.
     pub async fn run(self, told: impl Fn(&Stage) + Send) -> Probe {
         let mut probe = Probe {
             name: self.definition.alias.as_str().to_owned(),
@@ -133,7 +133,7 @@ impl Probing {
             revision: None,
         };
         let since = Instant::now();
-        // What the server says by itself is of no interest; the queue is bounded and overflows.
+        // Notifications of the server are not needed; the queue is bounded and overflows.
         let (events, _unheard) = mpsc::channel(1);
         let opened = self.registry.open_apart(&self.definition, events).await;
         let outcome = match &opened {

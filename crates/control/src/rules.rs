@@ -14,16 +14,16 @@ use narthex_store::{RulesHead, RulesRow, Store};
 pub use self::check::RulesChecked;
 use crate::{By, CatalogError, Control, ControlError, FieldError, Precondition};
 
-/// Why rules stay as they are.
+/// Reasons why rules stay unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// They are not what whoever asked had seen.
+    /// They are not the ones that the caller had seen.
     #[error("the rules are not as was expected: they were changed meanwhile; read them anew")]
     Changed,
 }
 
 impl RulesError {
-    /// What kind of failure it is (D24).
+    /// The kind of failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -35,17 +35,18 @@ impl RulesError {
 /// The rules of a workspace, as they were written.
 #[derive(Debug, Clone)]
 pub struct WrittenRules {
-    /// What is stored; `None` if there never were any.
+    /// The stored row; `None` if there never were any.
     pub row: Option<RulesRow>,
     /// The ids of the rules, in the order of the text; none if they do not compile.
     pub ids: Vec<String>,
-    /// Why they do not compile, as those of another version may: all calls are refused then.
+    /// The reasons why they do not compile, as those of another version may: all calls are refused
+    /// then.
     pub faults: Vec<RuleFault>,
     /// The names that the rules use; none if they do not compile.
     pub names: Vec<RuleName>,
     /// The tool scopes that the rules require by `@approval`; none if they do not compile.
     pub scopes: ToolScopes,
-    /// Tells this state from others; `None` if there never were any.
+    /// Distinguishes this state from others; `None` if there never were any.
     pub tag: Option<String>,
 }
 
@@ -71,7 +72,7 @@ impl WrittenRules {
 }
 
 impl Control {
-    /// The rules of a workspace, for its runs: always as they are at the moment.
+    /// The rules of a workspace, for its runs: always the current ones.
     #[must_use]
     pub fn rules_of(&self, workspace: &WorkspaceId) -> Arc<WorkspaceRules> {
         self.shared.rules.of(workspace)
@@ -86,12 +87,11 @@ impl Control {
         Ok(WrittenRules::new(found(store, workspace).await?))
     }
 
-    /// Writes rules, as a document `{"rules": "…"}` says, in place of those that there were. They
-    /// count for the next call here, also in runs that have begun, and elsewhere within
-    /// [`crate::POLL`].
+    /// Writes rules, as a document `{"rules": "…"}` has them, in place of the old ones. They apply
+    /// to the next call here, also in live runs, and elsewhere within [`crate::POLL`].
     ///
     /// # Errors
-    /// When anything is wrong with them: all that is, at once; when the precondition does not hold;
+    /// When anything is wrong with them: all faults, at once; when the precondition does not hold;
     /// when there is no such workspace or no store, or it fails.
     pub async fn rules_write(
         &self,
@@ -107,7 +107,7 @@ impl Control {
         self.put(workspace, (rules, set), precondition, by).await
     }
 
-    /// Takes all rules of a workspace away.
+    /// Removes all rules of a workspace.
     ///
     /// # Errors
     /// When the precondition does not hold; when there is no such workspace or no store, or it
@@ -158,7 +158,7 @@ impl Control {
             if !is_done.map_err(ControlError::Store)? {
                 return Err(RulesError::Changed.into());
             }
-            // At once: nobody who was told that a rule is there may see a call that it forbids.
+            // At once: after the answer, no client may see a call that a new rule forbids.
             this.shared.rules.of(&workspace).set(set.boxed());
             let now = found(store, &workspace).await?;
             known.extend(now.as_ref().map(|row| (workspace.clone(), row.head)));

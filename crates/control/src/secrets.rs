@@ -28,11 +28,12 @@ impl Control {
         Ok(self.vault()?.list(workspace).await?)
     }
 
-    /// Gives a secret a value, its newest from now on. Runs that have begun keep theirs (X-M50).
+    /// Gives a secret a new value, its newest from now on. Runs that have begun keep their value
+    /// (X-M50).
     ///
     /// # Errors
-    /// When there is no vault or no such workspace, nothing could use the value, or the store
-    /// fails. No error shows the value.
+    /// When there is no vault or no such workspace, the value is unusable, or the store fails. No
+    /// error shows the value.
     pub async fn secret_put(
         &self,
         workspace: &WorkspaceId,
@@ -60,7 +61,7 @@ impl Control {
         self.to_the_end(put).await
     }
 
-    /// The secrets that the catalog of a workspace names, each with the places that do, such as
+    /// The secrets that the catalog of a workspace names, each with those places, such as
     /// `agents.reader.mcpServers.docs.config.key`.
     ///
     /// # Errors
@@ -82,7 +83,7 @@ impl Control {
         Ok(found)
     }
 
-    /// Takes all values of a secret away, at once (D10).
+    /// Removes all values of a secret, at once (D10).
     ///
     /// # Errors
     /// When there is no vault, the secret is not set, or the store fails.
@@ -106,7 +107,7 @@ impl Control {
         self.to_the_end(clear).await
     }
 
-    /// Changes the master key while secrets are in use, or ends such a change that broke off.
+    /// Changes the master key while secrets are in use, or ends such a change that was interrupted.
     ///
     /// # Errors
     /// As for [`Vault::rotate_key`], and when there is no vault or the change cannot be recorded.
@@ -130,7 +131,7 @@ impl Control {
     }
 }
 
-/// Notes the places in a normal form whose whole value is a secret.
+/// Collects the places in a normal form whose whole value is a secret.
 fn naming(value: &Value, at: &Place, found: &mut SecretUses) {
     match value {
         Value::Object(members) => match members.get("$secret").and_then(Value::as_str) {
@@ -150,7 +151,7 @@ fn naming(value: &Value, at: &Place, found: &mut SecretUses) {
 pub struct SecretRows(Store);
 
 impl SecretRows {
-    /// Over the tables of this store.
+    /// Rows in the tables of this store.
     #[must_use]
     pub fn new(store: Store) -> Self {
         Self(store)

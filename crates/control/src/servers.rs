@@ -1,4 +1,4 @@
-//! What can be done with one server. What must outlive a restart is stored before it is done.
+//! Verbs for one server. A change that must outlive a restart is stored before it is made.
 
 use std::path::Path;
 
@@ -12,19 +12,19 @@ use narthex_registry::{
 
 use crate::{By, Control, ControlError};
 
-/// What was stored in the settings. The server connects in the background (E143).
+/// A stored change of the settings. The server connects in the background (E143).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saved {
     /// The server.
     pub name: String,
-    /// Whether a server of this name was there before (E142).
+    /// True if the settings had a server of this name before (E142).
     pub was_there: bool,
-    /// What a person should know of the entry, such as a secret that stands in it.
+    /// Warnings for people of the entry, such as a secret in plain text.
     pub warnings: Vec<ConfigWarning>,
 }
 
 impl Control {
-    /// Stores a server in the user's settings, in place of one of the same name that is there.
+    /// Stores a server in the user's settings, in place of one of the same name.
     ///
     /// # Errors
     /// When there are no settings, or the entry cannot be used: then nothing is stored.
@@ -67,7 +67,7 @@ impl Control {
         self.to_the_end(add).await
     }
 
-    /// Changes some fields of a server in the user's settings; those that are null are taken out.
+    /// Changes some fields of a server in the user's settings; null removes a field.
     ///
     /// # Errors
     /// As for [`Control::put_server`], and when the server is not in the settings.
@@ -89,7 +89,7 @@ impl Control {
         self.to_the_end(patch).await
     }
 
-    /// Takes a server out of the user's settings; its open calls finish (E40).
+    /// Removes a server from the user's settings; its open calls finish (E40).
     ///
     /// # Errors
     /// When there is no such server, or it is configured elsewhere.
@@ -99,7 +99,7 @@ impl Control {
             let _together = this.shared.changing.lock().await;
             let is_gone = this.counts_in_settings(this.settings()?, &name).await?;
             this.edit(&name, SettingsChange::Remove, by).await?;
-            // Nothing happens to a server of the same name that counts instead.
+            // A server of the same name that is in use instead stays unchanged.
             if is_gone {
                 this.forget(&name).await?;
             }
@@ -129,7 +129,7 @@ impl Control {
         self.to_the_end(disable).await
     }
 
-    /// Switches a server on and waits for how it comes out.
+    /// Switches a server on and waits for the result.
     ///
     /// # Errors
     /// When there is no such server, its configuration switches it off, or the store fails.
@@ -149,11 +149,11 @@ impl Control {
             Ok(enabling)
         };
         let enabling = self.to_the_end(enable).await?;
-        // How long the server takes holds up no other verb.
+        // A slow server holds up no other verb.
         Ok(enabling.result().await)
     }
 
-    /// Connects a server anew, by hand (E47), and waits for how it comes out.
+    /// Connects a server anew, by hand (E47), and waits for the result.
     ///
     /// # Errors
     /// When there is no such server or nothing to connect.
@@ -179,7 +179,7 @@ impl Control {
         Ok(row.log.tail())
     }
 
-    /// The same, and then each further line, until the server is removed.
+    /// The same lines, and then each further line, until the server is removed.
     ///
     /// # Errors
     /// When there is no such server.
@@ -194,8 +194,8 @@ impl Control {
         self.shared.settings_path.as_deref()
     }
 
-    /// Does all of a verb or nothing, even if whoever asked for it goes away in the middle: the
-    /// files, the store and the registry must agree afterwards.
+    /// Runs a verb as a whole, even if the caller disconnects in the middle: the files, the store
+    /// and the registry must agree afterwards.
     pub async fn to_the_end<T, F>(&self, verb: impl FnOnce(Self) -> F) -> Result<T, ControlError>
     where
         T: Send + 'static,
@@ -205,7 +205,8 @@ impl Control {
         done.unwrap_or_else(|error| Err(ControlError::Bug(error)))
     }
 
-    /// Makes a change of the settings that is known to be possible, and tells it to the audit.
+    /// Makes a change of the settings, after a check that it is possible, and records it in the
+    /// audit.
     async fn edit(
         &self,
         name: &str,
@@ -219,7 +220,7 @@ impl Control {
             }
         };
         let prepared = self.settings()?.prepare(name, change).await?;
-        // Names of fields, and no values (X-M61).
+        // Names of fields without values (X-M61).
         let event = self.server_event(kind, name, by).changing(prepared.fields().to_vec());
         let noted = self.note(event).await?;
         let edited = prepared.store().await?;
@@ -239,11 +240,11 @@ impl Control {
         storing.await.map_err(ControlError::Store)
     }
 
-    /// Takes a server out of the registry, and what is remembered of it.
+    /// Removes a server from the registry, and its stored flag.
     async fn forget(&self, name: &str) -> Result<(), ControlError> {
         if let Some(store) = &self.shared.store {
             let flags = store.server_flags();
-            // The server is gone in any case; a flag that stays does no harm without it.
+            // The server is gone in any case; a leftover flag does no harm without it.
             if let Err(error) = flags.forget(&self.shared.workspace, name).await {
                 tracing::warn!(server.name = name, %error, "its flag could not be forgotten");
             }
@@ -256,8 +257,8 @@ impl Control {
         self.shared.settings.as_ref().ok_or(ControlError::NoSettings)
     }
 
-    /// Only what stands in the settings may be changed there (E139). Whether that is what counts:
-    /// an entry of the project may stand before it (E140).
+    /// Refuses changes of servers that are not in the settings (E139). Returns whether the entry
+    /// there is in use: an entry of the project may override it (E140).
     async fn counts_in_settings(
         &self,
         settings: &SettingsFile,

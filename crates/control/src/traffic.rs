@@ -1,5 +1,5 @@
-//! Limits of traffic (O100): set here, held by the gateway, with counts of days that outlive a
-//! restart. Nothing of it is waited for by a call.
+//! Limits of traffic (O100): set here, enforced by the gateway, with counts of days that outlive a
+//! restart. No call waits for any of this.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,11 +18,11 @@ use serde_json::json;
 
 use crate::{By, CatalogError, Control, ControlError, FieldError};
 
-/// How often counts are stored, and so about how much of them a crash may lose.
+/// Pause between two times at which counts are stored; a crash may lose about so much.
 const STORE_EVERY: Duration = Duration::from_secs(5);
-/// How many days are kept.
+/// Number of days for which counts are stored.
 const KEPT_DAYS: u32 = 31;
-/// How many counts are stored by one transaction.
+/// Number of counts that one transaction stores.
 const BATCH: usize = 500;
 
 /// The kinds of the catalog whose calls are counted.
@@ -30,27 +30,27 @@ const COUNTED: [(CatalogKind, MeterKind); 2] = [AGENT, SERVER];
 const AGENT: (CatalogKind, MeterKind) = (CatalogKind::Agent, MeterKind::Agent);
 const SERVER: (CatalogKind, MeterKind) = (CatalogKind::Server, MeterKind::Server);
 
-/// What a workspace has used today, and what it may.
+/// Use of a workspace today, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
     /// Days since 1970, in UTC.
     pub day: u32,
-    /// How long the day still is, in milliseconds.
+    /// Milliseconds until the day ends.
     pub day_left_ms: u64,
-    /// The workspace, and everything in it that is limited or was used today.
+    /// The workspace, and all objects in it that are limited or were used today.
     pub rows: Vec<UsageRow>,
 }
 
-/// What one thing has used today, and what it may.
+/// Use of one object today, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
-    /// Of what kind it is.
+    /// The kind of the object.
     pub kind: MeterKind,
     /// Its id or name.
     pub name: String,
-    /// How many calls there were today, also at other daemons as far as they have told.
+    /// Number of calls today, also at other daemons as far as they have reported them.
     pub calls: u64,
-    /// How many are open here.
+    /// Number of open calls here.
     pub open: u32,
     /// Its limits.
     pub limits: TrafficLimits,
@@ -70,9 +70,9 @@ impl Control {
         Ok(text.map(|text| stored_limits(&text)).unwrap_or_default())
     }
 
-    /// Gives a workspace limits as a JSON text has them, in place of those that it had. Those of
-    /// traffic hold for every call from now on, also of runs that have begun; those of runs for
-    /// runs that are created.
+    /// Sets the limits of a workspace from a JSON text, in place of the old ones. Limits of traffic
+    /// apply to every call from now on, also of live runs; limits of runs apply to runs that are
+    /// created later.
     ///
     /// # Errors
     /// When anything is wrong with the text, there is no store or no such workspace, or the store
@@ -104,7 +104,7 @@ impl Control {
         self.to_the_end(set).await
     }
 
-    /// What a workspace has used today, and what it may.
+    /// Use of a workspace today, and its limits.
     ///
     /// # Errors
     /// When there is no store or no such workspace, or the store fails.
@@ -143,8 +143,8 @@ impl Control {
         Ok(Usage { day, day_left_ms: meters.day_left_ms(), rows: rows.told() })
     }
 
-    /// The meters of a run: of its workspace, its agent, and the servers of the catalog that it
-    /// has, by alias; and what it may start. All limits are those that are stored now.
+    /// The meters of a run, for its workspace, its agent, and its servers of the catalog, by alias;
+    /// and the budget of children that it may start. All limits are the stored ones.
     ///
     /// # Errors
     /// When the store fails.
@@ -154,7 +154,7 @@ impl Control {
         agent: Option<&str>,
         servers: Vec<(Alias, String)>,
     ) -> Result<(RunMeters, RunBudget), ControlError> {
-        // So that no change falls between what is read and what is set.
+        // Held so that no change falls between the reading and the setting.
         let _together = self.shared.cataloguing.take(workspace).await;
         let of_workspace = key(workspace, MeterKind::Workspace, workspace.as_str());
         let limits = self.workspace_limits(workspace).await?;
@@ -172,7 +172,7 @@ impl Control {
         Ok((meters, limits.run))
     }
 
-    /// How the agents of a workspace may start others.
+    /// The limits for agents of a workspace that start others.
     ///
     /// # Errors
     /// When there is no store or no such workspace, or the store fails.
@@ -180,8 +180,8 @@ impl Control {
         Ok(self.workspace_limits(workspace).await?.children)
     }
 
-    /// The meter of an object of the catalog, with the limits that are stored. What is gone keeps
-    /// those that it had.
+    /// The meter of an object of the catalog, with the stored limits. A removed object keeps its
+    /// last limits.
     async fn stored_meter(
         &self,
         workspace: &WorkspaceId,
@@ -203,7 +203,7 @@ impl Control {
         meter
     }
 
-    /// Has an object of the catalog that was just stored limit the runs that there are.
+    /// Applies the limits of an object of the catalog that was just stored to the live runs.
     pub(crate) fn limits_changed(
         &self,
         workspace: &WorkspaceId,
@@ -218,7 +218,7 @@ impl Control {
         }
     }
 
-    /// Begins with what was counted today, and with the limits of the workspace of the local
+    /// Starts from today's stored counts, and with the limits of the workspace of the local
     /// configuration; stores counts from then on.
     pub(crate) async fn begin_counting(&self) -> Result<(), ControlError> {
         let Some(store) = &self.shared.store else { return Ok(()) };
@@ -265,7 +265,7 @@ impl Control {
         forgotten.map_err(ControlError::Store)
     }
 
-    /// Stores what was counted since the last time, and learns what others have counted.
+    /// Stores the counts since the last time, and reads those of other daemons.
     pub(crate) async fn store_counts(&self) -> Result<(), ControlError> {
         let Some(store) = &self.shared.store else { return Ok(()) };
         let _alone = self.shared.counting.lock().await;
@@ -281,7 +281,7 @@ impl Control {
                 .map(|(meter, counted, more)| count(meter, counted.day, *more))
                 .collect();
             store.traffic().add(&more).await.map_err(ControlError::Store)?;
-            // They are stored, whatever becomes of what others have counted.
+            // They are stored, even if reading the totals fails.
             for (meter, counted, _) in batch {
                 meter.note_stored(*counted, counted.calls);
             }
@@ -296,7 +296,7 @@ impl Control {
     }
 }
 
-/// What is stored of the days of these, of everybody.
+/// The stored counts of all daemons, for these meters and days.
 async fn totals(
     store: &Store,
     of: &[(Arc<Meter>, DayCount, i64)],
@@ -323,7 +323,7 @@ fn key(workspace: &WorkspaceId, kind: MeterKind, name: &str) -> MeterKey {
     MeterKey { workspace: workspace.clone(), kind, name: name.into() }
 }
 
-/// The limits of an object as it is stored; what cannot be read has none.
+/// The limits of an object as it is stored; an unreadable object has none.
 fn limits_of(kind: CatalogKind, document: &str) -> TrafficLimits {
     let text = document.as_bytes();
     // Most have none, and need not be read.

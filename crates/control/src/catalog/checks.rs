@@ -1,4 +1,4 @@
-//! Holds an object against everything else in its workspace.
+//! Checks an object against all others in its workspace.
 
 mod definition;
 
@@ -19,20 +19,21 @@ pub(super) use self::definition::Definition;
 use crate::Variables;
 use narthex_fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 
-/// How many objects of each kind a workspace may have: every change is held against all of them.
+/// Largest number of objects of each kind in a workspace: every change is checked against all of
+/// them.
 const OBJECTS_MAX: usize = 10_000;
 
-/// What a workspace has, as it is stored.
+/// The objects of a workspace, as they are stored.
 pub(super) struct Stored {
     pub(super) workspace: WorkspaceId,
     pub(super) servers: Vec<CatalogRow>,
     pub(super) capabilities: Vec<CatalogRow>,
     pub(super) agents: Vec<CatalogRow>,
-    /// Those that are set.
+    /// Names of secrets that are set.
     pub(super) secrets: BTreeSet<SecretName>,
     pub(super) variables: Variables,
     pub(super) oauth_on_orchestrators: OauthOnOrchestrators,
-    /// What this daemon has to carry its runs out.
+    /// The executors of this daemon.
     pub(super) executors: BTreeSet<ExecutorName>,
 }
 
@@ -59,7 +60,7 @@ impl Stored {
         }
     }
 
-    /// Whether so many objects may be added.
+    /// Checks that so many new objects fit.
     ///
     /// # Errors
     /// When there would be too many.
@@ -70,7 +71,7 @@ impl Stored {
         }
     }
 
-    /// Reads all objects. What cannot be read is not there: whoever refers to it is told so.
+    /// Reads all objects. An unreadable object is left out: objects that refer to it get a fault.
     pub(super) fn read(&self) -> Workspace {
         let mut workspace = Workspace {
             id: self.workspace.clone(),
@@ -96,7 +97,7 @@ impl Stored {
 }
 
 impl Workspace {
-    /// Puts an object in its place, whether or not it fits.
+    /// Puts an object in its place, also if it has faults.
     pub(super) fn put(&mut self, definition: Definition) {
         match definition {
             Definition::Server(entry) => {
@@ -111,10 +112,10 @@ impl Workspace {
         }
     }
 
-    /// Puts an object in its place, if it fits the others (D9). Gives what a person should know,
-    /// also of others that no longer fit: to refuse these would leave no order in which a server
-    /// and its users could be changed. Only what an agent would be given that it may not have is
-    /// refused (X-M15).
+    /// Puts an object in its place, if it fits the others (D9). Returns warnings, also of others
+    /// that no longer fit: to refuse these would leave no order in which a server and its users
+    /// could be changed. Refused is only what would give an agent something that it may not have
+    /// (X-M15).
     pub(super) fn take(
         &mut self,
         definition: Definition,
@@ -135,7 +136,7 @@ impl Workspace {
         }
     }
 
-    /// What is unwise with an object, or everything that is wrong with it beside the others.
+    /// The warnings for an object, or all of its faults beside the others.
     pub(super) fn alone(
         &self,
         definition: &Definition,
@@ -202,7 +203,7 @@ impl Workspace {
         Some(FieldWarning { field: "executor".to_owned(), message })
     }
 
-    /// The agents that one may start and that there are none of: others may be saved later.
+    /// The names of agents that this one may start and that do not exist: they may be saved later.
     fn unknown_agents(&self, agent: &Agent) -> Vec<FieldWarning> {
         let is_unknown =
             |name: &&AgentName| **name != agent.name && !self.agents.contains_key(*name);
@@ -214,8 +215,8 @@ impl Workspace {
         told.collect()
     }
 
-    /// What is wrong with these that was not before: a warning, unless it is something that they
-    /// may not have. `own` is the place of what has changed, if it is one thing.
+    /// New faults of these users: warnings, except those about things that they may not have. `own`
+    /// is the place of the change, if it is one object.
     fn broken(
         &self,
         users: &Users,
@@ -235,8 +236,8 @@ impl Workspace {
         Ok(told.collect())
     }
 
-    /// What the change of these objects has broken of others, as `old` was the workspace before.
-    /// Refuses what these may not have.
+    /// Faults of other objects that the change of these objects brings; `old` is the workspace
+    /// before it. Refuses a change that gives a user something that it may not have.
     pub(super) fn broken_since<'d>(
         &self,
         old: &Self,
@@ -277,7 +278,7 @@ impl Workspace {
         }
     }
 
-    /// What a server says of its keys.
+    /// The config schema of a server.
     pub(super) fn schema(&self, id: &ServerId) -> Option<&ConfigSchema> {
         self.catalog.servers.get(id)?.config_schema.as_ref()
     }
@@ -290,7 +291,7 @@ impl Workspace {
         self.catalog.servers.values().filter(is_its)
     }
 
-    /// What is wrong with an agent's servers, or what is unwise.
+    /// The faults of an agent's servers, or its warnings.
     pub(super) fn agent_faults(&self, agent: &Agent) -> Result<Vec<Warning>, Faults> {
         self.asked(|world| Plan::new(&self.catalog, agent, world).check())
     }
@@ -319,7 +320,7 @@ impl Workspace {
                 });
                 included.collect()
             }
-            // Others may start an agent; that is asked when they do.
+            // Other agents may start this one; that is checked at the start.
             CatalogKind::Agent => Vec::new(),
         };
         let used = |place: String| {
@@ -330,13 +331,13 @@ impl Workspace {
         places.into_iter().map(used).collect()
     }
 
-    /// What is merged of an agent, for people. `None` if there is none that can be read.
+    /// The merged view of an agent, for people. `None` if there is none that can be read.
     pub(super) fn merged(&self, agent: &str) -> Option<Value> {
         let agent = self.agents.get(agent)?;
         Some(self.asked(|world| Plan::new(&self.catalog, agent, world).preview()))
     }
 
-    /// The capabilities and agents that an object has a part in, but for itself.
+    /// The capabilities and agents that use an object, except itself.
     fn users(&self, of: &Definition) -> Users {
         let mut users = Users::default();
         match of {
@@ -369,8 +370,8 @@ impl Workspace {
         let mut add = |result: Result<(), Faults>| {
             let Err(faults) = result else { return };
             for fault in faults.iter() {
-                // What is wrong with a capability is wrong with each of its agents; what only some
-                // of these may have is told of each.
+                // A fault of a capability is a fault of each of its agents, reported once. A fault
+                // about something that only some of them may have is reported of each.
                 let is_alike = |known: &Fault| match fault.code {
                     FaultCode::OauthNotAllowed => known == fault,
                     _ => known.path == fault.path,
@@ -391,7 +392,7 @@ impl Workspace {
         found
     }
 
-    /// Asks something that depends on secrets and variables.
+    /// Asks a question that depends on secrets and variables.
     fn asked<T>(&self, ask: impl FnOnce(Surroundings<'_>) -> T) -> T {
         let is_secret_set = |name: &SecretName| self.secrets.contains(name);
         let env = |name: &str| self.variables.find(name);
@@ -404,15 +405,15 @@ impl Workspace {
     }
 }
 
-/// Why a server of the catalog can never start in this version, by its definition as the API shows
-/// it. `None` if it may start, or cannot be read.
+/// The reason why a server of the catalog can never start in this version, by its definition as the
+/// API shows it. `None` if it may start, or cannot be read.
 #[must_use]
 pub fn never_starts(definition: &Value) -> Option<String> {
     let read = ServerEntry::parse(definition.to_string().as_bytes(), None).ok()?;
     read.value.never_starts().map(|(_field, why)| why)
 }
 
-/// Who has to be looked at when something changes.
+/// The objects to check again after a change.
 #[derive(Default)]
 struct Users {
     capabilities: BTreeSet<CapabilityName>,

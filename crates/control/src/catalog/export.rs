@@ -12,9 +12,9 @@ use super::{
     object,
 };
 
-/// What stands in the place of a hidden literal.
+/// The text in place of a hidden literal.
 const HIDDEN: &str = "(hidden)";
-/// The members of `auth` that prove something.
+/// The members of `auth` that are credentials.
 const CREDENTIALS: [&str; 2] = ["key", "clientSecret"];
 
 /// An object with `(hidden)` in the place of each hidden literal.
@@ -22,8 +22,7 @@ pub(super) fn shown(definition: &Definition, workspace: &Workspace) -> Value {
     replaced(definition, workspace, &mut |_owner, _key, _literal| HIDDEN.into())
 }
 
-/// Everything that a workspace has, in a fixed order; secrets stand in the places of hidden
-/// literals.
+/// All objects of a workspace, in a fixed order; references to secrets replace hidden literals.
 pub(super) fn exported(stored: &Stored) -> Result<Value, CatalogError> {
     let workspace = stored.read();
     let mut names = Names::default();
@@ -63,7 +62,7 @@ struct Names {
 }
 
 impl Names {
-    /// One that no secret of the workspace has; the same for the same literal.
+    /// A name that no secret of the workspace has; the same for the same literal.
     fn of(&mut self, stored: &Stored, owner: &str, key: &str, literal: &Value) -> String {
         let word = |text: &str| {
             let upper = text.to_ascii_uppercase();
@@ -86,8 +85,8 @@ impl Names {
     }
 }
 
-/// The normal form with each hidden literal replaced by what `replace` says to the server, the key
-/// and the literal.
+/// The normal form, in which `replace` gives the value in place of each hidden literal, from the
+/// server, the key and the literal.
 fn replaced(
     definition: &Definition,
     workspace: &Workspace,
@@ -124,7 +123,7 @@ fn replaced(
     document
 }
 
-/// What proves something in `auth`, and in the client there.
+/// Replaces the credentials in `auth`, and in the client there.
 fn credentials(fields: &mut Map<String, Value>, replace: &mut dyn FnMut(&str, &Value) -> Value) {
     for (key, value) in fields {
         if CREDENTIALS.contains(&key.as_str()) {
@@ -150,7 +149,7 @@ fn layer(
     }
 }
 
-/// Replaces a value that is more than a reference.
+/// Replaces a value that is no plain reference.
 fn literal(value: &mut Value, replace: &mut dyn FnMut(&Value) -> Value) {
     let is_reference = match &*value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! What the runs of one agent are made of: it, its capabilities and their servers, and nothing
+//! The parts of the runs of one agent: the agent, its capabilities and their servers, and nothing
 //! else of the catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use narthex_store::Store;
 use super::{CatalogError, unknown};
 use crate::{Control, ControlError};
 
-/// An agent, and as much of the catalog as it uses.
+/// An agent, and the part of the catalog that it uses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentParts {
     /// The agent.
@@ -20,8 +20,8 @@ pub struct AgentParts {
 }
 
 impl Control {
-    /// The parts of an agent. What is referred to and cannot be read, or is not there, is left out:
-    /// whoever makes a plan of it is told so.
+    /// The parts of an agent. A referenced object that cannot be read, or is not there, is left
+    /// out: the plan made of the parts reports it.
     ///
     /// # Errors
     /// When there is no such agent or it cannot be read, or the store fails.
@@ -49,7 +49,7 @@ impl Control {
 }
 
 impl Control {
-    /// Notes in the parts of an earlier time which of their servers are switched off now (D10).
+    /// Marks the servers that are switched off now, in parts from an earlier time (D10).
     ///
     /// # Errors
     /// When there is no store or no such workspace, or the store fails.

@@ -1,5 +1,4 @@
-//! What is asked to be granted: its fields, and everything that is wrong with them (X-E71 to
-//! X-E74).
+//! The requested grant: its fields, and all of their faults (X-E71 to X-E74).
 
 use std::{fmt::Display, time::SystemTime};
 
@@ -31,17 +30,17 @@ const FIELDS: [&str; 9] = [
     "agent_subject_id",
 ];
 const ONE_SUBJECT: &str = "exactly_one_of_user_subject_id_or_agent_subject_id";
-/// A field that its type of grant does not have, or that is not what it should be (X-E72).
+/// The code of a field that its type of grant does not have, or that has the wrong form (X-E72).
 const SHAPE: &str = "invalid_grant_shape";
 
 /// The longest name of a tool, a prompt or a resource, in bytes: a URI may be long.
 const TOOL_MAX: usize = 4096;
-/// The most texts of a list, and the longest of them, in bytes: with everything else they have to
-/// fit in one event.
+/// The most texts of a list, and the longest of them, in bytes: together with the other fields they
+/// have to fit in one event.
 const TEXTS_MAX: usize = 100;
 const TEXT_MAX: usize = 200;
 
-/// What stands in a document, before anything is looked for.
+/// The fields of a document, before any reference is looked up.
 pub(super) struct Asked {
     of: GrantOf,
     duration: GrantDuration,
@@ -51,7 +50,7 @@ pub(super) struct Asked {
     reason: String,
 }
 
-/// How much of exact arguments people are shown, in characters.
+/// Length of exact arguments that people are shown, in characters.
 const ARGUMENTS_SHOWN: usize = 3_500;
 
 /// Exact arguments as they were written: numbers must not be rounded before they are digested.
@@ -110,7 +109,7 @@ pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     })
 }
 
-/// What is to be granted, by `grant_type` and `details`.
+/// The object of the grant, by `grant_type` and `details`.
 fn read_of(fields: &mut Fields, text: &[u8], faults: &mut Vec<FieldError>) -> Option<GrantOf> {
     let word = fields.named("grant_type", known(&GrantOf::WORDS));
     let details = fields.take("details");
@@ -124,20 +123,20 @@ fn read_of(fields: &mut Fields, text: &[u8], faults: &mut Vec<FieldError>) -> Op
     })
 }
 
-/// A reader of a text that is one of these.
+/// A reader of a text that is one of these words.
 fn known(words: &'static [&'static str]) -> impl FnOnce(&str) -> Result<&'static str, String> {
     let unknown = format!("it is none of {}", words.join(", "));
     move |text: &str| words.iter().copied().find(|word| *word == text).ok_or(unknown)
 }
 
-/// What a run asks for.
+/// Reads the request of a run.
 pub(super) fn read_request(text: &[u8]) -> Result<RequestOf, CatalogError> {
     let known_fields = ["request_id", "grant_type", "details", "scope", "justification"];
     let mut fields = Fields::read(text, &known_fields)?;
     let mut faults = Vec::new();
     let of = read_of(&mut fields, text, &mut faults);
     let duration = fields.named("scope", known(&GrantDuration::WORDS));
-    // A model has more to say than a field of a form holds; what is too long is cut.
+    // A model may write more than a field of a form holds; longer text is shortened.
     let reason = match fields.take("justification") {
         Some(Node::Text(text)) => text.to_string(),
         Some(_) | None => String::new(),
@@ -150,7 +149,7 @@ pub(super) fn read_request(text: &[u8]) -> Result<RequestOf, CatalogError> {
     Ok(RequestOf { asked_as, of, arguments, duration, reason })
 }
 
-/// Exact arguments for people: the text whose digest is kept, as far as it is not too long.
+/// Exact arguments for people: the text whose digest is stored, shortened if it is too long.
 fn shown_arguments(text: &[u8]) -> Option<String> {
     let exact: Exact = serde_json::from_slice(text).ok()?;
     let written = exact.details.arguments.get().as_bytes();
@@ -200,7 +199,7 @@ fn read_details(
     of.filter(|_| faults.len() == before)
 }
 
-/// A tool as a grant names it: one that a call can be of.
+/// The name of a tool in a grant: one that a call can have.
 fn tool_name(text: &str, is_built_in: bool) -> Result<String, String> {
     if text.len() > TOOL_MAX {
         return Err(format!("it is longer than {TOOL_MAX} bytes"));
@@ -264,7 +263,7 @@ impl Details<'_> {
         found
     }
 
-    /// Of exact arguments the digest is kept alone.
+    /// The digest of exact arguments; only the digest is stored.
     fn arguments(&mut self, text: &[u8]) -> Option<ArgumentsDigest> {
         let digest = self.maybe("arguments_digest", |text| {
             ArgumentsDigest::parse(text).ok_or("it is not `sha256:` and 64 of 0-9 and a-f")
@@ -286,7 +285,7 @@ impl Details<'_> {
     }
 }
 
-/// How long it is to count (X-E73).
+/// The duration of the grant (X-E73).
 fn read_duration(
     word: &str,
     session: Option<&str>,
@@ -335,7 +334,7 @@ fn read_duration(
 }
 
 impl Control {
-    /// What is asked for as a grant, with why, if everything is there that it refers to.
+    /// The requested grant and its reason, if all objects exist that it refers to.
     pub(super) async fn checked(
         &self,
         store: &Store,

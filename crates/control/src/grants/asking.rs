@@ -1,4 +1,4 @@
-//! What a run may ask for: for which models (X-E87), how much at a time, and under which name.
+//! Limits of the requests of a run: the models (X-E87), the number at a time, and the names.
 
 use narthex_gateway::RunView;
 use narthex_model::{GrantOf, SpawnGrant, WorkspaceId};
@@ -8,8 +8,8 @@ use super::{GrantError, RequestOf, asked::own};
 use crate::{CatalogError, Control, ControlError};
 
 impl Control {
-    /// A grant with the models for which the names in it stand now: what runs ask for is compared
-    /// by ids, and a short name may mean another model tomorrow, which nobody has allowed.
+    /// A grant with the models that its names mean now: requests of runs are compared by ids, and a
+    /// short name may mean another model tomorrow, which no human has allowed.
     ///
     /// # Errors
     /// When the workspace has not enabled one of them, or there is no such workspace.
@@ -42,8 +42,8 @@ impl Control {
         Ok(GrantOf::Spawn(SpawnGrant { allowed_models: Some(ids), ..spawn }))
     }
 
-    /// Whether a run has asked for something else under this name: two decisions under one would
-    /// not say of what they are.
+    /// True if a run has asked for something else under this name: two decisions under one name
+    /// would be ambiguous.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.
@@ -58,10 +58,10 @@ impl Control {
         found.map_err(ControlError::Store)
     }
 
-    /// Refuses what a run is to ask for together if it waits for too much besides.
+    /// Refuses several requests of a run at once if it has too many open requests with them.
     ///
     /// # Errors
-    /// When it does; when there is no such workspace or no store, or it fails.
+    /// When it has too many; when there is no such workspace or no store, or it fails.
     pub async fn grant_requests_fit(
         &self,
         run: &RunView,

@@ -1,4 +1,4 @@
-//! What became of requests, for sessions that were not told yet: nobody has decided in time, or a
+//! Outcomes of requests that the session has not heard of: the time for a decision is over, or a
 //! daemon was killed between a decision and its event.
 
 use std::time::{Duration, SystemTime};
@@ -9,16 +9,16 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{Control, ControlError};
 
-/// How often it is looked.
+/// Pause between two looks.
 const EVERY: Duration = Duration::from_secs(15);
-/// How many are looked at together.
+/// Number of requests read together.
 const TOGETHER: u32 = 100;
-/// How long after a decision a daemon that starts tells it again.
+/// How long after a decision a starting daemon reports it again.
 const TOLD_AGAIN: Duration = Duration::from_secs(10 * 60);
 
 impl Control {
-    /// Tells what nobody decides in time, until the end; at first, what was decided just before.
-    /// Whoever was told hears nothing twice.
+    /// Reports requests whose time is over, until the end; at first, those decided just before. A
+    /// session hears nothing twice.
     pub(crate) fn follow_requests(&self) {
         if self.store().is_none() {
             return;
@@ -43,18 +43,18 @@ impl Control {
         }
     }
 
-    /// Tells the sessions of requests that nobody has decided in time, with the status `expired`.
+    /// Sends the status `expired` to the sessions of requests whose time for a decision is over.
     /// Each is told once, by however many daemons. The process does so by itself, too.
     ///
     /// # Errors
-    /// When the store fails; those that are left are told the next time.
+    /// When the store fails; the remaining requests are reported the next time.
     pub async fn grant_requests_expire(&self) -> Result<(), ControlError> {
         let Some(store) = self.store() else { return Ok(()) };
         let requests = store.grant_requests();
         loop {
             let overdue = requests.overdue(TOGETHER).await.map_err(ControlError::Store)?;
             for row in &overdue {
-                // Before it is noted, so that it is not lost with a daemon.
+                // Sent before it is stored, so that it is not lost with a daemon.
                 self.tell_session(EventKind::PermissionDenied, row, None).await;
                 requests.expire(row).await.map_err(ControlError::Store)?;
             }

@@ -1,4 +1,4 @@
-//! Grants for a single call are used up in the store, for all daemons on it (D25).
+//! Consumes grants for a single call in the store, for all daemons on it (D25).
 
 use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
 use narthex_gateway::{Consumed, Consuming, GrantLedger, LedgerError, RunView};
@@ -6,14 +6,14 @@ use narthex_model::{GrantId, PrincipalId, RunId};
 
 use crate::{Control, ControlError};
 
-/// The ledger of a gateway whose runs this control plane has begun.
+/// The ledger of a gateway whose runs this control plane has created.
 #[derive(Debug)]
 pub struct StoreLedger {
     control: Control,
 }
 
 impl StoreLedger {
-    /// Over the store of this control plane.
+    /// A ledger over the store of this control plane.
     #[must_use]
     pub fn new(control: Control) -> Self {
         Self { control }
@@ -24,7 +24,7 @@ impl GrantLedger for StoreLedger {
     fn consume<'a>(&'a self, run: &'a RunView, grants: Vec<GrantId>) -> Consuming<'a> {
         let (workspace, user) = (run.workspace.clone(), run.authority.actors().user.clone());
         let run = run.id;
-        // To its end: a grant that was used up and of which nobody knows would be lost.
+        // Runs to its end: a grant that was consumed without an answer would be lost.
         let consume = async move |this: Control| {
             let store = this.catalog_store(&workspace).await?;
             let gone = store.grants().consume(&workspace, &grants, run).await;

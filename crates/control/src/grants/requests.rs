@@ -1,5 +1,5 @@
-//! What runs ask for, and what humans decide about it (D15): a run never waits for it, and never
-//! decides.
+//! Requests of runs for grants, and decisions of humans about them (D15): a run never waits for a
+//! decision, and never decides.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -17,35 +17,36 @@ use serde_json::json;
 use super::{GrantError, Granter, asked, asked::random, granted, new_row, page};
 use crate::{CatalogError, Control, ControlError, FieldError, Page};
 
-/// The longest reason that is kept of a run, in characters.
+/// The longest stored reason of a run, in characters.
 const REASON_MAX: usize = 500;
 
-/// What a run asks for.
+/// The grant that a run requests.
 #[derive(Debug, Clone)]
 pub struct RequestOf {
-    /// What the run calls it, by which it knows the decision; empty if it has no name.
+    /// The run's own name for the request, by which it recognises the decision; empty if it has
+    /// none.
     pub asked_as: String,
-    /// What it wants to do.
+    /// The action that it wants to do.
     pub of: GrantOf,
-    /// With which arguments alone, for people; empty if that is not said.
+    /// The exact arguments that it is limited to, for people; empty if it is not limited.
     pub arguments: String,
-    /// How often, or how long: one of [`GrantDuration::WORDS`].
+    /// The duration: one of [`GrantDuration::WORDS`].
     pub duration: &'static str,
-    /// Why, in its own words.
+    /// The reason, in the run's own words.
     pub reason: String,
 }
 
-/// A request as it stands now.
+/// A request with its status.
 #[derive(Debug, Clone)]
 pub struct GrantRequested {
-    /// What is kept of it.
+    /// The stored request.
     pub row: GrantRequestRow,
-    /// Whether it was not asked before.
+    /// True if it was not asked before.
     pub is_new: bool,
 }
 
 impl RequestOf {
-    /// Reads what a run asks for: `{"request_id": …, "grant_type": …, "details": …, "scope": …,
+    /// Reads the request of a run: `{"request_id": …, "grant_type": …, "details": …, "scope": …,
     /// "justification": …}`.
     ///
     /// # Errors
@@ -56,12 +57,12 @@ impl RequestOf {
 }
 
 impl Control {
-    /// Notes that a run asks for a grant, and returns at once; one that is asked twice is one. It
-    /// would be for the run's agent, or, if it has none, for whose turn it is.
+    /// Stores a run's request for a grant, and returns at once; two equal requests are one. It is
+    /// for the run's agent, or, without an agent, for the user whose turn it is.
     ///
     /// # Errors
-    /// When the workspace lets no runs ask, the run waits for too much, has neither agent nor user,
-    /// or is none of a workspace with a store; when the store fails.
+    /// When the workspace lets no runs ask, the run has too many open requests, has neither agent
+    /// nor user, or is none of a workspace with a store; when the store fails.
     pub async fn request_grant(
         &self,
         run: &RunView,
@@ -116,9 +117,10 @@ impl Control {
         self.to_the_end(ask).await
     }
 
-    /// What was decided the last time that a run asked for this under this name, for its agent or
-    /// for whose turn it is, if that still says something: a refusal, or a grant that still counts.
-    /// What was used up, revoked, or decided by nobody, is asked anew.
+    /// The last decision on the same request of a run under this name, for its agent or for the
+    /// user whose turn it is, if it still matters: a refusal, or a grant that still counts. After a
+    /// grant that was consumed or revoked, or a request without a decision, the run has to ask
+    /// again.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.
@@ -144,8 +146,8 @@ impl Control {
         Ok(Some(row).filter(|_| counts))
     }
 
-    /// What is wrong with a grant until a run ends, if that is the run of a daemon itself: no end
-    /// of it is stored, which the grant could share.
+    /// The fault of a grant until a run ends, if that is the run of a daemon itself: no end of it
+    /// is stored, which the grant could share.
     async fn no_end(&self, run: RunId, scope: &str) -> Result<Vec<FieldError>, ControlError> {
         let Some(store) = self.store().filter(|_| scope == "run") else { return Ok(Vec::new()) };
         if store.runs().find(run).await.map_err(ControlError::Store)?.is_some() {
@@ -156,7 +158,7 @@ impl Control {
         Ok(vec![FieldError::invalid("scope", message, remedy)])
     }
 
-    /// Requests of a workspace that stand so, page by page.
+    /// Requests of a workspace with this status, page by page.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.
@@ -173,12 +175,12 @@ impl Control {
         Ok(page(rows.map_err(ControlError::Store)?, limit, |row| row.id.to_text()))
     }
 
-    /// Grants what a run has asked for, by `{"scope": …, "reason": …}`: without a scope, as long as
-    /// it asked for.
+    /// Approves the request of a run, by `{"scope": …, "reason": …}`: without a scope, for the
+    /// requested duration.
     ///
     /// # Errors
-    /// When a field is wrong, there is no such request, it waits for nobody any more, or what it is
-    /// for has ended; when there is no such workspace or no store, or it fails.
+    /// When a field is wrong, there is no such request, it is closed already, or its subject has
+    /// ended; when there is no such workspace or no store, or it fails.
     pub async fn grant_request_approve(
         &self,
         workspace: &WorkspaceId,
@@ -194,7 +196,8 @@ impl Control {
         let duration = match word.as_str() {
             "run" => Some(GrantDuration::Run(request.run)),
             "session" => request.session.map(GrantDuration::Session),
-            // No other run of the same agent or user uses up what was looked at for this one (S26).
+            // No other run of the same agent or user consumes a grant that was approved for this
+            // one (S26).
             "once" => Some(request.session.map_or(GrantDuration::Once, GrantDuration::OnceIn)),
             word => GrantDuration::read(word, None, None),
         };
@@ -234,11 +237,11 @@ impl Control {
         self.to_the_end(approve).await
     }
 
-    /// Refuses what a run has asked for, by `{"reason": …}`.
+    /// Denies the request of a run, by `{"reason": …}`.
     ///
     /// # Errors
-    /// When a field is wrong, there is no such request, or it waits for nobody any more; when there
-    /// is no such workspace or no store, or it fails.
+    /// When a field is wrong, there is no such request, or it is closed already; when there is no
+    /// such workspace or no store, or it fails.
     pub async fn grant_request_deny(
         &self,
         workspace: &WorkspaceId,
@@ -270,9 +273,8 @@ impl Control {
         self.to_the_end(deny).await
     }
 
-    /// Tells the session of a request what became of it (X-E83): of what was granted all that it
-    /// allows, whatever was asked for.
-    /// What is told twice of a request is one.
+    /// Sends the outcome of a request to its session (X-E83): for a grant, all that it allows,
+    /// whatever was requested. Two equal events of a request are one.
     pub(super) async fn tell_session(
         &self,
         kind: EventKind,
@@ -331,8 +333,8 @@ impl Control {
         Ok(found.map_err(ControlError::Store)?.ok_or_else(unknown)?)
     }
 
-    /// Waits until nobody waits for a request any more: it is decided, or its time is over. `false`
-    /// if it cannot be followed so far, so that nobody knows.
+    /// Waits until a request is closed: it is decided, or its time is over. `false` if it cannot be
+    /// followed until then, so that its outcome is unknown.
     pub async fn grant_request_settled(&self, row: &GrantRequestRow) -> bool {
         let (Some(events), Some(session)) = (self.events(), row.session) else { return false };
         let kinds = vec![EventKind::PermissionGranted, EventKind::PermissionDenied];
@@ -349,7 +351,7 @@ impl Control {
                 () = &mut late => return true,
                 told = follower.next() => match told {
                     Ok(Some(_)) => {}
-                    // The session has ended, and with it what it asked for.
+                    // The session has ended, and its requests with it.
                     Ok(None) => return true,
                     Err(error) => return not_followed(&error),
                 },
@@ -357,7 +359,7 @@ impl Control {
         }
     }
 
-    /// The same, if it waits for a decision.
+    /// The same request, if it waits for a decision.
     async fn pending(
         &self,
         workspace: &WorkspaceId,

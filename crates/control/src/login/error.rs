@@ -1,10 +1,10 @@
-//! Why somebody does not get in.
+//! Reasons why a sign-in fails.
 
 use narthex_login::{PasskeyError, PendingFull, SessionEnd, oidc::OidcError};
 use narthex_model::{ErrorKind, PrincipalName, command::narthex};
 use narthex_upstream::client::ClientError;
 
-/// Nobody was signed in, and nothing was changed.
+/// An error of a sign-in: no human was signed in, and nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
     /// There is no way in for humans.
@@ -25,19 +25,19 @@ pub enum LoginError {
     /// The ceremony was answered before, or too late.
     #[error("this took too long, or was answered before; try again")]
     NoCeremony,
-    /// Nobody has this passkey, or not any more, or its owner is disabled.
+    /// No human has this passkey, or not any more, or its owner is disabled.
     #[error("this passkey is not known here")]
     UnknownPasskey,
     /// The person has no such passkey.
     #[error("there is no such passkey")]
     NoSuchPasskey,
-    /// Every name that was tried is somebody else's.
+    /// Each name that was tried belongs to another principal.
     #[error("no free name was found for this account; try again")]
     NoName,
-    /// Somebody has the passkey.
+    /// A human has the passkey already.
     #[error("this passkey is registered already")]
     PasskeyTaken,
-    /// A link of whoever holds the admin token proves no human, and humans can prove to be one.
+    /// A link of the admin token's holder proves no human, and humans can prove to be one.
     #[error(
         "this sign-in adds no passkey, since its link proves no human. Sign in with a passkey or \
          at a provider. If you have neither, ask an operator who does: the links that they make at \
@@ -64,13 +64,13 @@ pub enum LoginError {
     /// A ceremony failed.
     #[error(transparent)]
     Passkey(#[from] PasskeyError),
-    /// No ceremony can be begun.
+    /// No ceremony can begin.
     #[error(transparent)]
     Pending(#[from] PendingFull),
     /// No provider of this name.
     #[error("there is no sign-in provider of this name")]
     UnknownProvider,
-    /// The provider says no, or says what cannot be believed.
+    /// The provider refuses, or its answer cannot be believed.
     #[error(transparent)]
     Oidc(#[from] OidcError),
     /// The provider cannot be asked.
@@ -82,13 +82,13 @@ pub enum LoginError {
     /// The provider answers with an error.
     #[error("the sign-in provider answered with status {0}")]
     Status(u16),
-    /// A link would be for a human who is disabled, which an operator is told.
+    /// A link would be for a human who is disabled; operators see this error.
     #[error(
         "`{0}` is disabled, so no link lets them in; `{command}` ends that",
         command = narthex("users disable {} --undo", &[.0])
     )]
     NoLink(PrincipalName),
-    /// Whoever it is may do nothing here any more.
+    /// The human may do nothing here any more.
     #[error("this account is disabled; ask an operator")]
     Disabled,
     /// The session is over.
@@ -100,7 +100,7 @@ pub enum LoginError {
 }
 
 impl LoginError {
-    /// What kind of failure it is (D24).
+    /// The kind of failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -18,17 +18,17 @@ use crate::{Account, By, Control, ControlError, access::of_principal};
 pub struct CreatedLink {
     /// The whole address, to be shown once.
     pub url: Secret,
-    /// Whom it signs in.
+    /// The human whom it signs in.
     pub account: Arc<Account>,
-    /// Until when.
+    /// The time until which it is valid.
     pub expires_at: SystemTime,
-    /// Whether its human can add a passkey with it, as far as is known now.
+    /// True if its human can add a passkey with it, as far as is known now.
     pub adds_passkey: bool,
 }
 
 impl Control {
-    /// Makes a link that signs a human in once. It is an invitation if whoever makes it `is_proved`
-    /// to be human.
+    /// Makes a link that signs a human in once. It is an invitation if its creator `is_proved` to
+    /// be human.
     ///
     /// # Errors
     /// When there is no such human, or it is disabled; when there is no store, or it fails.
@@ -62,7 +62,7 @@ impl Control {
         .await
     }
 
-    /// Whom a link would sign in. It is not used up by this.
+    /// The human whom a link would sign in. The link is not used up by this.
     ///
     /// # Errors
     /// When it opens nothing, or the store fails.
@@ -91,7 +91,7 @@ impl Control {
         Ok(new)
     }
 
-    /// Whom a link would sign in, and how.
+    /// The human whom a link would sign in, and the method.
     async fn find_link(&self, token: &str) -> Result<(Arc<Account>, LoginMethod), ControlError> {
         self.login()?;
         let found = self.access_store()?.logins().find_link(TokenHash::of(token).as_str()).await;

@@ -1,6 +1,7 @@
-//! Sign-in at OpenID providers: their answers are asked for here, within limits of time and size.
+//! Sign-in at OpenID providers: narthex requests their answers here, within limits of time and
+//! size.
 //!
-//! A redirect to another host is not followed, and what a provider answers is never shown.
+//! A redirect to another host is not followed, and an answer of a provider is never shown.
 
 use std::{
     sync::Arc,
@@ -26,17 +27,17 @@ use crate::{
     access::{new_id, of_principal},
 };
 
-/// How long each answer of a provider may take, and how long it may be.
+/// Longest time and size of an answer of a provider.
 const ANSWER: Duration = Duration::from_secs(10);
 const ANSWER_MAX: usize = 256 * 1024;
-/// For how long metadata and keys are used again.
+/// Time for which metadata and keys are reused.
 const FRESH: Duration = Duration::from_mins(10);
-/// How often keys may be asked for because a token names one that is not known.
+/// Shortest pause between two requests of keys because a token names an unknown one.
 const KEYS_AGAIN: Duration = Duration::from_secs(30);
-/// How many names are tried for somebody who comes in for the first time.
+/// Number of names that are tried for a human who signs in for the first time.
 const NAMES: usize = 3;
 
-/// A provider, with what it has said of itself.
+/// A provider, with its own metadata and keys.
 #[derive(Debug)]
 pub(super) struct Provider {
     options: ProviderOptions,
@@ -70,7 +71,7 @@ impl Provider {
         Ok(metadata)
     }
 
-    /// The keys, if they are younger than this.
+    /// The keys, if they are younger than `fresh`, or else new ones.
     async fn keys(&self, uri: &Url, fresh: Duration) -> Result<Arc<Keys>, LoginError> {
         let mut known = self.known.lock().await;
         if let Some((at, keys)) = &known.keys
@@ -97,11 +98,11 @@ impl Provider {
 }
 
 impl Control {
-    /// Begins a sign-in at a provider: the address that the browser is sent to, and what the
-    /// browser, and no other, keeps until it is back.
+    /// Begins a sign-in at a provider: returns the address for the browser, and a token that the
+    /// browser alone keeps until it is back.
     ///
     /// # Errors
-    /// When there is no such provider, or it cannot be asked.
+    /// When there is no such provider, or it cannot be reached.
     pub async fn oidc_begin(&self, name: &str) -> Result<(Url, Token), ControlError> {
         let login = self.login()?;
         let provider = login.providers.get(name).ok_or(LoginError::UnknownProvider)?;
@@ -113,11 +114,11 @@ impl Control {
         Ok((url, token.map_err(LoginError::Pending)?))
     }
 
-    /// Ends it with what the browser brought back to the address of this provider.
+    /// Ends a sign-in with the query that the browser brought back to the address of this provider.
     ///
     /// # Errors
     /// When the sign-in is over or was begun elsewhere, the provider refused, its answer proves
-    /// nothing, or whoever it is may not come in.
+    /// nothing, or the human may not come in.
     pub async fn oidc_finish(
         &self,
         name: &str,
@@ -126,7 +127,7 @@ impl Control {
     ) -> Result<NewSession, ControlError> {
         let login = self.login()?;
         let provider = login.providers.get(name).ok_or(LoginError::UnknownProvider)?;
-        // Taken whatever comes after: a second try is a second sign-in.
+        // Taken in any case: a second try is a second sign-in.
         let (begun_at, attempt) = login.attempts.take(kept).ok_or(LoginError::NoCeremony)?;
         if begun_at != name {
             return Err(LoginError::NoCeremony.into());
@@ -157,7 +158,7 @@ impl Control {
         }
         let wanted = wanted_name(identity);
         for number in 0..NAMES {
-            // Somebody else may have the name: who it is, the issuer and subject say alone.
+            // Another principal may have the name: issuer and subject alone identify the human.
             let name = if number == 0 { wanted.clone() } else { format!("{wanted}-{}", suffix()?) };
             let name = PrincipalName::new(&name).ok();
             let name = name.filter(|name| name.unfit_for_humans().is_none());
@@ -200,7 +201,7 @@ impl Control {
     }
 }
 
-/// How somebody is called here, by what the provider has verified or else by who they are there.
+/// The wanted name of a human, from the verified e-mail address or else the subject.
 fn wanted_name(identity: &Identity) -> String {
     let wanted = identity.verified_email().unwrap_or(&identity.subject).to_ascii_lowercase();
     let is_good = |c: &char| c.is_ascii_alphanumeric() || "._@+-".contains(*c);

@@ -1,4 +1,4 @@
-//! Passkeys: enrolled by whoever is signed in, used to sign in, removed.
+//! Passkeys: enrolled by a signed-in human, used to sign in, removed.
 
 use std::time::SystemTime;
 
@@ -19,11 +19,11 @@ const LABEL_MAX: usize = 60;
 pub struct Ceremony {
     /// Comes back with the answer.
     pub token: Token,
-    /// What the page hands to the browser.
+    /// The options that the page hands to the browser.
     pub options: Value,
 }
 
-/// What lets somebody add a passkey, by how they have signed in.
+/// The reason why a human may add a passkey, by the method of sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Adding {
     /// They have proved to be human, or no proof is needed: any passkey.
@@ -35,7 +35,7 @@ enum Adding {
 }
 
 impl Control {
-    /// Begins to make a passkey for somebody who is signed in.
+    /// Begins to make a passkey for a signed-in human.
     ///
     /// # Errors
     /// When there are no passkeys here, this sign-in adds none, too many ceremonies wait, or the
@@ -58,11 +58,11 @@ impl Control {
         Ok(Ceremony { token: token.map_err(LoginError::Pending)?, options })
     }
 
-    /// Ends it with the browser's answer.
+    /// Ends the registration with the browser's answer.
     ///
     /// # Errors
-    /// When the ceremony is not this person's or over, the answer does not fit, the passkey is
-    /// somebody's already, this sign-in adds none any more, or the store fails.
+    /// When the ceremony is not this human's or over, the answer does not fit, the passkey belongs
+    /// to a human already, this sign-in adds none any more, or the store fails.
     pub async fn passkey_registration_finish(
         &self,
         signed_in: &SignedIn,
@@ -116,7 +116,7 @@ impl Control {
         .await
     }
 
-    /// Whether anybody can prove to be a human: by a passkey, or at a provider (D15).
+    /// True if any human can prove to be one: by a passkey, or at a provider (D15).
     ///
     /// # Errors
     /// When the store fails.
@@ -134,7 +134,7 @@ impl Control {
         self.shared.grants.passkeys_changed(store).await.map_err(ControlError::Store)
     }
 
-    /// Whether somebody who has signed in can add a passkey.
+    /// True if the signed-in human can add a passkey.
     ///
     /// # Errors
     /// When the store fails.
@@ -142,8 +142,7 @@ impl Control {
         Ok(self.passkey_adding(signed_in.method).await?.is_some())
     }
 
-    /// Whether a link lets its human add a passkey, if somebody makes it who `is_proved` to be
-    /// human or not.
+    /// True if a link lets its human add a passkey, if its creator `is_proved` to be human or not.
     ///
     /// # Errors
     /// When the store fails.
@@ -151,8 +150,9 @@ impl Control {
         Ok(self.passkey_adding(LoginMethod::of_link(is_proved)).await?.is_some())
     }
 
-    /// What lets somebody who has signed in so add a passkey; `None` if nothing does. Once a human
-    /// can prove to be one, a link alone adds none: a program with the admin token can make links.
+    /// The reason why a human with this method of sign-in may add a passkey; `None` if there is
+    /// none. Once a human can prove to be one, a link alone adds none: a program with the admin
+    /// token can make links.
     async fn passkey_adding(&self, method: LoginMethod) -> Result<Option<Adding>, ControlError> {
         if self.shared.grants.proof().is_off() || method.is_authenticated() {
             return Ok(Some(Adding::Any));
@@ -177,7 +177,7 @@ impl Control {
         self.sign_in_origin().map(|origin| origin.at("/signin")).unwrap_or_default()
     }
 
-    /// Begins a sign-in by passkey, of anybody.
+    /// Begins a sign-in by passkey, of a human not known yet.
     ///
     /// # Errors
     /// When there are no passkeys here, or too many ceremonies wait.
@@ -188,7 +188,7 @@ impl Control {
         Ok(Ceremony { token, options })
     }
 
-    /// Ends it with the browser's answer.
+    /// Ends the sign-in with the browser's answer.
     ///
     /// # Errors
     /// When the ceremony is over, the passkey is unknown or proves nothing, its owner is disabled,
@@ -216,7 +216,7 @@ impl Control {
         self.begin_session(found.principal, LoginMethod::Passkey).await
     }
 
-    /// The passkeys of somebody, the oldest first.
+    /// The passkeys of a human, the oldest first.
     ///
     /// # Errors
     /// When there is no store, or it fails.
@@ -225,12 +225,11 @@ impl Control {
         all.map_err(ControlError::Store)
     }
 
-    /// Takes a passkey away from somebody, as somebody who `is_proved` to be human or not. Sessions
-    /// that it has begun go on.
+    /// Removes a passkey of a human; the actor `is_proved` to be human or not. Sessions that it has
+    /// begun stay valid.
     ///
     /// # Errors
-    /// When they have none of this id, who takes it away has to prove to be human, or the store
-    /// fails.
+    /// When they have none of this id, the actor has to prove to be human, or the store fails.
     pub async fn passkey_remove(
         &self,
         principal: &PrincipalId,

@@ -1,4 +1,4 @@
-//! Sessions: begun by a proof, known in memory, ended by whoever has them or an operator.
+//! Sessions: begun by a proof, known in memory, ended by their owners or an operator.
 
 use std::{
     sync::{
@@ -16,27 +16,27 @@ use narthex_store::LoginSessionRow;
 use super::LoginError;
 use crate::{AccessError, Account, Control, ControlError, access::of_principal};
 
-/// Somebody who has signed in.
+/// A human who has signed in.
 #[derive(Debug, Clone)]
 pub struct SignedIn {
     /// The hash of the session's token.
     pub session: String,
-    /// Who.
+    /// The human.
     pub account: Arc<Account>,
-    /// How.
+    /// The method of sign-in.
     pub method: LoginMethod,
-    /// When.
+    /// The time of sign-in.
     pub since: SystemTime,
 }
 
 /// A session that has just begun. Its token goes to the browser and nowhere else.
 #[derive(Debug)]
 pub struct NewSession {
-    /// What the browser shows from now on.
+    /// The token that the browser shows from now on.
     pub token: Token,
-    /// Whose it is.
+    /// The human.
     pub principal: PrincipalId,
-    /// When it ends, whatever happens.
+    /// The time at which it ends in any case.
     pub expires_at: SystemTime,
 }
 
@@ -46,13 +46,14 @@ pub(crate) struct KnownSession {
     account: Arc<Account>,
     method: LoginMethod,
     created_at: SystemTime,
-    /// When it was last used, and when that was last written down: milliseconds since 1970.
+    /// Times of the last use, and of the last stored use: milliseconds since 1970.
     seen_ms: AtomicU64,
     stored_ms: AtomicU64,
 }
 
 impl KnownSession {
-    /// One of a row; what was seen of it before is not forgotten. `None` if its method is unknown.
+    /// The session of a row, with the last use that `before` has seen. `None` if its method is
+    /// unknown.
     pub(crate) fn new(
         row: &LoginSessionRow,
         account: Arc<Account>,
@@ -69,7 +70,7 @@ impl KnownSession {
         })
     }
 
-    /// Whoever has the session, which has this hash, if it holds now; this counts as a use.
+    /// The human of the session, which has this hash, if it is valid now; this counts as a use.
     pub(crate) fn signed_in(&self, hash: &str, limits: &SessionLimits) -> Option<SignedIn> {
         let now = SystemTime::now();
         let session = LoginSession {
@@ -85,12 +86,12 @@ impl KnownSession {
         Some(SignedIn { session: hash.to_owned(), account, method, since: self.created_at })
     }
 
-    /// Whose it is.
+    /// The account of its human.
     pub(crate) fn account(&self) -> &Arc<Account> {
         &self.account
     }
 
-    /// When it was last used, if that is to be written down again.
+    /// The time of the last use, if that is to be stored again.
     pub(crate) fn newly_seen(&self, step: Duration) -> Option<SystemTime> {
         let step = u64::try_from(step.as_millis()).unwrap_or(u64::MAX);
         let seen_ms = self.seen_ms.load(Ordering::Relaxed);
@@ -104,11 +105,11 @@ impl KnownSession {
 }
 
 impl Control {
-    /// Who has the session of this token; `None` if it opens nothing, or not any more.
+    /// The human with the session of this token; `None` if it opens nothing, or not any more.
     ///
     /// # Errors
     /// When this process has not been able to ask the store for so long that the session may have
-    /// been ended meanwhile.
+    /// ended meanwhile.
     pub fn signed_in(&self, token: &str) -> Result<Option<SignedIn>, AccessError> {
         let Some(login) = &self.shared.login else { return Ok(None) };
         self.session_of(TokenHash::of(token).as_str(), &login.limits)
@@ -121,7 +122,7 @@ impl Control {
     pub async fn sign_out(&self, token: &str) -> Result<(), ControlError> {
         let hash = TokenHash::of(token);
         self.change_access(async move |this, store| {
-            // What was nobody's session is ended as well, which is no event.
+            // A session without an owner is ended as well, which is no event.
             let noted = match this.session_owner(hash.as_str()) {
                 Some(owner) => {
                     let event = of_principal(kind::SIGNED_OUT, &owner.id, owner.actor());
@@ -138,7 +139,7 @@ impl Control {
         .await
     }
 
-    /// Begins a session for somebody who has proved who they are.
+    /// Begins a session for a human who has proved their identity.
     pub(super) async fn begin_session(
         &self,
         principal: PrincipalId,
@@ -157,8 +158,8 @@ impl Control {
         Ok(new)
     }
 
-    /// A session that is not stored yet, with its row. Its token is new each time, so that nobody
-    /// can have it beforehand.
+    /// A session that is not stored yet, with its row. Its token is new each time, so that it
+    /// cannot be known beforehand.
     pub(super) fn new_session(
         &self,
         principal: PrincipalId,
@@ -177,7 +178,7 @@ impl Control {
         Ok((NewSession { token, principal, expires_at }, row))
     }
 
-    /// That somebody begins a session, if they may.
+    /// The event of a human's sign-in, if they may.
     pub(super) fn signs_in(
         &self,
         row: &LoginSessionRow,
@@ -187,7 +188,7 @@ impl Control {
         Ok(event.with("method", row.method.as_str()))
     }
 
-    /// That a principal is a human who is not disabled.
+    /// Checks that a principal is a human who is not disabled.
     pub(super) fn may_sign_in(&self, id: &PrincipalId) -> Result<Arc<Account>, ControlError> {
         let account = self.principal(id.as_str())?;
         if account.kind != PrincipalKind::Human {

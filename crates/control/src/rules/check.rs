@@ -1,4 +1,4 @@
-//! What the rules of a workspace would say of a call, without one.
+//! The ruling of a workspace's rules on a described call, which is not made.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -36,18 +36,18 @@ const FIELDS: [&str; 17] = [
     "is_child",
     "at",
 ];
-/// The words for where a call comes in: what it is if nothing is said stands first.
+/// The words for the place where a call comes in: the first is the default.
 const ENDPOINTS: [&str; 2] = ["aggregated", "transparent"];
 const ERAS: [&str; 2] = ["modern", "legacy"];
 
-/// What rules say of a call.
+/// The ruling of rules on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RulesChecked {
-    /// What matches, what it requires, and what forbids it.
+    /// The matching rules, the scopes that they require, and the rule that forbids the call.
     pub ruling: Ruling,
 }
 
-/// A question as it is asked.
+/// A question as a document asks it.
 struct Asked {
     agent: Option<AgentName>,
     agent_type: Option<AgentType>,
@@ -66,7 +66,7 @@ struct Asked {
     at: Option<SystemTime>,
 }
 
-/// What must stay as it was written: rules may see a difference.
+/// Texts that must stay as they were written: rules may see a difference.
 #[derive(Deserialize)]
 struct Exact {
     arguments: Option<Box<RawValue>>,
@@ -74,7 +74,7 @@ struct Exact {
 }
 
 impl RulesChecked {
-    /// In one word: `forbidden`, `approval_required` or `allowed`, which is by rules alone.
+    /// The ruling in one word: `forbidden`, `approval_required` or `allowed`, by rules alone.
     #[must_use]
     pub fn decision(&self) -> &'static str {
         match &self.ruling {
@@ -86,10 +86,9 @@ impl RulesChecked {
 }
 
 impl Control {
-    /// Says what rules would say of the call that a document describes: those that are stored, or
-    /// those in the document, which are stored nowhere. `as_ruled` gives the name and the
-    /// arguments of a tool of the built-in server as rules see them, each if that is not as it is
-    /// written.
+    /// Returns the ruling on the call that a document describes: by the stored rules, or by those
+    /// in the document, which are not stored. `as_ruled` gives the name and the arguments of a tool
+    /// of the built-in server as rules see them, each if they differ from the written ones.
     ///
     /// # Errors
     /// When anything is wrong with the document or its rules; when there is no such workspace or
@@ -119,7 +118,7 @@ impl Control {
         let actors = Actors { user, agent, agent_type, is_child, ..Actors::default() };
         let rules: Box<dyn Rules> = match &asked.rules {
             Some(text) => Box::new(RuleSet::compile(text).map_err(|faults| refused(&faults))?),
-            // As they count for calls.
+            // The rules as they apply to calls.
             None => match RuleSet::compile(self.rules(workspace).await?.text()) {
                 Ok(set) => Box::new(set),
                 Err(_unreadable) => Box::new(UnreadableRules),
@@ -161,7 +160,7 @@ impl Control {
 }
 
 impl Asked {
-    /// The method of the message: what is usual, if nothing is said.
+    /// The method of the message; without one, the usual method of the item.
     fn method(&self) -> &str {
         match (&self.method, &self.item) {
             (Some(method), _) => method,
@@ -173,7 +172,7 @@ impl Asked {
     }
 }
 
-/// Whom an agent acts for, as its stored document says.
+/// The type of an agent, as its stored document has it.
 fn type_of(document: &str) -> AgentType {
     let document: serde_json::Value = serde_json::from_str(document).unwrap_or_default();
     let word = document.get("agent_type").and_then(serde_json::Value::as_str);
@@ -241,7 +240,7 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     })
 }
 
-/// What may be missing.
+/// Reads a field that may be missing.
 fn optional<T, E: std::fmt::Display>(
     fields: &mut Fields,
     name: &str,
@@ -251,7 +250,7 @@ fn optional<T, E: std::fmt::Display>(
     fields.named(name, rule)
 }
 
-/// What the call comes from; one that says nothing is made for itself.
+/// The origin of the call; without the field, the call is made for itself.
 fn origin(fields: &mut Fields, item: Option<&Item>) -> CallOrigin {
     let words = CallOrigin::ALL.map(|origin| (origin.as_str(), origin));
     let origin = fields.word("origin", &words).unwrap_or_default();
@@ -264,7 +263,7 @@ fn origin(fields: &mut Fields, item: Option<&Item>) -> CallOrigin {
 /// Makes an item of its name.
 type ItemOf = fn(Arc<str>) -> Item;
 
-/// What is to be called: one of three, or, with a method, the server as such.
+/// The called item: one of three, or, with a method, the server as such.
 fn item(fields: &mut Fields, has_method: bool) -> Option<Item> {
     let kinds: [(&str, ItemOf); 3] =
         [("tool", Item::Tool), ("prompt", Item::Prompt), ("resource", Item::Resource)];

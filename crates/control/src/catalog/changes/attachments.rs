@@ -24,13 +24,13 @@ use crate::{
 pub struct CatalogAttachment {
     /// Its alias.
     pub alias: Alias,
-    /// The server's id.
+    /// Id of the server.
     pub reference: ServerId,
     /// Config values as they are written: only roles that may write them read them (D39).
     pub config: Map<String, Value>,
-    /// Whether a run goes on without the server if it fails. `None`: it does not say.
+    /// Whether a run continues without the server if it fails. `None`: not given.
     pub optional: Option<bool>,
-    /// Which of the server's tools it shows, as it is written. `None`: it hides none.
+    /// The filter for the server's tools, as it is written. `None`: it hides none.
     pub tools: Option<Value>,
 }
 
@@ -39,35 +39,35 @@ pub struct CatalogAttachment {
 pub struct CatalogAttachments {
     /// In the order of their aliases.
     pub items: Vec<CatalogAttachment>,
-    /// What the agent is known by as it is.
+    /// The version tag of the agent.
     pub tag: String,
 }
 
-/// An attachment that was stored.
+/// A stored attachment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogAttached {
-    /// As it is now.
+    /// The attachment after the write.
     pub attachment: CatalogAttachment,
-    /// What the agent is known by as it is now.
+    /// The version tag of the agent after the write.
     pub tag: String,
-    /// Whether there was one of this alias before.
+    /// True if there was one of this alias before.
     pub was_there: bool,
-    /// What a person should know.
+    /// Warnings for people.
     pub warnings: Vec<FieldWarning>,
 }
 
-/// Whether a human has signed in to a server that an agent uses (X-E27).
+/// State of a human's sign-in to a server that an agent uses (X-E27).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogConnection {
     /// The server's id.
     pub server: ServerId,
-    /// What people call it.
+    /// The display name of the server.
     pub name: String,
-    /// Whether whoever asks is signed in there.
+    /// True if the caller is signed in there.
     pub is_connected: bool,
 }
 
-/// An agent with one attachment that may be stored.
+/// An agent with one attachment, checked and ready to store.
 struct Attaching {
     prepared: Prepared,
     attachment: CatalogAttachment,
@@ -76,7 +76,7 @@ struct Attaching {
 }
 
 impl Control {
-    /// The attachments that an agent has by itself, without those of its capabilities.
+    /// The attachments of the agent itself, without those of its capabilities.
     ///
     /// # Errors
     /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
@@ -99,7 +99,7 @@ impl Control {
     }
 
     /// Puts an attachment into an agent, in place of the one of its alias, if there is one. `alias`
-    /// is the one of the address, if that has one.
+    /// is the one of the address, if the address has one.
     ///
     /// # Errors
     /// When there is no such agent, or it cannot be read; when anything is wrong with the
@@ -127,7 +127,7 @@ impl Control {
                 None => kind::AGENT_ATTACHED,
                 Some(_) => kind::AGENT_ENV_UPDATED,
             };
-            // Names of fields, and no values (X-M61).
+            // Names of fields without values (X-M61).
             let event = event(kind, &change, &agent, attachment.alias.as_str()).changing(keys);
             let written = this.store_prepared(&change, prepared, Some(event)).await?;
             Ok(CatalogAttached {
@@ -140,12 +140,12 @@ impl Control {
         self.to_the_end(put).await
     }
 
-    /// Takes an attachment out of an agent.
+    /// Removes an attachment from an agent.
     ///
     /// # Errors
-    /// When there is no such agent or attachment, or the agent cannot be read; when what is left
-    /// would be wrong in a way in which it was not before; when the precondition does not hold of
-    /// the agent, there is no store or no such workspace, or the store or the vault fails.
+    /// When there is no such agent or attachment, or the agent cannot be read; when the rest would
+    /// have a fault that it did not have before; when the precondition does not hold of the agent,
+    /// there is no store or no such workspace, or the store or the vault fails.
     pub async fn attachment_delete(
         &self,
         change: CatalogChange,
@@ -170,8 +170,8 @@ impl Control {
         self.to_the_end(delete).await
     }
 
-    /// The servers that a run of the agent has and that a human signs in to (X-E27), each once, in
-    /// the order of their ids; also those of its capabilities.
+    /// The servers of a run of the agent to which a human signs in (X-E27), each once, in the order
+    /// of their ids; also those of its capabilities.
     ///
     /// # Errors
     /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
@@ -191,7 +191,7 @@ impl Control {
             let connection = |entry: &narthex_resolve::ServerEntry| CatalogConnection {
                 server: entry.id.clone(),
                 name: entry.name.clone(),
-                // Nobody can sign in to a server yet.
+                // Sign-in to servers does not exist yet.
                 is_connected: false,
             };
             Ok::<_, CatalogError>(signed_in.map(connection).collect())
@@ -290,8 +290,8 @@ fn prepared(definition: Definition, before: &CatalogRow, warnings: Vec<FieldWarn
     Prepared { checked: Checked { id, document, warnings }, before: Some(before.clone()) }
 }
 
-/// Refuses faults that the change brings, or that are `own`, which tells their place. Others that
-/// the agent has had before are warned of: one attachment does not wait for another.
+/// Refuses faults that the change brings, or of which `own` knows a place in the request. Other
+/// faults that the agent had before become warnings: one attachment does not wait for another.
 fn checked(
     workspace: &Workspace,
     before: &Agent,
@@ -347,7 +347,7 @@ fn in_words(fault: &Fault, agent: &Agent, request: &AttachRequest) -> String {
             let member = if is_typed { ".ref" } else { "" };
             match inside.and_then(|path| path.strip_prefix("config.")) {
                 Some(path) => format!("{config_member}.{path}{member}"),
-                // Nobody has set it; it stands where it is declared.
+                // The key has no value; its place is the one where it would be set.
                 None if fault.code == FaultCode::MissingRequiredMcpConfig => {
                     format!("{config_member}.{key}")
                 }

@@ -1,4 +1,4 @@
-//! What a change of the catalog does to runs that there are (D10).
+//! The effect of a change of the catalog on live runs (D10).
 
 use narthex_model::{CatalogKind, WorkspaceId};
 use narthex_resolve::ServerEntry;
@@ -7,7 +7,7 @@ use narthex_store::Cut;
 use crate::Control;
 
 impl Control {
-    /// Has what an object says now count for the runs that there are, as far as it does (D10).
+    /// Applies a changed object to the live runs, as far as it cuts through (D10).
     pub(super) fn cut_through(
         &self,
         workspace: &WorkspaceId,
@@ -21,7 +21,7 @@ impl Control {
     }
 }
 
-/// Whether an object disables a server, which live runs then lose (D10).
+/// True if an object disables a server, which live runs then lose (D10).
 pub(super) fn is_cut(kind: CatalogKind, document: &str) -> bool {
     if kind != CatalogKind::Server {
         return false;

@@ -19,30 +19,30 @@ use crate::{
     },
 };
 
-/// What is to be stored together, by whom.
+/// The conditions of an import, and its actor.
 #[derive(Debug, Clone)]
 pub struct CatalogImport {
-    /// Into which workspace.
+    /// The workspace to store into.
     pub workspace: WorkspaceId,
-    /// Who asks.
+    /// The actor.
     pub by: By,
-    /// Whether they may write servers, and see how they are reached (X-M7, X-D12).
+    /// True if the actor may write servers, and see how they are reached (X-M7, X-D12).
     pub may_write_servers: bool,
-    /// Whether it is only checked.
+    /// True if the import is only checked.
     pub is_dry: bool,
-    /// The servers that stood inside an agent, with its name: they overwrite none but those that a
-    /// manifest of it has made.
+    /// The servers that were written inside an agent, with its name: they overwrite only servers
+    /// that a manifest of the agent has made.
     pub inside: BTreeMap<String, String>,
 }
 
-/// What an import has done, or would do.
+/// The result of an import, or of its check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogImported {
     /// Each object of the document, in an order in which references hold.
     pub changes: Vec<CatalogImportChange>,
-    /// What a person should know: of these objects, and of others that they leave broken.
+    /// Warnings for people: of these objects, and of others that they leave broken.
     pub warnings: Vec<FieldWarning>,
-    /// What manifests of its agents had made, and these do not attach. They are stored as before.
+    /// Servers that manifests of its agents had made, and these do not attach. They stay stored.
     pub left: Vec<CatalogLeft>,
 }
 
@@ -55,24 +55,24 @@ pub struct CatalogLeft {
     pub id: String,
     /// As it was stored: see [`Precondition::Tags`].
     pub tag: String,
-    /// Every place that refers to it nevertheless.
+    /// Every place that still refers to it.
     pub users: Vec<FieldError>,
 }
 
-/// What becomes of one object.
+/// The change of one object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogImportChange {
-    /// Of what kind.
+    /// The kind of the object.
     pub kind: CatalogKind,
     /// Its id.
     pub id: String,
-    /// Where it stands in the document, such as `servers[0]`.
+    /// Its place in the document, such as `servers[0]`.
     pub place: String,
-    /// What it was, with hidden literals left out. `None`: there was none that can be read.
+    /// The object before, without hidden literals. `None`: there was none that can be read.
     pub before: Option<Value>,
-    /// What it is, likewise.
+    /// The object after, likewise.
     pub after: Value,
-    /// Whether it was stored before exactly so.
+    /// True if the stored object is the same.
     pub is_same: bool,
 }
 
@@ -82,10 +82,10 @@ const GROUPS: [(&str, CatalogKind); 3] = [
     ("capabilities", CatalogKind::Capability),
     ("agents", CatalogKind::Agent),
 ];
-/// The form of the document.
+/// The version of the document's form.
 const VERSION: u64 = 1;
 
-/// How many objects one document may have: each is an event, and all of them one transaction.
+/// Largest number of objects of one document: each is an event, and all of them one transaction.
 const OBJECTS_MAX: usize = 1000;
 
 /// An object of the document.
@@ -95,7 +95,7 @@ struct Given {
     place: String,
 }
 
-/// An object as it is to be stored.
+/// An object that is ready to store.
 struct Ready {
     kind: CatalogKind,
     id: String,
@@ -104,8 +104,8 @@ struct Ready {
 }
 
 impl Control {
-    /// Everything of a workspace in one document, which [`Control::catalog_import`] takes. Hidden
-    /// literals are left out: secrets stand in their places.
+    /// All objects of a workspace in one document, which [`Control::catalog_import`] takes.
+    /// References to secrets replace hidden literals.
     ///
     /// # Errors
     /// When an object cannot be read, there is no store or no such workspace, or the store or the
@@ -116,12 +116,12 @@ impl Control {
         Ok(exported.await??)
     }
 
-    /// Stores all objects of a document, new ones and in place of others, or only says what that
-    /// would do. What the document does not name stays.
+    /// Stores all objects of a document, new ones and in place of others, or only reports the
+    /// effect. Objects that the document does not name stay.
     ///
     /// # Errors
-    /// When anything is wrong with any of them, by itself or beside all others; when there are
-    /// servers among them that are not for whoever asks to write; when there is no store or no such
+    /// When anything is wrong with any of them, by itself or beside all others; when the caller may
+    /// not write servers and there are some among them; when there is no store or no such
     /// workspace, or the store or the vault fails. Then nothing was stored.
     pub async fn catalog_import(
         &self,
@@ -171,7 +171,7 @@ impl Control {
     }
 }
 
-/// Reads a document, and holds all of it against everything that is stored.
+/// Reads a document, and checks all of it against everything that is stored.
 fn prepare(
     stored: &Stored,
     text: &[u8],
@@ -194,7 +194,8 @@ fn prepare(
     for one in &given {
         new.put(one.definition.clone());
     }
-    // What cannot be read may be what others need: of those is told what is wrong in any case.
+    // An unreadable object may be one that others need: then only faults of these by themselves are
+    // reported.
     let is_read = errors.is_empty();
     let is_due = |code: FieldCode| is_read || code.is_of_itself(is_named);
     let servers = given.iter().filter(|one| one.definition.kind() == CatalogKind::Server);
@@ -249,8 +250,8 @@ fn prepare(
     Ok((ready, CatalogImported { changes, warnings, left }))
 }
 
-/// What is wrong with a server that stood inside an agent and would take the place of one that no
-/// manifest of the agent has made.
+/// The fault of a server that was written inside an agent and would replace one that no manifest of
+/// the agent has made.
 fn taken(one: &Given, old: &Workspace, stored: &Stored, agent: &str) -> Option<FieldError> {
     let id = &stored.find(one.definition.kind(), one.definition.id())?.id;
     if old.made_by(agent).any(|made| made.id.as_str() == id) {
@@ -264,7 +265,8 @@ fn taken(one: &Given, old: &Workspace, stored: &Stored, agent: &str) -> Option<F
     Some(FieldError::invalid(&one.place, text, remedy))
 }
 
-/// What manifests of these agents had made that they do not attach, and that is not given anew.
+/// Servers that manifests of these agents had made, that they do not attach, and that the document
+/// does not contain.
 fn left(given: &[Given], new: &Workspace, stored: &Stored) -> Vec<CatalogLeft> {
     let mut found = Vec::new();
     let kind = CatalogKind::Server;
@@ -291,13 +293,13 @@ struct Read {
     given: Vec<Given>,
     secrets: BTreeSet<SecretName>,
     errors: Vec<FieldError>,
-    /// Of each object by itself.
+    /// Warnings of each object by itself.
     warnings: Vec<FieldWarning>,
     /// True if the name of each object is known.
     is_named: bool,
 }
 
-/// Reads what there is in the document.
+/// Reads the objects of the document.
 fn read(document: Value) -> Result<Read, CatalogError> {
     let Value::Object(mut members) = document else {
         let fault = FieldError::invalid("", "this is no document of a workspace", SHAPE);
@@ -356,7 +358,7 @@ fn read(document: Value) -> Result<Read, CatalogError> {
 }
 
 impl Read {
-    /// Reads an object that stands at `place`.
+    /// Reads an object at `place`.
     fn add(&mut self, kind: CatalogKind, place: String, text: &str) {
         let read = match Definition::parse(kind, text.as_bytes(), None) {
             Ok((definition, unwise)) => {

@@ -36,7 +36,7 @@ impl Definition {
         }
     }
 
-    /// What can be read of an object that cannot be read as a whole.
+    /// The readable part of an object that cannot be read as a whole.
     pub(in crate::catalog) fn partly(kind: CatalogKind, text: &[u8]) -> Option<Self> {
         Some(match kind {
             CatalogKind::Server => Self::Server(Box::new(ServerEntry::partly(text)?)),
@@ -71,7 +71,7 @@ impl Definition {
         text.expect("JSON of texts, numbers and maps by text can be written")
     }
 
-    /// Where faults that concern it say that they are.
+    /// The place that faults of this object name.
     pub(super) fn place(&self) -> String {
         let group = match self {
             Self::Server(_) => "servers",
@@ -102,7 +102,7 @@ fn read<T>(
             let warnings = warnings.iter().map(|warning| FieldWarning::of(warning, "")).collect();
             Ok((definition(Box::new(value)), warnings))
         }
-        // These say where in the text they are, with nothing in front.
+        // These faults name their place in the text, with nothing in front.
         Err(faults) => Err(faults.iter().map(|fault| FieldError::of(fault, "")).collect()),
     }
 }
