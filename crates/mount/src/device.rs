@@ -1,4 +1,4 @@
-//! What is behind a mount: one server, as one process may use it.
+//! The device behind a mount: one server, as one process may use it.
 
 use std::{fmt::Debug, future::Future, pin::Pin};
 
@@ -9,7 +9,7 @@ use crate::{Failure, tools};
 /// A future of a device's answer.
 pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send + 'a>>;
 
-/// What a server lists.
+/// The kind of things that a server lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Tools.
@@ -35,8 +35,8 @@ impl Kind {
     }
 }
 
-/// One server as one process may use it. Whoever implements it checks every call: here is no
-/// permission but that of the path. Dropping a future gives its call up.
+/// One server as one process may use it. The implementation checks every call: this crate checks
+/// only the permission of the path. Dropping a future gives its call up.
 pub trait Device: Debug + Send + Sync {
     /// The whole list, all pages as one result of MCP, such as `{"tools":[…]}`.
     fn list(&self, kind: Kind) -> Answer<'_>;
@@ -56,14 +56,14 @@ pub trait Device: Debug + Send + Sync {
         Box::pin(async move { tools::schema(&self.list(Kind::Tools).await?, tool) })
     }
 
-    /// What a tool is for, as Markdown.
+    /// The description of a tool, as Markdown.
     fn description<'a>(&'a self, tool: &'a str) -> Answer<'a> {
         Box::pin(async move { tools::description(&self.list(Kind::Tools).await?, tool) })
     }
 
-    /// How the server is: a JSON object.
+    /// The status of the server: a JSON object.
     fn status(&self) -> Answer<'_>;
 
-    /// What the server wrote to its standard error, as far as it is kept, without known secrets.
+    /// The stored part of the server's standard error, without known secrets.
     fn logs(&self) -> Answer<'_>;
 }

@@ -1,29 +1,29 @@
-//! What a path is, and what a directory has.
+//! The facts about a path, and the entries of a directory.
 
 use crate::{
     Kind,
     name::{self, FILE_NAME_MAX},
 };
 
-/// What a path is.
+/// The facts about a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     /// The path below its mount, such as `/tools/echo`.
     pub name: String,
     /// The path of the mount; [`ROOT`](crate::ROOT) for that itself.
     pub device: String,
-    /// Whether it has entries.
+    /// True if the path has entries.
     pub is_directory: bool,
-    /// Whether it can be written to.
+    /// True if the path can be written to.
     pub is_writable: bool,
 }
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name: one component of a path.
+    /// The entry's name: one component of a path.
     pub name: String,
-    /// Whether it is a directory.
+    /// True if the entry is a directory.
     pub is_directory: bool,
 }
 

@@ -5,24 +5,24 @@ use std::fmt;
 use narthex_model::CallErrorKind;
 use serde::Serialize;
 
-/// What kind of failure an operation met. The spellings are part of the interface.
+/// The kind of an operation's failure. The spellings are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
     /// A deadline passed.
     Timeout,
-    /// Nothing is there, or nothing that this process may know of: the two look alike (D5).
+    /// The path does not exist, or this process may not know of it: the two look alike (D5).
     NotFound,
-    /// It is there, and this process may not use it.
+    /// The path exists, and this process may not use it.
     Permission,
     /// A fault of our own.
     Internal,
-    /// The device does not do this: the descriptor is closed, or the server said no.
+    /// The device does not do this: the descriptor is closed, or the server refused.
     Driver,
     /// The operation makes no sense here, or what was written is no JSON object.
     Invalid,
     /// A directory was taken for a file.
     IsDirectory,
-    /// Whoever was to read the answer is gone.
+    /// The reader of the answer is gone.
     BrokenPipe,
     /// The server failed during the call.
     ServiceUnavailable,
@@ -116,10 +116,10 @@ impl From<CallErrorKind> for Code {
     }
 }
 
-/// What a device says of a failure: its code, and the error as the model of a run would see it.
+/// A device's report of a failure: its code, and the error as the model of a run would see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind it is.
+    /// The code of the failure.
     pub code: Code,
     /// The kind of D16, or another word of the same place, such as `not_found`.
     pub kind: String,
@@ -127,7 +127,8 @@ pub struct Failure {
     pub message: String,
     /// More for programs: a JSON value, kept as it came.
     pub details: Option<String>,
-    /// Whether whoever did the operation elsewhere has said so, and has told its observers.
+    /// True if the process that did the operation elsewhere has reported the failure to its
+    /// observers.
     pub is_told: bool,
 }
 
@@ -180,7 +181,7 @@ struct FailureView<'a> {
     details: Option<&'a serde_json::value::RawValue>,
 }
 
-/// What was being done.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// A server became visible.
@@ -195,9 +196,9 @@ pub enum Operation {
     Write,
     /// A descriptor was given back.
     Close,
-    /// What a path is was asked.
+    /// The facts about a path were requested.
     Stat,
-    /// What a directory has was asked.
+    /// The entries of a directory were requested.
     List,
 }
 
@@ -240,11 +241,11 @@ impl Operation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("[{}] {}: {path} ({})", failure.code, operation.as_str(), failure.message)]
 pub struct VfsError {
-    /// What was being done.
+    /// The failed operation.
     pub operation: Operation,
-    /// With what: a path, or the number of a descriptor that is none.
+    /// The operation's path, or the number of an unknown descriptor.
     pub path: String,
-    /// Why it failed.
+    /// The reason of the failure.
     pub failure: Box<Failure>,
 }
 
@@ -255,7 +256,7 @@ impl VfsError {
         Self { operation, path: path.into(), failure: Box::new(failure) }
     }
 
-    /// What kind of failure it is.
+    /// The code of the failure.
     #[must_use]
     pub fn code(&self) -> Code {
         self.failure.code

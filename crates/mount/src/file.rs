@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Code, Failure, Limits, Node, device::Answer, mounted::Mount, tools};
 
-/// What there is to read of a place without asking anybody.
+/// The content of a place that can be read without a request to a device.
 pub(crate) type Known = Option<Bytes>;
 
 /// An open descriptor.
@@ -20,19 +20,19 @@ pub(crate) type Known = Option<Bytes>;
 pub(crate) struct File {
     pub(crate) mount: Arc<Mount>,
     pub(crate) node: Node,
-    /// As it was opened.
+    /// The path by which the file was opened.
     pub(crate) path: String,
     limits: Limits,
     state: Mutex<State>,
-    /// Whoever reads first fetches; others wait for it.
+    /// Held by the first reader while it fetches; other readers wait for it.
     fetching: tokio::sync::Mutex<()>,
-    /// Ends with the descriptor, with what the process may open, or with the mount.
+    /// Cancelled with the descriptor, with the process's permission, or with the mount.
     over: CancellationToken,
 }
 
 #[derive(Debug)]
 struct State {
-    /// How many times it was written to: an answer of an earlier one is dropped.
+    /// Number of writes so far: the answer of an earlier write is dropped.
     turn: u64,
     content: Content,
     ended: Option<Ended>,
@@ -40,20 +40,20 @@ struct State {
 
 #[derive(Debug)]
 enum Content {
-    /// Nothing was written or fetched.
+    /// No content was written or fetched.
     Nothing,
-    /// What has not been read.
+    /// The unread rest.
     Rest(Bytes),
     /// The last write failed.
     Failed(Failure),
 }
 
-/// What was written, and called.
+/// The outcome of a write and its call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Written {
-    /// How many bytes.
+    /// Number of bytes.
     pub(crate) size: usize,
-    /// Whether the tool says itself that it has failed; looked at where somebody wants to know.
+    /// True if the tool itself reports a failure; determined only while an observer watches.
     pub(crate) is_tool_error: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Written {
 pub(crate) enum Ended {
     Closed,
     Revoked,
-    /// With its process.
+    /// The process ended.
     Over,
 }
 
@@ -97,10 +97,10 @@ impl File {
             if let Some(read) = self.take(length)? {
                 return Ok(read);
             }
-            // What fails is not kept: a second read tries again (R-O9).
+            // A failure is not stored: a second read tries again (R-O9).
             let fetched = self.within(self.limits.fetch, self.fetch()).await?;
             let mut state = self.alive()?;
-            // What was written meanwhile counts.
+            // The answer of a write in the meantime has precedence.
             if matches!(state.content, Content::Nothing) {
                 state.content = Content::Rest(fetched);
             }
@@ -110,7 +110,7 @@ impl File {
         Err(Failure::invalid("there is no result yet: write the arguments first, a JSON object"))
     }
 
-    /// What is there to read; `None` if that has to be fetched.
+    /// Takes readable bytes; `None` if they have to be fetched first.
     fn take(&self, length: i64) -> Result<Option<Bytes>, Failure> {
         let mut state = self.alive()?;
         match &mut state.content {
@@ -142,7 +142,7 @@ impl File {
             Ok(arguments) => self.within(self.limits.call, self.ask(arguments)).await,
             Err(failure) => Err(failure),
         };
-        // Closed meanwhile: the answer is nobody's any more (R-O11).
+        // The file may have been closed meanwhile: then the answer is dropped (R-O11).
         let mut state = self.alive()?;
         let is_last = state.turn == turn;
         match answered {
@@ -261,22 +261,22 @@ impl File {
     }
 }
 
-/// What is done with a descriptor after it was given back (R-O10).
+/// The failure of an operation on a descriptor after it was closed (R-O10).
 pub(crate) fn closed() -> Failure {
     Failure::new(Code::Driver, "closed", "the descriptor is not open")
 }
 
-/// What is done by a process that has ended.
+/// The failure of an operation by a process that has ended.
 pub(crate) fn over() -> Failure {
     Failure::new(Code::DeviceDisconnected, "transport_error", "the process has ended")
 }
 
-/// What is done with a mount that the process may not use any more.
+/// The failure of an operation on a mount that was revoked from the process.
 pub(crate) fn revoked() -> Failure {
     Failure::new(Code::Permission, "denied", "this process may not use the mount any more")
 }
 
-/// What is done with a mount that is there no more, or is another server's by now.
+/// The failure of an operation on a mount that does not exist any more, or is another server's now.
 pub(crate) fn unmounted() -> Failure {
     Failure::new(Code::DeviceDisconnected, "transport_error", "the server is not mounted any more")
 }

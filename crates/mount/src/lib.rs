@@ -1,7 +1,7 @@
 //! MCP servers as files: the namespace `/mnt/mcp/<pid>-<alias>/…` and its operations.
 //!
-//! Pure but for time: what is behind a mount is a [`Device`], which somebody else makes and which
-//! checks every call. FUSE, REST and the command line show the same tree.
+//! Pure but for time: behind a mount is a [`Device`], which the caller provides and which checks
+//! every call. FUSE, REST and the command line show the same tree.
 
 mod device;
 mod entry;

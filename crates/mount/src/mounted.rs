@@ -16,7 +16,7 @@ pub(crate) struct Mount {
     pub(crate) device: Arc<dyn Device>,
     /// Cancelled once it is unmounted.
     pub(crate) gone: CancellationToken,
-    /// How many servers have been behind it before.
+    /// Number of servers that were behind the mount before.
     turn: AtomicU64,
 }
 

@@ -1,8 +1,8 @@
-//! Names of files: whatever a server calls its things, as one component of a path.
+//! Names of files: any name that a server gives its things, as one component of a path.
 //!
-//! What a file's name cannot have is percent-encoded, and `%` with it, so that decoding once gives
-//! the name back. A name that is longer than a file's may be is in no directory, but its path can
-//! be opened where paths are no files of the system.
+//! Characters that a file's name cannot have are percent-encoded, and `%` too, so that decoding
+//! once returns the name. A name that is longer than a file's may be is in no directory. Its path
+//! can still be opened where paths are no files of the system.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,8 @@ pub fn encoded(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// What a name may not have as it is: slashes, and what no terminal should be sent.
+/// True if a character must be encoded: a slash, a backslash, a percent sign, or a control
+/// character, which no terminal should receive.
 fn is_encoded(one: char) -> bool {
     one.is_control() || matches!(one, '%' | '/' | '\\')
 }

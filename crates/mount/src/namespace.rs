@@ -23,9 +23,9 @@ pub struct Limits {
     pub files: usize,
     /// The most bytes of one write.
     pub write_bytes: usize,
-    /// How long a list or a resource may take.
+    /// The longest time for a list or a resource.
     pub fetch: Duration,
-    /// How long a call may take in any case; a server's own limit may be shorter.
+    /// The longest time for a call; a server's own limit may be shorter.
     pub call: Duration,
 }
 
@@ -60,8 +60,8 @@ pub(crate) struct Tables {
     processes: HashMap<Pid, Arc<Process>>,
 }
 
-/// A mount, for whoever made it: a handle of an earlier one at the same path unmounts nothing
-/// (R-E5).
+/// A mount, as a handle for its maker: a handle of an earlier mount at the same path unmounts
+/// nothing (R-E5).
 #[derive(Debug)]
 pub struct Mounted {
     name: MountName,
@@ -69,7 +69,7 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// What it is called.
+    /// The mount's name.
     #[must_use]
     pub fn name(&self) -> &MountName {
         &self.name
@@ -77,7 +77,7 @@ impl Mounted {
 }
 
 impl Namespace {
-    /// An empty one. `observer` is told of each operation, if there is one.
+    /// An empty namespace. It reports each operation to `observer`, if there is one.
     #[must_use]
     pub fn new(limits: Limits, observer: Option<Arc<dyn Observer>>) -> Self {
         let next_mount = AtomicU64::new(0);
@@ -172,7 +172,7 @@ impl Namespace {
         mount.inspect(|(_, mount)| mount.next_turn()).is_some()
     }
 
-    /// Everything that is mounted, in order.
+    /// The names of all mounts, in order.
     #[must_use]
     pub fn mounts(&self) -> Vec<MountName> {
         self.shared.names()

@@ -1,7 +1,7 @@
-//! What a path names: the grammar of `/mnt/mcp/<pid>-<alias>/…` (D20).
+//! The nodes that paths name: the grammar of `/mnt/mcp/<pid>-<alias>/…` (D20).
 //!
-//! Names of tools and prompts are percent-decoded once, so that each can be written; a resource's
-//! URI is everything after its prefix, as it stands.
+//! Names of tools and prompts are percent-decoded once, so that each can be written. A resource's
+//! URI is the rest of the path after its prefix, unchanged.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use narthex_model::{Alias, Pid};
 
 use crate::{Failure, Kind, name};
 
-/// Where all mounts are.
+/// The directory of all mounts.
 pub const ROOT: &str = "/mnt/mcp";
 
 /// The longest path, in bytes.
@@ -20,7 +20,7 @@ pub const PATH_MAX: usize = 4096;
 pub struct MountName {
     /// The process that the server was mounted for.
     pub pid: Pid,
-    /// What the process calls it.
+    /// The server's alias in the process.
     pub alias: Alias,
 }
 
@@ -35,7 +35,7 @@ impl MountName {
         Some(Self { pid, alias: Alias::new(alias).ok()? })
     }
 
-    /// Its path.
+    /// The path of the mount.
     #[must_use]
     pub fn path(&self) -> String {
         format!("{ROOT}/{self}")
@@ -55,7 +55,7 @@ impl fmt::Display for MountName {
     }
 }
 
-/// What a path below [`ROOT`] names.
+/// The place that a path below [`ROOT`] names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Place {
     /// [`ROOT`] itself: the mounts.
@@ -100,13 +100,13 @@ const SCHEMA: &str = ".schema.json";
 const DESCRIPTION: &str = ".md";
 
 impl Node {
-    /// Whether it is a directory where there are any.
+    /// True if the node is a directory wherever directories exist.
     #[must_use]
     pub fn is_directory(&self) -> bool {
         matches!(self, Self::Root | Self::List(_) | Self::Control)
     }
 
-    /// Whether something can be written to it.
+    /// True if the node can be written to.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         matches!(self, Self::Tool(_) | Self::Prompt(_))
@@ -131,7 +131,7 @@ impl Node {
         }
     }
 
-    /// What a file of `tools` is, by its name.
+    /// The node of a file of `tools`, by the file's name.
     #[must_use]
     pub fn of_tool_file(file: &str) -> Self {
         match (file.strip_suffix(SCHEMA), file.strip_suffix(DESCRIPTION)) {
@@ -172,7 +172,7 @@ impl Node {
 }
 
 impl Place {
-    /// What a path names, whether it is there or not.
+    /// Parses the place that a path names, whether the place exists or not.
     ///
     /// # Errors
     /// When the path is longer than [`PATH_MAX`] or has a NUL (`INVALID`), or is none of the

@@ -59,7 +59,7 @@ impl Process {
         Self { pid, shared, state: Mutex::new(state) }
     }
 
-    /// Its number.
+    /// The process's number.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
@@ -186,10 +186,11 @@ impl Process {
         closed.map_err(|failure| VfsError::new(Operation::Close, path, failure))
     }
 
-    /// What a path is, without asking a server: also of a tool that its server does not have.
+    /// Returns the facts about a path, without asking a server: also for a tool that the server
+    /// does not have.
     ///
     /// # Errors
-    /// As [`Process::open`] fails for what it may not open.
+    /// As [`Process::open`] fails for a path that the process may not open.
     pub fn stat(&self, path: &str) -> Result<Stat, VfsError> {
         let began = Instant::now();
         let found = match Place::parse(path) {
@@ -210,10 +211,10 @@ impl Process {
         found.map_err(|failure| VfsError::new(Operation::Stat, path, failure))
     }
 
-    /// What a directory has, in the server's order.
+    /// Returns the entries of a directory, in the server's order.
     ///
     /// # Errors
-    /// As [`Process::open`]; `INVALID` for a file; what fetching the list failed with.
+    /// As [`Process::open`]; `INVALID` for a file; the failure of fetching the list.
     pub async fn list(&self, path: &str) -> Result<Vec<Entry>, VfsError> {
         let began = Instant::now();
         let listed = self.listed(path).await;
@@ -271,8 +272,8 @@ impl Process {
         state.failures.get(name).cloned()
     }
 
-    /// Looks whether it may open a mount that is there. Tells no observer: whoever asks does so for
-    /// itself.
+    /// Checks that the process may open an existing mount. Reports to no observer: the caller does
+    /// so itself.
     ///
     /// # Errors
     /// As [`Process::open`] fails for it.
@@ -298,7 +299,7 @@ impl Process {
             Some(mount) if is_allowed => Ok((mount, node)),
             Some(_) if is_known => Err(not_allowed()),
             None if is_closed => Err(not_allowed()),
-            // What is another's looks like what is not there (D5).
+            // A mount of another process looks like an absent one (D5).
             _ => Err(Failure::not_found(format!("nothing is mounted at `{}`", name.path()))),
         }
     }

@@ -1,4 +1,4 @@
-//! What a list of tools says of one of them.
+//! The facts about one tool in a list of tools.
 
 use bytes::Bytes;
 use narthex_model::json::with_whole_pairs;
@@ -41,7 +41,7 @@ struct Named<'a> {
     uri: std::borrow::Cow<'a, str>,
 }
 
-/// What a list has: names of tools and prompts, URIs of resources, in the server's order.
+/// The names in a list: of tools and prompts, or the URIs of resources, in the server's order.
 ///
 /// # Errors
 /// When it is no result of a list (`DRIVER`).
@@ -86,7 +86,7 @@ pub(crate) fn schema(list: &[u8], tool: &str) -> Result<Bytes, Failure> {
     Ok(Bytes::from(format!("{schema}\n")))
 }
 
-/// What a tool is for, as Markdown: its name, its description, its schemas, and how to use it.
+/// The description of a tool as Markdown: its name, its description, its schemas, and its usage.
 pub(crate) fn description(list: &[u8], tool: &str) -> Result<Bytes, Failure> {
     let tool = find(list, tool)?;
     let mut text = format!("# {}\n", tool.title.as_deref().unwrap_or(&tool.name));
@@ -108,7 +108,7 @@ pub(crate) fn description(list: &[u8], tool: &str) -> Result<Bytes, Failure> {
     Ok(Bytes::from(text))
 }
 
-/// Whether the result of a tool says that it has failed (R-O12).
+/// True if the result of a tool reports a failure (R-O12).
 pub(crate) fn is_error(result: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Told {

@@ -1,4 +1,4 @@
-//! What operations were done, for whoever watches a process: never what was read or written
+//! The trace of operations for observers of a process: never the bytes that were read or written
 //! (R-M35).
 
 use std::{borrow::Cow, fmt, time::Duration};
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Code, Operation};
 
-/// Is told of each operation of a namespace when it has ended. Called on the task that did it: must
-/// not block.
+/// Receives each operation of a namespace when it has ended. Called on the task that did the
+/// operation: must not block.
 pub trait Observer: fmt::Debug + Send + Sync {
     /// An operation has ended.
     fn ended(&self, done: Done<'_>);
 
-    /// Whether anybody wants to know now. What takes time to find out is not found out else.
+    /// True if an observer watches now. Facts that take time to determine are only determined then.
     fn is_watched(&self) -> bool {
         true
     }
@@ -25,45 +25,43 @@ pub trait Observer: fmt::Debug + Send + Sync {
 pub struct Done<'a> {
     /// Whose it was.
     pub pid: Pid,
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
-    /// With what path; also of a descriptor.
+    /// The path of the operation, or of its descriptor.
     pub path: &'a str,
-    /// With which descriptor, if with one.
+    /// The descriptor, if the operation has one.
     pub fd: Option<u64>,
-    /// How many bytes were written, or how many were asked for at most; `None` for all that there
-    /// are.
+    /// Number of bytes written, or most bytes requested; `None` for all that there are.
     pub size: Option<i64>,
-    /// What it gave: the descriptor of an open, the bytes of a read; 0 otherwise.
+    /// The result: the descriptor of an open, the number of bytes of a read; 0 otherwise.
     pub result: Result<u64, Code>,
-    /// Whether the tool that was called says itself that it has failed (R-O12). Looked at while
-    /// somebody watches.
+    /// True if the called tool itself reports a failure (R-O12). Determined only while an observer
+    /// watches.
     pub is_tool_error: bool,
-    /// Whether whoever did it elsewhere has told of its failure.
+    /// True if the process that did the operation elsewhere has reported its failure.
     pub is_told: bool,
-    /// How long it took.
+    /// Duration of the operation.
     pub duration: Duration,
 }
 
-/// An operation that failed where a folder is, before it came to whoever has the mounts: so this
-/// one is told of it, as JSON.
+/// An operation that failed at a folder before it reached the namespace with the mounts. The
+/// folder's process sends this report to that namespace, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report<'a> {
-    /// What was done, as [`Operation::as_str`] spells it.
+    /// The operation, as [`Operation::as_str`] spells it.
     pub operation: Cow<'a, str>,
-    /// Why it failed, as [`Code::as_str`] spells it.
+    /// The reason of the failure, as [`Code::as_str`] spells it.
     pub code: Cow<'a, str>,
-    /// As in [`Done::size`].
+    /// The size of [`Done::size`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<i64>,
-    /// How long it took.
+    /// Duration of the operation.
     pub duration_us: u64,
 }
 
 impl Report<'_> {
-    /// What is to be told of an operation that has ended; `None` if that is nothing, as it has
-    /// succeeded or is told of elsewhere.
+    /// The report of an operation that has ended; `None` if it succeeded or is reported elsewhere.
     #[must_use]
     pub fn of(done: &Done<'_>) -> Option<Self> {
         let code = done.result.err().filter(|_| !done.is_told)?;
@@ -154,7 +152,7 @@ mod tests {
         assert_eq!(failed, "Write(fd=5, size=2) → [PERMISSION]    90µs");
     }
 
-    /// What was told of by whoever did it is told once.
+    /// A failure that is reported elsewhere is not reported again.
     #[test]
     fn a_report_is_of_what_failed_here() {
         let (pid, path) = (Pid::new(1), "/mnt/mcp/1-a/tools/x");

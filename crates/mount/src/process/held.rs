@@ -42,7 +42,7 @@ impl Held<'_> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // With the process or the mount it has ended by itself.
+        // The descriptor has ended already if the process or the mount ended.
         if let Err(error) = self.process.close(self.fd) {
             tracing::debug!(%error, "the descriptor was closed already");
         }

@@ -1,4 +1,4 @@
-//! Which mounts a process may open, and of which it may know.
+//! The mounts that a process may open, and those that it may know of.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,15 +7,15 @@ use narthex_model::Pid;
 use super::Process;
 use crate::MountName;
 
-/// Which mounts a process may open, and of which others it may know.
+/// The mounts that a process may open, and the other mounts that it may know of.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kin {
     pub(super) allowed: BTreeSet<MountName>,
-    /// Paths that mean another mount: those of the process that it goes on from.
+    /// Paths that mean another mount: those of the earlier process that this one continues.
     pub(super) also: BTreeMap<MountName, MountName>,
-    /// Itself and those above it: that their mounts are there is no secret to it.
+    /// The process itself and its ancestors: it may know that their mounts exist.
     pub(super) known: BTreeSet<Pid>,
-    /// Mounts of those above it that are there, where that is known by hearsay alone.
+    /// Mounts of the ancestors in another namespace, as reported by that namespace.
     pub(super) closed: BTreeSet<MountName>,
 }
 
@@ -39,8 +39,8 @@ impl Process {
         self.state().kin.allowed.insert(name);
     }
 
-    /// From here on a path that it may have known means another mount: that of a process which it
-    /// goes on from (R-D1).
+    /// From here on a path that the process may have known means another mount: that of an earlier
+    /// process which this one continues (R-D1).
     pub fn also(&self, old: MountName, now: MountName) {
         self.state().kin.also.insert(old, now);
     }
@@ -57,8 +57,8 @@ impl Process {
         self.state().kin.known.insert(above);
     }
 
-    /// From here on these mounts, and no others that are not in its namespace, are there and not
-    /// for it: whoever has the namespace that they are in has said so.
+    /// From here on these mounts exist and the process may not open them, and no others outside its
+    /// namespace exist. The namespace that has these mounts reported them.
     pub fn close_off(&self, closed: BTreeSet<MountName>) {
         self.state().kin.closed = closed;
     }

@@ -1,4 +1,4 @@
-//! What whoever shows the files of a process keeps of one that it has opened.
+//! A lease on a mount, which a frontend keeps for a file that the process has opened.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// What the server is mounted as, which may be another name than it was opened by.
+    /// The name of the server's mount, which may differ from the name by which it was opened.
     #[must_use]
     pub fn name(&self) -> &MountName {
         &self.mount.name
@@ -30,7 +30,7 @@ impl Lease {
         format!("{}{}", self.name().path(), node.sub_path())
     }
 
-    /// Whether the server is there no more, for nobody.
+    /// True if the server of the lease is gone for every process.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.mount.gone.is_cancelled() || self.mount.turn() != self.turn

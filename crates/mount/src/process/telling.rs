@@ -1,4 +1,4 @@
-//! What a process tells of what it does, and of what failed around it.
+//! Reports the operations of a process, and the failures around it.
 
 use tokio::time::Instant;
 
@@ -6,14 +6,15 @@ use super::Process;
 use crate::{Done, Failure, Operation, Place};
 
 impl Process {
-    /// Notes a failure that whoever shows its files has met by itself, as that of what was done
-    /// last at a path, and tells of it. Nothing is noted where the path is of no mount that it may
-    /// open.
+    /// Notes a failure that a frontend for the process's files met by itself, as that of the last
+    /// operation at a path, and reports it. Not noted if the path is of no mount that the process
+    /// may open.
     pub fn note(&self, operation: Operation, path: &str, failure: Failure) {
         self.note_since(Instant::now(), (operation, path), None, failure);
     }
 
-    /// The same of what began some time ago, with so many bytes.
+    /// As [`Process::note`], for an operation that began at `began`, with the given number of
+    /// bytes.
     pub fn note_since(
         &self,
         began: Instant,
@@ -23,7 +24,7 @@ impl Process {
     ) {
         let size = bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
         self.observe((operation, path), (None, size), Err(&failure), began);
-        // What leads nowhere in a mount is looked for there all the same.
+        // A path that leads nowhere in a mount is looked up in that mount all the same.
         let above = || Place::parse(path.rsplit_once('/').map_or("", |(above, _)| above));
         let Ok(Place::In(name, _)) = Place::parse(path).or_else(|_| above()) else { return };
         let mut state = self.state();

@@ -1,15 +1,15 @@
 //! Random operations that overlap each other and every change: 100,000 steps in an order that the
 //! seed decides, and as many from threads that meet as they may.
 //!
-//! Under way at once are calls, reads, lists and closings, while servers are unmounted, mounted
-//! again, crash, come back, and are revoked, others take their places, paths come to mean other
-//! mounts, and processes end and begin. What an operation answers then is no single value: the
-//! model ([`facts`]) says which answers are permitted.
+//! At once there are calls, reads, lists and closings, while servers are unmounted, mounted again,
+//! crash, come back, and are revoked. Others take their places, paths come to mean other mounts,
+//! and processes end and begin. The answer of an operation is then no single value: the model
+//! ([`facts`]) decides which answers are permitted.
 //!
-//! - What was over before an operation looked must be seen by it; what changes meanwhile may be.
-//! - No descriptor gives what another one, another mount or an earlier write was answered.
-//! - Whoever waits for what is over is answered when it is looked at next.
-//! - At the end nothing is under way at any server, nothing is mounted, and nobody keeps a server.
+//! - An operation must see every change that ended before it looked; it may see changes meanwhile.
+//! - No descriptor returns an answer of another descriptor, another mount or an earlier write.
+//! - A waiting operation whose file is over is answered at the next look.
+//! - At the end no server has an open request, nothing is mounted, and no server is kept.
 
 mod device;
 mod facts;
@@ -34,7 +34,7 @@ const PROMPT: &str = "/prompts/greet";
 const ERROR: &str = "/ctl/error";
 const NODES: [&str; 7] = ["", "/tools", TOOL, PROMPT, "/resources/x:y", "/ctl/status", ERROR];
 
-/// What is written: the number tells one write from all others. Some of it is no object.
+/// The written arguments: the number tells one write from all others. Some of them are no object.
 fn arguments(number: u64) -> String {
     match number % 7 {
         0 => format!("[{number}]"),

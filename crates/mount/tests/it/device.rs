@@ -1,4 +1,4 @@
-//! A server that does as it is told, and counts what it is asked.
+//! A fake server that follows its script, and counts its requests.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -10,13 +10,13 @@ use narthex_model::{Alias, CallErrorKind, Pid};
 use narthex_mount::{Answer, Device, Failure, Kind, Limits, MountName, Namespace, Process};
 use tokio::sync::Semaphore;
 
-/// What a fake server does with the next requests.
+/// The behaviour of a fake server for the next requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Mood {
     /// It echoes.
     #[default]
     Well,
-    /// Each request fails so.
+    /// Each request fails with this failure.
     Fails(Failure),
     /// Each request waits until the test lets one more go.
     Waits,

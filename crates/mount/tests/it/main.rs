@@ -1,4 +1,4 @@
-//! The namespace with devices that do as they are told.
+//! Tests of the namespace with scripted devices.
 
 #![expect(
     clippy::tests_outside_test_module,

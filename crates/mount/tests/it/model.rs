@@ -1,8 +1,8 @@
-//! Random operations against a model of the namespace: 100,000 steps, each answer as the model
-//! says it.
+//! Random operations against a model of the namespace: 100,000 steps, each with the answer of the
+//! model.
 //!
-//! What those do who show a run its files is among them: paths that mean other mounts, what is
-//! known of others, servers that change behind a mount, and leases of what was opened.
+//! The operations of frontends are among them: paths that mean other mounts, knowledge about other
+//! processes, servers that change behind a mount, and leases of opened files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,7 +42,7 @@ impl Chance {
 /// The name of a mount: whose it is, and the alias.
 type Key = (u64, &'static str);
 
-/// What the model knows of a descriptor.
+/// The model's facts about a descriptor.
 #[derive(Debug, Clone)]
 struct Fd {
     mount: Key,
@@ -54,7 +54,7 @@ struct Fd {
 
 #[derive(Debug, Default)]
 struct Proc {
-    /// Which one of all that have begun it is.
+    /// The process's number among all that have begun.
     number: u64,
     allowed: BTreeSet<Key>,
     also: BTreeMap<Key, Key>,
@@ -74,15 +74,15 @@ impl Proc {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct There {
     number: u64,
-    /// How many servers have been behind it before.
+    /// Number of servers that were behind the mount before.
     turn: u64,
 }
 
-/// A lease that somebody keeps, and of what it is.
+/// A kept lease, and its mount.
 struct Leased {
     lease: Lease,
     process: Arc<Process>,
-    /// Whose it is: the number of the process is that of another one by now, perhaps.
+    /// The number of the process that took the lease; its pid may be another process's by now.
     of: (u64, u64),
     mount: Key,
     there: There,
@@ -106,7 +106,7 @@ struct World {
     leases: Vec<Leased>,
     model: Model,
     chance: Chance,
-    /// How often what is rare has happened: the test has to see all of it.
+    /// Counts of the rare events: the test has to see all of them.
     tally: BTreeMap<&'static str, usize>,
 }
 
@@ -163,7 +163,7 @@ impl World {
         self.model.mounts.insert(key, There { number: self.model.next, turn: 0 });
         process.allowed.insert(key);
         self.handles.push((mounted.expect("it is free"), key, self.model.next));
-        // Of handles of what is gone a few are enough.
+        // A few handles of unmounted servers are enough.
         if self.handles.len() > HANDLES {
             let is_there =
                 |(_, key, number): &(Mounted, Key, u64)| self.model.is_there(*key, *number);
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// Whether what was opened is still of use; once it is not, it never is again.
+    /// Checks that a lease is valid as the model expects; once over, it is over for ever.
     fn check(&mut self) {
         if self.leases.is_empty() {
             return;
@@ -287,7 +287,7 @@ impl World {
         self.count(what);
     }
 
-    /// What a process is told without opening anything.
+    /// Checks the answers that a process gets without opening a file.
     fn ask(&mut self) {
         let Some((of, process)) = self.someone() else { return };
         let key = self.key_near(of);
@@ -449,7 +449,7 @@ impl Model {
         self.mounts.get(&key).is_some_and(|there| there.number == number)
     }
 
-    /// What a path leads a process to.
+    /// The place that a path leads a process to.
     fn found(&self, of: u64, key: Key, node: &str) -> Result<(Key, There), Code> {
         let process = &self.processes[&of];
         let key = process.meaning(key);
@@ -463,7 +463,7 @@ impl Model {
         }
     }
 
-    /// What an open descriptor has failed with is the last failure at its mount.
+    /// A failure of an open descriptor is the last failure at its mount.
     fn met(&mut self, of: u64, fd: u64, code: Option<Code>) {
         let process = self.process(of);
         if let (Some(open), Some(code)) = (process.fds.get(&fd), code) {

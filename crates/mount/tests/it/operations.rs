@@ -226,7 +226,7 @@ async fn r_g4_r_g5_r_m31_others_mounts_are_not_there_and_ones_own_kin_may_be_clo
     let widened = namespace.begin(pid(5), Some(pid(3)), &[name(1, "files")]).expect("it is new");
     assert_eq!(widened.open(ECHO).expect_err("S29").code(), Code::Permission);
     assert_eq!(fake.asked(), 1);
-    // Who shows the files of a process elsewhere has it from whoever has the namespace.
+    // A frontend elsewhere gets the closed mounts from the namespace that has them.
     assert_eq!((child.closed(), heir.closed()), (vec![name(1, "files")], Vec::new()));
     let elsewhere = Namespace::new(Limits::default(), None);
     let shown = elsewhere.begin(pid(3), None, &[]).expect("it is new");
@@ -329,8 +329,8 @@ async fn r_m35_each_operation_is_told_without_what_it_carried() {
     assert_eq!(lines, wanted);
 }
 
-/// R-M35, R-O12: what a tool says of itself is told, and what whoever shows the files has met by
-/// itself; all that there is has no length.
+/// R-M35, R-O12: the trace has the failure that a tool itself reports, and a failure that a
+/// frontend met by itself; a read of all has no length.
 #[tokio::test]
 async fn r_m35_what_a_tool_says_of_itself_and_what_never_reached_it_is_told() {
     let lines = Arc::new(Lines::default());

@@ -16,15 +16,15 @@ use narthex_mount::{Answer, Code, Device, Failure, Kind};
 use tokio_util::sync::CancellationToken;
 
 thread_local! {
-    /// What servers were asked and have answered on this thread since that was last taken.
+    /// The requests and answers of servers on this thread since the last look.
     static SEEN: RefCell<Seen> = RefCell::default();
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Whether a server was asked.
+    /// True if a server was asked.
     pub(crate) is_asked: bool,
-    /// What one has answered last.
+    /// The last answer of a server.
     pub(crate) answered: Option<Vec<u8>>,
 }
 
@@ -38,7 +38,7 @@ impl Seen {
 #[derive(Debug)]
 pub(crate) struct Tagged {
     number: usize,
-    /// Whether it leaves some requests without an answer.
+    /// True if the server leaves some requests without an answer.
     does_hang: bool,
     asked: AtomicU64,
     under_way: AtomicUsize,
@@ -143,7 +143,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Device for Tagged {
-    /// A list has to be one, and is told from others by its only name.
+    /// A list needs the form of one; its only name tells it from others.
     fn list(&self, kind: Kind) -> Answer<'_> {
         Box::pin(async move {
             let answer = self.answer(kind.as_str().to_owned()).await?;

@@ -1,4 +1,4 @@
-//! What was changed and when, and what that permits an operation to answer.
+//! The changes and their times, and the answers that they permit.
 //!
 //! A change is noted before it is made and after it: an operation may or may not have seen it if
 //! the two overlap, and must have seen it if the change had ended before the operation began.
@@ -19,23 +19,23 @@ pub(crate) type Name = (u64, &'static str);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) began: u64,
-    /// The end of time while it goes on.
+    /// The end of time while it lasts.
     pub(crate) ended: u64,
 }
 
 impl Span {
-    /// Whether it had ended before another one began.
+    /// True if the span ended before another one began.
     fn is_before(self, other: Self) -> bool {
         self.ended < other.began
     }
 
-    /// Whether another one may have seen it.
+    /// True if another span may have seen this one.
     fn can_be_seen_by(self, other: Self) -> bool {
         self.began < other.ended
     }
 }
 
-/// How sure it is that something is so.
+/// The certainty of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sure {
     No,
@@ -44,7 +44,7 @@ pub(crate) enum Sure {
 }
 
 impl Sure {
-    /// That a change was made, for whoever looks within a span.
+    /// The certainty that a change was made, for a look within a span.
     fn of(change: Span, look: Span) -> Self {
         match () {
             () if change.is_before(look) => Self::Yes,
@@ -58,7 +58,7 @@ impl Sure {
     }
 }
 
-/// That something is so of one of some, when it is not known of which.
+/// The certainty of a fact about one of several candidates.
 fn of_one(all: impl Iterator<Item = Sure> + Clone) -> Sure {
     match (all.clone().min(), all.max()) {
         (Some(Sure::Yes), _) => Sure::Yes,
@@ -71,11 +71,11 @@ fn of_one(all: impl Iterator<Item = Sure> + Clone) -> Sure {
 pub(crate) struct Mount {
     pub(crate) device: Arc<Tagged>,
     mounted: Span,
-    /// By its name, or with its process.
+    /// The change that unmounted it, by its name or with its process.
     gone: Option<usize>,
-    /// When it crashed, and when it came back from that.
+    /// The changes in which it crashed, and came back.
     crashes: Vec<(usize, Option<usize>)>,
-    /// When another server was behind it.
+    /// The changes that put another server behind it.
     renewed: Vec<usize>,
 }
 
@@ -85,18 +85,18 @@ pub(crate) struct Process {
     pub(crate) pid: u64,
     /// Whose mounts are no secret to it: from its begin on, or since a change.
     known: BTreeMap<u64, Option<usize>>,
-    /// What its paths mean that mean other mounts, in order.
+    /// The paths that mean other mounts, with those mounts, in order.
     also: Vec<(Name, Name, usize)>,
-    /// The mounts that are there and not for it: each change replaces what was before.
+    /// The mounts that exist and that it may not open: each change replaces the earlier ones.
     closed: Vec<(BTreeSet<Name>, usize)>,
     ended: Option<usize>,
-    /// What it may open from its begin on.
+    /// The mounts that it may open from its begin on.
     inherited: BTreeSet<Name>,
-    /// What it was allowed (`true`) and what was revoked, in order.
+    /// The allowed (`true`) and the revoked mounts, in order.
     rights: Vec<(Name, bool, usize)>,
 }
 
-/// What an open file is: by whom, of which mounts it may be, and since when.
+/// An open file: its process, the mounts that it may be of, and the time of its opening.
 #[derive(Debug, Clone)]
 pub(crate) struct Opened {
     pub(crate) process: usize,
@@ -108,21 +108,21 @@ pub(crate) struct Opened {
     pub(crate) closed: Option<Span>,
 }
 
-/// What a path may lead to.
+/// The places that a path may lead to.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) permitted: Permitted,
     /// The mount's own name, which may be another than that of the path.
     pub(crate) name: Name,
-    /// Which mounts of the name it may be.
+    /// The mounts of the name that it may be.
     pub(crate) mounts: Vec<usize>,
 }
 
-/// What an operation may answer.
+/// The permitted answers of an operation.
 #[derive(Debug, Default)]
 pub(crate) struct Permitted {
     pub(crate) codes: Vec<Code>,
-    /// Whether anything else than these is permitted.
+    /// True if answers other than these codes are permitted.
     pub(crate) may_go_on: bool,
 }
 
@@ -159,7 +159,7 @@ impl Facts {
         self.changes.len() - 1
     }
 
-    /// It was made.
+    /// Notes that a change was made.
     pub(crate) fn end(&mut self, change: usize) {
         self.changes[change].ended = self.moment();
     }
@@ -235,7 +235,7 @@ impl Facts {
         change
     }
 
-    /// What is mounted for another one is no secret to a process.
+    /// Notes that a process may know the mounts of another one.
     pub(crate) fn know(&mut self, process: usize, above: u64) -> usize {
         let change = self.begin();
         self.processes[process].known.entry(above).or_insert(Some(change));
@@ -256,7 +256,7 @@ impl Facts {
         change
     }
 
-    /// It crashes, or comes back.
+    /// Notes that a server crashes, or comes back.
     pub(crate) fn crash(&mut self, mount: usize) -> usize {
         let change = self.begin();
         self.mounts[mount].crashes.push((change, None));
@@ -283,7 +283,7 @@ impl Facts {
         self.is_mounted(last).then_some(last)
     }
 
-    /// What a process may open at this moment, as its rights stand.
+    /// The names that a process may open at this moment.
     pub(crate) fn allowed_now(&self, process: usize) -> BTreeSet<Name> {
         let process = &self.processes[process];
         let mut allowed = process.inherited.clone();
@@ -296,7 +296,7 @@ impl Facts {
         allowed
     }
 
-    /// Whether a process may open a name, and whether it may not: both may be permitted.
+    /// Two flags: true if a process may open a name, and true if it may not. Both may be permitted.
     fn rights(&self, process: usize, name: Name, look: Span) -> (bool, bool) {
         let process = &self.processes[process];
         let of_name = process.rights.iter().filter(|(of, ..)| *of == name);
@@ -343,13 +343,13 @@ impl Facts {
         Sure::of_any(change, look)
     }
 
-    /// Whether a process had ended.
+    /// The certainty that a process had ended.
     pub(crate) fn ended(&self, process: usize, look: Span) -> Sure {
         let change = self.processes[process].ended.map(|change| self.changes[change]);
         Sure::of_any(change, look)
     }
 
-    /// What asking for a path of a mount may answer, and which mounts it may be of.
+    /// The permitted answers for a path of a mount, and the mounts that the path may be of.
     pub(crate) fn finding(&self, process: usize, name: Name, look: Span) -> Found {
         let mut permitted = Permitted { codes: Vec::new(), may_go_on: true };
         permitted.add(Code::DeviceDisconnected, self.ended(process, look));
@@ -365,7 +365,7 @@ impl Facts {
         found
     }
 
-    /// The same of one meaning of a path. Only one of all that it may have can have mounts.
+    /// Adds the answers for one meaning of a path. Only one of all its meanings can have mounts.
     fn find_as(&self, process: usize, name: Name, look: Span, found: &mut Found) {
         let (there, may_be_absent) = self.there(name, look);
         let (may_open, may_not) = self.rights(process, name, look);
@@ -388,7 +388,7 @@ impl Facts {
         }
     }
 
-    /// Whether the mounts of a pid are no secret to a process.
+    /// The certainty that a process may know the mounts of a pid.
     fn known(&self, process: usize, pid: u64, look: Span) -> Sure {
         match self.processes[process].known.get(&pid) {
             None => Sure::No,
@@ -415,7 +415,7 @@ impl Facts {
         values
     }
 
-    /// What looking at a lease may answer.
+    /// The permitted answers of a check of a lease.
     pub(crate) fn checking(&self, lease: &Opened, look: Span) -> Permitted {
         let mut permitted = Permitted { codes: Vec::new(), may_go_on: true };
         permitted.add(Code::DeviceDisconnected, self.ended(lease.process, look));
@@ -430,21 +430,21 @@ impl Facts {
         permitted
     }
 
-    /// Whether the server that a lease was taken of is not there any more.
+    /// The certainty that the server of a lease is not there any more.
     pub(crate) fn lease_over(&self, lease: &Opened, look: Span) -> Sure {
         of_one(lease.mounts.iter().map(|mount| {
             let renewed = self.mounts[*mount].renewed.iter().map(|change| self.changes[*change]);
             let renewed = renewed.map(|renewed| match renewed {
                 renewed if renewed.is_before(lease.at) => Sure::No,
                 renewed if lease.at.is_before(renewed) => Sure::of(renewed, look),
-                // It may be a lease of the server that was there by then.
+                // The lease may be of the server that was there by then.
                 renewed => Sure::of(renewed, look).min(Sure::Perhaps),
             });
             renewed.max().unwrap_or(Sure::No).max(self.gone(*mount, look))
         }))
     }
 
-    /// What an operation may answer because its descriptor is over.
+    /// The permitted answers of an operation whose descriptor is over.
     pub(crate) fn over(&self, file: &Opened, look: Span) -> Permitted {
         let mut permitted = Permitted { codes: Vec::new(), may_go_on: true };
         permitted.add(Code::Driver, Sure::of_any(file.closed, look));
@@ -467,8 +467,8 @@ impl Facts {
         let changes: Vec<_> =
             of_name.map(|(_, is_allowed, change)| (*is_allowed, self.changes[*change])).collect();
         let revoked = changes.iter().filter(|(is_allowed, _)| !is_allowed).map(|(_, revoked)| {
-            // What was opened while it was revoked was opened before that, or not at all; unless it
-            // was allowed again by then.
+            // A file that was opened during the revocation was opened before it, or not at all;
+            // unless the mount was allowed again by then.
             let again = changes.iter().any(|(is_allowed, change)| {
                 *is_allowed && change.began > revoked.ended && change.can_be_seen_by(file.at)
             });
@@ -481,7 +481,7 @@ impl Facts {
         revoked.max().unwrap_or(Sure::No)
     }
 
-    /// What a server that was asked within a span may have failed with.
+    /// The permitted failures of a server that was asked within a span.
     pub(crate) fn failing(&self, mounts: &[usize], look: Span) -> Permitted {
         let mut permitted = Permitted::default();
         for mount in mounts {
@@ -504,7 +504,7 @@ impl Facts {
         permitted
     }
 
-    /// Whether a server has crashed since a moment, and before another one.
+    /// True if a server has crashed since a moment, and before another one.
     pub(crate) fn has_crashed(&self, mounts: &[usize], since: u64, look: Span) -> bool {
         mounts.iter().any(|mount| {
             let mut crashes = self.mounts[*mount].crashes.iter().map(|(crash, _)| *crash);

@@ -1,4 +1,4 @@
-//! What an open file has to be read, and what an operation with it may answer.
+//! The readable content of an open file, and the permitted answers of operations on it.
 
 use narthex_mount::Code;
 
@@ -8,12 +8,12 @@ use super::{
     facts::{Facts, Opened, Span},
 };
 
-/// What a descriptor is, as the model has it.
+/// A descriptor in the model.
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) opened: Opened,
     pub(crate) node: &'static str,
-    /// How many writes have begun that changed it.
+    /// Number of writes so far that changed the file.
     pub(crate) turn: u64,
     content: Content,
 }
@@ -27,12 +27,12 @@ enum Content {
     Told(Option<Code>),
 }
 
-/// What was done with a file.
+/// The operation on a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Doing {
-    /// With these bytes, as this turn of the file; `None` if it was over before.
+    /// A write of these bytes, as this turn of the file; `None` if the file was over before.
     Write(String, Option<u64>),
-    /// At most so many bytes.
+    /// A read of at most this many bytes.
     Read(i64),
 }
 
@@ -40,13 +40,13 @@ pub(crate) enum Doing {
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) doing: Doing,
-    /// What it gave: the bytes of a read, none of a write.
+    /// The result: the bytes of a read, none for a write.
     pub(crate) result: Result<Vec<u8>, Code>,
-    /// From its begin to its end.
+    /// The span from its begin to its end.
     pub(crate) whole: Span,
-    /// Its last look at how things are.
+    /// The span of its last look at the namespace.
     pub(crate) look: Span,
-    /// What servers said when it looked last.
+    /// The answers of servers at its last look.
     pub(crate) seen: Seen,
 }
 

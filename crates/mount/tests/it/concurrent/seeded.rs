@@ -31,7 +31,7 @@ const LEASES: usize = 12;
 
 type Answering = Pin<Box<dyn Future<Output = Result<Answer, Code>>>>;
 
-/// What an operation gives.
+/// The answer of an operation.
 enum Answer {
     Bytes(Vec<u8>),
     Entries(Vec<Entry>),
@@ -46,7 +46,7 @@ struct Flight {
     answering: Answering,
 }
 
-/// What it is done with.
+/// The target of an operation.
 enum Of {
     File(usize, Doing),
     List(Opened),
@@ -59,7 +59,7 @@ struct Running {
     fds: BTreeMap<u64, usize>,
 }
 
-/// A lease that somebody keeps.
+/// A kept lease.
 struct Leased {
     lease: Lease,
     process: Arc<Process>,
@@ -72,7 +72,7 @@ struct World {
     chance: Chance,
     facts: Facts,
     running: BTreeMap<u64, Running>,
-    /// Those that have ended, and who holds them still.
+    /// The ended processes that the test still holds.
     ended: Vec<(usize, Arc<Process>)>,
     mounted: Vec<(usize, Name, Mounted)>,
     files: Vec<File>,
@@ -81,9 +81,10 @@ struct World {
     flights: Vec<Flight>,
     leases: Vec<Leased>,
     writes: u64,
-    /// How many operations have begun.
+    /// Number of operations started.
     begun: usize,
-    /// How many of each kind were over, failed and went well: the test has to see all of them.
+    /// Number of operations of each kind that were over, failed and succeeded: the test has to see
+    /// all.
     tally: BTreeMap<&'static str, usize>,
 }
 
@@ -171,7 +172,7 @@ impl World {
         assert!(self.namespace.end(pid(of)));
         self.facts.end(change);
         self.ended.push((running.number, running.process));
-        // Whoever holds one that has ended does so for a while.
+        // An ended process is held for a while.
         if self.ended.len() > 3 {
             self.ended.remove(0);
         }
@@ -254,7 +255,7 @@ impl World {
         self.facts.end(change);
     }
 
-    /// Another server is behind a mount: what is open of it goes on, and leases do not.
+    /// Puts another server behind a mount: its open files stay usable, and its leases end.
     fn renew(&mut self) {
         if self.mounted.is_empty() {
             return;
@@ -298,7 +299,7 @@ impl World {
         }
     }
 
-    /// Whether what was opened is still of use: once it is not, it never is again.
+    /// Checks that a lease is valid as the model expects; once over, it is over for ever.
     fn check(&mut self) {
         if self.leases.is_empty() {
             return;
@@ -316,7 +317,7 @@ impl World {
         assert!(is_permitted, "{checked:?} of a lease, and not {permitted:?}");
         assert_eq!(lease.is_over(), self.facts.lease_over(of, look) == Sure::Yes);
         assert!(!*was_over || checked.is_err(), "what was over is good again");
-        // One that is over is looked at once more.
+        // A lease that is over is checked once more.
         if std::mem::replace(was_over, checked.is_err()) {
             self.leases.swap_remove(at);
         }
@@ -342,7 +343,7 @@ impl World {
     }
 
     fn open(&mut self) {
-        // Now and then by somebody whose process has ended.
+        // Now and then an ended process opens a file.
         let is_late = !self.ended.is_empty() && self.chance.below(20) == 0;
         let (number, process, of) = if is_late {
             let at = self.chance.below(self.ended.len());
@@ -461,7 +462,7 @@ impl World {
         let began = self.facts.moment();
         let now = Span { began, ended: self.facts.moment() };
         let is_over = !self.facts.over(&self.files[file].opened, now).may_go_on;
-        // What is over is closed sooner.
+        // A file that is over is closed sooner.
         if !is_over && self.chance.below(4) > 0 {
             return;
         }
@@ -485,7 +486,7 @@ impl World {
         self.look_at(self.flights.len() - 1);
         while self.flights.len() > FLIGHTS {
             let at = self.chance.below(self.flights.len());
-            // It may be one that is left without an answer: the end of its mount gives one.
+            // A flight may be left without an answer: the end of its mount gives one.
             if !self.look_at(at) {
                 self.chance_to_end(at);
             }
@@ -603,7 +604,7 @@ impl World {
         *self.tally.entry(what).or_default() += 1;
     }
 
-    /// Ends everything: then nobody waits, nothing is mounted, and no server is asked or kept.
+    /// Ends all processes and mounts: then no operation waits, and no server is asked or kept.
     fn finish(mut self) -> BTreeMap<&'static str, usize> {
         for of in 1..=4 {
             if let Some(running) = self.running.remove(&of) {

@@ -30,17 +30,17 @@ use crate::{
 const STEPS: usize = 100_000;
 const USERS: usize = 3;
 const PIDS: [u64; 2] = [1, 2];
-/// One that nobody is: its paths mean mounts of whoever goes on from it.
+/// A pid of no process: its paths mean mounts of the process that continues it.
 const OLD: u64 = 9;
-/// Between two changes of one process so many steps are done.
+/// Number of steps between two changes of one process.
 const STEPS_OF_A_CHANGE: usize = 12;
-/// So many steps the users are ahead of the changes at most, however busy the machine is.
+/// Most steps that the users are ahead of the changes, however busy the machine is.
 const AHEAD: usize = 200;
 /// More often than any server has to be looked at before it answers.
 const LOOKS: usize = 1000;
-/// How many files a user has open at most.
+/// Most open files of a user.
 const OPEN: usize = 6;
-/// How many leases a user keeps at most.
+/// Most kept leases of a user.
 const LEASES: usize = 3;
 
 struct Shared {
@@ -48,13 +48,13 @@ struct Shared {
     facts: Mutex<Facts>,
     /// The last process of each number; it may have ended.
     processes: Mutex<Vec<(usize, Arc<Process>)>>,
-    /// How many steps the users have done.
+    /// Number of steps that the users have done.
     steps: AtomicUsize,
-    /// For how many steps there were changes, of each process.
+    /// Number of steps for which there were changes, of each process.
     changed: [AtomicUsize; PIDS.len()],
 }
 
-/// One that uses files: they are its own, and it does one thing at a time with them.
+/// A user of files: the files are its own, and it does one operation at a time.
 struct User<'a> {
     shared: &'a Shared,
     chance: Chance,
@@ -73,7 +73,7 @@ struct Leased {
     was_over: bool,
 }
 
-/// One that changes what a process has.
+/// A thread that changes the mounts and permissions of a process.
 struct Changer<'a> {
     shared: &'a Shared,
     of: u64,
@@ -164,7 +164,7 @@ impl User<'_> {
         }
     }
 
-    /// Whether what was opened is still of use: once it is not, it never is again.
+    /// Checks that a lease is valid as the model expects; once over, it is over for ever.
     fn check(&mut self) {
         if self.leases.is_empty() {
             return;
@@ -188,7 +188,7 @@ impl User<'_> {
         assert!(gone > Sure::No || !is_over, "what is there is gone: {of:?}");
         assert!(was_there || (is_over && checked.is_err()), "what was gone is there again");
         assert!(!*was_over || checked.is_err(), "what was over is good again");
-        // One that is over is looked at once more.
+        // A lease that is over is checked once more.
         if std::mem::replace(was_over, checked.is_err()) {
             self.leases.swap_remove(at);
         }
@@ -223,7 +223,7 @@ impl User<'_> {
         let closed = process.close(fd);
         let mut facts = self.shared.facts();
         let whole = Span { began, ended: facts.moment() };
-        // Nothing but the end of its process can have closed it before.
+        // Only the end of its process can have closed the file before.
         let has_ended = facts.ended(file.opened.process, whole);
         match closed {
             Ok(()) => assert_ne!(has_ended, Sure::Yes, "it was closed twice"),
@@ -306,7 +306,7 @@ impl Changer<'_> {
         let (name, mount_name) = self.name();
         let mut facts = self.shared.facts();
         if facts.mounted(name).is_some() {
-            // What was revoked is there, and of no use to anybody.
+            // A revoked mount still exists, and no process may use it.
             let is_revoked = !facts.allowed_now(self.number).contains(&name);
             drop(facts);
             if is_revoked {
@@ -335,7 +335,7 @@ impl Changer<'_> {
         self.shared.change(|facts| facts.revoke(self.number, name), revoke);
     }
 
-    /// What an old path means stays so.
+    /// Gives an old path its meaning; the meaning never changes.
     fn also(&mut self) {
         let (name, mount_name_now) = self.name();
         let old = (OLD, name.1);
@@ -406,7 +406,7 @@ fn begin(namespace: &Namespace, facts: &mut Facts, of: u64) -> (usize, Arc<Proce
     (facts.begin_process(of, None), process)
 }
 
-/// Has nobody wait for a thread that fails.
+/// Releases the waiting threads when a thread fails.
 struct Failing<'a>(&'a AtomicUsize);
 
 impl Drop for Failing<'_> {
@@ -426,7 +426,7 @@ fn use_files(shared: &Shared, seed: u64) -> (usize, usize) {
         user.step();
         let done = shared.steps.fetch_add(1, Ordering::SeqCst);
         for changed in &shared.changed {
-            // Where another user has failed more steps are said to be done than there are.
+            // If another user has failed, the count of steps is higher than the steps done.
             wait_until(changed, done.saturating_sub(AHEAD).min(STEPS - STEPS_OF_A_CHANGE));
         }
     }
