@@ -1,8 +1,9 @@
-//! Goes on in the background: the program is started once more, in a session of its own, and says
-//! over a socket when it has come so far.
+//! Continues in the background: the program is started once more, in a session of its own, and
+//! reports over a socket when it is ready.
 //!
-//! The socket is its standard input, and it inherits nothing else. Nothing of whoever started the
-//! first process is held then: not its terminal, its pipes, its locks or its working folder.
+//! The socket is its standard input, and it inherits no other descriptor. It holds no resource of
+//! the caller of the first process then: not its terminal, its pipes, its locks or its working
+//! folder.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -25,18 +26,18 @@ const READY: u8 = 0;
 /// The most bytes that it may say.
 const SAID_MAX: u64 = 1 << 20;
 
-/// What became of the second process.
+/// The outcome of the start of the second process.
 #[derive(Debug)]
 pub enum Begun {
-    /// It goes on, and has said this.
+    /// The process is ready, and has sent this text.
     Ready(String),
-    /// It has ended before.
+    /// The process has ended before it was ready.
     Ended {
         /// Its exit code, if no signal has ended it.
         code: Option<i32>,
-        /// What it has printed to its standard output.
+        /// The text that it has printed to its standard output.
         printed: Vec<u8>,
-        /// Why, for people, if it has said so.
+        /// The reason, for people, if it has sent one.
         why: String,
     },
 }
@@ -50,7 +51,7 @@ pub fn arguments() -> impl Iterator<Item = OsString> {
         .map(|(_, one)| one)
 }
 
-/// Whether this is the second process.
+/// True if this is the second process.
 #[must_use]
 pub fn is_second() -> bool {
     std::env::args_os().nth(1).is_some_and(|first| first == ARGUMENT)
@@ -68,7 +69,7 @@ pub fn begin(program: &OsStr, log: File) -> io::Result<Begun> {
     command.arg(ARGUMENT).args(std::env::args_os().skip(1));
     command.stdin(OwnedFd::from(its)).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn()?;
-    // Its end of the socket is its alone: else its end could not be seen.
+    // The socket's other end is the child's alone: otherwise its closing could not be seen.
     drop(command);
     let mut said = Vec::new();
     ours.take(SAID_MAX).read_to_end(&mut said)?;
@@ -92,8 +93,8 @@ pub fn leave() -> io::Result<()> {
     Ok(())
 }
 
-/// Has the second process leave the folder that the first one was started in, which may be on what
-/// somebody wants to unmount. To be called once all files were read whose paths may be relative.
+/// Makes the second process leave the folder that the first one was started in, which a user may
+/// want to unmount. To be called once all files with possibly relative paths were read.
 ///
 /// # Errors
 /// When the system does not let it go.
@@ -102,19 +103,19 @@ pub fn leave_folder() -> io::Result<()> {
     Ok(())
 }
 
-/// Says to whoever has started the first process why the second one ends. Others may write to the
-/// same log.
+/// Reports to the caller of the first process why the second one ends. Others may write to the same
+/// log.
 ///
 /// # Errors
-/// When nobody waits for it any more.
+/// When the caller does not wait for it any more.
 pub fn ended(why: &str) -> io::Result<()> {
     first()?.write_all(why.as_bytes())
 }
 
-/// Says that the second process has come so far, and this to whoever has started the first one.
+/// Reports to the caller of the first process that the second one is ready, with a text.
 ///
 /// # Errors
-/// When nobody waits for it any more.
+/// When the caller does not wait for it any more.
 pub fn ready(said: &str) -> io::Result<()> {
     let mut socket = first()?;
     socket.write_all(said.as_bytes())?;

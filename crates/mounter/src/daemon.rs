@@ -17,7 +17,7 @@ use url::Url;
 /// The most bytes of one answer.
 const ANSWER_MAX: usize = 128 * 1024 * 1024;
 
-/// How long the daemon may take to say what a run has.
+/// Longest time for the daemon's answer about the mounts of a run.
 const ROOT_WITHIN: Duration = Duration::from_secs(10);
 
 /// The most calls of a folder that are under way at once. A call may take minutes.
@@ -25,7 +25,8 @@ const CALLS_MAX: usize = 256;
 /// The most lists and other files that are fetched at once. More wait; each has a deadline.
 const FETCHES_MAX: usize = 32;
 
-/// What stands in the path of a URL as it is: nothing that a proxy could read in another way.
+/// The characters of a URL's path that are sent unencoded: none that a proxy could read in another
+/// way.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -40,11 +41,11 @@ pub struct Daemon {
     http: HttpClient,
     /// One for each call that may begin.
     calls: Arc<Semaphore>,
-    /// How many there are.
+    /// Number of calls that may be under way at once.
     calls_max: usize,
-    /// For what is fetched: it must not wait for the calls that are under way.
+    /// For fetches: they must not wait for the calls that are under way.
     http_of_fetches: HttpClient,
-    /// For what the run has: it must not wait for the calls that are under way.
+    /// For the list of mounts: it must not wait for the calls that are under way.
     http_of_root: HttpClient,
     bearer: HeaderValue,
     url: Url,
@@ -53,10 +54,10 @@ pub struct Daemon {
 /// Why a daemon cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// Its address is none.
+    /// The given address is invalid.
     #[error("`{url}` is no address of a daemon")]
     Address {
-        /// As it was given.
+        /// The address as given.
         url: String,
         /// Why.
         #[source]
@@ -68,14 +69,14 @@ pub enum DaemonError {
 }
 
 impl DaemonError {
-    /// What kind of failure it is.
+    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         ErrorKind::Invalid
     }
 }
 
-/// What the daemon says of a failure.
+/// The daemon's report of a failure.
 #[derive(Deserialize)]
 struct Problem<'a> {
     #[serde(borrow, default)]
@@ -96,7 +97,7 @@ struct Told<'a> {
     details: Option<&'a RawValue>,
 }
 
-/// What there is at the root.
+/// The content of the root.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Root {
     /// The number of the run whose token it is.
@@ -112,7 +113,7 @@ pub(crate) struct Root {
 #[derive(Debug, Deserialize)]
 pub(crate) struct RootEntry {
     pub(crate) name: String,
-    /// Which server it is: another number when another one is there.
+    /// The number of the server: another number when another server is there.
     #[serde(default)]
     pub(crate) server: Option<u64>,
 }
@@ -150,7 +151,7 @@ impl Daemon {
         Ok(Self { http, calls, calls_max, http_of_fetches, http_of_root, bearer, url: parsed })
     }
 
-    /// Whether it is on this machine: then whoever does not answer at once is not there.
+    /// True if the daemon is on this machine: a local daemon that does not answer at once is gone.
     pub(crate) fn is_local(&self) -> bool {
         match self.url.host() {
             Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
@@ -160,7 +161,7 @@ impl Daemon {
         }
     }
 
-    /// What the run may open.
+    /// The mounts that the run may open.
     ///
     /// # Errors
     /// When the daemon cannot be reached (`daemon_gone`), or the run has ended (`run_over`), or
@@ -180,8 +181,8 @@ impl Daemon {
         })
     }
 
-    /// Tells whoever watches the run of what was refused here. Nothing comes of it where the daemon
-    /// does not take it: it is told to nobody then.
+    /// Reports a refusal of the folder to the observers of the run, through the daemon. The report
+    /// is lost if the daemon does not take it.
     pub(crate) async fn tell(&self, path: &str, report: &Report<'_>) {
         let body = serde_json::to_vec(report).expect("texts and numbers can be written");
         let request = (Method::POST, uri(path, "failed"), Bytes::from(body));
@@ -206,7 +207,7 @@ impl Daemon {
         self.send(&self.http, (Method::POST, uri, body)).await
     }
 
-    /// Whether a call is under way.
+    /// True if a call is under way.
     pub(crate) fn is_called(&self) -> bool {
         self.calls.available_permits() < self.calls_max
     }
@@ -233,7 +234,7 @@ impl Daemon {
         if status.is_success() {
             return Ok(bytes);
         }
-        // It has told of it itself.
+        // The daemon has reported the failure itself.
         Err(Failure { is_told: true, ..told(status, &bytes) })
     }
 }
@@ -248,7 +249,7 @@ impl fmt::Debug for Daemon {
     }
 }
 
-/// What programs are told whose call the daemon does not answer any more: `EIO`.
+/// The failure for programs whose call the daemon does not answer any more: `EIO`.
 fn gone(error: &ClientError) -> Failure {
     match error.kind() {
         ErrorKind::Exhausted => {

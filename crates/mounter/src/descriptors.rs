@@ -1,7 +1,7 @@
-//! What this process was given to hold by whoever started it: locks, pipes, sockets.
+//! The descriptors that this process inherited from its parent: locks, pipes, sockets.
 //!
-//! A program that it starts would hold them as well, and go on for longer. What this process opens
-//! by itself is closed there anyhow.
+//! A program that it starts would inherit them as well, and hold them for longer. Descriptors that
+//! this process opens itself are closed there anyhow.
 
 use std::{
     io,

@@ -47,7 +47,7 @@ impl Device for RemoteDevice {
         self.post(Node::Prompt(name.to_owned()), arguments)
     }
 
-    // By names of their own: the daemon tells whoever watches what was read.
+    // Each has a name of its own: the daemon reports to observers which file was read.
 
     fn schema<'a>(&'a self, tool: &'a str) -> Answer<'a> {
         self.get(Node::Schema(tool.to_owned()))

@@ -12,13 +12,13 @@ use crate::{
     device::RemoteDevice,
 };
 
-/// How often the daemon is asked what the run has.
+/// Interval of the requests for the run's mounts.
 const LOOKED_AT: Duration = Duration::from_millis(500);
-/// For how long a daemon of another machine may be out of reach.
+/// Longest time for which a daemon on another machine may be out of reach.
 const FAR_PATIENCE: Duration = Duration::from_secs(30);
-/// For how long one of this machine may be.
+/// Longest time for which a daemon on this machine may be out of reach.
 const NEAR_PATIENCE: Duration = Duration::from_millis(250);
-/// How long it is waited between two attempts to reach it.
+/// Pause between two attempts to reach the daemon.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// Why a mount is over.
@@ -31,7 +31,7 @@ pub enum Ended {
         /// Why, for people.
         why: String,
     },
-    /// Somebody has unmounted the folder.
+    /// A user or a program has unmounted the folder.
     Folder,
 }
 
@@ -57,7 +57,7 @@ impl Servers {
         self.mounted.retain(|name, (mounted, server)| {
             match now.get(name) {
                 Some(now) if now == server => {}
-                // What was answered before is none of it.
+                // The answers of the earlier server are not the new server's.
                 Some(now) => {
                     namespace.renew(mounted);
                     *server = *now;
@@ -88,7 +88,7 @@ impl Servers {
         }
     }
 
-    /// Goes on until something is over.
+    /// Follows the daemon until the run, the daemon or the folder ends.
     pub(crate) async fn follow(&mut self, folder: &narthex_fuse::Mounted, pid: Pid) -> Ended {
         let mut looks = interval(LOOKED_AT);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -107,8 +107,8 @@ impl Servers {
                 Ok(_another) => return Ended::Run,
                 Err(failure) if failure.kind == OVER => return Ended::Run,
                 Err(failure) if failure.kind == GONE => {
-                    // One that stops takes no new connection, and ends what is open: those calls
-                    // are answered first. Those of one that was killed have ended.
+                    // A daemon that stops takes no new connection, and ends its open calls, which
+                    // are answered first. The calls of a killed daemon have ended.
                     while self.daemon.is_called() {
                         sleep(AGAIN).await;
                     }
@@ -119,7 +119,7 @@ impl Servers {
         }
     }
 
-    /// What the run has; asked again for as long as the daemon may be out of reach.
+    /// Asks for the run's mounts, again for as long as the daemon may be out of reach.
     async fn ask(&self) -> Result<Root, Failure> {
         let patience = if self.daemon.is_local() { NEAR_PATIENCE } else { FAR_PATIENCE };
         let until = Instant::now() + patience;

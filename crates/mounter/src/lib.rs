@@ -1,9 +1,9 @@
 //! A process that has the files of a run at a folder: the kernel asks it by FUSE, and it asks the
 //! daemon by HTTP, with the run's token. Linux alone.
 //!
-//! It holds nothing that the daemon does not know: what is kept of results is what a shell needs
-//! between `echo` and `cat`. It ends with the run, with the daemon, with the folder, or when it is
-//! told to, and the folder is free then; a second process sees to that where it is killed itself.
+//! It holds no state that the daemon does not know: of results it keeps only the part that a shell
+//! needs between `echo` and `cat`. It ends with the run, with the daemon, with the folder, or on
+//! request, and then frees the folder. A second process frees the folder if this one is killed.
 #![cfg(target_os = "linux")]
 
 pub mod background;

@@ -20,7 +20,7 @@ use crate::{
     watcher::Watcher,
 };
 
-/// How a run's files are mounted.
+/// The options for mounting a run's files.
 #[derive(Debug)]
 pub struct MountingOptions {
     /// The folder, which is there and empty.
@@ -28,12 +28,12 @@ pub struct MountingOptions {
     /// The number that the run is to have; any, if there is none.
     pub pid: Option<Pid>,
     /// This program, which watches over the mount when it is started with the argument that
-    /// [`crate::run_if_asked`] knows. `None`: nobody does, and a folder stays with a dead mount
+    /// [`crate::run_if_asked`] knows. `None`: without a watcher, a folder stays with a dead mount
     /// when this process is killed.
     pub watcher: Option<OsString>,
     /// The bounds of operations.
     pub limits: Limits,
-    /// Whether processors are kept awake while calls are under way.
+    /// True if processors are kept awake while calls are under way.
     pub keeps_awake: bool,
 }
 
@@ -43,7 +43,7 @@ pub enum MountingError {
     /// The daemon does not say what the run has.
     #[error("{}", .0.message)]
     Daemon(Failure),
-    /// It is another run.
+    /// The token is that of another run.
     #[error(
         "the token is that of run {found}, and not of run {wanted}; show that run's own token, by \
          --token-file FILE or in NARTHEX_TOKEN"
@@ -63,7 +63,7 @@ pub enum MountingError {
 }
 
 impl MountingError {
-    /// What kind of failure it is.
+    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -92,7 +92,7 @@ impl MountingError {
 /// A folder with the files of a run. Dropping it unmounts.
 #[derive(Debug)]
 pub struct Mounting {
-    // In this order: what is mounted goes before whoever watches over it.
+    // In this order: the mount is dropped before its watcher.
     mounted: Mounted,
     servers: Servers,
     untold: Untold,
@@ -140,7 +140,7 @@ impl Mounting {
         self.pid
     }
 
-    /// Where it is.
+    /// The folder of the mount.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -163,7 +163,7 @@ impl Mounting {
         }
     }
 
-    /// Answers whoever waits, and frees the folder.
+    /// Answers the waiting operations, and frees the folder.
     ///
     /// # Errors
     /// When the system does not let it go.
@@ -184,13 +184,13 @@ impl Mounting {
     }
 }
 
-/// The folder by its whole path. A dead mount of somebody who was killed is taken away first, as
-/// nothing can be found out of what is below it.
+/// The folder by its whole path. The dead mount of a killed process is taken away first, as no path
+/// below it can be examined.
 async fn resolved(folder: &Path) -> Result<PathBuf, MountingError> {
     let folder = folder.to_owned();
     let resolving = move || {
         narthex_fuse::clean_up(&folder)?;
-        // Before anything else is asked of it: it may be somebody's who lets us not in.
+        // Checked first: the folder may be a mount of another user that does not let us in.
         narthex_fuse::check_free(&folder)?;
         narthex_fuse::resolved(&folder)
     };

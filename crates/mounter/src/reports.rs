@@ -1,4 +1,5 @@
-//! What is refused at the folder and never comes to the daemon: it tells whoever watches the run.
+//! Refusals at the folder that never reach the daemon: the daemon gets a report for the run's
+//! observers.
 
 use std::convert::Infallible;
 
@@ -7,27 +8,27 @@ use tokio::sync::mpsc::{Receiver, Sender, channel, error::TrySendError};
 
 use crate::Daemon;
 
-/// How many may wait until the daemon was told: a program that looks for many names that are not
-/// there must not wait for it.
+/// Most reports that may wait for the daemon: a program that looks for many absent names must not
+/// wait for it.
 const QUEUE: usize = 1024;
 
-/// What was refused, and with which path.
+/// The path and the report of a refusal.
 type Refused = (String, Report<'static>);
 
-/// Takes what was refused. It waits for nobody.
+/// Takes reports of refusals, and never waits.
 #[derive(Debug)]
 pub(crate) struct Reports {
     queue: Sender<Refused>,
 }
 
-/// What is to be told.
+/// The queued reports, not sent yet.
 #[derive(Debug)]
 pub(crate) struct Untold {
     queue: Receiver<Refused>,
 }
 
 impl Reports {
-    /// With what tells of them.
+    /// A queue for reports, with its receiver.
     pub(crate) fn new() -> (Self, Untold) {
         let (sender, receiver) = channel(QUEUE);
         (Self { queue: sender }, Untold { queue: receiver })
@@ -57,7 +58,7 @@ impl Untold {
         while let Some((path, report)) = self.queue.recv().await {
             daemon.tell(&path, &report).await;
         }
-        // Nobody refuses anything any more.
+        // The sender is gone: no refusal follows.
         std::future::pending().await
     }
 }
@@ -71,8 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// What the daemon has answered it has told of itself; what does not fit is told to nobody, and
-    /// holds up nobody.
+    /// A failure that the daemon answered is not reported, as the daemon has reported it itself. A
+    /// report that does not fit is dropped, and delays no operation.
     #[tokio::test]
     async fn only_what_never_came_to_the_daemon_is_told_to_it() {
         let (reports, mut untold) = Reports::new();

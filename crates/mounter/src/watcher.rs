@@ -1,8 +1,8 @@
 //! A second process, which frees the folder when the first one was killed.
 //!
-//! It reads from a pipe what it is to watch over, and then waits for its end, which comes
-//! with the end of the first process, whatever ended it. It has a process group of its own, so that
-//! a signal to the first one's does not reach it.
+//! It reads from a pipe which mount it is to watch over, and then waits for the pipe's end. That
+//! end comes with the end of the first process, for any reason. It has a process group of its own,
+//! so that a signal to the first one's does not reach it.
 
 use std::{
     ffi::OsString,
@@ -24,12 +24,12 @@ pub fn run_if_asked() -> Option<ExitCode> {
     if arguments.next()? != ARGUMENT {
         return None;
     }
-    // Nobody is there to be told why.
+    // No reader is left for the reason.
     Some(watch(io::stdin().lock()).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
 }
 
-/// Waits for the end of `told`, and takes the mount away, wherever it is by then, unless somebody
-/// has said that this is done. What else is there by then stays.
+/// Waits for the end of `told`, and takes the mount away, at its present place, unless `told` says
+/// that this is done. Any other mount at the folder stays.
 fn watch(told: impl Read) -> io::Result<()> {
     let mut told = BufReader::new(told);
     let mut device = String::new();
@@ -80,7 +80,7 @@ impl Watcher {
     /// Says that the folder is free, and waits for its end. Blocks for a moment.
     pub(crate) fn dismiss(&mut self) -> io::Result<()> {
         if let Some(mut pipe) = self.pipe.take() {
-            // It may have been killed: then there is nobody to tell.
+            // The watcher may have been killed: then it cannot be notified.
             if let Err(error) = pipe.write_all(b"free\n") {
                 tracing::debug!(%error, "nobody watched over the mount");
             }
@@ -90,7 +90,7 @@ impl Watcher {
 }
 
 impl Drop for Watcher {
-    /// What is still mounted then is taken away by it.
+    /// The watcher takes away the mount that is left then.
     fn drop(&mut self) {
         self.pipe = None;
         if let Err(error) = self.child.wait() {
