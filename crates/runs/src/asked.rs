@@ -1,4 +1,4 @@
-//! What a document asks for that begins a run.
+//! Requests for runs with servers of their own: the document that creates such a run.
 
 use std::{collections::BTreeSet, fmt, path::Path, sync::Arc};
 
@@ -16,12 +16,12 @@ use serde_json::value::RawValue;
 
 use crate::{RunError, RunFault, RunWarning, RunsOptions, prepare::Prepared};
 
-/// What messages call the document.
+/// The name of the document in messages.
 const PLACE: &str = "the request";
-/// What an entry of a run may have besides what one of a file has (D17).
+/// The member that entries of a run may have, beyond those of a file (D17).
 const OPTIONAL: &str = "optional";
 
-/// Its other members have been read before.
+/// The servers and tools of a document; its other members are read elsewhere.
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
@@ -30,7 +30,7 @@ struct Document {
     tools: Vec<String>,
 }
 
-/// The members of an object in their order, also those of one name.
+/// The members of an object in their order, also duplicates.
 #[derive(Default)]
 struct Members(Vec<(String, Box<RawValue>)>);
 
@@ -67,11 +67,12 @@ impl Members {
     }
 }
 
-/// Reads a document, and finds everything that is wrong with its entries.
+/// Reads a document, and finds all faults of its entries.
 ///
 /// # Errors
-/// Every fault of an entry. Of a run that began `before`, whose entries were looked at then, an
-/// alias may be that of a server which all share since.
+/// Every fault of an entry. `taken` are the shared servers, whose aliases an entry may not have. It
+/// is `None` for a run that began before: its entries were checked then, and a shared server may
+/// have taken an alias since.
 pub(crate) fn read(
     text: &str,
     options: &RunsOptions,
@@ -110,7 +111,7 @@ pub(crate) fn read(
         }
         if let Entry::Server(definition) = entry {
             let is_optional = optional.contains(definition.alias.as_str());
-            // What a run has for itself is connected for it alone (D12).
+            // A run's own server gets a connection for this run alone (D12).
             let sharing = Sharing::Only(isolation);
             let one = Mountable::new(Arc::new(definition));
             servers.push(Mountable { is_optional, sharing, ..one });
@@ -126,12 +127,12 @@ pub(crate) fn read(
     }
 }
 
-/// What such a run has for itself is counted in it alone.
+/// A run whose own servers are counted in it alone.
 fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<RunWarning>) -> Prepared {
     Prepared { servers, policy, warnings, ..Prepared::default() }
 }
 
-/// Takes out of the entries what only those of a run have.
+/// Removes the members from the entries that only a run's entries have.
 fn without_optional(
     servers: Members,
     faults: &mut Vec<RunFault>,
@@ -139,12 +140,12 @@ fn without_optional(
     let mut optional = BTreeSet::new();
     let mut plain = Vec::new();
     for (name, entry) in servers.0 {
-        // What is no object is a fault that the reader of entries tells.
+        // An entry that is no object is a fault that the reader of entries reports.
         let Ok(Members(mut members)) = serde_json::from_str(entry.get()) else {
             plain.push((name, entry));
             continue;
         };
-        // A misspelt one would leave the server needed, so it is no warning.
+        // A misspelt member would leave the server required, so it is a fault and no warning.
         for (key, _) in members.iter().filter(|(key, _)| key != OPTIONAL) {
             let unknown = UnknownKey::new(key, &[OPTIONAL]);
             if unknown.meant().is_some() {
@@ -169,7 +170,7 @@ fn without_optional(
     Ok((Members(plain), optional))
 }
 
-/// Why an entry cannot be a run's own server.
+/// The reason why an entry cannot be a run's own server.
 fn fault(entry: &Entry, taken: Option<&Snapshot>) -> Option<RunFault> {
     let (kind, message, details) = match entry {
         Entry::Fault(fault) => {

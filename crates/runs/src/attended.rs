@@ -5,7 +5,7 @@ use narthex_model::{AgentType, CallError, CallErrorKind, OauthOnOrchestrators, P
 use narthex_registry::MountFault;
 use narthex_resolve::ResolvedServer;
 
-/// Why a run that `driver` drives has nothing of a server; `None` if it may have it.
+/// The reason why a run that `driver` drives does not get a server; `None` if it may have it.
 pub(crate) fn withheld(
     parts: &AgentParts,
     driver: Option<&PrincipalId>,
@@ -19,7 +19,7 @@ pub(crate) fn withheld(
     let is_withheld = needs_driver
         && driver.is_none()
         && server.is_per_user()
-        // That it is switched off is told instead.
+        // A server that is switched off is reported as such.
         && !server.settings.disabled;
     is_withheld.then(|| {
         let text = "each person signs in to it by themselves, and no person drives this run; \
@@ -90,8 +90,8 @@ mod tests {
         told.collect()
     }
 
-    /// X-E122: only under `on_attended`, in runs of agents that are no workers and that nobody
-    /// drives, and only what a person signs in to.
+    /// X-E122: only under `on_attended`, in runs without a driver of agents that are no workers,
+    /// and only servers that a person signs in to.
     #[test]
     fn x_e122_only_a_driver_opens_what_people_sign_in_to() {
         use OauthOnOrchestrators::{Off, On, OnAttended};
@@ -103,7 +103,7 @@ mod tests {
                     .is_empty()
             );
             assert!(without(&parts(kind, On, false), None).is_empty());
-            // Switched off is told by its own name.
+            // A server that is switched off is reported as such.
             assert!(without(&parts(kind, OnAttended, true), None).is_empty());
         }
         for allowed in [Off, OnAttended, On] {

@@ -1,5 +1,5 @@
-//! What a run sees of the sessions that it has begun, and of the one that began it. Who asks is
-//! always the run itself; whatever is no child of its session is as good as absent (S18).
+//! A run's view of its child sessions, and of its parent session. The caller is always the run
+//! itself; a session that is no child of its own is treated as absent (S18).
 
 use std::{
     sync::Arc,
@@ -22,47 +22,48 @@ use crate::{
     still::cancelled_by,
 };
 
-/// A session that a run of another one has begun.
+/// A session that a run of another session has created.
 #[derive(Debug, Clone)]
 pub struct Child {
     /// The session.
     pub session: SessionRow,
     /// Its newest run.
     pub run: Option<RunRow>,
-    /// How it stands.
+    /// Its status.
     pub status: &'static str,
 }
 
-/// A run of a child that was asked for.
+/// The run of a child that a parent run asked for.
 #[derive(Debug, Clone)]
 pub struct Started {
     /// The newest run of its session.
     pub row: RunRow,
-    /// How its session stands.
+    /// Status of its session.
     pub status: &'static str,
-    /// Whether it was begun just now; else it is one of which there is one at a time.
+    /// True if it was created now; else it is the existing child of an agent of which a session may
+    /// have one at a time.
     pub is_new: bool,
-    /// Whether it waits for a platform to claim it, and none has claimed a run of the workspace in
+    /// True if it waits for a platform to claim it, and none has claimed a run of the workspace in
     /// the last hour.
     pub lacks_platform: bool,
 }
 
-/// For how long a platform counts as being there that has claimed a run.
+/// Time for which a platform counts as present after it has claimed a run.
 const PLATFORM_LASTS: Duration = Duration::from_secs(60 * 60);
 
-/// The session of the run that began another.
+/// The session of the parent run.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Which one.
+    /// Id of the session.
     pub session: SessionId,
-    /// Whether its agent is an orchestrator: others hear nothing of their children.
+    /// True if its agent is an orchestrator: other sessions hear nothing of their children.
     pub is_orchestrator: bool,
-    /// The session that it began.
+    /// The child session.
     pub child: SessionId,
 }
 
 impl Child {
-    /// Whether something may begin in it still.
+    /// True if a run may still begin in it.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.session.ended_at.is_none()
@@ -70,8 +71,8 @@ impl Child {
 }
 
 impl Runs {
-    /// Begins a session of another agent, as a child of a run, by a document of the form of a
-    /// creation. It waits until somebody claims it: nobody is told its token.
+    /// Creates a session of another agent, as a child of a run, by a document of the form of a
+    /// creation. The run waits until a client claims it: its token is not returned.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -106,7 +107,7 @@ impl Runs {
         }
     }
 
-    /// The child of an agent that a session has one of at a time, if it goes on.
+    /// The active child of an agent of which a session has one at a time.
     async fn started(
         &self,
         run: &RunView,
@@ -120,8 +121,8 @@ impl Runs {
         Ok(Some(Started { row, status: child.status, is_new: false, lacks_platform }))
     }
 
-    /// Whether a run waits for a platform, and none is there. A store that cannot say changes
-    /// nothing: the run was created.
+    /// True if a run waits for a platform, and none is there. A failure of the store gives `false`:
+    /// the run was created.
     async fn lacks_platform(&self, row: &RunRow) -> bool {
         let waits = row.waiting.as_ref().is_some_and(|waiting| {
             waiting.executor.is_none() && waiting.is_free(SystemTime::now())
@@ -140,7 +141,7 @@ impl Runs {
     /// A child of the session of a run.
     ///
     /// # Errors
-    /// When it is none, or the store fails.
+    /// When it is no child, or the store fails.
     pub async fn child(&self, run: &RunView, id: &str) -> Result<Child, RunError> {
         let none = || RunError::NotYourChild(shortened(id));
         let own = self.session_of(run).ok_or_else(none)?;
@@ -159,10 +160,10 @@ impl Runs {
         Ok(Child { session, run: runs.into_iter().next_back(), status })
     }
 
-    /// The same, if something may begin in it still.
+    /// The same child, if a run may still begin in it.
     ///
     /// # Errors
-    /// When it is none, it has ended, or the store fails.
+    /// When it is no child, it has ended, or the store fails.
     pub async fn live_child(&self, run: &RunView, id: &str) -> Result<Child, RunError> {
         let child = self.child(run, id).await?;
         match child.is_live() {
@@ -171,11 +172,11 @@ impl Runs {
         }
     }
 
-    /// Ends a child for its parent, with all that it has begun (X-E92). `false` if it had ended
+    /// Ends a child for its parent, with all of its descendants (X-E92). `false` if it had ended
     /// before.
     ///
     /// # Errors
-    /// When it is none, or the store fails.
+    /// When it is no child, or the store fails.
     pub async fn cancel(
         &self,
         run: &RunView,
@@ -217,11 +218,11 @@ impl Runs {
         Ok(Caller { session: above.id, is_orchestrator, child: own })
     }
 
-    /// Whether the document of a run's agent lets its runs end their session. A run without one
-    /// may.
+    /// True if the document of a run's agent lets its runs end their session. A run without an
+    /// agent may.
     ///
     /// # Errors
-    /// When what the run is frozen with cannot be read, or the store fails.
+    /// When the frozen configuration of the run cannot be read, or the store fails.
     pub async fn may_end_session(&self, run: &RunView) -> Result<bool, RunError> {
         let Some(row) = self.stored(&run.workspace, run.id).await? else { return Ok(true) };
         let frozen = self.frozen(&row).await?;

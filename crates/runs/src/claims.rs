@@ -1,5 +1,5 @@
-//! Runs that wait until a platform carries them out: one claims each, for a while, and gets a token
-//! of its own. Whoever held it before is shut out.
+//! Runs that wait for a platform to carry them out: a claim takes each for a while, and gets a new
+//! token. The token of an earlier claim opens nothing then.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,23 +22,23 @@ use crate::{
     prepare::Failed,
 };
 
-/// How many random bytes the id of a claim has.
+/// Number of random bytes in the id of a claim.
 const CLAIM_BYTES: usize = 12;
-/// Why a run that waits is not to be had.
+/// The reason why a claimed run cannot be claimed.
 const CLAIMED: &str = "somebody else has claimed it";
 
-/// How often it is looked whether a run was claimed or ended elsewhere.
+/// Pause between two looks for runs that were claimed or ended elsewhere.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// The runs that go on here and that somebody has claimed: the token that opens each here may have
-/// been replaced by a claim at another daemon.
+/// The active claimed runs of this daemon: a claim at another daemon may have replaced the token
+/// that opens each of them here.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     tokens: Mutex<HashMap<RunId, String>>,
 }
 
 impl Claims {
-    /// Notes what opens a run here.
+    /// Notes the token that opens a run here.
     pub(crate) fn note(&self, run: RunId, token: &str) {
         self.tokens().insert(run, token.to_owned());
     }
@@ -48,17 +48,17 @@ impl Claims {
     }
 }
 
-/// The runs that go on here and are in the store, from when they are in it.
+/// The active runs here that are in the store, from the time when they are in it.
 #[derive(Debug, Default)]
 pub(crate) struct StoredRuns(Mutex<HashSet<RunId>>);
 
 impl StoredRuns {
-    /// Notes a run that is stored and goes on here.
+    /// Notes a stored run that is active here.
     pub(crate) fn note(&self, run: RunId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
     }
 
-    /// Notes that a run does not go on here any more.
+    /// Notes that a run is not active here any more.
     pub(crate) fn forget(&self, run: RunId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
     }
@@ -68,44 +68,44 @@ impl StoredRuns {
     }
 }
 
-/// Who claims a run, for the record and for the store.
+/// The claiming actor, for the audit and for the store.
 pub(crate) struct Claimer {
     pub(crate) by: By,
-    /// As whom the claim is kept.
+    /// The holder of the claim, as it is stored.
     pub(crate) holder: String,
-    /// As what of the daemon.
+    /// The executor of the daemon, if it is one.
     pub(crate) executor: Option<ExecutorName>,
-    /// Whether they are told the values of its servers.
+    /// True if the claimer gets the values of its servers.
     pub(crate) is_direct: bool,
 }
 
-/// A run that somebody carries out from now on.
+/// A claimed run.
 #[derive(Debug)]
 pub struct Claimed {
     /// The run as it is stored.
     pub row: RunRow,
     /// The run as the data plane sees it.
     pub run: Arc<RunView>,
-    /// What opens it; kept nowhere else.
+    /// The token that opens it; stored nowhere else.
     pub token: RunToken,
-    /// By what the claim is known to be the same when it is to last longer.
+    /// The id of the claim, which extends it.
     pub claim: String,
-    /// Until when nobody else claims it.
+    /// The time until which no other client can claim it.
     pub until: SystemTime,
-    /// What it is carried out with.
+    /// The data to carry it out with.
     pub brief: Brief,
 }
 
-/// What whoever carries a run out is told of it.
+/// The part of a run that its claimer gets.
 #[derive(Debug, Clone, Default)]
 pub struct Brief {
-    /// What the model is told.
+    /// The prompt for the model.
     pub prompt: Option<String>,
     /// The agent's parameters, which its model sees.
     pub params: Map<String, Value>,
     /// The text of the agent that its model sees.
     pub system_prompt: Option<String>,
-    /// The servers with all values, if that was asked for.
+    /// The servers with all values, if the claim asked for them.
     pub direct: Option<DirectServers>,
 }
 
@@ -121,28 +121,28 @@ impl Brief {
     }
 }
 
-/// What comes of a claim.
+/// The result of a claim.
 #[derive(Debug)]
 pub enum Claiming {
-    /// The run is whose it is that asked.
+    /// The caller has claimed the run.
     New(Box<Claimed>),
-    /// It was before, and is for longer.
+    /// The caller's claim is extended.
     Held {
         /// The claim.
         claim: String,
-        /// Until when nobody else claims it.
+        /// The time until which no other client can claim it.
         until: SystemTime,
     },
 }
 
 impl Runs {
-    /// Gives a run that waits to whoever claims it, for as long as a document says; it is claimed
-    /// once at a time, also where several daemons are on one store. Who names a claim has it last
-    /// so long from now on.
+    /// Claims a waiting run for the caller, for as long as a document says. A run has one claim at
+    /// a time, also where several daemons are on one store. A document that names a claim extends
+    /// it by that time from now on.
     ///
     /// # Errors
-    /// When the document is faulty, there is no such run, it waits for nobody, the claim is over or
-    /// another one, whoever asks may not have it, or the store fails.
+    /// When the document is faulty, there is no such run, it cannot be claimed, the claim is over
+    /// or another one, the caller may not have it, or the store fails.
     pub async fn claim(
         &self,
         workspace: &WorkspaceId,
@@ -160,7 +160,7 @@ impl Runs {
         }
     }
 
-    /// Looks whether runs were claimed or ended elsewhere, for as long as it is polled.
+    /// Looks for runs that were claimed or ended elsewhere, for as long as it is polled.
     pub(crate) async fn watch_claims(&self) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -176,8 +176,8 @@ impl Runs {
         }
     }
 
-    /// Has tokens open nothing any more that a claim at another daemon has replaced. A run whose
-    /// claim is over, and that nobody uses, leaves the memory until somebody does, or claims it.
+    /// Closes tokens here that a claim at another daemon has replaced. A run whose claim is over
+    /// and that no client uses leaves the memory until a client uses or claims it.
     ///
     /// # Errors
     /// When the store fails.
@@ -198,11 +198,10 @@ impl Runs {
         Ok(())
     }
 
-    /// Ends what goes on here of runs that have ended at other daemons, or are gone with their
-    /// workspace.
+    /// Ends runs here that have ended at other daemons, or are gone with their workspace.
     ///
-    /// It asks for each run that is here, so that nothing is missed for good, however long the
-    /// store could not be asked.
+    /// It asks for each run that is here, so that no end is missed for good, however long the store
+    /// was unavailable.
     ///
     /// # Errors
     /// When the store fails.
@@ -215,7 +214,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Whether somebody has a claim of a run, or uses it all the same.
+    /// True if a client has a claim of a run, or uses it all the same.
     fn is_held(&self, row: &RunRow) -> bool {
         let is_claimed = |waiting: &Waiting| !waiting.is_free(SystemTime::now());
         row.waiting.as_ref().is_none_or(is_claimed)
@@ -230,7 +229,8 @@ impl Runs {
     ) -> Result<Claimed, RunError> {
         is_free(&row)?;
         let (runs, by) = (self.clone(), by.clone());
-        // To its end: a run that is claimed and whose token nobody has would wait for nothing.
+        // Runs to its end: a run that is claimed without its token delivered would wait for
+        // nothing.
         let claimer = Claimer { holder: by.id.to_string(), by, executor: None, is_direct };
         let claiming = async move { runs.claim_row(row, lasts, claimer).await };
         let claimed = self.control().spawn(claiming).await;
@@ -286,7 +286,7 @@ impl Runs {
         if !taken.map_err(ControlError::Store)? {
             return Err(RunError::NotPending(id, CLAIMED));
         }
-        // What the token of an earlier claim opens ends here.
+        // The token of an earlier claim opens nothing any more.
         self.end_view(id).await;
         let begun = self.begun_for_claim(&workspace, id, is_direct.then_some(by)).await;
         let (row, run, brief) = match begun {
@@ -319,8 +319,8 @@ impl Runs {
         Ok((row, run, Brief::of(&frozen, direct)))
     }
 
-    /// The servers of a run with all values, for whoever claims it; the audit says that they were
-    /// told.
+    /// The servers of a run with all values, for its claimer; the audit records that they were
+    /// given.
     async fn told_directly(
         &self,
         row: &RunRow,
@@ -342,8 +342,8 @@ impl Runs {
         Ok(direct)
     }
 
-    /// Gives a run back that was claimed and does not begin: else nobody could claim it until the
-    /// claim is over, of which nobody knows.
+    /// Gives a claimed run back that does not begin: else no client could claim it until the claim
+    /// is over, whose id no client has.
     pub(crate) async fn unclaim(&self, workspace: &WorkspaceId, id: RunId, claim: &str) {
         self.shared.claimed.tokens().remove(&id);
         self.end_view(id).await;
@@ -355,9 +355,9 @@ impl Runs {
     }
 }
 
-/// Who claims a run. Its token is worth what was granted to who drives it and to whose turn it is,
-/// so no other human gets it, unless they are an operator; services carry out what anybody drives
-/// (X-E81).
+/// The actor that claims a run. Its token has the grants of its driver and of the user whose turn
+/// it is, so no other human gets it, unless they are an operator; services carry out runs of any
+/// driver (X-E81).
 fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
     let denied = |message: &str| RunError::Denied { field: "user", message: message.to_owned() };
     let is_for = |human: Option<&PrincipalId>| {
@@ -385,7 +385,7 @@ fn of(error: StatementError) -> RunError {
     ControlError::Store(error).into()
 }
 
-/// Says why a run is not to be had.
+/// Returns the reason why a run cannot be claimed, as an error.
 fn is_free(row: &RunRow) -> Result<(), RunError> {
     if row.ended.is_some() {
         return Err(RunError::HasEnded(row.id));

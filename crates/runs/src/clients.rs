@@ -1,5 +1,6 @@
-//! MCP clients that nobody starts a run for: each acts for a run of its own session, which begins
-//! when it comes, and again whenever it comes and there is none.
+//! MCP clients that connect without an operator starting a run for them: each acts for a run of its
+//! own session. The run begins when the client comes, and again whenever it comes and none is
+//! active.
 
 use std::{
     sync::Arc,
@@ -17,8 +18,8 @@ use serde_json::{Map, Value, json};
 use crate::{Creator, RunError, Runs, create::LIFE};
 
 impl Runs {
-    /// Registers a client by `{"client": …, "agent_name": …, "params": {…}, "scope": {…}, …}`.
-    /// Nothing begins, but all is looked at that a run of it would need.
+    /// Registers a client by `{"client": …, "agent_name": …, "params": {…}, "scope": {…}, …}`. No
+    /// run begins, but all conditions of a run are checked.
     ///
     /// # Errors
     /// When a field is wrong, a run of it could not be created now, the name is taken, there is no
@@ -38,7 +39,7 @@ impl Runs {
         Ok(self.control().client_register(workspace, new, by).await?)
     }
 
-    /// Lets a client's token open nothing any more, and ends its session with its run.
+    /// Revokes a client's token, and ends its session with its run.
     ///
     /// # Errors
     /// When there is none of this id that may come in, or the store fails.
@@ -50,7 +51,7 @@ impl Runs {
     ) -> Result<(), RunError> {
         let (runs, workspace, id, by) =
             (self.clone(), workspace.clone(), id.to_owned(), by.clone());
-        // To its end, also if whoever asks goes away.
+        // Runs to its end, also if the caller disconnects.
         let revoking = async move |control: Control| {
             let revoked = control.client_revoke(&workspace, &id, &by).await?;
             Ok(match revoked.row.session {
@@ -61,7 +62,7 @@ impl Runs {
         self.control().to_the_end(revoking).await?
     }
 
-    /// Ends the sessions of all clients that are this principal, which is disabled.
+    /// Ends the sessions of all clients of this principal, which is disabled.
     ///
     /// # Errors
     /// When the store fails.
@@ -86,27 +87,27 @@ impl Runs {
         by: &By,
     ) -> Result<(), RunError> {
         match self.session_end(workspace, &session.to_text(), by).await {
-            // Somebody has ended it before.
+            // It has ended before.
             Err(RunError::SessionOver { .. } | RunError::UnknownSession(_)) => Ok(()),
             ended => ended,
         }
     }
 
-    /// The run that a client acts for, if it goes on in this process; asks nothing but memory.
+    /// The active run of a client in this process; asks nothing but memory.
     #[must_use]
     pub fn live_run_of(&self, client: &KnownClient) -> Option<Arc<RunView>> {
         self.shared.gateway.runs().get(client.row.run?)
     }
 
-    /// The same, which begins if there is none that goes on: many who come at once get one. `None`
-    /// if the client may not come in any more.
+    /// The same run, which begins if none is active: several callers at once get one. `None` if the
+    /// client may not come in any more.
     ///
     /// # Errors
     /// When it cannot begin.
     pub async fn run_of(&self, client: &KnownClient) -> Result<Option<Arc<RunView>>, RunError> {
         let (runs, workspace) = (self.clone(), client.row.workspace.clone());
         let id = client.row.id.clone();
-        // To its end, also if whoever asks goes away: others wait for it.
+        // Runs to its end, also if the caller disconnects: others wait for it.
         let begun = self.control().spawn(async move { runs.begun_of(&workspace, &id).await }).await;
         begun.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
@@ -144,7 +145,7 @@ impl Runs {
         }
     }
 
-    /// A client as it is known by now, if it may come in.
+    /// A client as this daemon knows it by now, if it may come in.
     fn live_client(
         &self,
         workspace: &WorkspaceId,
@@ -167,7 +168,7 @@ impl Runs {
         }
     }
 
-    /// A run in the session of a client, or in a new one if it has none that goes on.
+    /// A run in the active session of a client, or else in a new one.
     async fn next_of(
         &self,
         client: &KnownClient,
@@ -188,7 +189,7 @@ impl Runs {
             again.insert("type".to_owned(), json!("resume_session"));
             again.insert("session_id".to_owned(), json!(session.to_text()));
             match self.create(workspace, &Value::from(again).to_string(), by()).await {
-                // It may have been suspended meanwhile: then no other one begins in its place.
+                // It may have been suspended meanwhile: then no other run begins in its place.
                 Err(RunError::SessionOver { .. } | RunError::UnknownSession(_)) => {
                     self.check_goes_on(workspace, session).await?;
                 }
@@ -198,7 +199,7 @@ impl Runs {
         self.create(workspace, &Value::from(asked).to_string(), by()).await
     }
 
-    /// Refuses a session that is set aside: it goes on when somebody says so, and not by a call.
+    /// Refuses a suspended session: a caller with permission resumes it, and no call does.
     async fn check_goes_on(
         &self,
         workspace: &WorkspaceId,
@@ -210,7 +211,7 @@ impl Runs {
         }
     }
 
-    /// Everything that a creation looks at before servers are started.
+    /// Makes all checks of a creation that come before servers are started.
     async fn check(
         &self,
         workspace: &WorkspaceId,
@@ -223,7 +224,7 @@ impl Runs {
     }
 }
 
-/// Where the request of a client's runs is sealed for.
+/// The place that the request of a client's runs is sealed for.
 fn place(id: &McpClientId) -> String {
     format!("client {id}")
 }

@@ -1,4 +1,4 @@
-//! What sessions have used, as whoever carries them out reports it.
+//! Costs of sessions, as the platforms that carry them out report them.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,21 +11,21 @@ use narthex_store::{Cost, CostSum, REPORTS_MAX};
 
 use crate::{RunError, Runs};
 
-/// Of what the cost is asked.
+/// The sessions whose cost is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostOf {
     /// One session.
     Session(SessionId),
-    /// A session with all that it has begun, and that these have.
+    /// A session with all of its descendants.
     Tree(SessionId),
 }
 
 impl Runs {
-    /// Keeps what somebody reports that a session has used. The same report twice is one.
+    /// Stores a report of a session's use. The same report twice is one.
     ///
     /// # Errors
-    /// When the report is faulty, there is no such session, it has another report of this id, or as
-    /// many as it may have; or the store fails.
+    /// When the report is faulty, there is no such session, it has another report of this id, or
+    /// the most reports that it may have; or the store fails.
     pub async fn cost_report(
         &self,
         workspace: &WorkspaceId,
@@ -58,7 +58,7 @@ impl Runs {
         };
         match self.control().to_the_end(keep).await {
             Ok(()) => Ok(cost),
-            // Somebody was faster.
+            // Another caller was faster.
             Err(error) if error.kind() == ErrorKind::Conflict => {
                 let kept = self.cost_kept(workspace, session, &cost).await?;
                 kept.ok_or(RunError::Control(error))
@@ -81,7 +81,7 @@ impl Runs {
         }
     }
 
-    /// What was used, by model and currency.
+    /// The sums of use, by model and currency.
     ///
     /// # Errors
     /// When the store fails.
@@ -98,8 +98,8 @@ impl Runs {
         Ok(sums.map_err(ControlError::Store)?)
     }
 
-    /// What the agent of a run has used in all its sessions, as far back as is said; nothing of a
-    /// run without an agent.
+    /// The sums of use by the agent of a run in all its sessions, within `window` if it is given;
+    /// none for a run without an agent.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,4 +1,4 @@
-//! A run's creation: all that is wrong is told at once, and a run that is refused leaves nothing.
+//! A run's creation: all faults are reported at once, and a refused run leaves nothing.
 
 use std::{
     sync::Arc,
@@ -26,9 +26,9 @@ use crate::{
     suspending::Former,
 };
 
-/// How long a run lives whose creator does not say.
+/// Lifetime of a run whose request gives none.
 pub(crate) const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often a run is made anew because what it is made of was taken away meanwhile.
+/// Number of tries to make a run whose parts are removed meanwhile.
 pub(crate) const ATTEMPTS: usize = 3;
 
 /// A gate of a server of a run that gates nothing.
@@ -41,7 +41,8 @@ pub struct UnmatchedOf {
 }
 
 impl UnmatchedOf {
-    /// A sentence; with `is_for_model` without a word of the server, such as what was meant.
+    /// A sentence; with `is_for_model` without a word of the server, such as the probably meant
+    /// name.
     #[must_use]
     pub fn told(&self, is_for_model: bool) -> String {
         let gate = if is_for_model { self.gate.plain() } else { self.gate.to_string() };
@@ -49,7 +50,7 @@ impl UnmatchedOf {
     }
 }
 
-/// A warning of a run that has begun. No word of a server is in it.
+/// A warning of a run that was created. No word of a server is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunWarning {
     text: String,
@@ -57,18 +58,18 @@ pub struct RunWarning {
 }
 
 impl RunWarning {
-    /// A warning of the request itself, which its sender reads, whoever that is.
+    /// A warning of the request itself, which its sender reads, human or model.
     pub(crate) fn of_request(text: String) -> Self {
         Self { for_models: Some(text.clone()), text }
     }
 
-    /// A warning of what operators and authors have written: it names their keys, servers or
-    /// commands, so models read nothing of it (D28).
+    /// A warning of a text by operators and authors: it names their keys, servers or commands, so
+    /// models read nothing of it (D28).
     pub(crate) fn of_operators(text: String) -> Self {
         Self { text, for_models: None }
     }
 
-    /// The same, where models read these words.
+    /// The same warning, of which models read these words.
     pub(crate) fn or_for_models(self, words: String) -> Self {
         Self { for_models: Some(words), ..self }
     }
@@ -80,14 +81,14 @@ impl RunWarning {
     }
 }
 
-/// A run that has begun.
+/// A run that was created.
 #[derive(Debug)]
 pub struct Created {
     /// The run as it is stored.
     pub row: RunRow,
     /// The run as the data plane sees it.
     pub run: Arc<RunView>,
-    /// What opens it; kept nowhere else.
+    /// The token that opens it; stored nowhere else.
     pub token: RunToken,
     /// The optional servers that did not start.
     pub faults: Vec<MountFault>,
@@ -99,11 +100,11 @@ pub struct Created {
     pub unmatched: Vec<UnmatchedOf>,
     /// Optional keys of its servers that it does without.
     pub omitted: Vec<OmittedKey>,
-    /// The shared servers that the run asks for and that there are none of.
+    /// The shared servers that the run asks for and that do not exist.
     pub missing: Vec<Alias>,
-    /// The servers with all values, if that was asked for.
+    /// The servers with all values, if the request asked for them.
     pub direct: Option<DirectServers>,
-    /// Its Unix sockets, if that was asked for (D2).
+    /// Its Unix sockets, if the request asked for them (D2).
     pub sockets: Option<OpenSockets>,
     /// The values for the agent's own environment; empty for a run that was created by another.
     pub agent_env: AgentEnv,
@@ -112,11 +113,11 @@ pub struct Created {
     pub former_pids: Vec<Pid>,
 }
 
-/// What is to be created.
+/// A run to create.
 pub(crate) struct Draft {
     pub(crate) workspace: WorkspaceId,
     pub(crate) request: RunRequest,
-    /// As it was sent.
+    /// The text of the request, as it was sent.
     pub(crate) text: String,
     pub(crate) by: By,
     pub(crate) driver: Option<PrincipalId>,
@@ -126,20 +127,20 @@ pub(crate) struct Draft {
     pub(crate) session: SessionRow,
     pub(crate) inputs: Inputs,
     pub(crate) expires_at: SystemTime,
-    /// Whether it begins because its session is noted to go on by itself.
+    /// True if it begins because its session is noted to resume by itself.
     pub(crate) is_owed: bool,
-    /// What the session goes on from, if it does.
+    /// The earlier run that the session resumes from, if there is one.
     pub(crate) former: Option<Former>,
 }
 
 impl Runs {
-    /// Creates a run as a JSON document asks for it, and lets it begin. Waits until every server is
-    /// ready or has failed. Whoever goes away meanwhile does not leave half a run.
+    /// Creates a run from a JSON document, and starts it. Waits until every server is ready or has
+    /// failed. A caller that disconnects meanwhile does not leave half a run.
     ///
     /// # Errors
-    /// When the document or what it refers to is faulty, its creator may not have what it asks for,
-    /// a secret is not set, a server that is not optional does not start, or the store or the vault
-    /// fails: then nothing is left, and everything of one kind that is wrong is told at once (D9).
+    /// When the document or an object that it refers to is faulty, its creator may not have what it
+    /// asks for, a secret is not set, a server that is not optional does not start, or the store or
+    /// the vault fails: then nothing is left, and all faults of one kind are reported at once (D9).
     pub async fn create(
         &self,
         workspace: &WorkspaceId,
@@ -164,7 +165,8 @@ impl Runs {
         if self.shared.gateway.runs().len() >= RUNS_MAX {
             return Err(RunError::TooMany(RUNS_MAX));
         }
-        // First: nothing comes of what is forbidden, not even what tells whether it would work.
+        // First: a forbidden request has no effect, and not even an answer that reveals whether it
+        // would work.
         let decided = self.decided(&workspace, &request, &by).await?;
         let said = warnings.into_iter().map(|one| RunWarning::of_request(one.message)).collect();
         let made = Box::pin(self.make_as(workspace, (request, text), by, said)).await;
@@ -192,7 +194,7 @@ impl Runs {
                     return Err(error);
                 }
             };
-            // What was cut off before it was mounted here was not cut off here.
+            // A cut that came before a server was mounted here has not reached it.
             if self.control().cuts() == cuts {
                 return Box::pin(self.begin(draft, making, warnings)).await;
             }
@@ -253,7 +255,7 @@ impl Runs {
         })
     }
 
-    /// Lets the run begin and keeps it. The row comes last: what it is not in has never been.
+    /// Starts the run and stores it. The row comes last: a run without a row has never existed.
     async fn begin(
         &self,
         draft: Draft,
@@ -322,7 +324,7 @@ impl Runs {
         })
     }
 
-    /// Opens the sockets of a run that has begun and keeps its row. If either fails, the run ends.
+    /// Opens the sockets of a started run and stores its row. If either fails, the run ends.
     async fn open_and_keep(
         &self,
         run: &Arc<RunView>,
@@ -344,12 +346,12 @@ impl Runs {
         }
     }
 
-    /// What is to be done with a run that is kept.
+    /// Finishes the creation of a stored run.
     async fn settle(&self, draft: &Draft, (row, run): (&RunRow, &Arc<RunView>), of: Mounting) {
         let (kind, payload) = begun(draft, row);
         if row.waiting.is_some() {
             self.tell(&row.workspace, row.session, Some(row.id), (kind, payload)).await;
-            // It begins again for whoever claims it.
+            // It begins again when a client claims it.
             self.let_go(row.id).await;
             self.call_executors();
             return;
@@ -378,8 +380,8 @@ fn unmatched(set: &MountSet) -> Vec<UnmatchedOf> {
 mod tests {
     use super::*;
 
-    /// D14: a human reads what was probably meant by a gate for nothing, and a model no word of
-    /// the server.
+    /// D14: a human reads which name was probably meant by a gate for nothing, and a model no word
+    /// of the server.
     #[test]
     fn d14_a_gate_for_nothing_is_told_to_humans_with_what_was_meant() {
         let gate = UnmatchedGate {

@@ -1,9 +1,9 @@
-//! Definitions of servers of the catalog, and of live servers whose entries pin them: what may be
-//! had of what they list, since it was there before, or a human has looked at it (D10, S22 to S24).
+//! Definitions of servers of the catalog, and of live servers whose entries pin them: callers get
+//! those that were there before, or that a human has accepted (D10, S22 to S24).
 //!
-//! The first text of a name is pinned; callers have what is pinned or accepted, and nothing else of
-//! tools, prompts, templates, resources, and what the server tells models of itself. All of that is
-//! decided by rows of the store, so that restarts and other daemons change nothing.
+//! The first text of a name is pinned; callers get the pinned or accepted texts, and nothing else.
+//! This covers tools, prompts, templates, resources, and the server's instructions to models. Rows
+//! of the store decide all of it, so that restarts and other daemons change nothing.
 
 mod beside;
 mod decide;
@@ -37,20 +37,19 @@ pub use self::{
 pub(crate) use self::{live::Decided, read::ReadLists};
 use crate::{RunError, RunWarning, Runs, Shared};
 
-/// The most definitions of one server that are kept; of what comes later nobody has anything.
+/// The most stored definitions of one server; no run gets later ones.
 const KEPT_MAX: usize = 5000;
-/// How many names an event tells, and how much of each, in characters.
+/// Number of names in an event, and the longest text of each, in characters.
 const NAMES_TOLD: usize = 50;
 const NAME_TOLD: usize = 100;
 
-/// Whose lists are looked at.
+/// The server whose lists are looked at.
 #[derive(Debug, Clone, Copy)]
 struct Of<'a> {
     workspace: &'a WorkspaceId,
     run: RunId,
     server: DefinitionsOf<'a>,
-    /// Whether a definition that is the first of its name is there although it says what it should
-    /// not.
+    /// True if a definition that is the first of its name is shown although it is flagged.
     shows_flagged: bool,
 }
 
@@ -61,7 +60,7 @@ impl<'a> Of<'a> {
         Self { workspace, run, server, shows_flagged }
     }
 
-    /// Another server of the same catalog; one of a live configuration is its own.
+    /// Another server of the same catalog; for a live server, the server itself.
     fn beside(&self, server: &'a ServerId) -> DefinitionsOf<'a> {
         match self.server {
             DefinitionsOf::Catalog(workspace, _) => DefinitionsOf::Catalog(workspace, server),
@@ -69,13 +68,13 @@ impl<'a> Of<'a> {
         }
     }
 
-    /// What the server is called.
+    /// The name of the server.
     fn name(&self) -> &'a str {
         name_of(self.server)
     }
 }
 
-/// What a server is called, in its catalog or its file.
+/// The name of a server, in its catalog or its file.
 fn name_of(server: DefinitionsOf<'_>) -> &str {
     match server {
         DefinitionsOf::Catalog(_, id) => id.as_str(),
@@ -83,8 +82,8 @@ fn name_of(server: DefinitionsOf<'_>) -> &str {
     }
 }
 
-/// Whose turn it is to keep what is new. Live servers of one place take turns, since their names
-/// are held against each other's.
+/// The key of the lock under which new definitions are stored. Live servers of one place share it,
+/// since their names are compared with each other's.
 fn turn_of(server: DefinitionsOf<'_>) -> String {
     match server {
         DefinitionsOf::Catalog(workspace, id) => format!("catalog {workspace} {id}"),
@@ -92,29 +91,29 @@ fn turn_of(server: DefinitionsOf<'_>) -> String {
     }
 }
 
-/// What is held back of the servers of a run that begins, and what of their lists it may have.
+/// Definitions under review of the servers of a new run, and the part of their lists that it gets.
 pub(crate) struct LookedAt {
-    /// A server that has listed nothing yet has nothing.
+    /// The first lists; a server that has listed nothing yet is absent.
     pub(crate) first: FirstLists,
-    /// What of it is to be kept: such a server is looked at when it has.
+    /// The part of the lists to freeze: a server that has listed nothing is looked at when it has.
     pub(crate) lists: KeptLists,
     pub(crate) held: HeldNames,
-    /// For whoever creates it. No word of a server is in them: a model may read them.
+    /// Warnings for the creator. No word of a server is in them: a model may read them.
     pub(crate) warnings: Vec<RunWarning>,
 }
 
-/// What is found of the lists of a server.
+/// The result of a look at the lists of a server.
 #[derive(Debug)]
 struct Looked {
-    /// What nobody has; of no list is what it tells models of itself.
+    /// Definitions under review; the server's instructions are in no list.
     held: Vec<(Option<Listed>, String)>,
-    /// The tools among these that a human does not want.
+    /// The tools among these that a human has rejected.
     rejected: HashSet<String>,
 }
 
 impl Runs {
-    /// Looks at what the servers of a run have listed first. What was held back of it before stays
-    /// so.
+    /// Looks at the first lists of the servers of a run. Definitions that were under review before
+    /// stay so.
     pub(crate) async fn look_at_all(
         &self,
         (workspace, run): (&WorkspaceId, RunId),
@@ -159,7 +158,7 @@ impl Runs {
         Ok(LookedAt { first: first.or_nothing(servers.keys()), lists, held, warnings })
     }
 
-    /// What of the lists of a server, and of what it tells models of itself, is held back.
+    /// Finds the definitions of a server, and instructions to models, that are under review.
     async fn look_at_one(
         &self,
         of: Of<'_>,
@@ -172,7 +171,7 @@ impl Runs {
             heads.contains_key(&one.digest) || !one.can_be_kept()
         };
         let unknown = seen.iter().filter(|one| !is_kept(&heads, one)).count();
-        // Where no more are kept, nothing is to be found out of those that are not.
+        // At the limit of stored definitions, no new ones are judged.
         let is_full = heads.len() >= KEPT_MAX;
         if is_full && unknown > 0 {
             beyond(of, unknown);
@@ -216,7 +215,7 @@ impl Runs {
         Ok(noted.map_err(ControlError::Store)?)
     }
 
-    /// Keeps what is new, and gives how all of the server stand then.
+    /// Stores new definitions, and returns the states of all of the server then.
     async fn keep_new(
         &self,
         of: Of<'_>,
@@ -230,7 +229,7 @@ impl Runs {
         let unwanted = definitions.unwanted().await.map_err(ControlError::Store)?;
         let mut others = definitions.other_tools().await.map_err(ControlError::Store)?;
         if let DefinitionsOf::Live(..) = of.server {
-            // What went from the file is nobody's name any more.
+            // A server that is gone from the file has no names any more.
             let rows = self.shared.gateway.registry().snapshot();
             others.retain(|(server, _)| rows.get(server).is_some());
         }
@@ -257,7 +256,7 @@ impl Runs {
         let noted = self.note_looked_at(of, &intended).await?;
         let heads = match definitions.add(run, &new).await {
             Ok(heads) => heads,
-            // Nobody decides on a server that is no longer in the catalog.
+            // No decision is needed on a server that is no longer in the catalog.
             Err(StatementError::OwnerMissing { .. }) => Vec::new(),
             Err(error) => return Err(ControlError::Store(error).into()),
         };
@@ -270,7 +269,7 @@ impl Runs {
         if new.iter().any(|one| one.kind == "tool") {
             self.named(of.server).await?;
         }
-        // Otherwise somebody else was faster, and what was noted has not come to be.
+        // Otherwise another writer was faster, and the noted event has not happened.
         let noted = match done == intended {
             true => noted,
             false => self.note_looked_at(of, &done).await?,
@@ -334,7 +333,7 @@ impl Shared {
                 run.held_back().add(&held);
                 Some(seen)
             };
-            // To its end, also if whoever asks goes away: what is noted is then done.
+            // Runs to its end, also if the caller disconnects: a noted event is then done.
             match self.control.spawn(looking).await {
                 Ok(seen) => seen,
                 Err(error) => {
@@ -346,7 +345,7 @@ impl Shared {
     }
 }
 
-/// Logs how many definitions of a server no run has, as too many are kept of it already.
+/// Logs the number of definitions of a server that no run gets, as too many are stored already.
 fn beyond(of: Of<'_>, count: usize) {
     tracing::warn!(
         server.name = of.name(), workspace = %of.workspace,
@@ -354,7 +353,7 @@ fn beyond(of: Of<'_>, count: usize) {
     );
 }
 
-/// Names of definitions, by what becomes of them.
+/// Names of definitions, by their new state.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
     pinned: Vec<String>,

@@ -1,6 +1,6 @@
-//! Names of tools of other servers, which definitions are held against (S24): known when something
-//! is looked at first, or only later. What a human has not decided on is held back by either, so
-//! that it is no matter which server listed first.
+//! Names of tools of other servers, with which definitions are compared (S24): names known at the
+//! first look, or only later. Either puts a definition that no human has decided on under review,
+//! so that the order in which servers list does not matter.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,23 +17,24 @@ use narthex_upstream::Listed;
 use super::{NAME_TOLD, NAMES_TOLD, Of, Told, named::NamesDigest};
 use crate::{RunError, Runs};
 
-/// How much of a digest is told: enough to mean one.
+/// Length of a digest in messages: enough to be unique.
 const DIGEST_TOLD: usize = 12;
 
-/// A tool of another server, with that one's name.
+/// The name of another server, and of a tool of it.
 pub(super) type Tool = (String, String);
 
-/// What the definitions of a server are held against.
+/// The names with which the definitions of a server are compared.
 #[derive(Debug)]
 pub(super) struct Beside {
-    /// What servers of the catalog list whose run this is: only for what is new.
+    /// Lists of the servers of the catalog in the same run: only for new definitions.
     pub(super) first: Vec<(ServerId, Arc<Vec<Seen>>)>,
-    /// Also for what was taken on trust before.
+    /// Names also for definitions that were trusted before.
     pub(super) later: Vec<Arc<Names>>,
 }
 
 impl Runs {
-    /// What a server of the catalog is looked at beside, where its run has these servers, too.
+    /// The names with which a server of the catalog is compared, with these other servers of its
+    /// run.
     pub(super) async fn beside_catalog(
         &self,
         workspace: &WorkspaceId,
@@ -47,7 +48,7 @@ impl Runs {
         Ok(Beside { first, later })
     }
 
-    /// What a live server is looked at beside, and what stands for that.
+    /// The names with which a live server is compared, and their digest.
     pub(super) async fn beside_live(
         &self,
         alias: &Alias,
@@ -63,7 +64,7 @@ impl Runs {
         Ok((Beside { first: Vec::new(), later: vec![live.names, catalog] }, digest))
     }
 
-    /// All tools of the catalog of the workspace of the live configuration, and what is built in.
+    /// All tools of the catalog of the workspace of the live configuration, and the built-in ones.
     async fn catalog_tools(&self) -> Result<Vec<Tool>, RunError> {
         let Ok(built_in) = ServerId::new(Alias::built_in().as_str()) else {
             return Ok(Vec::new());
@@ -77,7 +78,7 @@ impl Runs {
         Ok(all.map_err(ControlError::Store)?)
     }
 
-    /// Has live servers looked at beside what the catalog has by now, and gives its number.
+    /// Has live servers compared with the present names of the catalog, and returns their number.
     pub(super) async fn follow_catalog(&self) -> Result<i64, RunError> {
         let number = self.store()?.catalog_named(self.control().home()).await;
         let number = number.map_err(ControlError::Store)?;
@@ -85,7 +86,7 @@ impl Runs {
         Ok(number)
     }
 
-    /// The same, once something has changed of this server.
+    /// The same, once a definition of this server has changed.
     pub(super) async fn named(&self, of: DefinitionsOf<'_>) -> Result<(), RunError> {
         match of {
             DefinitionsOf::Catalog(workspace, _) if self.is_home(workspace) => {
@@ -95,7 +96,7 @@ impl Runs {
         }
     }
 
-    /// The tools that servers of a run have, but for one of them and for what was rejected.
+    /// The tools of the servers of a run, except those of one server and rejected ones.
     pub(super) async fn first_tools(
         &self,
         of: Of<'_>,
@@ -115,8 +116,8 @@ impl Runs {
         Ok(tools)
     }
 
-    /// Holds back what was taken on trust and can be taken for a tool that is known by now, and
-    /// gives how all of the server stand then.
+    /// Puts trusted definitions under review that can be taken for a tool known by now, and returns
+    /// the states of all of the server then.
     pub(super) async fn keep_doubted(
         &self,
         of: Of<'_>,
@@ -152,7 +153,7 @@ impl Runs {
     }
 }
 
-/// Tells whoever reads the log whose name it is, and what a human can do.
+/// Logs the other server and the command by which a human accepts.
 fn tell(of: Of<'_>, one: &Doubted) {
     let (server, digest) = (of.name(), &one.digest[..DIGEST_TOLD.min(one.digest.len())]);
     let accept = match of.server {

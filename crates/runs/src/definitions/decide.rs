@@ -1,4 +1,4 @@
-//! What humans see of definitions, and decide on them.
+//! Definitions as humans see them, and their decisions on them.
 
 use std::collections::HashSet;
 
@@ -19,17 +19,17 @@ use super::{
 };
 use crate::{RunError, Runs};
 
-/// A definition, with what a human has to know to decide on it.
+/// A definition, with the facts for a human's decision.
 #[derive(Debug, Clone)]
 pub struct SeenDefinition {
     /// As it is stored.
     pub head: DefinitionHead,
-    /// Why it is, or was, to be looked at: an object with `reason`, `renamed_from`, `like` and
-    /// `findings`.
+    /// The reason why it is, or was, under review: an object with `reason`, `renamed_from`, `like`
+    /// and `findings`.
     pub why: Value,
-    /// What it says, made harmless.
+    /// Its text, made harmless.
     pub text: String,
-    /// What changed since the one that runs have; `None` if there is none, or runs have this one.
+    /// The changes since the text that runs have; `None` if there is none, or runs have this one.
     pub difference: Option<Difference>,
 }
 
@@ -38,11 +38,11 @@ pub struct SeenDefinition {
 pub struct DefinitionPage {
     /// By kind and name.
     pub items: Vec<SeenDefinition>,
-    /// After which the next page begins. `None`: there is no further one.
+    /// The digest after which the next page begins. `None`: there is no further one.
     pub next: Option<String>,
 }
 
-/// What somebody decides on, by the digests of what was shown to them: what has changed again
+/// The digests of the definitions that a human has seen and decides on: a text that has changed
 /// since then is another one (S23).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,18 +50,18 @@ struct DefinitionChoice {
     digests: Vec<String>,
 }
 
-/// What somebody decides.
+/// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionVerdict {
-    /// Runs that begin from now on have it, and callers of a live server have it at once.
+    /// New runs get it, and callers of a live server get it at once.
     Accept,
-    /// They do not, and it is not asked about any more.
+    /// Runs and callers do not get it, and no human is asked about it again.
     Reject,
 }
 
 impl Runs {
     /// The first `limit` definitions of a server after the one of the digest `after`, which is
-    /// empty for the beginning. Without a source it is whichever has one of this name.
+    /// empty for the beginning. Without a source it is the one that has a server of this name.
     ///
     /// # Errors
     /// When there is no such workspace or server, both sources have one, it is a live one that pins
@@ -76,7 +76,7 @@ impl Runs {
         let server = self.kept_server(workspace, server, source).await?;
         let definitions = self.store()?.definitions(server.of());
         let mut heads = definitions.heads().await.map_err(ControlError::Store)?;
-        // Here, since databases differ in how they order texts.
+        // Sorted here, since databases differ in how they order texts.
         let key = |one: &DefinitionHead| (one.kind.clone(), one.name.clone(), one.digest.clone());
         heads.sort_by_cached_key(key);
         let begin = heads.iter().position(|head| head.digest == after).map_or(0, |at| at + 1);
@@ -94,8 +94,8 @@ impl Runs {
         Ok(DefinitionPage { items, next: next.filter(|_| wanted.len() > limit) })
     }
 
-    /// What a server of the catalog was seen to list, in whatever run and whether it may be had or
-    /// not: the kind and the name of each definition.
+    /// The kind and the name of each definition that a server of the catalog was seen to list, in
+    /// any run and in any state.
     ///
     /// # Errors
     /// When there is no store, or it fails.
@@ -109,14 +109,14 @@ impl Runs {
         Ok(heads.into_iter().map(|head| (head.kind, head.name)).collect())
     }
 
-    /// Decides on definitions of a server, as a JSON document says it, all of them or none; gives
-    /// how they stand then. Callers of a live server have it so when this returns. The caller is to
-    /// be a human.
+    /// Decides on definitions of a server, by a JSON document, on all of them or none; returns
+    /// their states then. Callers of a live server see the decision when this returns. The caller
+    /// must be a human.
     ///
     /// # Errors
-    /// As for [`Runs::definitions`], and when the document is faulty, it names a definition
-    /// that is not there or that this is decided of, or that nobody could be shown, it cannot be
-    /// recorded, or the store fails.
+    /// As for [`Runs::definitions`], and when the document is faulty, it names a definition that is
+    /// not there, that has this decision already, or that could not be shown to a human, it cannot
+    /// be recorded, or the store fails.
     pub async fn definitions_decide(
         &self,
         workspace: &WorkspaceId,
@@ -158,7 +158,7 @@ impl Runs {
         Ok(heads.into_iter().filter(|head| digests.contains(&head.digest)).collect())
     }
 
-    /// What was chosen, if all of it can be decided so.
+    /// The chosen definitions, if the decision is possible for all of them.
     async fn chosen(
         &self,
         server: &KeptServer,
@@ -201,7 +201,7 @@ impl Runs {
     }
 }
 
-/// Why something cannot be decided of a definition, and what to do.
+/// The reason why a decision on a definition is not possible, and the remedy.
 fn fault(row: &DefinitionRow, verdict: DefinitionVerdict) -> Option<(&'static str, &'static str)> {
     let DefinitionRow { head, text, .. } = row;
     match (verdict, head.state) {

@@ -1,5 +1,5 @@
-//! Definitions of live servers whose entries pin them: looked at before anybody has them, and
-//! again when somebody has decided on them.
+//! Definitions of live servers whose entries pin them: looked at before any caller has them, and
+//! again after a decision.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{RunError, Runs, Shared};
 
-/// What stands for the file of an entry that is from none.
+/// The place of an entry that is from no file.
 const NO_FILE: &str = "";
 
-/// Where a server is configured whose definitions are kept.
+/// The place of configuration of a server whose definitions are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionSource {
     /// In the catalog of the workspace.
@@ -33,7 +33,7 @@ pub enum DefinitionSource {
 }
 
 impl DefinitionSource {
-    /// All of them.
+    /// All sources.
     pub const ALL: [Self; 2] = [Self::Catalog, Self::Live];
 
     /// The spelling in queries.
@@ -46,7 +46,7 @@ impl DefinitionSource {
     }
 }
 
-/// A server whose definitions are kept.
+/// A server whose definitions are stored.
 #[derive(Debug)]
 pub(super) enum KeptServer {
     /// One of the catalog.
@@ -64,9 +64,9 @@ impl KeptServer {
     }
 }
 
-/// How far decisions on the definitions of each live server, by place and alias, hold in this
-/// process: the number of the store that was read before everything of the server was looked at.
-/// And beside which names of others that was.
+/// How far decisions on the definitions of each live server, by place and alias, are applied in
+/// this process. `numbers` has the number of the store that was read before the last look at all
+/// lists of the server, and `names` the other names that it was compared with.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
     numbers: LookedAt<i64>,
@@ -75,16 +75,16 @@ pub(crate) struct Decided {
     pub(super) known: Named,
 }
 
-/// What of each live server, by place and alias, the log says is held back: a server is looked at
-/// several times when it starts, on each of its links, and beside what others list.
+/// Definitions under review of each live server, by place and alias, that were logged: a server is
+/// looked at several times when it starts, on each of its links, and beside the lists of others.
 #[derive(Debug, Default)]
 struct Told(Mutex<BTreeMap<(String, String), Vec<Held>>>);
 
 impl Told {
-    /// How many lists of a server, which differ by the link, are remembered.
+    /// Number of lists of a server, which differ by the link, that are remembered.
     const LISTS_MAX: usize = 8;
 
-    /// Whether this was not told since nothing was held back.
+    /// True if this was not logged since the last look that found none under review.
     fn is_news(&self, place: &str, server: &str, held: &Held) -> bool {
         let key = (place.to_owned(), server.to_owned());
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +104,7 @@ impl Told {
     }
 }
 
-/// A live server of which something is to be looked at beside these names.
+/// A live server with definitions that have to be compared with these names.
 #[derive(Debug, Clone, PartialEq)]
 struct Behind {
     place: String,
@@ -112,7 +112,7 @@ struct Behind {
     named: NamesDigest,
 }
 
-/// With what everything of each live server, by place and alias, was looked at.
+/// The state with which all lists of each live server, by place and alias, were looked at.
 #[derive(Debug)]
 struct LookedAt<T>(Mutex<BTreeMap<(String, String), Option<T>>>);
 
@@ -123,14 +123,14 @@ impl<T> Default for LookedAt<T> {
 }
 
 impl<T: PartialEq> LookedAt<T> {
-    /// Notes what one list of a server was looked at with. Where others of it may have been looked
-    /// at with less, what is known stays.
+    /// Notes the state with which one list of a server was looked at. An earlier state stays: other
+    /// lists of it may have been looked at with less.
     fn note_first(&self, place: &str, server: &str, with: T) {
         self.known().entry((place.to_owned(), server.to_owned())).or_insert(Some(with));
     }
 
-    /// Notes what one list of a server was looked at with. Where it was something else than before,
-    /// nothing is known until everything was looked at.
+    /// Notes the state with which one list of a server was looked at. If it differs from the state
+    /// before, the server's state is unknown until all lists were looked at.
     fn note_one(&self, place: &str, server: &str, with: T) {
         let mut known = self.known();
         match known.get_mut(&(place.to_owned(), server.to_owned())) {
@@ -140,7 +140,7 @@ impl<T: PartialEq> LookedAt<T> {
         }
     }
 
-    /// Notes what everything of a server was looked at with.
+    /// Notes the state with which all lists of a server were looked at.
     fn note(&self, place: &str, server: &str, with: T) {
         self.known().insert((place.to_owned(), server.to_owned()), Some(with));
     }
@@ -157,7 +157,7 @@ impl<T: PartialEq> LookedAt<T> {
     }
 }
 
-/// Where an entry is from, as it is stored.
+/// The place of an entry, as it is stored.
 fn place(file: Option<&Path>) -> String {
     file.map_or_else(|| NO_FILE.to_owned(), |file| file.display().to_string())
 }
@@ -169,7 +169,7 @@ impl DefinitionPins for Shared {
             let runs = Runs { shared: self.this.upgrade().ok_or_else(ends)? };
             let said = said.clone();
             let looking = async move { Box::pin(runs.look_at_live(&said)).await };
-            // To its end, also if the server goes meanwhile: what is noted is then done.
+            // Runs to its end, also if the server goes meanwhile: a noted event is then done.
             match self.control.spawn(looking).await {
                 Ok(looked) => looked.map_err(|error| LookError(error.to_string())),
                 Err(error) => Err(LookError(error.to_string())),
@@ -182,7 +182,7 @@ impl Runs {
     async fn look_at_live(&self, said: &Said) -> Result<Held, RunError> {
         let (alias, place) = (&said.alias, place(said.file.as_deref()));
         let server = DefinitionsOf::Live(&place, alias);
-        // What was decided by now is what is seen here.
+        // The look sees all decisions made by now.
         let decided = self.decided_at(&place).await?;
         let (workspace, run) = (self.control().home(), self.shared.options.local);
         let of = Of { workspace, run, server, shows_flagged: said.shows_flagged };
@@ -206,7 +206,7 @@ impl Runs {
         Ok(held)
     }
 
-    /// The server of this name whose definitions are kept.
+    /// The server of this name whose definitions are stored.
     pub(super) async fn kept_server(
         &self,
         workspace: &WorkspaceId,
@@ -238,16 +238,16 @@ impl Runs {
         }
     }
 
-    /// Lets what somebody has decided on hold for callers of a live server.
+    /// Applies a decision for callers of a live server.
     pub(super) async fn decided_on(&self, server: &KeptServer) -> Result<(), RunError> {
         let KeptServer::Live(place, alias) = server else { return self.named(server.of()).await };
-        // Before it is looked at: what is decided elsewhere meanwhile is looked at again.
+        // Read before the look: a decision that is made elsewhere meanwhile causes another look.
         let decided = self.decided_at(place).await?;
         let number = decided.get(alias.as_str()).copied().unwrap_or_default();
         self.look_again(place, alias, number).await.map_err(RunError::NotYet)
     }
 
-    /// Looks at everything of a server, after this number was read.
+    /// Looks at all lists of a server, after this number was read.
     async fn look_again(&self, place: &str, alias: &Alias, number: i64) -> Result<(), LookError> {
         self.shared.gateway.registry().look_again(alias).await?;
         self.shared.decided.numbers.note(place, alias.as_str(), number);
@@ -258,7 +258,7 @@ impl Runs {
         Ok(self.store()?.live_decided(place).await.map_err(ControlError::Store)?)
     }
 
-    /// Lets hold what was decided at other daemons on the store, for as long as it is polled.
+    /// Applies decisions of other daemons on the store, for as long as it is polled.
     async fn follow_decisions(&self) {
         let mut ticks = tokio::time::interval(POLL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -276,7 +276,7 @@ impl Runs {
         let pinned = snapshot.servers.iter().filter(|row| row.pinned.is_some());
         let pinned: Vec<_> = pinned.collect();
         if !pinned.is_empty() {
-            // Other daemons list what is in the catalog, too.
+            // Other daemons change the names of the catalog, too.
             self.follow_catalog().await?;
         }
         let places: BTreeSet<_> = pinned.iter().map(|row| place(row.file.as_deref())).collect();
@@ -292,7 +292,7 @@ impl Runs {
                 }
                 let (runs, place, alias) = (self.clone(), place_of.clone(), alias.clone());
                 let number = *number;
-                // Side by side: one that takes its time holds up no other.
+                // In parallel: a slow server holds up no other.
                 looking.spawn(async move { runs.look_again(&place, &alias, number).await });
             }
         }
@@ -309,14 +309,14 @@ impl Runs {
 }
 
 impl Runs {
-    /// Lets hold what was decided elsewhere, and what other servers list, for as long as it is
+    /// Applies decisions made elsewhere, and names that other servers list, for as long as it is
     /// polled.
     pub(crate) async fn follow_live(&self) {
         tokio::join!(self.follow_decisions(), self.follow_names());
     }
 
-    /// Has what was taken on trust of live servers looked at again whenever other servers have
-    /// names that it was not held against, for as long as it is polled.
+    /// Looks at trusted definitions of live servers again whenever other servers have new names to
+    /// compare with, for as long as it is polled.
     async fn follow_names(&self) {
         let registry = self.shared.gateway.registry();
         let news = (registry.changes(), self.shared.decided.known.news());
@@ -329,9 +329,9 @@ impl Runs {
         waves::follow(news, || self.behind(), is_same, look).await;
     }
 
-    /// The servers of which something was not held against names that others have by now.
+    /// The servers with definitions that were not compared with the present names of others.
     fn behind(&self) -> Vec<Behind> {
-        // Until it was read nothing was looked at beside it.
+        // Until the catalog's number is read, nothing was compared with it.
         let Some(catalog) = self.shared.decided.known.number() else { return Vec::new() };
         let rows = self.shared.gateway.registry().snapshot();
         let is_meant = |row: &&Arc<ServerRow>| row.pinned.is_some() && !row.is_overridden;
@@ -349,7 +349,7 @@ impl Runs {
         behind.collect()
     }
 
-    /// Looks at everything of a server beside the names that others have by now.
+    /// Looks at all lists of a server beside the present names of others.
     async fn look_beside(&self, behind: &Behind) {
         let Behind { place, alias, named } = behind;
         match self.shared.gateway.registry().look_again(alias).await {
@@ -360,7 +360,7 @@ impl Runs {
     }
 }
 
-/// Tells whoever reads the log that something is held back.
+/// Logs that definitions are under review.
 fn tell(alias: &Alias, names: &HeldNames, count: usize) {
     let held = names.count();
     let see = narthex("servers definitions {} --live --quarantined", &[alias]);
@@ -377,8 +377,8 @@ mod tests {
 
     use super::*;
 
-    /// S22: what is held back is told once, and again when something else is, or the same after
-    /// nothing was.
+    /// S22: definitions under review are logged once, and again when they change, or when the same
+    /// ones return after none were.
     #[test]
     fn s22_what_is_held_back_is_told_once_for_each_change() {
         let alias = Alias::new("git").unwrap();

@@ -1,5 +1,6 @@
-//! Names of the tools that live servers list, for all that are held against them: each list is read
-//! once, and one number stands for the names of all, from which that of one server can be taken.
+//! Names of the tools that live servers list, for all definitions that are compared with them: each
+//! list is read once. One digest represents the names of all, from which that of one server can be
+//! subtracted.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,26 +20,26 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 use crate::RunError;
 use narthex_judging::{ByList, judge::tools};
 
-/// What stands for names, in whatever order they come: a sum of digests, one of each list.
+/// A digest of names in any order: a sum of digests, one of each list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sum([u64; 4]);
 
-/// What a live server is looked at beside.
+/// The digest of the names with which a live server is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NamesDigest {
     /// The names of all other live servers.
     others: Sum,
-    /// Those of the catalog: the number that the store has of them.
+    /// Names of the catalog: their number in the store.
     catalog: i64,
 }
 
-/// What is known of names.
+/// The known names.
 #[derive(Debug, Default)]
 pub(super) struct Named {
     /// Changes whenever there may be other names though no row has changed.
     news: watch::Sender<()>,
     lists: Mutex<Lists>,
-    /// How often somebody asked for the names of all live servers.
+    /// Number of requests for the names of all live servers.
     asked: AtomicU64,
     live: AsyncMutex<LiveNames>,
     catalog: AsyncMutex<Option<(i64, Arc<Names>)>>,
@@ -46,11 +47,11 @@ pub(super) struct Named {
     number: Mutex<Option<i64>>,
 }
 
-/// What each list that somebody still has comes to.
+/// The digest of each list that is still in use.
 #[derive(Debug, Default)]
 struct Lists {
     all: ByList<OfList>,
-    /// How many were read.
+    /// Number of lists that were read.
     read: u64,
 }
 
@@ -61,26 +62,26 @@ struct OfList {
     sum: Sum,
 }
 
-/// What the lists of all live servers come to at one moment.
+/// The digests of the lists of all live servers at one moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Standing {
     total: Sum,
     of: HashMap<String, Sum>,
 }
 
-/// The names of all live servers at one moment: most are held against the same.
+/// The names of all live servers at one moment: most servers are compared with the same ones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LiveNames {
-    /// Whoever asked before that many had may have these.
+    /// Requests with a smaller number may use these.
     covers: u64,
     pub(super) standing: Arc<Standing>,
     pub(super) names: Arc<Names>,
-    /// How many were made.
+    /// Number of times that names were made.
     made: u64,
 }
 
 impl Sum {
-    /// Of the tools of one list. One that has none is like one that is not there.
+    /// The digest of the tools of one list. An empty list is like an absent one.
     fn of<'a>(server: &str, tools: impl Iterator<Item = &'a str>) -> Self {
         let mut tools: Vec<_> = tools.collect();
         if tools.is_empty() {
@@ -111,7 +112,7 @@ impl Sum {
 }
 
 impl Standing {
-    /// What a server is looked at beside, with this number of the catalog.
+    /// The digest of the names with which a server is compared, with this number of the catalog.
     pub(super) fn beside(&self, server: &str, catalog: i64) -> NamesDigest {
         let own = self.of.get(server).copied().unwrap_or_default();
         NamesDigest { others: self.total.minus(own), catalog }
@@ -119,7 +120,7 @@ impl Standing {
 }
 
 impl Lists {
-    /// What a list comes to; it is read where that is not known.
+    /// The digest of a list, which is read if it is unknown.
     fn sum(&mut self, server: &str, list: &Arc<Inventory>) -> Sum {
         if let Some(known) = self.known(server, list) {
             return known.sum;
@@ -162,8 +163,8 @@ impl Named {
         }
     }
 
-    /// Notes what of the tools of a list a human has rejected: that has no name. Who has looked at
-    /// names is told if that is something else than before.
+    /// Notes the tools of a list that a human has rejected: these have no name. If they differ from
+    /// before, watchers of names are notified.
     pub(super) fn rejects(&self, server: &str, list: &Arc<Inventory>, rejected: HashSet<String>) {
         let is_other = {
             let mut lists = self.lists();
@@ -178,7 +179,7 @@ impl Named {
         }
     }
 
-    /// What all live servers list at this moment.
+    /// The digests of the lists of all live servers at this moment.
     pub(super) fn standing(&self, rows: &Snapshot) -> Standing {
         let mut lists = self.lists();
         let mut standing = Standing::default();
@@ -189,15 +190,15 @@ impl Named {
                 standing.of.insert(row.name.clone(), sum);
             }
         }
-        // What is gone is forgotten, some at a time.
+        // Lists of removed servers are forgotten, some at a time.
         if lists.all.count() > rows.servers.len() * 2 {
             lists.all.forget_gone();
         }
         standing
     }
 
-    /// The names of all live servers, at a moment after this was asked. Whoever asks while others
-    /// are made shares the next ones.
+    /// The names of all live servers, at a moment after this call. Callers during the making of
+    /// others share the next ones.
     pub(super) async fn live(
         &self,
         rows: impl Fn() -> Arc<Snapshot>,
@@ -234,7 +235,7 @@ impl Named {
         Ok(last.clone())
     }
 
-    /// The names of the catalog of this number, which are read where they are not known.
+    /// The names of the catalog of this number, which are read if they are unknown.
     pub(super) async fn catalog(
         &self,
         number: i64,
@@ -259,12 +260,12 @@ impl Named {
     }
 }
 
-/// The rows whose entries count.
+/// The rows whose entries are in use.
 fn shown(rows: &Snapshot) -> impl Iterator<Item = &Arc<ServerRow>> {
     rows.servers.iter().filter(|row| !row.is_overridden)
 }
 
-/// All that a server lists, also what is held back of it.
+/// All definitions that a server lists, also those under review.
 fn listed(row: &ServerRow) -> &Arc<Inventory> {
     row.pinned.as_ref().map_or(&row.inventory, |said| said.listed())
 }

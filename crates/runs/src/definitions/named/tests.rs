@@ -1,4 +1,4 @@
-//! How often lists are read, and names made, for many servers.
+//! Numbers of lists read, and of names made, for many servers.
 
 use bytes::Bytes;
 use narthex_model::{Alias, CallError, CallErrorKind};
@@ -35,8 +35,8 @@ fn rejected(names: &[&str]) -> HashSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// S24: each list is read once for all servers, and again only when it is another one; all that are
-/// looked at have the same names, which are made once.
+/// S24: each list is read once for all servers, and again only when it changes; all servers are
+/// compared with the same names, which are made once.
 #[tokio::test]
 async fn s24_lists_are_read_once_for_all_servers() {
     let named = Named::default();
