@@ -1,4 +1,4 @@
-//! What whoever carries a session out says that they have read.
+//! The acknowledgement by which the executor of a session reports the messages that it has read.
 
 use crate::{
     fault::Faults,

@@ -24,13 +24,13 @@ use crate::{
 pub struct Agent {
     /// Its name.
     pub name: AgentName,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whom its runs act for (X-M15).
     #[serde(skip_serializing_if = "AgentType::is_worker")]
     pub agent_type: AgentType,
-    /// Whether runs of it may be created (O51).
+    /// True if runs of it may be created (O51).
     pub active: bool,
     /// Text that the model sees.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,26 +44,26 @@ pub struct Agent {
     /// The mark that it has no server in `mcp`, on purpose (R-M8).
     #[serde(rename = "mcp", skip_serializing_if = "Option::is_none")]
     pub no_servers: Option<NoServers>,
-    /// What parameters its runs take. `None`: any.
+    /// Schema of the parameters of its runs. `None`: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params_schema: Option<ParamsSchema>,
     /// The agents that it may start.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub spawnable_agents: BTreeSet<AgentName>,
-    /// What of the daemon carries its runs out; `None` if that is left to others.
+    /// The daemon's executor of its runs; `None` if others carry them out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor: Option<ExecutorName>,
     /// After how many minutes without anything new an orchestrator's session is woken (X-E88).
     /// `None`: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_minutes: Option<u16>,
-    /// What its runs get that call `end_session`.
+    /// The answer to its runs that call `end_session`.
     #[serde(skip_serializing_if = "EndSession::is_accept")]
     pub end_session: EndSession,
     /// Which tools of the built-in server its runs have (D29). `None`: the usual ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builtin: Option<BuiltInTools>,
-    /// How much traffic all runs of it together may have (O100); never frozen with one.
+    /// Limits for the traffic of all its runs together (O100); never frozen with a run.
     #[serde(skip_serializing_if = "TrafficLimits::is_none")]
     pub limits: TrafficLimits,
 }
@@ -74,14 +74,14 @@ pub struct NoServers {}
 
 /// The longest time between heartbeats, in minutes.
 const HEARTBEAT_MAX: u16 = 1440;
-/// What a run gets that wants to end its session.
+/// The answer to a run that wants to end its session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndSession {
     /// The session ends.
     #[default]
     Accept,
-    /// It goes on: people end it.
+    /// The session stays active: people end it.
     Reject,
 }
 
@@ -130,7 +130,7 @@ impl Agent {
         parse(text, |reader, object| read(reader, object, name))
     }
 
-    /// What can be read where not all can: enough to say what else is wrong.
+    /// Reads the valid part of a faulty text: enough to find further faults.
     #[must_use]
     pub fn partly(text: &[u8]) -> Option<Self> {
         partly(text, |reader, object| read(reader, object, None))

@@ -26,7 +26,8 @@ pub struct Attachment {
     /// The values that this level sets.
     #[serde(skip_serializing_if = "Layer::is_empty")]
     pub(crate) config: Layer,
-    /// Whether a run goes on without the server if it fails (D17). `None`: this level does not say.
+    /// True if a run works without the server when it fails (D17). `None`: this level does not set
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
     /// Which of the server's tools this level shows: it takes away, and never adds.
@@ -37,7 +38,7 @@ pub struct Attachment {
 /// Attachments by alias.
 pub type Attachments = BTreeMap<Alias, Attachment>;
 
-/// Who holds attachments, as rules differ (O12).
+/// The kind of object that holds attachments, as rules differ (O12).
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Holder {
     Capability,
@@ -78,7 +79,7 @@ impl Attachment {
         changed
     }
 
-    /// Whether it sets a key to a secret.
+    /// True if it sets a key to a secret.
     #[must_use]
     pub fn is_secret(&self, key: &str) -> bool {
         matches!(self.config.get(key), Some(ConfigValue::Secret(_)))

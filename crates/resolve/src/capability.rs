@@ -18,10 +18,10 @@ use crate::{
 pub struct Capability {
     /// Its name.
     pub name: CapabilityName,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it may hold (O49). `None`: anything.
+    /// The permitted contents (O49). `None`: anything.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<CapabilityKind>,
     /// Text that the model sees.
@@ -35,7 +35,7 @@ pub struct Capability {
     pub servers: Attachments,
 }
 
-/// What a capability may hold (O49).
+/// The permitted contents of a capability (O49).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapabilityKind {
@@ -62,7 +62,7 @@ impl Capability {
         parse(text, |reader, object| read(reader, object, name))
     }
 
-    /// What can be read where not all can: enough to say what else is wrong.
+    /// Reads the valid part of a faulty text: enough to find further faults.
     #[must_use]
     pub fn partly(text: &[u8]) -> Option<Self> {
         partly(text, |reader, object| read(reader, object, None))

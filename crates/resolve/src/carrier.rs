@@ -1,4 +1,4 @@
-//! How a config key reaches its server: as a header, or as a variable of its environment (D8).
+//! The carrier of a config key to its server: a header, or a variable of its environment (D8).
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::{
     template::is_variable,
 };
 
-/// What carries a value.
+/// The carrier of a value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Carrier {
     /// An HTTP header, on every request.
@@ -42,7 +42,7 @@ impl Carrier {
         }
     }
 
-    /// What two carriers share that are the same one: headers in any case (O87).
+    /// A text that is equal for two equal carriers: headers are equal in any case (O87).
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Header(name) => name.to_ascii_lowercase(),
@@ -60,7 +60,7 @@ impl fmt::Display for Carrier {
     }
 }
 
-/// What carries a key of a server.
+/// The carrier of a server's key.
 pub(crate) fn carrier_of(entry: &ServerEntry, key: &str) -> Result<Carrier, Objection> {
     let schema = entry.config_schema.as_ref().and_then(|schema| schema.get(key));
     if !entry.shape.is_http() {
@@ -92,7 +92,7 @@ pub(crate) fn carrier_of(entry: &ServerEntry, key: &str) -> Result<Carrier, Obje
 /// Headers in one word that people mean when they write it, in lower case.
 const MEANT: [&str; 5] = ["authorization", "cookie", "origin", "prefer", "referer"];
 
-/// What to tell about a key that is called like a header and travels as another one.
+/// The warning for a key that has the name of a header and travels as another one.
 pub(crate) fn mistaken(entry: &ServerEntry, key: &str) -> Option<String> {
     let is_meant = MEANT.iter().any(|name| name.eq_ignore_ascii_case(key));
     match carrier_of(entry, key) {

@@ -7,18 +7,18 @@ use crate::{
     reader::{Object, Parsed, Reader, parse},
 };
 
-/// What whoever claims a run says.
+/// The request of a runner that claims a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
     /// The claim that is to last longer; `None` for a new one.
     pub claim: Option<String>,
-    /// For how long nobody else may claim it, from now on.
+    /// Time from now on in which no other runner may claim the run.
     pub lasts: Duration,
-    /// Whether its caller wants the resolved servers with all values, to start them itself.
+    /// True if its caller wants the resolved servers with all values, to start them itself.
     pub is_direct: bool,
 }
 
-/// For how long, in seconds, if nothing is said, and at most.
+/// Duration of a claim in seconds: the default, and the maximum.
 const LASTS: u64 = 300;
 const LASTS_MAX: u64 = 24 * 60 * 60;
 

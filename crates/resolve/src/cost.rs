@@ -1,4 +1,4 @@
-//! What somebody reports that a session has used.
+//! Reports of the usage of a session.
 
 use narthex_model::json::Node;
 
@@ -10,7 +10,7 @@ use crate::{
 /// A report of what was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostRequest {
-    /// By what a second report is known to be the same.
+    /// The id by which a repeated report is recognized.
     pub id: String,
     /// The model.
     pub model: String,
@@ -18,7 +18,7 @@ pub struct CostRequest {
     pub input_tokens: u64,
     /// Tokens that it wrote.
     pub output_tokens: u64,
-    /// What it cost, in millionths of the currency.
+    /// The cost, in millionths of the currency.
     pub cost: u64,
     /// The currency's three letters.
     pub currency: String,
@@ -67,7 +67,7 @@ fn needed(reader: &mut Reader, object: &Object<'_>, key: &str) -> Option<String>
     Some(text)
 }
 
-/// A whole number that is not negative; 0 if nothing is said.
+/// A whole number that is not negative; 0 if the key is absent.
 fn amount(reader: &mut Reader, object: &Object<'_>, key: &str) -> u64 {
     let Some(node) = object.get(key) else { return 0 };
     let amount = match node {

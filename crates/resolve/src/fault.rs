@@ -1,4 +1,4 @@
-//! What is wrong with an object or a run: a place, a code for programs, words and a remedy.
+//! Faults of an object or a run: a place, a code for programs, words and a remedy.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::surroundings::Surroundings;
 
-/// What kind of fault it is, for programs.
+/// The kind of a fault, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultCode {
     /// No JSON, or too much of it.
     TextInvalid,
-    /// A key that stands twice in one object.
+    /// A key that occurs twice in one object.
     DuplicateKey,
     /// A key that nothing reads (O35).
     UnknownField,
@@ -32,7 +32,7 @@ pub enum FaultCode {
     PlaceholderNotAllowed,
     /// A variable of the environment that is not on the allowlist (O68).
     EnvNotAllowed,
-    /// A secret that is part of a longer text, or stands where none may (X-M33, X-M34).
+    /// A secret that is part of a longer text, or is in a place where none may be (X-M33, X-M34).
     SecretMisplaced,
     /// A secret that does not exist or was cleared (X-M39, X-M42).
     SecretNotSet,
@@ -67,35 +67,34 @@ pub enum FaultCode {
 }
 
 impl FaultCode {
-    /// Whether it is wrong whatever else there is in the catalog.
+    /// True if the fault does not depend on the other objects of the catalog.
     #[must_use]
     pub fn is_of_itself(self) -> bool {
         [Self::EnvNotAllowed, Self::SecretMisplaced, Self::SecretNotSet].contains(&self)
     }
 
-    /// Whether it says that something is named that there is none of.
+    /// True if the fault is a reference to an object that does not exist.
     #[must_use]
     pub fn is_of_a_name(self) -> bool {
         [Self::McpRefResolutionFailed, Self::CapabilityMissing].contains(&self)
     }
 }
 
-/// One thing that is wrong. Shows names and places, never the value of a scope, a variable or a
-/// secret.
+/// One fault. Shows names and places, never the value of a scope, a variable or a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Where: in the text that was read, such as `config_schema.limits.type`, or, if a whole run is
-    /// looked at, with the object in front: `agents.reader.mcpServers.library.config.api_key`.
-    /// Empty: all of it, which is shown as `body`.
+    /// The place in the text that was read, such as `config_schema.limits.type`. For a whole run
+    /// the object is in front: `agents.reader.mcpServers.library.config.api_key`. Empty: the whole
+    /// text, which is shown as `body`.
     #[serde(serialize_with = "shown_place")]
     pub path: String,
-    /// What kind of fault it is.
+    /// The kind of the fault.
     pub code: FaultCode,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
-    /// Which server of the agent it concerns.
+    /// The server of the agent that the fault concerns.
     #[serde(rename = "server_name", skip_serializing_if = "Option::is_none")]
     pub alias: Option<Alias>,
     /// Which config key it concerns.
@@ -132,7 +131,7 @@ impl Fault {
         }
     }
 
-    /// Of one server of the agent, and, if that is what it is about, one key.
+    /// Sets the server of the agent that the fault concerns, and the key, if it concerns one.
     pub(crate) fn of(mut self, alias: &Alias, field: Option<&str>) -> Self {
         self.alias = Some(alias.clone());
         self.field = field.map(str::to_owned);
@@ -152,7 +151,7 @@ impl fmt::Display for Fault {
 /// Serializes the place of a fault: `body` for the whole document, so that it is never empty.
 ///
 /// # Errors
-/// Those of the serializer.
+/// The errors of the serializer.
 pub fn shown_place<S: Serializer>(place: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(if place.is_empty() { "body" } else { place })
 }
@@ -167,8 +166,8 @@ impl Faults {
         (!faults.is_empty()).then_some(Self(faults))
     }
 
-    /// The same, where one remedy allows all variables that may not be used: the steps of one
-    /// variable would undo those of another.
+    /// Collects faults under one remedy that allows all refused variables: the steps for one
+    /// variable would undo those for another.
     pub(crate) fn of_all(mut faults: Vec<Fault>, surroundings: &Surroundings<'_>) -> Option<Self> {
         let variables: BTreeSet<String> =
             faults.iter().filter_map(|fault| fault.variable.clone()).collect();
@@ -184,7 +183,7 @@ impl Faults {
         self.0.iter()
     }
 
-    /// What kind of failure it is: always the caller's input.
+    /// The kind of failure: always the caller's input.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         ErrorKind::Invalid
@@ -231,8 +230,8 @@ impl std::error::Error for Faults {}
 /// Something that a person should know and that stops nothing. Never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// Where, as in [`Fault::path`].
+    /// The place, as in [`Fault::path`].
     pub path: String,
-    /// What it is and what to do.
+    /// The problem and its remedy.
     pub message: String,
 }

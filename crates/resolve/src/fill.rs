@@ -1,7 +1,7 @@
 //! Fills in placeholders, in a single pass (O62, O63, S30).
 //!
-//! What comes from params, scope and runtime is put in as it is. What comes from the environment or
-//! the runner stays a placeholder, as the one may be secret and the other is not known here.
+//! Values of params, scope and runtime are put in as they are. Values of the environment or the
+//! runner stay placeholders: the former may be secret and the latter are not known here.
 
 use narthex_model::{RunScope, Secret, json::shortened, nearest};
 use serde_json::{Map, Value};
@@ -16,16 +16,16 @@ const TOTAL_MAX: usize = 4 << 20;
 /// The most text that one value may have.
 const VALUE_MAX: usize = 64 << 10;
 
-/// What one run is made of.
+/// The inputs from which one run is resolved.
 #[derive(Clone, Copy)]
 pub struct RunInputs<'a> {
-    /// The run's id, which exists before anything is resolved (O72).
+    /// The run's id, which exists before the run is resolved (O72).
     pub run_id: &'a str,
     /// The session's id.
     pub session_id: &'a str,
     /// The folder that the session works in.
     pub project_dir: Option<&'a str>,
-    /// The agent's parameters: of a session that goes on, those with which it began.
+    /// The agent's parameters: in a resumed session, the parameters of its start.
     pub params: &'a Map<String, Value>,
     /// The scope of this run, with what it inherits.
     pub scope: &'a RunScope,
@@ -47,7 +47,7 @@ impl std::fmt::Debug for RunInputs<'_> {
 pub(crate) struct Unfilled {
     /// The placeholders that have no value, in the order of the text.
     pub(crate) missing: Vec<Placeholder>,
-    /// Whether the text became longer than it may.
+    /// True if the text became longer than it may.
     pub(crate) is_too_long: bool,
 }
 
@@ -58,11 +58,11 @@ pub(crate) struct Filler<'a> {
     left: usize,
 }
 
-/// What a placeholder stands for.
+/// The value of a placeholder.
 pub(crate) enum Found<'a> {
     Borrowed(&'a Value),
     Text(&'a str),
-    /// Known, and filled in by whoever starts the server.
+    /// Known, and filled in by the program that starts the server.
     Later,
     Missing,
 }
@@ -92,7 +92,7 @@ impl<'a> Filler<'a> {
             }
             Source::Env => match (self.surroundings.env)(key) {
                 EnvValue::Unset => Found::Missing,
-                // What may not be used has been told as a fault of the plan.
+                // The plan has reported a variable that may not be used as a fault.
                 EnvValue::Set(_) | EnvValue::NotAllowed => Found::Later,
             },
             Source::Runner => Found::Later,
@@ -203,7 +203,7 @@ pub(crate) fn meant(given: &str, wanted: &str, member: &str) -> String {
     format!("the run's `{member}` gives `{given}`; did you mean `{wanted}`?")
 }
 
-/// As in `${scope.a.b}`: the key `a.b`, and without one the key `b` of the object `a` (O55).
+/// Looks up `${scope.a.b}`: the key `a.b`, and without one the key `b` of the object `a` (O55).
 fn by_key<'v>(values: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
     values.get(key).or_else(|| {
         let (first, rest) = key.split_once('.')?;
@@ -221,7 +221,8 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// What fills in what a run's configuration left open. `None` from either: it cannot be had.
+/// Lookups for the placeholders that a run's configuration left open. `None` from either: the value
+/// is not available.
 pub(crate) struct Openers<'a> {
     pub(crate) env: &'a dyn Fn(&str) -> Option<Secret>,
     pub(crate) runner: &'a dyn Fn(&str) -> Option<String>,
@@ -254,7 +255,7 @@ pub(crate) fn opened_text(
     Ok(opened)
 }
 
-/// As [`opened_text`], for a whole tree.
+/// Does as [`opened_text`], for a whole tree.
 pub(crate) fn opened(tree: &Tree, openers: &Openers<'_>) -> Result<Value, Placeholder> {
     match tree {
         Tree::Plain(value) => Ok(value.clone()),

@@ -1,4 +1,4 @@
-//! One level of configuration, and what a schema says to the values that somebody wrote there.
+//! One level of configuration, and a schema's objections to the values of its author.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,8 @@ pub(crate) fn schema(
     Some(read_schema(reader, &inner, is_manifest))
 }
 
-/// What a key's schema says against a value before anything is filled in (X-M19, X-M40, O69).
+/// The objection of a key's schema to a value before any placeholder is filled in (X-M19, X-M40,
+/// O69).
 pub(crate) fn objection(schema: &KeySchema, value: &ConfigValue) -> Option<Objection> {
     let object = |code, message: &str, remedy: &str| {
         Some(Objection { code, message: message.to_owned(), remedy: remedy.to_owned() })

@@ -22,51 +22,51 @@ struct TakenApart {
     /// The agent, which attaches them, as far as it can be used.
     agent: Value,
     /// Servers of the catalog, named after the agent, as `AGENT-ALIAS`, which is their `made_by`.
-    /// Another server may have that name: whoever stores them looks.
+    /// Another server may have that name: the caller that stores them checks.
     servers: Vec<Inside>,
     /// Everything that cannot be used.
     faults: Vec<ManifestFault>,
-    /// What a person should know: what was written in another way, and what counts for nothing.
+    /// Notices for a person: parts that were rewritten, and parts that have no effect.
     notices: Vec<ManifestFault>,
-    /// What of the agent is called otherwise than it was written.
+    /// Places of the agent whose name here differs from the written one.
     places: Places,
 }
 
 /// A server that stood inside an agent.
 #[derive(Debug, Clone, PartialEq)]
 struct Inside {
-    /// Where, such as `mcp.servers.github`.
+    /// The place, such as `mcp.servers.github`.
     at: String,
     server: Value,
-    /// What of it is called otherwise than it was written.
+    /// Places of the server whose name here differs from the written one.
     places: Places,
 }
 
 /// Something about one place of a manifest. Never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestFault {
-    /// Where, such as `mcp.servers.github.timeout`.
+    /// The place, such as `mcp.servers.github.timeout`.
     pub field: String,
-    /// What is wrong, or what a person should know.
+    /// The problem, or the notice for a person.
     pub message: String,
-    /// What to do about it; empty if nothing is to be done.
+    /// The remedy; empty if no action is needed.
     pub remedy: String,
 }
 
-/// In whose name servers are called that stand in an agent whose own name cannot be used.
+/// The name in front of servers inside an agent whose own name cannot be used.
 const UNNAMED: &str = "unnamed";
 
-/// Takes out `mcp`, if it is there, and what else only a manifest has. What cannot be used is left
-/// out of what is made.
+/// Takes out `mcp`, if it is there, and other members that only a manifest has. Parts that cannot
+/// be used are left out of the result.
 fn take_apart(agent: Value) -> TakenApart {
     let mut reading = Reading::default();
     let Value::Object(mut fields) = agent else {
-        // Whoever reads the agent says so.
+        // The reader of the agent reports this fault.
         return reading.done(agent);
     };
     reading.skills(&mut fields);
     let name = fields.get("name").and_then(Value::as_str).unwrap_or_default();
-    // Whoever reads the agent says what is wrong with its name, once.
+    // The reader of the agent reports a fault of its name, once.
     let name = if AgentName::new(name).is_ok() { name } else { UNNAMED }.to_owned();
     if let Some(mcp) = fields.remove("mcp") {
         reading.mcp(&name, &mcp, &mut fields);
@@ -74,7 +74,7 @@ fn take_apart(agent: Value) -> TakenApart {
     reading.done(fields.into())
 }
 
-/// Whether an agent is written as a manifest.
+/// True if an agent is written as a manifest.
 fn is_manifest(agent: &Value) -> bool {
     agent.get("mcp").is_some() || agent.get("skills").is_some()
 }
@@ -103,7 +103,7 @@ impl Reading {
         self.notices.push(ManifestFault { field: field.to_owned(), message, remedy });
     }
 
-    /// What manifests call skills are capabilities here.
+    /// Renames `skills` to `capabilities`: manifests use the former word.
     fn skills(&mut self, fields: &mut Map<String, Value>) {
         let Some(skills) = fields.remove("skills") else { return };
         if fields.contains_key("capabilities") {
@@ -180,8 +180,8 @@ impl Reading {
         }
     }
 
-    /// Servers of the catalog, each attached under its own name (R-E22). One that stands inside as
-    /// well counts as it is there (R-D2).
+    /// Attaches servers of the catalog, each under its own name (R-E22). If a server of that name
+    /// is inside the manifest as well, the latter counts (R-D2).
     fn names(&mut self, at: &str, names: &Value, attached: &mut BTreeMap<String, (String, Value)>) {
         let Value::Array(names) = names else {
             return self.fault(at, "no list stands here", "write a list of names of servers");

@@ -18,12 +18,12 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Whether those who write servers wrote it.
+    /// True if an author of servers wrote it.
     pub(crate) fn is_the_servers(&self) -> bool {
         matches!(self, Self::SchemaDefault(_) | Self::DefaultConfig(_))
     }
 
-    /// Where the value of a key stands: the object, and the place in its text.
+    /// The place of a key's value: the object, and the place in its text.
     pub(crate) fn place(&self, alias: &Alias, key: &str) -> Place {
         let attached =
             |place: Place| place.key("mcpServers").key(alias.as_str()).key("config").key(key);

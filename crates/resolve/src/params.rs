@@ -15,10 +15,10 @@ use crate::{
     schema::validator,
 };
 
-/// The most faults that are told of the parameters of one run.
+/// Largest number of reported faults in the parameters of one run.
 const FAULTS_MAX: usize = 100;
 
-/// What parameters an agent's runs take: a JSON Schema, compiled once. Cheap to clone.
+/// Schema of the parameters of an agent's runs: a JSON Schema, compiled once. Cheap to clone.
 #[derive(Clone)]
 pub struct ParamsSchema {
     written: Arc<Value>,
@@ -44,14 +44,14 @@ impl ParamsSchema {
         Ok(Self { written: written.into(), full: full.into(), validator: validator.into() })
     }
 
-    /// As a JSON Schema.
+    /// The schema as a JSON Schema.
     #[must_use]
     pub fn json_schema(&self) -> &Value {
         &self.full
     }
 
-    /// What is wrong with parameters, by places under `run.params` and without values: everything,
-    /// up to 100 faults.
+    /// The faults of parameters, by places under `run.params` and without values: all of them, up
+    /// to 100.
     pub(crate) fn faults(&self, params: &Map<String, Value>) -> Vec<Fault> {
         let params = Value::Object(params.clone());
         let fault = |error: jsonschema::ValidationError<'_>| {
@@ -72,7 +72,7 @@ impl ParamsSchema {
         properties.into_iter().flat_map(|all| all.keys().map(String::as_str)).collect()
     }
 
-    /// Whether it says anything of this key.
+    /// True if the schema mentions this key.
     pub(crate) fn names(&self, key: &str) -> bool {
         self.full["properties"].get(key).is_some()
     }

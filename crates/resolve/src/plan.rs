@@ -27,29 +27,29 @@ use crate::{
     template::ConfigValue,
 };
 
-/// What a workspace has to attach.
+/// The servers and capabilities that a workspace can attach.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {
     /// The servers.
     pub servers: BTreeMap<ServerId, ServerEntry>,
     /// The capabilities.
     pub capabilities: BTreeMap<CapabilityName, Capability>,
-    /// Whether agents that are no workers may have servers that each person signs in to.
+    /// True if agents that are no workers may have servers that each person signs in to.
     pub oauth_on_orchestrators: OauthOnOrchestrators,
 }
 
 /// The servers of one agent, merged (D6) and checked as far as no run is needed for it.
 ///
-/// Made when an agent is saved, to refuse what could never run ([`Plan::check`]); when somebody
-/// wants to see the result ([`Plan::preview`]); and for each run ([`Plan::resolve`]).
+/// Created when an agent is saved, to refuse an agent that could never run ([`Plan::check`]); when
+/// a caller wants to see the result ([`Plan::preview`]); and for each run ([`Plan::resolve`]).
 #[derive(Debug)]
 pub struct Plan<'a> {
     pub(crate) agent: &'a Agent,
     pub(crate) surroundings: Surroundings<'a>,
     pub(crate) servers: BTreeMap<Alias, PlannedServer<'a>>,
-    /// What concerns no single server.
+    /// Faults that concern no single server.
     pub(crate) faults: Vec<Fault>,
-    /// What is unwise in the scope that a run's request gives.
+    /// Warnings about the scope in a run's request.
     pub(crate) scope_warnings: Vec<Warning>,
 }
 
@@ -58,10 +58,10 @@ pub struct Plan<'a> {
 pub(crate) struct PlannedServer<'a> {
     pub(crate) alias: Alias,
     pub(crate) reference: ServerId,
-    /// `None` if there is none, or if levels disagree on which it is.
+    /// `None` if there is none, or if levels refer to different entries.
     pub(crate) entry: Option<&'a ServerEntry>,
     pub(crate) optional: bool,
-    /// What each level shows of the server's tools.
+    /// Rules of each level for the visible tools of the server.
     pub(crate) tools: Vec<&'a NameRules>,
     pub(crate) keys: BTreeMap<String, PlannedKey<'a>>,
     pub(crate) faults: Vec<Fault>,
@@ -73,7 +73,7 @@ pub(crate) struct PlannedServer<'a> {
 pub(crate) struct PlannedKey<'a> {
     pub(crate) value: &'a ConfigValue,
     pub(crate) origin: Origin,
-    /// What lower levels had said, from the highest of them to the lowest.
+    /// Values of lower levels, from the highest of them to the lowest.
     pub(crate) overridden: Vec<(Origin, &'a ConfigValue)>,
     /// Capabilities that disagree, whether or not the agent settles it.
     pub(crate) disagreeing: Vec<(Origin, &'a ConfigValue)>,
@@ -89,15 +89,15 @@ pub struct SecretRequirement {
     pub name: SecretName,
     /// The server that gets it, and no other.
     pub alias: Alias,
-    /// What it is for: `config.KEY` or `auth.FIELD`.
+    /// The place that needs it: `config.KEY` or `auth.FIELD`.
     pub field: String,
 }
 
 pub(crate) use preview::HIDDEN;
 
 impl PlannedKey<'_> {
-    /// Whether its value is never shown: by its schema, or by a name that tells of a credential,
-    /// whatever the schema says.
+    /// True if its value is never shown: by its schema, or by a name that suggests a credential,
+    /// whatever the schema sets.
     pub(crate) fn is_hidden(&self) -> bool {
         let by_name =
             || self.carrier.as_ref().is_some_and(|carrier| is_secret_name(carrier.name()));
@@ -106,7 +106,7 @@ impl PlannedKey<'_> {
             || by_name()
     }
 
-    /// Whether the server gets the key at all.
+    /// True if the key is not passed to the server.
     pub(crate) fn is_removed(&self) -> bool {
         let is_empty = |schema| crate::layer::is_empty_optional_secret(schema, self.value);
         *self.value == ConfigValue::Removed || self.schema.is_some_and(is_empty)
@@ -114,7 +114,7 @@ impl PlannedKey<'_> {
 }
 
 impl<'a> Plan<'a> {
-    /// Merges the levels of an agent's servers. What is wrong is kept in the plan.
+    /// Merges the levels of an agent's servers. Faults are collected in the plan.
     #[must_use]
     pub fn new(catalog: &'a Catalog, agent: &'a Agent, surroundings: Surroundings<'a>) -> Self {
         let (mut servers, faults) = merge::merge(catalog, agent);
@@ -124,8 +124,8 @@ impl<'a> Plan<'a> {
         Self { agent, surroundings, servers, faults, scope_warnings: Vec::new() }
     }
 
-    /// The same for a run whose agent gets these secrets into its own environment: one that is not
-    /// set refuses it, as one of a server does.
+    /// Checks the secrets that the agent gets in its own environment as well: a missing one refuses
+    /// the run, as one of a server does.
     #[must_use]
     pub fn with_agent_env(mut self, bound: &BTreeMap<EnvName, SecretName>) -> Self {
         let at = origin::agent(&self.agent.name).key("env");

@@ -1,4 +1,4 @@
-//! Reads the JSON of an object strictly: every fault is kept, and reading goes on (D9).
+//! Reads the JSON of an object strictly: faults are collected, and reading continues (D9).
 
 use std::fmt;
 
@@ -18,11 +18,11 @@ use crate::{
 pub struct Parsed<T> {
     /// The object.
     pub value: T,
-    /// What was changed or is unwise, in the order of the text.
+    /// Warnings about changes and unwise values, in the order of the text.
     pub warnings: Vec<Warning>,
 }
 
-/// A JSON object and where it stands.
+/// A JSON object and its place.
 #[derive(Clone)]
 pub(crate) struct Object<'n> {
     pub(crate) fields: &'n [(String, Node)],
@@ -36,7 +36,7 @@ pub(crate) struct Reader {
     warnings: Vec<Warning>,
 }
 
-/// The most faults that are told of one text.
+/// Largest number of reported faults in one text.
 const FAULTS_MAX: usize = 1000;
 
 /// Floats from here on are no longer apart by 1: two ids that differ could become one.
@@ -237,7 +237,7 @@ impl Reader {
         amount
     }
 
-    /// How much traffic something may have (O100).
+    /// Limits for traffic (O100).
     pub(crate) fn traffic(&mut self, object: &Object<'_>, key: &str) -> TrafficLimits {
         let Some(node) = object.get(key) else { return TrafficLimits::default() };
         TrafficLimits::read(node, &object.at.key(key), &mut |place, problem| {
@@ -277,7 +277,7 @@ impl Reader {
         nodes.iter().filter_map(|(at, node)| self.as_text(node, at).map(str::to_owned)).collect()
     }
 
-    /// Which tools of the built-in server are meant, if that is said.
+    /// The named tools of the built-in server, if the object names any.
     pub(crate) fn built_in_tools(&mut self, object: &Object<'_>) -> Option<BuiltInTools> {
         let at = object.at.key("builtin");
         match BuiltInTools::read(object.get("builtin")?) {

@@ -1,5 +1,5 @@
-//! One run of a plan: parameters are checked, placeholders filled in, and what comes out is held
-//! against the servers' schemas; or every error at once.
+//! Resolves one run of a plan: checks parameters, fills in placeholders, and checks the results
+//! against the servers' schemas; or returns every error at once.
 
 use std::collections::BTreeMap;
 

@@ -23,7 +23,7 @@ use crate::{
 /// The key of `runner` for the URL of the built-in server (O14).
 pub const BUILT_IN_URL: &str = "orchestrator_mcp_url";
 
-/// What one run of an agent gets, until it ends (D10). `Debug` shows no value.
+/// The configuration of one run of an agent, until the run ends (D10). `Debug` shows no value.
 ///
 /// Secrets and variables of the environment are in it by name alone; [`ResolvedServer::definition`]
 /// and [`ResolvedRun::payload`] open them.
@@ -37,9 +37,9 @@ pub struct ResolvedRun {
     pub session_id: String,
     /// Its servers.
     pub servers: BTreeMap<Alias, ResolvedServer>,
-    /// Optional servers that it does without, and why.
+    /// Optional servers that the run does without, and the reasons.
     pub skipped: Vec<Skipped>,
-    /// What is unwise.
+    /// Warnings about unwise values.
     pub warnings: Vec<Warning>,
 }
 
@@ -64,17 +64,17 @@ pub struct ResolvedServer {
     pub config: BTreeMap<String, ResolvedKey>,
     /// Optional keys that it does without.
     pub omitted: Vec<Omitted>,
-    /// Limits, and what callers may see.
+    /// Limits, and the items that callers may see.
     pub settings: ServerSettings,
-    /// What its attachments show of its tools: all of these count.
+    /// Rules of its attachments for its visible tools: all of them apply.
     pub tools: Vec<NameRules>,
-    /// What of it requires tool scopes, frozen with the run (D14).
+    /// The items that require tool scopes, frozen with the run (D14).
     pub gates: Gates,
-    /// Whether the run goes on without it if it fails later (D17).
+    /// True if the run works without the server when it fails later (D17).
     pub is_optional: bool,
 }
 
-/// How a server is reached in a run.
+/// The target of a server in a run.
 #[derive(Clone, PartialEq)]
 pub(crate) enum ResolvedTarget {
     Http {
@@ -101,11 +101,11 @@ pub(crate) enum ResolvedTarget {
 pub struct ResolvedKey {
     pub(crate) value: ResolvedValue,
     pub(crate) value_type: Option<ValueType>,
-    /// How it reaches the server.
+    /// The header or variable that carries it to the server.
     pub carrier: Carrier,
     /// The level that set it.
     pub origin: Origin,
-    /// Whether its value is never shown.
+    /// True if its value is never shown.
     pub is_hidden: bool,
 }
 
@@ -122,7 +122,7 @@ pub(crate) enum ResolvedValue {
 pub struct Omitted {
     /// The key.
     pub key: String,
-    /// What was missing, such as `scope.workflow_id`.
+    /// The missing values, such as `scope.workflow_id`.
     pub missing: Vec<String>,
 }
 
@@ -196,8 +196,8 @@ impl ResolvedServer {
         found
     }
 
-    /// Who shares what is started for it: as its entry says, and where that says nothing, a program
-    /// is the run's own, and a connection to elsewhere is shared (D12).
+    /// The sharing of the started server: as its entry sets, and where it sets none, a program is
+    /// the run's own, and a connection over HTTP is shared (D12).
     #[must_use]
     pub fn isolation(&self) -> Isolation {
         self.settings.isolation.unwrap_or(match &self.target {
@@ -208,7 +208,7 @@ impl ResolvedServer {
         })
     }
 
-    /// Whether it is the built-in server, as its URL is the one that only that has (O28).
+    /// True if it is the built-in server: only that server has its URL (O28).
     #[must_use]
     pub fn is_built_in(&self) -> bool {
         let whole = match &self.target {
@@ -220,13 +220,13 @@ impl ResolvedServer {
         whole.is_some_and(|at| at.source == Source::Runner && at.key == BUILT_IN_URL)
     }
 
-    /// Whether each person signs in to it by themselves (X-M14).
+    /// True if each person signs in to it by themselves (X-M14).
     #[must_use]
     pub fn is_per_user(&self) -> bool {
         matches!(&self.target, ResolvedTarget::Http { auth, .. } if auth.is_per_user())
     }
 
-    /// What callers may see of it: of tools what its entry and each level show.
+    /// The items that callers may see: its entry and each level restrict its tools.
     fn exposed(&self) -> Exposed {
         let Exposed { tools, resources, prompts } = self.settings.exposed();
         let tools = self.tools.iter().fold(tools, |rule, further| rule.narrowed(further.rule()));
@@ -273,7 +273,7 @@ impl ResolvedKey {
     }
 }
 
-/// Whether the whole value is one variable of the daemon's environment.
+/// True if the whole value is one variable of the daemon's environment.
 pub(crate) fn is_from_env(tree: &Tree) -> bool {
     let whole = match tree {
         Tree::Text(template) => template.whole(),

@@ -15,21 +15,21 @@ use crate::{
 /// A request to create a run, as its caller wrote it. `Debug` shows no value.
 #[derive(Clone, PartialEq)]
 pub struct RunRequest {
-    /// Whether a session begins or goes on.
+    /// Tells if the request starts or resumes a session.
     pub kind: RunKind,
-    /// The agent. `None` only where a session goes on, which has one.
+    /// The agent. `None` only for a resumed session, which has one.
     pub agent_name: Option<AgentName>,
-    /// The session that goes on, or that is to have this id.
+    /// The session to resume, or the id for the new session.
     pub session_id: Option<String>,
-    /// What the model is told: nothing in it is ever filled in (D7).
+    /// The prompt for the model: no placeholder in it is ever filled in (D7).
     pub prompt: Option<String>,
     /// The agent's parameters, which the model sees.
     pub params: Map<String, Value>,
-    /// What no model sees.
+    /// The scope, which no model sees.
     pub scope: RunScope,
-    /// Whether a scope was given at all, be it an empty one.
+    /// True if a scope was given at all, even an empty one.
     pub has_scope: bool,
-    /// The folder that `${runtime.project_dir}` stands for.
+    /// Value of `${runtime.project_dir}`.
     pub project_dir: Option<String>,
     /// The run whose child this is to be, where its caller may say so.
     pub parent_run_id: Option<String>,
@@ -37,19 +37,19 @@ pub struct RunRequest {
     pub user: Option<String>,
     /// After how many seconds it ends by itself.
     pub expires_in: Option<u64>,
-    /// Whether its caller wants the resolved servers with all values, to start them itself.
+    /// True if its caller wants the resolved servers with all values, to start them itself.
     pub is_direct: bool,
-    /// Whether it is to have Unix sockets as well (D2).
+    /// True if it is to have Unix sockets as well (D2).
     pub has_sockets: bool,
     /// Which tools of the built-in server its session has (D29). `None`: those of its agent.
     pub builtin: Option<BuiltInTools>,
-    /// Whether it brings servers of its own instead of an agent's: `servers` and `tools`, which are
+    /// True if it brings servers of its own instead of an agent's: `servers` and `tools`, which are
     /// read elsewhere.
     pub has_own_servers: bool,
     is_prompt_inside: bool,
 }
 
-/// Whether a session begins or goes on.
+/// Tells if a request starts or resumes a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunKind {
     /// A new session.
@@ -58,7 +58,7 @@ pub enum RunKind {
     ResumeSession,
 }
 
-/// How long a run may live, in seconds: 30 days.
+/// Longest life of a run, in seconds: 30 days.
 const LIFE_MAX: u64 = 30 * 24 * 60 * 60;
 const KEYS: [&str; 16] = [
     "type",
@@ -78,14 +78,14 @@ const KEYS: [&str; 16] = [
     "servers",
     "tools",
 ];
-/// What a run with servers of its own has not.
+/// Members that a run with servers of its own must not have.
 const OF_AGENTS: [&str; 6] =
     ["agent_name", "params", "parameters", "scope", "project_dir", "direct"];
 const KINDS: [(&str, RunKind); 2] =
     [("start_session", RunKind::StartSession), ("resume_session", RunKind::ResumeSession)];
 
 impl RunRequest {
-    /// Reads a request. The prompt may stand at the top or inside the parameters.
+    /// Reads a request. The prompt may be at the top or inside the parameters.
     ///
     /// # Errors
     /// All faults at once, each with its place in the text.

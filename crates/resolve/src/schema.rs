@@ -1,4 +1,4 @@
-//! What a server accepts as configuration: `config_schema` and the `env` of manifests, as one.
+//! The configuration that a server accepts: `config_schema` and the `env` of manifests, as one.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,27 +22,27 @@ pub type ConfigSchema = BTreeMap<String, KeySchema>;
 /// The longest name of a config key.
 const KEY_MAX: usize = 128;
 
-/// What one config key may be (O4, O44, X-M17).
+/// The rules for one config key (O4, O44, X-M17).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KeySchema {
-    /// What values it takes.
+    /// The type of its values.
     #[serde(rename = "type")]
     pub value_type: ValueType,
-    /// Whether it must be a secret's reference, or must not. `None`: both will do.
+    /// Tells if it must be a secret's reference, or must not. `None`: both are allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<KeyKind>,
     /// A short name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether a run needs it.
+    /// True if a run needs it.
     pub required: bool,
-    /// Whether its value is hidden and never logged (O29).
+    /// True if its value is hidden and never logged (O29).
     pub sensitive: bool,
-    /// Whether the platform sets it, by the server's own configuration, and those who attach the
-    /// server may not (O28).
+    /// True if the platform sets it, by the server's own configuration, and authors of attachments
+    /// may not (O28).
     pub internal: bool,
     /// A value to show in documentation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ pub enum ValueType {
     Integer,
 }
 
-/// Whether a config key is for secrets (X-M17).
+/// Tells if a config key is for secrets (X-M17).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyKind {
@@ -112,7 +112,7 @@ impl ValueType {
         ("integer", Self::Integer),
     ];
 
-    /// What it wants, in words.
+    /// The expected type, in words.
     pub(crate) fn wanted(self) -> &'static str {
         match self {
             Self::String => "a string",
@@ -143,13 +143,13 @@ impl ValueType {
 }
 
 impl KeySchema {
-    /// Whether its value is never shown.
+    /// True if its value is never shown.
     #[must_use]
     pub fn is_hidden(&self) -> bool {
         self.sensitive || self.kind == Some(KeyKind::Secret)
     }
 
-    /// What `enum` or `pattern` say against a value, in words that do not show it.
+    /// The objection of `enum` or `pattern` to a value, in words that do not show it.
     pub(crate) fn objection(&self, value: &Value) -> Option<&'static str> {
         let validator = self.check.0.as_ref()?;
         if validator.is_valid(value) {
@@ -189,7 +189,7 @@ const KEYS: [&str; 14] = [
 ];
 
 /// Reads a schema. In a manifest keys are variables' names, `kind` must be given, and `required` is
-/// true where nothing is said (X-E9).
+/// true by default (X-E9).
 pub(crate) fn read(reader: &mut Reader, object: &Object<'_>, is_manifest: bool) -> ConfigSchema {
     let mut schema = ConfigSchema::new();
     for (key, node, at) in object.entries() {
@@ -209,7 +209,7 @@ pub(crate) fn read(reader: &mut Reader, object: &Object<'_>, is_manifest: bool) 
     schema
 }
 
-/// Whether a text may name a config key.
+/// Reports a text that cannot name a config key; true if it can.
 pub(crate) fn is_key(reader: &mut Reader, key: &str, at: &Place) -> bool {
     let is_fine = !key.is_empty() && key.len() <= KEY_MAX && header::is_name(key);
     if !is_fine {
@@ -268,7 +268,7 @@ pub(crate) fn word<T: Copy>(
     None
 }
 
-/// As what the pattern was written.
+/// The member in which the pattern was written.
 fn pattern_field(object: &Object<'_>) -> &'static str {
     if object.get("regex").is_some() { "regex" } else { "pattern" }
 }
@@ -310,7 +310,7 @@ fn check(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) -> Check {
     }
 }
 
-/// Warns of a credential that stands in the server: of a key that is hidden, or called like one.
+/// Warns of a literal credential in the server: of a key that is hidden, or has such a name.
 fn literal_default(reader: &mut Reader, object: &Object<'_>, name: &str, key: &KeySchema) {
     if (key.is_hidden() || is_secret_name(name))
         && let Some(ConfigValue::Tree(Tree::Plain(_))) = key.default

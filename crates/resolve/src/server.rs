@@ -37,26 +37,27 @@ use crate::{
 /// The longest name for people, in characters (O40).
 const NAME_MAX: usize = 100;
 
-/// How a server is reached, and what configuration it takes (O1, X-M9, X-M17, X-M18).
+/// The target of a server, and the configuration that it takes (O1, X-M9, X-M17, X-M18).
 ///
-/// Serializes to its one normal form, which [`ServerEntry::parse`] reads as the same entry. Whoever
-/// may see the entry may see all of it: secrets are in it by name.
+/// Serializes to its one normal form, which [`ServerEntry::parse`] reads as the same entry. A
+/// caller that may see the entry may see all of it: secrets are in it by name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerEntry {
     /// Its id, which never changes.
     pub id: ServerId,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How it is reached.
+    /// The transport and address.
     #[serde(flatten)]
     pub shape: Shape,
-    /// How requests to it are authenticated.
+    /// The authentication of requests to it.
     #[serde(skip_serializing_if = "EntryAuth::is_none")]
     pub auth: EntryAuth,
-    /// The keys that it takes. `None`: nobody said, so any header will do, but no further variable.
+    /// The keys that it takes. `None`: not declared, so any header is accepted, but no further
+    /// variable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<ConfigSchema>,
     /// The lowest level of configuration.
@@ -65,17 +66,17 @@ pub struct ServerEntry {
     /// The tool scopes that each tool requires; a tool that is not named requires none (D14).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tool_scopes: BTreeMap<String, ToolScopes>,
-    /// The same of resources and templates, by patterns of URIs in which `*` is any number of
-    /// characters and `?` is one.
+    /// Required tool scopes of resources and templates, by patterns of URIs in which `*` is any
+    /// number of characters and `?` is one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resource_scopes: BTreeMap<String, ToolScopes>,
-    /// The same of prompts.
+    /// Required tool scopes of prompts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prompt_scopes: BTreeMap<String, ToolScopes>,
-    /// What is expected of the scope of runs that use it (O94).
+    /// The expected scope of runs that use it (O94).
     #[serde(skip_serializing_if = "ScopeSchema::is_empty")]
     pub scope_schema: ScopeSchema,
-    /// Whether config keys are headers' names as they are, whatever they look like.
+    /// True if config keys are header names verbatim, whatever they look like.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verbatim_headers: bool,
     /// Whose manifest has made it, and may overwrite it. `None`: a person has.
@@ -138,8 +139,8 @@ impl ServerEntry {
         parse(text, |reader, object| read(reader, object, id))
     }
 
-    /// What can be read where not all can, as a program where nobody knows how it is reached:
-    /// enough to say what else is wrong.
+    /// Reads the valid part of a faulty text, as a program where the transport is not known: enough
+    /// to find further faults.
     #[must_use]
     pub fn partly(text: &[u8]) -> Option<Self> {
         partly(text, |reader, object| {
@@ -263,7 +264,7 @@ fn default_config(reader: &mut Reader, object: &Object<'_>) -> Layer {
     found
 }
 
-/// Whether two keys differ by case, and by `-` and `_`, alone.
+/// True if two keys differ by case, and by `-` and `_`, alone.
 fn is_spelling_of(known: &str, key: &str) -> bool {
     let plain = |text: &str| text.replace('-', "_").to_ascii_lowercase();
     plain(known) == plain(key)
@@ -295,13 +296,13 @@ impl ServerEntry {
         }
     }
 
-    /// What of it requires tool scopes.
+    /// The items that require tool scopes.
     #[must_use]
     pub fn gates(&self) -> Gates {
         Gates::new(self.tool_scopes.clone(), &self.resource_scopes, self.prompt_scopes.clone())
     }
 
-    /// What its schema says of a key that some level sets. `None`: nobody said anything.
+    /// The schema of a key that some level sets. `None`: the server accepts it undeclared.
     pub(crate) fn declared(&self, key: &str) -> Result<Option<&KeySchema>, Objection> {
         let is_header = self.shape.is_http() && (key.contains('-') || self.verbatim_headers);
         let objection = |remedy: String| Objection {
@@ -322,7 +323,7 @@ impl ServerEntry {
         match schema.get(key) {
             Some(schema) => Ok(Some(schema)),
             None if is_header => match schema.keys().find(|known| is_spelling_of(known, key)) {
-                // A header of its own, where somebody meant the key.
+                // A header of its own, where the author meant the key.
                 Some(meant) => Err(objection(format!("did you mean `{meant}`?"))),
                 None => Ok(None),
             },
@@ -333,7 +334,7 @@ impl ServerEntry {
         }
     }
 
-    /// What an entry has to be in itself, once all of its parts are known.
+    /// Checks an entry by itself, once all of its parts are known.
     fn check(&self, reader: &mut Reader, object: &Object<'_>) {
         let inside = |key: &str| {
             let is_pasted = object.get("env").is_some_and(

@@ -1,10 +1,11 @@
-//! What resolution asks of the world, through its caller: the environment, and which secrets exist.
+//! Inputs of resolution from the world, given by its caller: the environment, and the secrets that
+//! exist.
 
 use std::fmt;
 
 use narthex_model::{Secret, SecretName, WorkspaceId};
 
-/// What the daemon's environment says to a name (O15, O68).
+/// The answer of the daemon's environment for a name (O15, O68).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnvValue {
     /// The name is not on the operator's allowlist, set or not.
@@ -24,7 +25,7 @@ pub struct Surroundings<'a> {
     pub env: &'a dyn Fn(&str) -> EnvValue,
     /// Gives the steps that allow variables, which an operator takes.
     pub allowing: &'a dyn Fn(&[&str]) -> String,
-    /// Whether a secret of the workspace exists and has a value.
+    /// True if a secret of the workspace exists and has a value.
     pub is_secret_set: &'a dyn Fn(&SecretName) -> bool,
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 pub(crate) use text::{Text, is_variable, parse};
 use text::{bad, partial_secret};
 
-/// Where a placeholder's value comes from (O11).
+/// The source of a placeholder's value (O11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// The agent's parameters, which the model sees. Only at agent level.
@@ -26,9 +26,9 @@ pub(crate) enum Source {
     Scope,
     /// The daemon's environment: names on the allowlist only.
     Env,
-    /// What is known of the run: `session_id`, `run_id`, `project_dir`.
+    /// Facts of the run: `session_id`, `run_id`, `project_dir`.
     Runtime,
-    /// What only the one who starts the servers knows.
+    /// Values that only the program that starts the servers knows.
     Runner,
 }
 
@@ -51,9 +51,9 @@ impl Source {
 /// One `${source.key}`. The key is everything after the first dot (O55).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Placeholder {
-    /// Where its value comes from.
+    /// The source of its value.
     pub(crate) source: Source,
-    /// Which value of the source.
+    /// The key in the source.
     pub(crate) key: String,
 }
 
@@ -95,7 +95,7 @@ pub(crate) enum ConfigValue {
 }
 
 impl ConfigValue {
-    /// Whether the platform alone chooses the value: one placeholder of `runtime` or `runner`.
+    /// True if the platform alone chooses the value: one placeholder of `runtime` or `runner`.
     pub(crate) fn is_the_platforms(&self) -> bool {
         let Self::Tree(Tree::Text(text)) = self else { return false };
         let source = text.whole().map(|placeholder| placeholder.source);
@@ -156,7 +156,7 @@ impl Template {
         }
     }
 
-    /// As it is written.
+    /// The text as it is written.
     pub(crate) fn written(&self) -> String {
         self.0
             .iter()
@@ -188,7 +188,7 @@ impl Tree {
     }
 
     pub(crate) fn object(mut fields: Vec<(String, Self)>) -> Self {
-        // So that equal trees have equal texts.
+        // Sorted, so that equal trees have equal texts.
         fields.sort_by(|(one, _), (other, _)| one.cmp(other));
         match fields.iter().map(|(key, tree)| Some((key.clone(), tree.plain()?))).collect() {
             Some(fields) => Self::Plain(Value::Object(fields)),
@@ -214,7 +214,7 @@ impl Tree {
         }
     }
 
-    /// Whether anything in it is more than a reference.
+    /// True if any part of it is more than a reference.
     pub(crate) fn has_literal(&self) -> bool {
         match self {
             Self::Plain(_) | Self::List(_) | Self::Object(_) => true,
@@ -222,7 +222,7 @@ impl Tree {
         }
     }
 
-    /// As it is written, with literal `${` escaped.
+    /// The tree as it is written, with literal `${` escaped.
     pub(crate) fn written(&self) -> Value {
         match self {
             Self::Plain(value) => written(value),
@@ -255,12 +255,12 @@ impl fmt::Debug for Tree {
 }
 
 impl ConfigValue {
-    /// Whether it is a text without anything in it.
+    /// True if it is an empty text.
     pub(crate) fn is_empty_text(&self) -> bool {
         matches!(self, Self::Tree(Tree::Plain(Value::String(text))) if text.is_empty())
     }
 
-    /// As it is written: of a secret the reference.
+    /// The value as it is written; a secret as its reference.
     pub(crate) fn written(&self) -> Value {
         match self {
             Self::Removed => Value::Null,

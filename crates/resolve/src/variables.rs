@@ -30,7 +30,7 @@ pub struct Variables {
     setting: Option<Setting>,
 }
 
-/// Where the list of allowed names is set.
+/// The place where the list of allowed names is set.
 #[derive(Clone)]
 pub struct Setting {
     /// The place that counts.
@@ -48,7 +48,7 @@ pub enum SettingPlace {
     Variable(&'static str),
 }
 
-/// What may be named: exactly this, or everything that begins so.
+/// An allowed name, or the prefix of allowed names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Allowed {
     Name(String),
@@ -124,7 +124,7 @@ impl Variables {
         self.allowed.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the environment says to a name.
+    /// The answer of the environment for a name.
     #[must_use]
     pub fn find(&self, name: &str) -> EnvValue {
         if !self.allows(name) {
@@ -139,7 +139,7 @@ impl Variables {
             Allowed::Name(known) => known == name,
             Allowed::Prefix(prefix) => name.starts_with(prefix.as_str()),
         };
-        // Those of the program itself are never handed out: one of them opens all secrets.
+        // The program's own variables are never handed out: one of them opens all secrets.
         !name.starts_with(OWN_PREFIX) && self.allowed().iter().any(is_allowed)
     }
 }

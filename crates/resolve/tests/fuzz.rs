@@ -1,4 +1,4 @@
-//! The fuzz target of everything here that reads: texts that are nearly right.
+//! The fuzz target of all readers of this crate: texts that are nearly right.
 //!
 //! As a test it runs a bounded number of rounds; `cargo bolero test NAME` runs it for longer.
 
@@ -56,7 +56,7 @@ const PIECES: [&str; 18] = [
     "{\"$secret\":",
 ];
 
-/// One change: where, what, and whether it replaces the byte there.
+/// One change: the place, the byte, and a flag that is true if it replaces the byte there.
 type Change = (u16, u8, bool);
 
 fn changed(text: &str, changes: &[Change]) -> Vec<u8> {
@@ -72,7 +72,7 @@ fn changed(text: &str, changes: &[Change]) -> Vec<u8> {
     text
 }
 
-/// What was read, after a look at what is told if it is refused.
+/// The value read; a refusal must have messages and remedies.
 fn good<T>(read: Result<Parsed<T>, Faults>) -> Option<T> {
     let faults = match read {
         Ok(parsed) => return Some(parsed.value),

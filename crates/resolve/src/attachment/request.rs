@@ -18,12 +18,12 @@ use crate::{
 /// One attachment that is to be added to an agent or changed there.
 #[derive(Debug, Clone, Serialize)]
 pub struct AttachRequest {
-    /// Under which alias: the server's id, if nothing else is said.
+    /// The alias; the server's id if the request gives none.
     pub alias: Alias,
     /// The attachment.
     #[serde(flatten)]
     pub attachment: Attachment,
-    /// The member that names the server: faults are told in the words of the request.
+    /// The member that names the server: faults use the words of the request.
     #[serde(skip)]
     pub reference_member: &'static str,
     /// The member that has the values.
@@ -33,9 +33,9 @@ pub struct AttachRequest {
 
 const REFERENCES: [&str; 3] = ["name", "ref", "catalog_entry_id"];
 const CONFIGS: [&str; 3] = ["env", "config", TYPED];
-/// Where each value says of which kind it is.
+/// The member that gives each value with its kind.
 const TYPED: &str = "env_json";
-/// What some systems let an attachment have, and this one never does.
+/// A member that some systems let an attachment have, and this one never does.
 const GRANTED: &str = "tool_scopes_granted";
 
 impl AttachRequest {
@@ -52,7 +52,7 @@ impl AttachRequest {
 
 impl PartialEq for AttachRequest {
     fn eq(&self, other: &Self) -> bool {
-        // In whatever words it was said.
+        // Two requests are equal in whatever words they are written.
         self.alias == other.alias && self.attachment == other.attachment
     }
 }
@@ -138,7 +138,7 @@ fn typed(reader: &mut Reader, object: &Object<'_>) -> Layer {
     layer
 }
 
-/// X-E22: what is said to be a value is no secret's reference.
+/// X-E22: a value of kind `value` is no secret's reference.
 fn literal(reader: &mut Reader, node: &Node, at: &Place) -> Option<ConfigValue> {
     let value = reader.config_value(node, at)?;
     if matches!(value, ConfigValue::Secret(_)) {

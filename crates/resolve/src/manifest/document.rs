@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::{ManifestFault, TakenApart, is_manifest, places::Places, take_apart};
 
-/// What has no servers inside its agents any more, and where each thing stood.
+/// A document without servers inside its agents, with the written place of each part.
 #[derive(Debug, Clone)]
 pub struct ManifestDocument {
-    /// As far as it can be used: what has a fault is left out.
+    /// The usable parts: a part that has a fault is left out.
     pub plain: Value,
-    /// Everything that cannot be used, with its place in the whole.
+    /// All parts that cannot be used, with their places in the whole.
     pub faults: Vec<ManifestFault>,
-    /// What a person should know, with its place in the whole.
+    /// Notices for a person, with their places in the whole.
     pub notices: Vec<ManifestFault>,
-    /// The servers that stood inside, by their ids, each with the name of its agent, as in its
-    /// `made_by`. Another server may have that id: whoever stores them looks.
+    /// The servers that were inside agents, by their ids, each with the name of its agent, as in
+    /// its `made_by`. Another server may have that id: the caller that stores them checks.
     pub inside: BTreeMap<String, String>,
     places: Places,
 }
@@ -35,7 +35,7 @@ impl ManifestDocument {
         if servers.is_null() {
             *servers = json!([]);
         }
-        // What is no list is refused where it is read.
+        // A value that is no list is refused where it is read.
         let own = servers.as_array().map(Vec::len);
         let mut whole = Self::empty();
         let (mut further, mut plain) = (Vec::new(), Vec::new());
@@ -53,7 +53,7 @@ impl ManifestDocument {
         Some(whole)
     }
 
-    /// The same of one agent, without its servers. `None` if it is no manifest.
+    /// Converts one agent, without its servers. `None` if it is no manifest.
     #[must_use]
     pub fn of_agent(agent: Value) -> Option<Self> {
         if !is_manifest(&agent) {
@@ -63,8 +63,8 @@ impl ManifestDocument {
         Some(Self { plain: agent, faults, notices, inside: BTreeMap::new(), places })
     }
 
-    /// Where something stands in what was written, by its place in what was made of it; `None` if
-    /// that is the same.
+    /// The place in the written text of a part at this place in the result; `None` if both places
+    /// are the same.
     #[must_use]
     pub fn written(&self, place: &str) -> Option<String> {
         self.places.written(place)

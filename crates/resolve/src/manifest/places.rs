@@ -1,4 +1,4 @@
-//! Where something stands in what a person wrote, by its place in what was made of that.
+//! Maps a place in the result to the place in the text that a person wrote.
 
 /// Places of what was made, each with the one as it was written.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -8,17 +8,17 @@ pub(super) struct Places(Vec<Named>);
 struct Named {
     made: String,
     written: String,
-    /// Whether what lies below is at the same place.
+    /// True if all parts below are at the same place.
     is_whole: bool,
 }
 
 impl Places {
-    /// What lies below `made` lies below `written` in the same way.
+    /// Maps all parts below `made` to the same parts below `written`.
     pub(super) fn add(&mut self, made: impl Into<String>, written: String) {
         self.0.push(Named { made: made.into(), written, is_whole: false });
     }
 
-    /// What lies below `made` was not written by itself.
+    /// Maps all parts below `made` to `written` itself: they were not written one by one.
     pub(super) fn add_whole(&mut self, made: impl Into<String>, written: String) {
         self.0.push(Named { made: made.into(), written, is_whole: true });
     }
@@ -34,7 +34,7 @@ impl Places {
         }
     }
 
-    /// The same in a whole that was written with this at a place.
+    /// These places in a larger text, where this text is at `at`.
     pub(super) fn below(&self, at: &str) -> Self {
         let below = |one: &Named| Named { written: format!("{at}.{}", one.written), ..one.clone() };
         Self(self.0.iter().map(below).collect())

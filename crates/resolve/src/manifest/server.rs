@@ -1,4 +1,4 @@
-//! One server inside a manifest: what it says in the words of the catalog.
+//! Converts one server inside a manifest into the words of the catalog.
 
 use narthex_model::{
     SecretReference,
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Reading, places::Places};
 
-/// What a server inside an agent may say (R-M4, R-E21, R-D4).
+/// Permitted keys of a server inside an agent (R-M4, R-E21, R-D4).
 const KEYS: [&str; 15] = [
     "command",
     "args",
@@ -27,7 +27,7 @@ const KEYS: [&str; 15] = [
     "instructions",
     "disabled",
 ];
-/// How a server is reached, and the words for it, in any case.
+/// Transports of a server, and the words for them, in any case.
 const TRANSPORTS: [(&str, &str); 5] = [
     ("stdio", "stdio"),
     ("http", "http"),
@@ -35,10 +35,10 @@ const TRANSPORTS: [(&str, &str); 5] = [
     ("streamable_http", "http"),
     ("sse", "sse"),
 ];
-/// Limits of a server, and what they are called in the catalog.
+/// Limits of a server, and their names in the catalog.
 const LIMITS: [(&str, &str); 2] =
     [("max_output_tokens", "maxOutputTokens"), ("max_output_bytes", "maxOutputBytes")];
-/// Times of a server, and what they are called in the catalog.
+/// Times of a server, and their names in the catalog.
 const TIMES: [(&str, &str); 3] = [
     ("timeout", "timeoutMs"),
     ("request_timeout", "timeoutMs"),
@@ -46,7 +46,7 @@ const TIMES: [(&str, &str); 3] = [
 ];
 /// The keys of the transport: the first counts before the second (R-E24).
 const TRANSPORT_KEYS: [&str; 2] = ["transport_type", "type"];
-/// Where a text stands.
+/// The place of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spot {
     /// The value of a variable or a header.
@@ -57,7 +57,7 @@ enum Spot {
     Argument,
 }
 
-/// What stands before a token in the header that has it (RFC 6750 §2.1).
+/// Text before a token in the header that has it (RFC 6750 §2.1).
 const BEARER: &str = "Bearer ";
 
 impl Reading {
@@ -305,7 +305,7 @@ fn rewritten(text: &str) -> Result<(String, Option<String>), String> {
                         first.get_or_insert_with(|| name.to_owned());
                     }
                     None if is_variable_name(name) => return Err(name.to_owned()),
-                    // What the catalog fills in itself, or refuses.
+                    // Other placeholders are for the catalog to fill in or refuse.
                     None => out.push_str(&format!("${{{name}}}")),
                 }
                 rest = behind;
@@ -320,14 +320,14 @@ fn rewritten(text: &str) -> Result<(String, Option<String>), String> {
     Ok((out, first))
 }
 
-/// Whether a key is there and has a value.
+/// True if a key is there and has a value.
 fn is_said(fields: &Map<String, Value>, key: &str) -> bool {
     fields.get(key).is_some_and(|value| !value.is_null())
 }
 
-/// Notes what the catalog calls otherwise than it stands there.
+/// Registers the members whose name in the catalog differs from the written one.
 fn spelt(fields: &Map<String, Value>, at: &str, places: &mut Places) {
-    // These are made, and not written.
+    // These members are generated, and not written.
     places.add("id", at.to_owned());
     places.add("name", at.to_owned());
     for (key, named) in LIMITS.into_iter().chain(TIMES) {
@@ -344,7 +344,7 @@ fn spelt(fields: &Map<String, Value>, at: &str, places: &mut Places) {
         fields.get("headers").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let token = names.find(|name| name.eq_ignore_ascii_case("authorization"));
     let token = token.map_or_else(String::new, |name| format!(".{}", shortened(name)));
-    // Of all that authentication has, only the token can be written.
+    // Of all members of an authentication, only the token can be written.
     places.add_whole("auth", format!("{at}.headers{token}"));
 }
 

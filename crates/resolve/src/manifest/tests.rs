@@ -6,7 +6,7 @@ fn with(server: Value) -> Value {
     json!({ "name": "a", "mcp": { "servers": { "s": server } } })
 }
 
-/// What is made of an agent without a fault.
+/// The result of an agent without a fault.
 fn whole(agent: Value) -> TakenApart {
     let taken = take_apart(agent);
     assert_eq!(taken.faults, []);
@@ -76,8 +76,8 @@ fn r_m8_no_servers_are_no_fault() {
     assert!(whole(json!({ "name": "a" })).notices.is_empty());
 }
 
-/// R-E22, R-D2: names attach servers of the catalog, beside what is attached otherwise; what
-/// stands inside as well counts as it is there, with a warning.
+/// R-E22, R-D2: names attach servers of the catalog, beside other attachments; a server that is
+/// inside as well counts as it is there, with a warning.
 #[test]
 fn r_d2_names_and_servers_go_together() {
     let agent = json!({ "name": "a", "mcp": ["github", "docs"],
@@ -97,7 +97,7 @@ fn r_d2_names_and_servers_go_together() {
     assert_eq!(fields(&apart.notices), ["mcp.names[1]"]);
 }
 
-/// What other programs call skills are capabilities.
+/// Other programs' skills are capabilities.
 #[test]
 fn r_m4_skills_are_capabilities() {
     let apart = whole(json!({ "name": "a", "skills": ["code-analysis"] }));
@@ -147,7 +147,7 @@ fn r_e23_a_time_that_is_none_names_its_server() {
     }
 }
 
-/// Everything that cannot be used is told at once, each with its place.
+/// All parts that cannot be used are reported at once, each with its place.
 #[test]
 fn r_m4_what_cannot_be_used_is_named() {
     for (agent, places) in [
@@ -206,8 +206,8 @@ fn r_m4_misspelt_keys_name_the_one_that_was_meant() {
     }
 }
 
-/// R-M4: what is made of a manifest in words of the catalog is told in those of the manifest, also
-/// where it has faults.
+/// R-M4: faults of the converted manifest name the places of the written one, even if it has other
+/// faults.
 #[test]
 fn r_m4_places_are_those_that_were_written() {
     let helper = json!({ "name": "helper", "skills": ["papers"], "mcp": {

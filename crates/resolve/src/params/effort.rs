@@ -1,8 +1,8 @@
-//! Bounds the work that a schema can make: whoever writes one must not be able to stop the daemon.
+//! Bounds the work that a schema can cause: its author must not be able to stop the daemon.
 //!
 //! A few references to references double the work with each step, and a schema that refers to
 //! itself does so with each level of a value. So references lead to places in the same schema,
-//! never back to where they stand, and all that they lead to together is limited.
+//! never back to themselves, and the total of all parts that they lead to is limited.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const LEVELS_MAX: usize = 128;
 const OTHER_WAYS: [&str; 6] =
     ["$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"];
 
-/// What is against a schema's size or references.
+/// The objection to a schema's size or references.
 pub(super) fn objection(schema: &Value) -> Option<String> {
     let mut counter = Counter { root: schema, known: BTreeMap::new(), open: Vec::new(), level: 0 };
     match counter.size(schema) {
@@ -36,11 +36,11 @@ struct Counter<'s> {
     known: BTreeMap<&'s str, Size>,
     /// The references on the way to here.
     open: Vec<&'s str>,
-    /// How many levels there are on the way to here.
+    /// Number of levels on the way to here.
     level: usize,
 }
 
-/// What a place of a schema comes to, with its references.
+/// Size of a place of a schema, with its references.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     parts: usize,
@@ -97,7 +97,7 @@ impl<'s> Counter<'s> {
         Ok(size)
     }
 
-    /// Whether so many levels more are not too many.
+    /// Refuses if so many more levels are too many.
     fn is_within(&self, more: usize) -> Result<(), String> {
         match self.level + more > LEVELS_MAX {
             true => Err(format!("with its references it has more than {LEVELS_MAX} levels")),

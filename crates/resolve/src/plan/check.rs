@@ -1,4 +1,4 @@
-//! What can be said of a merged server before any run.
+//! Checks of a merged server before any run.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Checker<'a> {
     alias: &'a Alias,
     entry: &'a ServerEntry,
     surroundings: Surroundings<'a>,
-    /// Who uses the server, for messages.
+    /// The user of the server, for messages.
     user: String,
     faults: Vec<Fault>,
 }
@@ -103,7 +103,7 @@ fn required(checker: &mut Checker<'_>, server: &PlannedServer<'_>, key: &str, sc
     checker.fault(&at, Some(key), FaultCode::MissingRequiredMcpConfig, message, remedy);
 }
 
-/// What is wrong with a server by itself.
+/// The faults of a server by itself.
 pub(super) fn server(entry: &ServerEntry, surroundings: Surroundings<'_>) -> Vec<Fault> {
     let alias = Alias::suggest(entry.id.as_str());
     let user = format!("server `{}`", entry.id);
@@ -122,7 +122,7 @@ pub(super) fn server(entry: &ServerEntry, surroundings: Surroundings<'_>) -> Vec
     checker.faults
 }
 
-/// What is wrong with a capability by itself.
+/// The faults of a capability by itself.
 pub(super) fn capability(
     catalog: &Catalog,
     capability: &Capability,
@@ -216,7 +216,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What to tell whoever attaches the server about a key that the server says nothing of.
+    /// The warning for the author of an attachment about a key that the server does not declare.
     fn mistaken(&self, key: &str) -> Option<String> {
         match self.entry.declared(key) {
             Ok(None) => mistaken(self.entry, key),
@@ -224,7 +224,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What those who attach a server may not choose, whatever the server declares.
+    /// Refuses values that the author of an attachment may not choose, whatever the server
+    /// declares.
     fn chosen(&mut self, key: &str, value: &ConfigValue, at: &Place) {
         self.chosen_secret(key, value, at);
         if let Ok(Some(schema)) = self.entry.declared(key)
@@ -249,15 +250,15 @@ impl Checker<'_> {
         }
     }
 
-    /// A secret goes only where those who write servers say that one belongs: whoever attaches a
-    /// server could otherwise have any secret sent to any of them (X-M19, X-E21).
+    /// A secret goes only where an author of servers declares one: the author of an attachment
+    /// could otherwise have any secret sent to any server (X-M19, X-E21).
     fn chosen_secret(&mut self, key: &str, value: &ConfigValue, at: &Place) {
         let (ConfigValue::Secret(name), Ok(schema)) = (value, self.entry.declared(key)) else {
             return;
         };
         let is_theirs = matches!(self.entry.default_config.get(key), Some(ConfigValue::Secret(_)));
         let is_for_values = schema.is_some_and(|schema| schema.kind == Some(KeyKind::Value));
-        // What is for values has been refused already.
+        // A secret in a key of kind `value` has been refused already.
         if is_theirs || is_for_values || schema.is_some_and(KeySchema::is_hidden) {
             return;
         }

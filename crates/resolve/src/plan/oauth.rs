@@ -11,8 +11,8 @@ use crate::{
     fault::{Fault, FaultCode},
 };
 
-/// What is wrong with each attachment of such a server, if the agent acts for no one person and the
-/// workspace does not let it.
+/// The faults of attachments of such a server, if the agent acts for no one person and the
+/// workspace does not allow it.
 pub(super) fn refused(
     catalog: &Catalog,
     agent: &Agent,

@@ -69,5 +69,5 @@ fn shown(value: &ConfigValue, is_hidden: bool) -> Value {
     }
 }
 
-/// What stands in the place of a hidden literal.
+/// The text in place of a hidden literal.
 pub(crate) const HIDDEN: &str = "(hidden)";

@@ -15,12 +15,12 @@ use crate::{
     template::{Placeholder, Source},
 };
 
-/// How many keys are told of at most.
+/// Largest number of reported keys.
 const TOLD_MAX: usize = 20;
 
 impl Plan<'_> {
-    /// The same for a run whose request gives these keys of its scope. One that no server takes is
-    /// warned of; where a server says that there are no others, it refuses the run.
+    /// Checks the keys of the scope in a run's request as well. A key that no server takes causes a
+    /// warning; if a server's schema is closed, the key refuses the run.
     #[must_use]
     pub fn with_given_scope<'k>(mut self, keys: impl IntoIterator<Item = &'k String>) -> Self {
         let known: BTreeSet<String> = self.servers.values().flat_map(taken).collect();
@@ -49,7 +49,8 @@ impl Plan<'_> {
     }
 }
 
-/// What a server takes from the scope: each key, and the first part of one that leads inside.
+/// The keys that a server takes from the scope: each key, and the first part of one that leads
+/// inside.
 fn taken(server: &PlannedServer<'_>) -> Vec<String> {
     let config = server.keys.values().flat_map(|planned| planned.value.placeholders());
     let own = server.entry.into_iter().flat_map(of_entry);

@@ -60,7 +60,7 @@ impl Resolver<'_, '_, '_> {
         }
         let env = |name: &str| self.env(name);
         let Ok(value) = opened(&filled, &self.openers(&env)) else {
-            // The runner has a part in it, so nobody here knows its text.
+            // The text depends on the runner, so it is not known here.
             return Some(ResolvedValue::Tree(filled));
         };
         let value = self.checked(name, planned, &filled, value)?;
@@ -70,8 +70,8 @@ impl Resolver<'_, '_, '_> {
         }))
     }
 
-    /// O16, O17, O59: required and missing refuses, optional and missing leaves out. Neither falls
-    /// back to what a lower level said.
+    /// O16, O17, O59: a missing required value refuses the run, a missing optional one is left out.
+    /// Neither falls back to the value of a lower level.
     fn missing(&mut self, name: &str, planned: &PlannedKey<'_>, unfilled: Unfilled) {
         if !planned.schema.is_some_and(|schema| schema.required) {
             let missing = unfilled.missing.iter().map(ToString::to_string).collect();
@@ -135,7 +135,7 @@ impl Resolver<'_, '_, '_> {
     }
 }
 
-/// A value as the type of its key. What the environment says for a JSON key has to be JSON.
+/// A value as the type of its key. A value of the environment for a JSON key has to be JSON.
 pub(crate) fn taken(
     value_type: crate::schema::ValueType,
     filled: &Tree,

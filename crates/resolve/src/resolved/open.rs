@@ -22,7 +22,7 @@ use crate::{
     template::{ConfigValue, Placeholder, Source, Template},
 };
 
-/// What whoever starts a server knows. `None`: it cannot be had.
+/// Lookups of the program that starts a server. `None`: the value is not available.
 #[derive(Clone, Copy)]
 pub struct Opening<'a> {
     /// The value of a secret, of the version that the run is bound to.
@@ -41,7 +41,7 @@ pub enum OpenError {
     Secret {
         /// The server.
         alias: Alias,
-        /// What it is for.
+        /// The place that needs it.
         field: String,
         /// The secret.
         name: SecretName,
@@ -51,9 +51,9 @@ pub enum OpenError {
     Unknown {
         /// The server.
         alias: Alias,
-        /// What it is for.
+        /// The place that needs it.
         field: String,
-        /// What is not known, such as `runner.scripts_dir`.
+        /// The unknown value, such as `runner.scripts_dir`.
         placeholder: String,
     },
     /// A value that its header, variable or URL cannot carry.
@@ -61,9 +61,9 @@ pub enum OpenError {
     Unfit {
         /// The server.
         alias: Alias,
-        /// What it is for.
+        /// The place that needs it.
         field: String,
-        /// What is against it.
+        /// The objection to the value.
         why: &'static str,
     },
     /// A secret whose value its header or variable cannot carry.
@@ -74,11 +74,11 @@ pub enum OpenError {
     UnfitSecret {
         /// The server.
         alias: Alias,
-        /// What it is for.
+        /// The place that needs it.
         field: String,
         /// The secret.
         name: SecretName,
-        /// What is against it.
+        /// The objection to the value.
         why: &'static str,
     },
     /// Images, scripts and sign-ins by OAuth, which nothing here starts.
@@ -88,19 +88,19 @@ pub enum OpenError {
         alias: Alias,
         /// The field of its entry.
         field: &'static str,
-        /// What it is.
+        /// The shape of the server.
         shape: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
 }
 
 impl ResolvedRun {
-    /// The run with all values, for a runner that starts the servers itself. Whoever calls this has
-    /// made sure that the caller has the `runner` role and asked for it.
+    /// The run with all values, for a runner that starts the servers itself. A caller of this
+    /// function has made sure that the runner has the `runner` role and requested the values.
     ///
     /// # Errors
-    /// The first value that cannot be had.
+    /// The first value that is not available.
     pub fn payload(&self, opening: Opening<'_>) -> Result<Value, OpenError> {
         let mut servers = Map::new();
         for (alias, server) in &self.servers {
@@ -220,7 +220,7 @@ impl ResolvedServer {
     }
 }
 
-/// Where the value of a key comes from that travels as a header.
+/// The source of a key's value that travels as a header.
 fn key_source((name, key): (&String, &ResolvedKey)) -> Option<HeaderSource> {
     let Carrier::Header(header) = &key.carrier else { return None };
     let (secret, variables) = match &key.value {
@@ -231,7 +231,7 @@ fn key_source((name, key): (&String, &ResolvedKey)) -> Option<HeaderSource> {
     Some(HeaderSource { header, key, secret, variables, workspace: None })
 }
 
-/// Where the key of `auth` comes from.
+/// The source of the key of `auth`.
 fn auth_source(auth: &EntryAuth) -> Option<HeaderSource> {
     let EntryAuth::ApiKey { header_name, key, .. } = auth else { return None };
     let (secret, variables) = match &key.0 {
@@ -276,7 +276,7 @@ impl Opener<'_> {
         OpenError::Unfit { alias: self.alias(), field: field.to_owned(), why }
     }
 
-    /// As [`Self::unfit`], by the secret that the value is, if it is one.
+    /// Does as [`Self::unfit`], and names the secret that the value is, if it is one.
     fn unfit_value(
         &self,
         field: &str,
@@ -367,8 +367,8 @@ impl Opener<'_> {
         }
     }
 
-    /// How a server that is started is signed in to. That a person has to do so is no hindrance:
-    /// the run has it without being connected (D17).
+    /// The authentication of a server that is started. A server that a person must sign in to is no
+    /// hindrance: the run has it without being connected (D17).
     fn started_auth(
         &self,
         auth: &EntryAuth,

@@ -1,4 +1,4 @@
-//! How requests to a server of the catalog are authenticated: as in files, but secrets by name.
+//! The authentication of requests to a server of the catalog: as in files, but secrets by name.
 
 use narthex_model::{
     header,
@@ -15,17 +15,17 @@ use crate::{
     template::{ConfigValue, Source, Tree},
 };
 
-/// How requests are authenticated. Whatever is secret is a reference, or a variable of the daemon.
+/// The authentication of requests. Each secret is a reference, or a variable of the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "mode", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum EntryAuth {
-    /// Not at all.
+    /// No authentication.
     None,
     /// One header on every request.
     ApiKey {
         /// The header.
         header_name: String,
-        /// What stands before the key.
+        /// Text before the key.
         #[serde(skip_serializing_if = "String::is_empty")]
         value_prefix: String,
         /// The key.
@@ -33,34 +33,34 @@ pub enum EntryAuth {
     },
     /// OAuth for a program of its own (O92).
     ClientCredentials {
-        /// Where tokens come from.
+        /// The token endpoint.
         token_url: String,
-        /// Who asks.
+        /// The client's id.
         client_id: AuthText,
-        /// What proves it.
+        /// The client's secret.
         client_secret: AuthText,
-        /// What is asked for.
+        /// The requested OAuth scopes.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         scopes: Vec<String>,
         /// Whom the tokens are for.
         #[serde(skip_serializing_if = "Option::is_none")]
         audience: Option<String>,
-        /// What the tokens are for.
+        /// The resource that the tokens are for.
         #[serde(skip_serializing_if = "Option::is_none")]
         resource: Option<String>,
     },
     /// OAuth for the human who drives the run (X-M13, X-M14).
     AuthorizationCode {
-        /// What is asked for.
+        /// The requested OAuth scopes.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         scopes: Vec<String>,
         /// A client that was registered by hand.
         #[serde(skip_serializing_if = "Option::is_none")]
         client: Option<AuthClient>,
-        /// Where the browser comes back to.
+        /// The redirect URI of the browser.
         #[serde(skip_serializing_if = "Option::is_none")]
         redirect_uri: Option<String>,
-        /// What the tokens are for.
+        /// The resource that the tokens are for.
         #[serde(skip_serializing_if = "Option::is_none")]
         resource: Option<String>,
     },
@@ -72,7 +72,7 @@ pub enum EntryAuth {
 pub struct AuthClient {
     /// Its id.
     pub client_id: AuthText,
-    /// What proves it, unless it is a public one.
+    /// The client's secret, unless it is a public client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<AuthText>,
 }
@@ -99,13 +99,13 @@ const MODES: [(&str, Mode); 4] = [
 const TYPES: [(&str, Mode); 1] = [("oauth2_client_credentials", Mode::ClientCredentials)];
 
 impl EntryAuth {
-    /// Whether requests are not authenticated.
+    /// True if requests are not authenticated.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::None
     }
 
-    /// Whether each person signs in by themselves (X-M14).
+    /// True if each person signs in by themselves (X-M14).
     #[must_use]
     pub fn is_per_user(&self) -> bool {
         matches!(self, Self::AuthorizationCode { .. })

@@ -1,4 +1,4 @@
-//! What an entry may not say that leads to the built-in server.
+//! Members that an entry of the built-in server must not have.
 
 use super::{SCOPES, ServerEntry, Shape};
 use crate::{
@@ -10,13 +10,13 @@ use crate::{
 /// Why gates, patterns and limits of an entry or an attachment would reach no call.
 pub(crate) const MESSAGE: &str =
     "the built-in server is asked inside narthex, and calls of its tools do not pass this";
-/// What to write instead.
+/// The remedy.
 pub(crate) const REMEDY: &str = "leave it out, and write a rule of the workspace such as \
                                  `forbid(principal, action, resource == \
                                  Tool::\"narthex/spawn_session\");`";
 
 impl ServerEntry {
-    /// Whether it is the built-in server, as its URL is the one that only that has (O28).
+    /// True if it is the built-in server: only that server has its URL (O28).
     #[must_use]
     pub fn is_built_in(&self) -> bool {
         let whole = match &self.shape {

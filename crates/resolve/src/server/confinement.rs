@@ -1,4 +1,4 @@
-//! What a program of the catalog may reach of the machine, as files say it too (D22).
+//! The parts of the machine that a program of the catalog may reach, in the words of files (D22).
 
 use narthex_model::{
     ConfinementProblem, EntryConfinement,
@@ -56,7 +56,7 @@ impl ProgramConfinement {
         places.zip(&self.paths).collect()
     }
 
-    /// The same with what is known of a run in its paths.
+    /// This confinement with the known values of a run in its paths.
     pub(crate) fn filled(
         &self,
         at: &Place,
@@ -66,7 +66,7 @@ impl ProgramConfinement {
         Self { written: self.written.clone(), paths }
     }
 
-    /// The same as it is written without any placeholder.
+    /// This confinement as it is written, with paths that have no placeholder.
     pub(crate) fn opened<E>(
         &self,
         mut open: impl FnMut(&Template, &Place) -> Result<String, E>,

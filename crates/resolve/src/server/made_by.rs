@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use crate::reader::{Object, Reader};
 
-/// Who has made a server: an agent, by the manifest in which the server stood (R-M4).
+/// The author of a server: an agent, by the manifest that contained the server (R-M4).
 ///
-/// A manifest overwrites and deletes only what bears the mark of its own agent. Whoever writes the
-/// server by hand keeps the mark or leaves it out; without it the server is theirs.
+/// A manifest overwrites and deletes only servers that bear the mark of its own agent. A person who
+/// edits the server keeps the mark or leaves it out; without it the server is theirs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MadeBy {
     /// The agent, which need not be there any more.

@@ -13,25 +13,25 @@ use crate::{
     schema::{ValueType, word},
 };
 
-/// What is expected of one key of a run's scope.
+/// The rules for one key of a run's scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ScopeKey {
-    /// What values it takes.
+    /// The type of its values.
     #[serde(rename = "type")]
     pub value_type: ValueType,
-    /// What it is for.
+    /// Its purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether a run that uses the server needs it.
+    /// True if a run that uses the server needs it.
     pub required: bool,
 }
 
-/// What is expected of the scope of runs that use a server.
+/// The expected scope of runs that use a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScopeSchema {
     /// The keys that it takes.
     pub keys: BTreeMap<String, ScopeKey>,
-    /// Whether a run that gives others, which no server of its agent takes, is refused.
+    /// True if a run that gives other keys, which no server of its agent takes, is refused.
     pub is_closed: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct ScopeSchema {
 const OTHERS: &str = "additionalProperties";
 
 impl ScopeSchema {
-    /// Whether nothing is expected.
+    /// True if no scope is expected.
     pub(super) fn is_empty(&self) -> bool {
         self.keys.is_empty() && !self.is_closed
     }
@@ -58,7 +58,7 @@ impl Serialize for ScopeSchema {
     }
 }
 
-/// What requires tool scopes.
+/// The members that require tool scopes.
 pub(super) const SCOPES: [&str; 3] = ["tool_scopes", "resource_scopes", "prompt_scopes"];
 
 /// Tool scopes by name, each as a text or a list, of which all are required (D14, X-D1).
@@ -85,8 +85,8 @@ pub(super) fn required(
     found
 }
 
-/// What runs that use a server say in their scope (O94): each key with its schema, and whether
-/// there are no others; or the same as a JSON Schema of an object.
+/// Reads the schema of the scope for runs that use a server (O94): each key with its rules, and a
+/// flag against other keys; or a JSON Schema of an object with the same meaning.
 pub(super) fn schema(reader: &mut Reader, object: &Object<'_>) -> ScopeSchema {
     let Some(outer) = reader.object(object, "scope_schema") else { return ScopeSchema::default() };
     let is_said = outer.get("type").is_some_and(|node| *node == Node::Text("object".into()));
@@ -125,8 +125,8 @@ pub(super) fn schema(reader: &mut Reader, object: &Object<'_>) -> ScopeSchema {
     ScopeSchema { keys, is_closed }
 }
 
-/// Whether this is a JSON Schema without its type: `properties`, with their schemas by name or with
-/// a list of those that are required.
+/// True if this is a JSON Schema without its type: `properties`, with their schemas by name or with
+/// a list of the required ones.
 fn is_untyped_schema(outer: &Object<'_>) -> bool {
     let is_object = |node: &Node| matches!(node, Node::Object(_));
     let has_list = matches!(outer.get("required"), Some(Node::List(_)));

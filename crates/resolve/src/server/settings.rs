@@ -20,23 +20,23 @@ pub struct ServerSettings {
     /// Limit of one call, in milliseconds: 1 to 600000 (E86).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How long a call may take in all whose progress starts its time anew, in milliseconds: 1 to
+    /// Longest duration of a call whose progress restarts its time limit, in milliseconds: 1 to
     /// 3600000. `None`: progress extends nothing (D30).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress_extends: Option<u64>,
     /// Limit of the whole of mounting without downloads, in milliseconds: 1 to 600000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mount_timeout_ms: Option<u64>,
-    /// Whether a server over HTTP that was merely unreachable comes back by itself. `None`: yes.
+    /// True if a server over HTTP that was merely unreachable comes back by itself. `None`: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_recover: Option<bool>,
-    /// How many tokens a result may have, by estimate (D23).
+    /// Largest number of tokens in a result, by estimate (D23).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<NonZeroU64>,
-    /// How many bytes of text a result may have (D23).
+    /// Largest number of bytes of text in a result (D23).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<NonZeroU64>,
-    /// How much traffic it takes (O100). No part of what a run is frozen with.
+    /// Limits for its traffic (O100). They are not frozen with a run.
     #[serde(skip_serializing_if = "TrafficLimits::is_none")]
     pub limits: TrafficLimits,
     /// Which tools callers see.
@@ -51,39 +51,39 @@ pub struct ServerSettings {
     /// Notifications outside `notifications/` that clients may send, by their exact names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notifications: Vec<NotificationName>,
-    /// Whether runs share what is started for the server. `None`: as is usual for its shape.
+    /// Tells if runs share the started server. `None`: as is usual for its shape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// What becomes of a definition that is the first of its name and says what it should not.
-    /// `None`: it is held back.
+    /// The treatment of a flagged definition that is the first of its name. `None`: it goes under
+    /// review.
     #[serde(rename = "on_flagged", skip_serializing_if = "Option::is_none")]
     pub on_flagged: Option<OnFlagged>,
-    /// Whether the server is switched off.
+    /// True if the server is switched off.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
 }
 
-/// Who shares the connection to a server, and its process (D12).
+/// The sharing of the connection to a server, and of its process (D12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// Nobody: each run has its own.
+    /// Not shared: each run has its own.
     Run,
     /// Runs with the same configuration and credentials.
     Shared,
 }
 
-/// What becomes of a definition that says what it should not, and did from the start (S22).
+/// The treatment of a definition that was flagged from the start (S22).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFlagged {
-    /// It is held back until a human has accepted it.
+    /// It is under review until a human has accepted it.
     Quarantine,
-    /// Runs have it, and what was found is shown to humans.
+    /// Runs have it, and humans see the findings.
     Warn,
 }
 
-/// What names may be seen, as patterns: [`NameRule`] as it is written.
+/// The visible names, as patterns: [`NameRule`] as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NameRules {
     /// Only these, if it is given.
@@ -102,7 +102,7 @@ const EXTENDS_MAX_MS: u64 = 3_600_000;
 const EXTENDS_USUAL_MS: u64 = 600_000;
 
 impl NameRules {
-    /// Whether all names may be seen.
+    /// True if all names may be seen.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.allow.is_none() && self.deny.is_empty()
@@ -112,7 +112,7 @@ impl NameRules {
         NameRule::new(self.allow.as_deref(), &self.deny)
     }
 
-    /// The same of URIs.
+    /// These rules for URIs.
     fn uri_rule(&self) -> UriRule {
         UriRule::new(self.allow.as_deref(), &self.deny)
     }

@@ -1,4 +1,4 @@
-//! How a server is reached: by URL, or as a program, a script or an image that is started.
+//! The shape of a server: a URL, or a program, a script or an image that is started.
 
 use narthex_model::{
     json::{Node, Place},
@@ -17,7 +17,7 @@ use crate::{
     template::{Source, Template},
 };
 
-/// How a server is reached: exactly one way (X-M9).
+/// The shape of a server: exactly one (X-M9).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Shape {
@@ -82,14 +82,14 @@ impl std::fmt::Debug for CommandShape {
 }
 
 impl Shape {
-    /// Whether configuration travels in headers.
+    /// True if configuration travels in headers.
     #[must_use]
     pub fn is_http(&self) -> bool {
         matches!(self, Self::Http(_) | Self::Sse(_))
     }
 }
 
-/// What an entry says of its transport.
+/// The transport named in an entry.
 #[derive(Clone, Copy, PartialEq)]
 enum Transport {
     Http,

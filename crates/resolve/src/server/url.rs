@@ -14,14 +14,14 @@ use crate::{
 /// Everything but what means nothing anywhere in a URL.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Where in a URL the next piece stands.
+/// The place of the next piece in a URL.
 #[derive(Clone, Copy, PartialEq)]
 enum Spot {
     /// Before the scheme ends.
     Scheme,
     /// Inside user, host or port.
     Authority,
-    /// After something that only operators set, and of which nobody knows where it ended.
+    /// After a value that only operators set, and whose end in the URL is unknown.
     Unknown,
     /// Inside path, query or fragment.
     Path,
@@ -50,12 +50,12 @@ impl Spot {
     }
 }
 
-/// Whether operators alone set the values of a source.
+/// True if operators alone set the values of a source.
 fn is_operators(source: Source) -> bool {
     matches!(source, Source::Env | Source::Runner)
 }
 
-/// What is wrong with a URL before anything is filled in.
+/// Checks a URL before any placeholder is filled in.
 pub(super) fn check(reader: &mut Reader, at: &Place, url: &Template) {
     let mut spot = Spot::Scheme;
     for (index, piece) in url.0.iter().enumerate() {
@@ -94,7 +94,7 @@ pub(super) fn check(reader: &mut Reader, at: &Place, url: &Template) {
 /// The longest value in a URL.
 const PART_MAX: usize = 2048;
 
-/// What to do about a URL that cannot be used.
+/// The remedy for a URL that cannot be used.
 pub(crate) const REMEDY: &str = "write one starting with `https://` or `http://`";
 
 fn misplaced(
@@ -114,14 +114,13 @@ fn misplaced(
     }
 }
 
-/// Stands for a value that a run gives, which is a part of a host's name and nothing more.
+/// Placeholder for a value that a run gives, which is a part of a host's name and nothing more.
 const OF_RUN: char = '\0';
-/// Stands for a value that operators give, who may choose the destination.
+/// Placeholder for a value that operators give, who may choose the destination.
 const OF_OPERATORS: &str = "operators.own";
 
-/// Whether what stands between these pieces of a URL, inside user, host or port, leaves the
-/// destination to whoever wrote the URL: it is a part of a user, or of a host's name that ends in a
-/// domain.
+/// True if a value between these pieces of a URL, inside user, host or port, leaves the destination
+/// to the author of the URL: it is a part of a user, or of a host's name that ends in a domain.
 fn is_below_a_domain(before: &[Piece], after: &[Piece]) -> bool {
     let (before, after) = (sketch(before), sketch(after));
     let authority = before.rsplit_once("://").map_or(before.as_str(), |(_, rest)| rest);
@@ -168,11 +167,11 @@ pub(crate) fn objection(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Fills in what a run says: each value stays within the part in which its placeholder stands.
+/// Fills in the values of a run: each value stays within the part in which its placeholder is.
 /// `value` gives texts, and `None` where the placeholder stays for later.
 ///
 /// # Errors
-/// The placeholder whose value cannot stand there, with the reason.
+/// The placeholder whose value is not allowed there, with the reason.
 pub(crate) fn fill(
     url: &Template,
     value: &mut dyn FnMut(&Placeholder) -> Option<String>,

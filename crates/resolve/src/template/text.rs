@@ -9,7 +9,7 @@ const RUNTIME_KEYS: [&str; 3] = ["run_id", "session_id", "project_dir"];
 /// The keys of `runner` (O14, O70, O95).
 const RUNNER_KEYS: [&str; 2] = ["orchestrator_mcp_url", "scripts_dir"];
 
-/// What a string turned out to be.
+/// The meaning of a string.
 pub(crate) enum Text {
     Secret(SecretName),
     Template(Template),

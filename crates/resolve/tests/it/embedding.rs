@@ -1,4 +1,4 @@
-//! The example works as it stands.
+//! The example works unchanged.
 
 #[path = "../../examples/preview.rs"]
 #[expect(dead_code, unreachable_pub, reason = "it is a program of its own")]

@@ -57,8 +57,8 @@ fn x_e3_limits_of_entries() {
     assert_eq!(places, ["args[0]", "args[2]"]);
 }
 
-/// O4, O44: what a schema says of a key is kept and said again, and what it does not say has its
-/// default.
+/// O4, O44: a schema keeps all members that are written for a key, and absent members have their
+/// defaults.
 #[test]
 fn o4_schemas_say_what_keys_are() {
     let said = json!({ "type": "integer", "kind": "value", "label": "Depth", "required": true,
@@ -179,7 +179,7 @@ fn x_m35_nothing_is_composed_of_secrets() {
 }
 
 /// X-E8, X-E9, X-E12: a manifest is an object of objects, its names are those of variables, each
-/// has a kind, and everything that is wrong is told at once; `env` or `tool_scopes` may be absent.
+/// has a kind, and all faults are reported at once; `env` or `tool_scopes` may be absent.
 #[test]
 fn x_e8_manifests_are_read_strictly() {
     let with = |manifest: Value| entry(&json!({ "command": "x", "manifest": manifest }));
@@ -199,7 +199,7 @@ fn x_e8_manifests_are_read_strictly() {
     });
     let found = faults(&with(wrong));
     let mut places: Vec<_> = found.iter().map(|(place, _)| place.as_str()).collect();
-    // What is no name of a variable cannot travel as one, either.
+    // A key that is no name of a variable cannot travel as one, either.
     places.dedup();
     let expected = [
         "manifest.env.9A",
@@ -249,8 +249,8 @@ fn x_e10_tools_of_any_name_require_scopes() {
     }
 }
 
-/// O71: what an attachment sets stands flat in `config`; headers have no place of their own, and an
-/// object is no value of a key that is a text.
+/// O71: the values of an attachment are flat in `config`; headers have no place of their own, and
+/// an object is no value of a key that is a text.
 #[test]
 fn o71_config_is_flat() {
     let nested = json!({ "name": "a", "mcpServers": {

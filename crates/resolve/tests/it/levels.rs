@@ -1,4 +1,4 @@
-//! How levels meet: order, removal, disagreement, required keys, optional servers.
+//! Rules between levels: order, removal, disagreement, required keys, optional servers.
 
 use narthex_model::ServerId;
 use narthex_resolve::{FaultCode, Isolation, ServerEntry, users_of};
@@ -40,7 +40,7 @@ fn o8_null_removes() {
     assert!(!world.carried("a").contains_key("x-a"));
 }
 
-/// D6: a required key that is removed, or that nobody sets, refuses.
+/// D6: a required key that is removed, or that no level sets, refuses.
 #[test]
 fn d6_required_keys_cannot_be_removed() {
     let schema = json!({ "a": { "required": true }, "b": { "required": true } });
@@ -138,7 +138,7 @@ fn o41_users_of_a_server_are_found() {
     assert!(users("t").is_empty());
 }
 
-/// D17: a run goes on without an optional server, and says why.
+/// D17: a run works without an optional server, and reports why.
 #[test]
 fn d17_an_optional_server_is_left_out() {
     let schema = json!({ "k": { "required": true } });
@@ -213,7 +213,7 @@ fn o29_a_literal_in_a_sensitive_key_is_warned_of() {
     }
 }
 
-/// D5, X-M43: a level narrows which tools are shown, and none widens what another has said.
+/// D5, X-M43: a level narrows which tools are shown, and none widens the rule of another.
 #[test]
 fn d5_each_level_narrows_the_tools() {
     let entry = json!({ "id": "s", "url": "https://s.test/mcp", "tools": { "deny": ["get_key"] } });
@@ -253,8 +253,8 @@ fn d12_programs_belong_to_a_run_unless_they_are_shared() {
     assert_eq!(refused(ServerEntry::parse(&entry, None)), [FaultCode::ValueInvalid].into());
 }
 
-/// X-M19, X-E21: whoever attaches a server sends no secret to it but where the server says that one
-/// belongs: not in a header of their own, nor in a key of which nothing is said.
+/// X-M19, X-E21: the author of an attachment sends a secret only in keys that the server declares
+/// for one: not in a header of their own, nor in an undeclared key.
 #[test]
 fn x_m19_a_secret_goes_only_where_the_server_takes_one() {
     let schema = json!({

@@ -1,4 +1,4 @@
-//! What placeholders mean, where they may stand, and what happens without a value.
+//! The meaning of placeholders, their permitted places, and the result without a value.
 
 use narthex_resolve::{FaultCode, ServerEntry};
 use serde_json::{Value, json};
@@ -210,7 +210,7 @@ fn o60_all_servers_are_reported_at_once() {
     assert_eq!(body["errors"].as_array().unwrap().len(), 6);
 }
 
-/// S31: nobody makes a run's configuration large by repeating a large value.
+/// S31: repeating a large value cannot make a run's configuration large.
 #[test]
 fn s31_values_are_limited() {
     let half = "x".repeat(40 << 10);

@@ -1,4 +1,4 @@
-//! What holds for any input.
+//! Properties that hold for any input.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ fn written(object: &impl serde::Serialize) -> Value {
     serde_json::to_value(object).unwrap()
 }
 
-/// The text that stands for itself.
+/// A value whose placeholders are escaped, so that it resolves to itself.
 fn escaped(value: &Value) -> Value {
     match value {
         Value::String(text) => text.replace("${", "$${").into(),
@@ -160,7 +160,7 @@ proptest! {
         prop_assert_eq!(&server(&written(entry)), entry);
     }
 
-    /// O59: after an override without a value, nothing that a lower level said appears.
+    /// O59: after an override without a value, no value of a lower level appears.
     #[test]
     fn o59_nothing_of_a_lower_level_appears(
         below in any_json(), cap in prop::option::of(any_json()), text in "[a-z ]{0,5}",
@@ -254,7 +254,7 @@ proptest! {
         prop_assert_eq!((query.len(), url.fragment()), (2, None));
     }
 
-    /// The hosts that a scope can lead to are all below the one that stands in the entry.
+    /// The hosts that a scope can lead to are all below the one in the entry.
     #[test]
     fn s4_a_label_stays_a_label(value in "[a-zA-Z0-9./?#@:%\\\\ \u{e4}-]{0,8}") {
         let entry = json!({ "id": "s", "url": "https://${scope.v}.h.test/mcp" });

@@ -200,7 +200,7 @@ fn x_e19_values_with_their_kind() {
     }
 }
 
-/// The alias of the address counts, and nothing else may be said.
+/// The alias of the address counts, and a request must not contradict it.
 #[test]
 fn an_alias_of_the_address_is_not_contradicted() {
     let wanted = Alias::new("work").unwrap();
@@ -213,7 +213,7 @@ fn an_alias_of_the_address_is_not_contradicted() {
     refused(read(json!({})));
 }
 
-/// O85: a session that goes on takes a prompt and no parameters.
+/// O85: a request that resumes a session takes a prompt and no parameters.
 #[test]
 fn o85_run_requests() {
     let read = |value: Value| RunRequest::parse(&text(&value)).map(|parsed| parsed.value);

@@ -121,9 +121,9 @@ fn o94_a_misspelt_key_of_the_scope_is_told() {
     let faults: Vec<_> = faults.iter().map(|fault| (fault.code, fault.path.as_str())).collect();
     let unknown = |path| (FaultCode::UnknownField, path);
     assert_eq!(faults, [unknown("run.scope.team_partitoin"), unknown("run.scope.workflow")]);
-    // What is inherited is not given.
+    // An inherited key is not a given one.
     assert!(world(false).scope(wrong).resolve().is_ok());
-    // The same as a JSON Schema; its normal form is the short one.
+    // A JSON Schema with the same meaning; its normal form is the short one.
     let schema = json!({ "type": "object", "properties": { "region": { "type": "string" } },
         "required": ["region"], "additionalProperties": false });
     let entry = json!({ "id": "s", "url": "https://s.test", "scope_schema": schema });
@@ -159,7 +159,7 @@ fn o90_a_default_isolates_by_session() {
     assert_eq!(world.carried("a")["x-partition"], "ses_0a1b2c3d4e5f");
 }
 
-/// X-M39, X-M42, D9: secrets that are not set are told with agent, server, field and name.
+/// X-M39, X-M42, D9: secrets that are not set are reported with agent, server, field and name.
 #[test]
 fn x_m42_missing_secrets_are_named() {
     let schema = json!({ "key": { "kind": "secret" } });
@@ -175,7 +175,7 @@ fn x_m42_missing_secrets_are_named() {
     assert_eq!(set.run().secrets()[0].name.as_str(), "API_KEY");
 }
 
-/// D9: parameters, levels and values that fail are told together.
+/// D9: faults of parameters, levels and values are reported together.
 #[test]
 fn d9_a_refused_run_tells_everything() {
     let mut world = World::one(

@@ -1,4 +1,4 @@
-//! What a server's schema says: kinds, types, constraints, undeclared keys, and how keys travel.
+//! Rules of a server's schema: kinds, types, constraints, undeclared keys, and carriers of keys.
 
 use narthex_resolve::{EnvValue, Surroundings};
 use narthex_resolve::{FaultCode, ServerEntry, check_capability, check_server};
@@ -124,7 +124,7 @@ fn o88_literals_that_cannot_travel_are_refused_when_saved() {
     assert_eq!(stdio(schema, json!({ "k": "\u{e4}" })).plan_codes(), []);
 }
 
-/// O101: a literal under a name that tells of a credential is hidden and warned of, also where the
+/// O101: a literal under a name that suggests a credential is hidden and warned of, even if the
 /// server declares the key as a plain one.
 #[test]
 fn o101_a_credential_in_a_declared_plain_key_is_hidden() {
@@ -252,7 +252,7 @@ fn x_m40_values_fit_type_pattern_and_enum() {
     assert_eq!(by_env.env("E", "aa").carried("a")["x-k"], "aa");
 }
 
-/// X-M40: `regex` is `pattern`, is told of under its own name, and is stored as `pattern`.
+/// X-M40: `regex` is `pattern`, is reported under its own name, and is stored as `pattern`.
 #[test]
 fn x_m40_regex_is_another_word_for_pattern() {
     let entry = |key: Value| {
@@ -326,8 +326,8 @@ fn s2_no_variable_is_smuggled_into_a_program() {
     }
 }
 
-/// D8: whoever writes the name of a header as a key is told that it travels as another one, unless
-/// the server says how it travels.
+/// D8: an author who writes the name of a header as a key gets a warning that it travels as another
+/// one, unless the server declares its carrier.
 #[test]
 fn d8_a_key_that_looks_like_a_header_is_warned_of() {
     let warned = |entry: Value| {

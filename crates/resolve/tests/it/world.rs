@@ -176,7 +176,7 @@ impl World {
         self.resolve().unwrap_or_else(|faults| panic!("{faults}"))
     }
 
-    /// What is wrong with a run.
+    /// The faults of a run.
     #[track_caller]
     pub(crate) fn faults(&self) -> Vec<Fault> {
         self.resolve().expect_err("the run is refused").iter().cloned().collect()
@@ -187,7 +187,7 @@ impl World {
         self.faults().iter().map(|fault| fault.code).collect()
     }
 
-    /// What is wrong with the agent before any run.
+    /// The codes of the agent's faults before any run.
     #[track_caller]
     pub(crate) fn plan_codes(&self) -> Vec<FaultCode> {
         match self.plan(|plan| plan.check()) {
@@ -200,7 +200,7 @@ impl World {
         self.plan(|plan| plan.check()).unwrap_or_default()
     }
 
-    /// What the servers get, with all values.
+    /// The definition of a server, with all values.
     #[track_caller]
     pub(crate) fn definition(&self, alias: &str) -> Result<ServerDefinition, OpenError> {
         let run = self.run();
