@@ -9,10 +9,10 @@ use std::{
 
 use fs_err::OpenOptions;
 
-/// By which the kernel is told how long waking may take (`PM QoS`).
+/// The device that tells the kernel the longest time for waking (`PM QoS`).
 pub(crate) const DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// No processor sleeps for as long as this lives.
+/// Keeps all processors from sleeping for as long as the value lives.
 #[derive(Debug)]
 pub(crate) struct Awake {
     /// The wish holds as long as the file is open.

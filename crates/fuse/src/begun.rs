@@ -1,4 +1,4 @@
-//! Tasks that begin on the thread of whoever wants them, and go on in the runtime.
+//! Tasks that start on the thread of their caller, and continue in the runtime.
 
 use std::{
     mem,
@@ -11,20 +11,20 @@ use tokio::runtime::Handle as Runtime;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A task that has begun and waits.
+/// A started task that waits.
 struct Begun {
     runtime: Runtime,
     rest: Mutex<Rest>,
 }
 
-/// What is left of a task.
+/// The rest of a task.
 enum Rest {
     /// It is polled for the first time.
     Begins,
-    /// The same, and what it waits for has come.
+    /// The first poll is under way, and the event that the task waits for has come.
     IsWaked,
     Waits(Task),
-    /// The runtime has it.
+    /// The runtime has the task.
     IsHandedOn,
 }
 
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// What a task counts, and a task that counts one before it waits for something, and one after.
+    /// A counter, and a task that counts once before it waits for `waiting`, and once after.
     fn counts(waiting: impl Future + Send + 'static) -> (Arc<AtomicUsize>, Task) {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = count.clone();
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(count.load(Ordering::SeqCst), 2);
     }
 
-    /// What ends the waiting may do so before the first look at the task is over.
+    /// The waiting may end before the first poll of the task is over.
     #[tokio::test]
     async fn a_task_that_is_waked_while_it_begins_goes_on() {
         let (count, task) = counts(yield_once());

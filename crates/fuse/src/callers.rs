@@ -1,4 +1,4 @@
-//! Who asks: processes of the system, by what `/proc` says of them.
+//! Callers: processes of the system, as `/proc` describes them.
 
 use std::{collections::HashMap, io::Read};
 
@@ -21,16 +21,16 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Its number.
+    /// The process's number.
     pub(crate) fn pid(&self) -> u32 {
         self.identity.pid
     }
 }
 
-/// How far up a tree of processes is looked.
+/// Most generations of a tree of processes that are examined.
 const GENERATIONS: usize = 64;
 
-/// What a file of a process most often fits into, and the most that is read of one.
+/// The usual size of a file of a process, and the most bytes read of one.
 const PROC_BYTES: usize = 4096;
 const PROC_BYTES_MAX: u64 = 1 << 20;
 
@@ -60,7 +60,8 @@ const fn bit(signal: u32) -> u64 {
 /// says 0 for each, so that they are one.
 const UNSEEN: Caller = Caller { identity: Identity { pid: 0, began: 0 }, session: 0, terminal: 0 };
 
-/// The first process. Whoever loses its parent becomes its child, and is no relative for that.
+/// The first process. A process that loses its parent becomes its child, and is no relative for
+/// that.
 const INIT: u32 = 1;
 
 /// A caller and the processes above it, itself first. Empty if it is gone.
@@ -102,7 +103,7 @@ pub(crate) fn process_of(thread: u32) -> Option<u32> {
     field(&status(thread)?, "Tgid:")?.parse().ok()
 }
 
-/// What `/proc/PID/stat` says.
+/// The contents of `/proc/PID/stat`.
 #[derive(Debug)]
 struct Stat {
     parent: u32,
@@ -126,7 +127,7 @@ impl Stat {
         let small = |at| number(at).and_then(|number| u32::try_from(number).ok());
         Some(Self {
             parent: small(1)?,
-            // Of a process of another namespace it is -1 or 0.
+            // For a process of another namespace the number is -1 or 0.
             session: small(3).unwrap_or(0),
             terminal: small(4).unwrap_or(0),
             flags: small(6)?,
@@ -135,20 +136,21 @@ impl Stat {
         })
     }
 
-    /// Whether it may be the parent of a process only since that has lost its own: it is a child of
-    /// the first process, in a session of its own, and the process is in another one.
+    /// True if the process may have become the parent only when the child lost its own. Such a
+    /// process is a child of the first process, in a session of its own, and the child is in
+    /// another session.
     fn takes_in(&self, child: &Self) -> bool {
         self.parent == INIT && self.session != INIT && self.session != child.session
     }
 
-    /// Whether it ends, and the kernel closes what it had open.
+    /// True if the process is exiting, and the kernel closes its files.
     fn is_exiting(&self) -> bool {
         /// `PF_EXITING` of the kernel.
         const EXITING: u32 = 0x4;
         self.flags & EXITING != 0
     }
 
-    /// Whether a signal has ended it, and the kernel now closes what it had open.
+    /// True if a signal has ended the process, and the kernel now closes its files.
     fn is_killed(&self) -> bool {
         self.is_exiting() && self.exit_code & 0x7f != 0
     }
@@ -158,8 +160,8 @@ fn status(thread: u32) -> Option<String> {
     of_proc(thread, "status")
 }
 
-/// What a file of a thread says. Its size is not known before, and as it is asked for while a call
-/// waits, it is read at once. Names of programs are any bytes.
+/// Reads a file of a thread. Its size is not known before, and as a call may wait for it, it is
+/// read at once. Names of programs are any bytes.
 fn of_proc(thread: u32, file: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(PROC_BYTES);
     let file = File::open(format!("/proc/{thread}/{file}")).ok()?;
@@ -171,9 +173,9 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
-/// Whether a thread that waits for us has been sent a signal that should end it: it cannot act on
-/// it before we answer. One that is gone, or that a signal has ended, is, too. Of one that cannot
-/// be seen from here nothing is known.
+/// True if a thread that waits for us has been sent a signal that should end it: the thread cannot
+/// act on the signal before we answer. Also true for a thread that is gone, or that a signal has
+/// ended. False for a thread that cannot be seen from here.
 pub(crate) fn is_interrupted(thread: u32) -> bool {
     if thread == 0 {
         return false;
@@ -185,14 +187,14 @@ pub(crate) fn is_interrupted(thread: u32) -> bool {
     is_pending || Stat::of(thread).is_some_and(|stat| stat.is_killed())
 }
 
-/// Whether a thread ends, by itself or by a signal: what it waits for tells nobody anything, and
-/// the kernel has it act on no signal any more, nor says that one was sent. Of one that cannot be
-/// seen from here nothing is known.
+/// True if a thread is exiting, by itself or by a signal. No program reads the result of its call
+/// any more, the kernel delivers it no signal, and does not show that one was sent. False for a
+/// thread that cannot be seen from here.
 pub(crate) fn is_exiting(thread: u32) -> bool {
     thread != 0 && Stat::of(thread).is_some_and(|stat| stat.is_exiting())
 }
 
-/// What processes left for others of their tree, each under who left it.
+/// The results that processes left for others of their tree, each under the process that left it.
 #[derive(Debug)]
 pub(crate) struct ByTree<T> {
     left: HashMap<Identity, Left<T>>,
@@ -200,17 +202,18 @@ pub(crate) struct ByTree<T> {
 
 #[derive(Debug)]
 struct Left<T> {
-    /// Who left it, those above it in its session, and the one above that.
+    /// The process that left it, the processes above that in its session, and the next one above.
     tree: Vec<Identity>,
-    /// The terminal of who left it.
+    /// The terminal of the process that left it.
     terminal: u32,
     what: T,
     at: u64,
 }
 
 impl<T> Left<T> {
-    /// Whether an ancestor has it in common with a reader so many processes below. What was left in
-    /// another terminal is for whoever has opened that, and for whoever has left it.
+    /// True if an ancestor shares the result with a reader `below` generations down. A result left
+    /// in another terminal is only for the process that opened that terminal, and for the process
+    /// that left the result.
     fn is_met_at(&self, ancestor: &Caller, (below, reader): (usize, &Caller)) -> bool {
         let is_apart = ![self.terminal, reader.terminal].contains(&0)
             && self.terminal != reader.terminal
@@ -235,9 +238,9 @@ impl<T> ByTree<T> {
         self.left.insert(own.identity, Left { tree, terminal: own.terminal, what, at });
     }
 
-    /// What is nearest to a caller: the last one of what it left itself or what was left below it,
-    /// then the same of the process above it, and so on upwards. What stands between who left it
-    /// and the ancestor is of one session.
+    /// Returns the result that is nearest to a caller: the last one that the caller or a process
+    /// below it left, then the same for the caller's parent, and so on upwards. All processes
+    /// between the one that left it and the ancestor are of one session.
     pub(crate) fn nearest(&self, lineage: &[Caller]) -> Option<&T> {
         let reader = lineage.first()?;
         lineage.iter().enumerate().find_map(|(below, ancestor)| {

@@ -56,7 +56,7 @@ pub(crate) fn busy() -> Failure {
     Failure::new(Code::ResourceExhausted, "busy", text)
 }
 
-/// Arguments of which nobody has read what came of them, whether that was a call or not.
+/// The failure for arguments whose outcome was never read, whether they were called or not.
 pub(crate) fn unread(was_called: bool) -> Failure {
     let what = match was_called {
         true => "nobody has what came of the call, or it was given up",

@@ -33,7 +33,7 @@ use crate::{
 /// The attribute that says the last failure at a file's mount, as JSON.
 const ERROR_ATTRIBUTE: &str = "user.narthex.error";
 
-/// What the kernel talks to.
+/// The file system that answers the kernel.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) shared: Arc<Shared>,
@@ -56,7 +56,7 @@ impl Files {
         lock(&self.shared.handles).get(&fh.0).cloned()
     }
 
-    /// Whether a file is there, of what is known without asking anybody; `None` if that is not
+    /// True if a file exists, as far as that is known without asking a server; `None` if it is not
     /// known.
     fn is_there(
         &self,
@@ -123,7 +123,7 @@ impl Filesystem for Files {
                             shared.note_looked_for(&path, &name, absent(&name));
                             reply.error(Errno::ENOENT);
                         }
-                        // What it is turns out when it is called or read.
+                        // Its kind becomes known when it is called or read.
                         Ok(None) => {
                             let (ino, inode) = tree.look_up(path, place);
                             let attributes = tree.attributes(ino, &inode);
@@ -185,7 +185,7 @@ impl Filesystem for Files {
             Ok(mode) => mode,
             Err(errno) => return reply.error(errno),
         };
-        // What was revoked since it was looked up is not opened (S29).
+        // A file that was revoked since its look-up is not opened (S29).
         let lease = match self.shared.process.lease(&inode.path) {
             Ok(lease) => lease,
             Err(error) => return reply.error(errno_of(&error)),
@@ -195,15 +195,15 @@ impl Filesystem for Files {
         let handle = Handle::new(inode, lease, &opened);
         lock(&self.shared.handles).insert(fh, Arc::new(handle));
         if mode == Mode::Read {
-            // It may have been told that no size is known.
+            // The kernel may have been told that no size is known.
             self.shared.forget_attributes(ino);
         }
-        // What one descriptor writes is nothing to others. The kernel makes use of that where a
-        // write is no longer than what was written to the file before.
+        // The writes of one descriptor do not affect other descriptors. The kernel makes use of
+        // that where a write is no longer than what was written to the file before.
         let uncached = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         let flags = match mode {
             Mode::Write => uncached,
-            // Closing such a file does nothing here: kernels that know how do not ask.
+            // Closing such a file does nothing here: newer kernels then do not ask.
             Mode::Read | Mode::Both => uncached | FopenFlags::FOPEN_NOFLUSH,
         };
         reply.opened(FileHandle(fh), flags);
@@ -222,8 +222,8 @@ impl Filesystem for Files {
     ) {
         let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
         let read = PendingRead { thread: req.pid(), offset, size: size as usize, reply };
-        // What is only read has no call to wait for: programs that open all that they find without
-        // waiting, such as `grep -r`, read it as any file of a disk.
+        // A file that can only be read has no call to wait for. Programs that open all files
+        // without waiting, such as `grep -r`, read it like any file of a disk.
         let is_called = handle.inode.node().is_some_and(Node::is_writable);
         if let Err(failure) = self.shared.check(&handle, Operation::Read) {
             return handle.refuse(read, &failure);
@@ -259,8 +259,8 @@ impl Filesystem for Files {
                 if is_lost {
                     self.shared.process.note(Operation::Write, &handle.inode.path, unread(true));
                 }
-                // Who reads then waits for the call, which the file knows of: the program comes to
-                // its reading while the call begins here.
+                // A reader then waits for the call, which the file already knows: the program comes
+                // to its reading while the call starts here.
                 reply.written(length);
                 if request.is_some() {
                     self.shared.call_for_read(&handle, request);
@@ -465,7 +465,7 @@ impl Filesystem for Files {
         }
     }
 
-    // Nothing is made, removed or renamed here.
+    // No file is made, removed or renamed here.
 
     fn create(
         &self,
@@ -562,7 +562,7 @@ impl Files {
             handle.end(&outcome);
             return handle.answer(read, &outcome);
         }
-        // There is no call that the caller has begun and could come back for.
+        // There is no call that the caller has started and could come back for.
         handle.wait(read, true);
         self.shared.call_for_read(handle, None);
     }

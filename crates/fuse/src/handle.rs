@@ -1,6 +1,6 @@
-//! One open file: what was written, what there is to read, and at which offsets.
+//! One open file: its written request, its readable result, and their offsets.
 //!
-//! The kernel says an offset with each read and write, which goes on over both. A request begins
+//! The kernel sends an offset with each read and write, which counts over both. A request begins
 //! where the first write after a result is, and a result where the first read after a request is.
 
 use std::{
@@ -36,14 +36,14 @@ pub(crate) struct Handle {
     pub(crate) ino: INodeNo,
     /// The thread that opened it.
     pub(crate) opened_by: u32,
-    /// Whether reads wait for a result that is not there yet.
+    /// True if reads wait for a result that is not there yet.
     pub(crate) may_wait: bool,
     /// The process that opened it to write, and those above it. Others may have inherited it.
     opener: Vec<Caller>,
     state: Mutex<State>,
 }
 
-/// How a file was opened.
+/// The facts about the opening of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opened {
     pub(crate) ino: INodeNo,
@@ -53,7 +53,7 @@ pub(crate) struct Opened {
     pub(crate) thread: u32,
 }
 
-/// What a file was opened for.
+/// The access for which a file was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Read,
@@ -63,33 +63,34 @@ pub(crate) enum Mode {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What was written since the last result.
+    /// The bytes written since the last result.
     request: Vec<u8>,
-    /// Where the request begins.
+    /// The offset where the request begins.
     request_at: u64,
-    /// How far it has come.
+    /// The progress of the request's object.
     object: Object,
-    /// Whether the request has not been made a call of.
+    /// True if the request has not been called.
     is_unsent: bool,
-    /// Whether it has, and is gone with it.
+    /// True if the request has been called, and is gone with the call.
     is_called: bool,
-    /// Whether nobody has been answered with what came of it, or has waited for that.
+    /// True if no read was answered with the outcome, or has waited for it.
     is_unread: bool,
-    /// Whether more was written than a request may have: what comes behind it is dropped with it.
+    /// True if more was written than a request may have: the excess is dropped with the request.
     is_too_large: bool,
     outcome: Option<Outcome>,
-    /// Whether the outcome is forgotten once a read was answered with it.
+    /// True if the outcome is forgotten once a read was answered with it.
     is_told_once: bool,
-    /// Where the result begins; not known before it is read.
+    /// The offset where the result begins; not known before it is read.
     read_at: Option<u64>,
-    /// How far has been read so far, where nothing but reads moves the descriptor.
+    /// The end of the reads so far, where only reads move the descriptor.
     read_to: u64,
     running: Option<Waiting>,
-    /// Who polls: of one open file the kernel tells all of them by one.
+    /// The pollers: the kernel notifies all pollers of one open file through one notifier.
     poll: Option<PollNotifier>,
-    /// Whether nobody has it open any more.
+    /// True if no process has the file open any more.
     is_released: bool,
-    /// Who closed it last before the request was whole, and was not told so.
+    /// The process that closed it last before the request was whole without getting an error, and
+    /// the processes above it.
     left_by: Option<Vec<Caller>>,
 }
 
@@ -115,7 +116,7 @@ impl Handle {
         // The end of a line behind a request is no request, and leaves its result.
         let is_called = state.running.is_some() || state.outcome.is_some();
         if is_called && !state.is_too_large && is_blank(data) {
-            // Who reads on the same descriptor is moved by it, and misses nothing of the result.
+            // A reader on the same descriptor is moved by it, and misses no part of the result.
             let moved = state.read_at.zip(offset).filter(|(at, offset)| offset >= at);
             if let Some((at, _)) = moved {
                 state.read_at = Some(at + data.len() as u64);
@@ -194,8 +195,8 @@ impl Handle {
             }
             return Reading::Taken;
         }
-        // Whoever is sent a signal just now is found as one who waits: a call that nobody waits for
-        // is given up.
+        // A reader that is sent a signal just now must be found as a waiting one: a call without
+        // waiting readers is given up.
         if !state.take_unsent() {
             state.running = Some(Waiting::default());
             return Reading::Nothing(read);
@@ -204,7 +205,7 @@ impl Handle {
         Reading::Call(state.called())
     }
 
-    /// Answers a read of what is of no use any more: that of before is read by nobody.
+    /// Answers a read of a file that is of no use any more: no process reads the earlier outcome.
     pub(crate) fn refuse(&self, read: PendingRead, failure: &Failure) {
         self.state().is_unread = false;
         read.reply.error(errno_for(failure));
@@ -231,7 +232,7 @@ impl Handle {
         self.state().running.get_or_insert_default().size(size);
     }
 
-    /// How far has been read so far.
+    /// The end of the reads so far.
     pub(crate) fn read_to(&self) -> u64 {
         self.state().read_to
     }
@@ -270,7 +271,7 @@ impl Handle {
             return Flushing::Call(flush, state.called());
         }
         if !self.is_opener(flush.thread) {
-            // The rest comes from whoever has it open, too.
+            // Another process that has the file open may write the rest.
             state.left_by = (!is_interrupted).then(|| lineage(flush.thread));
             flush.reply.ok();
             return Flushing::Taken;
@@ -284,7 +285,8 @@ impl Handle {
         Flushing::Incomplete(flush, Bytes::copy_from_slice(&state.request))
     }
 
-    /// Who has opened it to write, and who is above that, where that is not who closes it.
+    /// The process that opened the file to write, and the processes above it, if another process
+    /// closes it.
     pub(crate) fn other_opener(&self, closer: u32) -> Option<&[Caller]> {
         (!self.is_opener(closer)).then_some(&self.opener)
     }
@@ -293,16 +295,16 @@ impl Handle {
         process_of(thread) == self.opener.first().map(Caller::pid).filter(|pid| *pid != 0)
     }
 
-    /// What was left without its end by whom, now that nobody has the file open, if that was told
-    /// nobody.
+    /// The unfinished request and the process that left it, now that no process has the file open.
+    /// `None` if that process got an error.
     pub(crate) fn unfinished(&self) -> Option<(Bytes, Vec<Caller>)> {
         let mut state = self.state();
         let by = state.left_by.take().filter(|_| state.is_unsent)?;
         Some((Bytes::from(mem::take(&mut state.request)), by))
     }
 
-    /// Answers whoever waits and was interrupted. Says whether anybody is left; `None` if nobody
-    /// has waited so far, and somebody may.
+    /// Answers the waiting readers that were interrupted. True if any reader is left; `None` if no
+    /// reader has waited so far, and one may.
     pub(crate) fn is_waited_for(&self) -> Option<bool> {
         let mut state = self.state();
         let is_released = state.is_released;
@@ -310,18 +312,19 @@ impl Handle {
         is_waited_for.or(is_released.then_some(false))
     }
 
-    /// Nobody has it open any more: a call whose result could be read here alone is given up.
-    /// Gives what is to be told if what was written to be read was never read.
+    /// Notes that no process has the file open any more: a call whose result could be read here
+    /// alone is given up. Returns the failure to report if a request was written to be read and its
+    /// result was never read.
     pub(crate) fn release(&self) -> Option<Failure> {
         let mut state = self.state();
-        // What others have asked is theirs.
+        // A request of another process belongs to that process.
         let is_own = self.mode == Mode::Both && (state.is_called || !is_blank(&state.request));
         state.is_released = is_own;
         (is_own && state.is_unread).then(|| unread(state.is_called))
     }
 
-    /// What is to be made a call of before anybody reads, if anything is: what lacks its end may
-    /// have it yet, and what can have none fails.
+    /// Takes the bytes to call before any read, if there are any. A request that lacks its end may
+    /// still get it; a request that no end can make whole fails at once.
     pub(crate) fn hopeless(&self) -> Option<Bytes> {
         let mut state = self.state();
         if state.running.is_some() || !state.object.is_none() || !state.take_unsent() {
@@ -336,8 +339,8 @@ impl Handle {
         self.end_with(outcome, false);
     }
 
-    /// The fetch has ended so. If it has failed, it is tried again by the next read after the one
-    /// that was told so (R-O9).
+    /// Ends the fetch with an outcome. A failed fetch is repeated by the next read after the read
+    /// that got the failure (R-O9).
     pub(crate) fn end_fetch(&self, outcome: &Outcome) {
         self.end_with(outcome, outcome.is_err());
     }
@@ -345,7 +348,7 @@ impl Handle {
     fn end_with(&self, outcome: &Outcome, is_told_once: bool) {
         let mut state = self.state();
         let waiting = state.running.take().unwrap_or_default();
-        // Whoever asks for a size is told nothing of a failure.
+        // A caller that asks for a size gets no failure.
         let is_told = is_told_once && !(waiting.reads.is_empty() && waiting.sizes.is_empty());
         state.outcome = (!is_told).then(|| outcome.clone());
         state.is_told_once = is_told_once && !is_told;
@@ -369,7 +372,7 @@ impl Handle {
     /// Has those who poll look again.
     pub(crate) fn tell_pollers(&self) {
         let poll = self.state().poll.take();
-        // Whoever polled may have closed it: nobody is to be told then.
+        // The poller may have closed the file: then no notification is needed.
         if let Some(Err(error)) = poll.map(PollNotifier::notify) {
             tracing::debug!(%error, "nobody polls any more");
         }
@@ -380,8 +383,8 @@ impl Handle {
         self.state().answer(self.mode, outcome, read);
     }
 
-    /// What can be done without waiting. `poll` is told when there is something new to read, also
-    /// where there is something by now: who is told of changes alone does not ask again before.
+    /// The operations that need no waiting. `poll` is notified of new content to read, also if
+    /// there already is some: a poller that gets only changes does not ask again before.
     pub(crate) fn ready_or_tell(&self, poll: PollNotifier) -> PollEvents {
         let mut state = self.state();
         state.poll = Some(poll);
@@ -402,7 +405,7 @@ impl Handle {
 }
 
 impl State {
-    /// Whether there is a request that was not made a call of. From here on it was.
+    /// True if there was an uncalled request. From here on it counts as called.
     fn take_unsent(&mut self) -> bool {
         mem::take(&mut self.is_unsent) && !is_blank(&self.request)
     }
@@ -424,7 +427,7 @@ impl State {
             Err(failure) => return reply.error(errno_for(failure)),
         };
         let begin = match self.read_at {
-            // Who goes back reads from the beginning.
+            // A reader that goes back reads from the beginning.
             Some(at) if offset >= at => at,
             _ if mode == Mode::Read => offset.min(self.read_to),
             _ => offset,

@@ -1,8 +1,9 @@
-//! Results, also those to come, that nobody has read on the descriptor that they were asked for on:
-//! `echo … > tools/x; cat tools/x`.
+//! Results, also those of running calls, that no reader has read on the descriptor of their
+//! request: `echo … > tools/x; cat tools/x`.
 //!
-//! A result is kept for the tree of processes that it was written in, until something else is
-//! written there, for ten minutes at most, and only so many bytes of all.
+//! A result is kept for the tree of processes that wrote its request, until another request is
+//! written there. It is kept for ten minutes at most, and the results together have a limit in
+//! bytes.
 
 use std::{
     collections::HashMap,
@@ -20,7 +21,7 @@ use crate::{
     handle::Handle,
 };
 
-/// How long a result is kept.
+/// Time for which a result is kept.
 const KEPT_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// The most bytes of all results that are kept.
@@ -29,26 +30,26 @@ const BYTES_MOST: usize = 64 << 20;
 /// The most results that are kept.
 const MOST: usize = 4096;
 
-/// What came of a call.
+/// The outcome of a call.
 pub(crate) type Outcome = Result<Bytes, Failure>;
 
-/// A call, and who waits for it.
+/// A call, and the files that wait for it.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// What came of it, and when.
+    /// The outcome, and the time of its end.
     ended: watch::Sender<Option<(Outcome, Instant)>>,
     /// The files at which it is waited for.
     at: Mutex<Vec<Arc<Handle>>>,
 }
 
 impl Call {
-    /// One that begins now, for whoever waits at a file.
+    /// A call that starts now, for the readers at a file.
     pub(crate) fn begun(handle: &Arc<Handle>) -> Arc<Self> {
         let at = Mutex::new(vec![handle.clone()]);
         Arc::new(Self { ended: watch::Sender::new(None), at })
     }
 
-    /// One that is over.
+    /// A call that is over.
     pub(crate) fn over(outcome: Outcome) -> Arc<Self> {
         let ended = watch::Sender::new(Some((outcome, Instant::now())));
         Arc::new(Self { ended, at: Mutex::default() })
@@ -59,21 +60,21 @@ impl Call {
         self.at().push(handle.clone());
     }
 
-    /// Answers whoever waits and was interrupted. `true` if there were such, and nobody is left at
-    /// any of the files.
+    /// Answers the waiting readers that were interrupted. True if there were readers, and none is
+    /// left at any of the files.
     pub(crate) fn is_given_up(&self) -> bool {
         let at = self.at().clone();
         let waited_for: Vec<bool> = at.iter().filter_map(|handle| handle.is_waited_for()).collect();
         !waited_for.is_empty() && !waited_for.contains(&true)
     }
 
-    /// It has ended so.
+    /// Ends the call with an outcome.
     pub(crate) fn end(&self, outcome: &Outcome) {
         self.ended.send_replace(Some((outcome.clone(), Instant::now())));
         self.at().clear();
     }
 
-    /// What came of it, if it has ended.
+    /// The outcome, if the call has ended.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         self.ended.borrow().as_ref().map(|(outcome, _)| outcome.clone())
     }
@@ -91,13 +92,13 @@ impl Call {
         }
     }
 
-    /// How many bytes its result has; `None` while it is under way.
+    /// Number of bytes of the result; `None` while the call is under way.
     fn bytes(&self) -> Option<usize> {
         let ended = self.ended.borrow();
         ended.as_ref().map(|(outcome, _)| outcome.as_ref().map_or(0, Bytes::len))
     }
 
-    /// Whether its result is to be kept: from its end on for so long.
+    /// True while the result is to be kept: for [`KEPT_FOR`] from its end on.
     fn is_fresh(&self) -> bool {
         self.ended.borrow().as_ref().is_none_or(|(_, since)| since.elapsed() < KEPT_FOR)
     }
@@ -128,12 +129,12 @@ struct One {
 }
 
 impl Kept {
-    /// Keeps a result for whoever of its tree reads the file next.
+    /// Keeps a result for the next reader of the file in its tree.
     pub(crate) fn keep(&self, handle: &Handle, lineage: &[Caller], outcome: Outcome) {
         self.keep_call(handle, lineage, Call::over(outcome));
     }
 
-    /// Keeps a call that is under way: whoever of its tree reads the file next waits for it.
+    /// Keeps a call that is under way: the next reader of the file in its tree waits for it.
     pub(crate) fn keep_call(&self, handle: &Handle, lineage: &[Caller], call: Arc<Call>) {
         if lineage.is_empty() {
             return;
@@ -176,7 +177,7 @@ impl Files {
     /// Forgets what is old, and of the rest the first until it fits. What is under way stays.
     fn tidy(&mut self) {
         loop {
-            // Of each that has ended, which one it was and how many bytes it has.
+            // The number and the size in bytes of each ended call.
             let mut ended: Vec<(u64, usize)> = Vec::new();
             for results in self.by_file.values() {
                 results.each(|one| ended.extend(one.call.bytes().map(|bytes| (one.at, bytes))));

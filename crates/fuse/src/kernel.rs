@@ -24,17 +24,17 @@ use rustix::{
 
 use crate::mountinfo::{Mount, NAME, mount_id, mounts, ours};
 
-/// What the kernel asks through.
+/// The device of the kernel's requests.
 const DEVICE: &str = "/dev/fuse";
-/// Programs that mount for whoever is not root.
+/// Programs that mount for users other than root.
 const HELPERS: [&str; 2] = ["fusermount3", "fusermount"];
-/// What such a program gets: only our own user gets in, and modes of files count.
+/// The options for such a program: only our own user gets in, and modes of files count.
 const HELPER_OPTIONS: &str =
     "fsname=narthex,subtype=narthex,nodev,nosuid,noexec,noatime,default_permissions";
-/// Where such a program finds the number of the socket that it answers through. It is its standard
-/// input, which needs no care of ours.
+/// The variable in which such a program finds the number of the socket for its answer. The socket
+/// is the program's standard input, which needs no care of ours.
 const ANSWERS_BY: (&str, &str) = ("_FUSE_COMMFD", "0");
-/// The most that is kept of what such a program complains of.
+/// The most bytes kept of such a program's complaints.
 const COMPLAINT_MAX: u64 = 4096;
 
 /// Mounts at a folder; gives what the kernel asks through, and the device, by which [`free`] finds
@@ -93,7 +93,7 @@ fn by_helper(program: &str, path: &Path) -> io::Result<OwnedFd> {
     command.env(ANSWERS_BY.0, ANSWERS_BY.1).stdin(OwnedFd::from(its));
     command.args(["-o", HELPER_OPTIONS, "--"]).arg(path);
     let child = command.spawn()?;
-    // Its end of the socket is its alone: else its end could not be seen.
+    // The socket's other end is the child's alone: otherwise its closing could not be seen.
     drop(command);
     let received = received(&ours);
     ended(program, child)?;
@@ -135,7 +135,7 @@ fn ended(program: &str, mut child: Child) -> io::Result<()> {
     }))
 }
 
-/// What to do about what such a program complains of, where that is known.
+/// The remedy for a complaint of such a program, if it is known.
 fn remedy(said: &str) -> &'static str {
     match () {
         () if said.contains("no write access") => {
@@ -154,19 +154,20 @@ fn remedy(said: &str) -> &'static str {
     }
 }
 
-/// Takes a file system of ours away wherever it is mounted now, whoever uses it, and nothing else.
+/// Takes a file system of ours away at its present mount point, also while it is in use, and
+/// nothing else.
 ///
-/// It is found by its device: a folder above it may have been renamed, and another mount may be
-/// where it was. Nothing is done where it is gone.
+/// It is found by its device: a folder above it may have been renamed, and another mount may be at
+/// its old place. A file system that is gone is no error.
 ///
 /// # Errors
-/// When something else is mounted over it, which stays, as it does itself; when the system does not
-/// let it go, and no `fusermount3` does.
+/// When another file system is mounted over it, which stays, as it does itself; when the system
+/// does not let it go, and no `fusermount3` does.
 pub fn free(device: &str) -> io::Result<()> {
     let mut freed = Ok(());
     for mount in ours(mounts()?, device) {
         match take_away(&mount) {
-            // It is gone: the kernel, or somebody else, was faster.
+            // It is gone: the kernel, or another process, was faster.
             Err(_) if !ours(mounts()?, device).any(|one| one.id == mount.id) => {}
             Err(error) => {
                 let text = format!("`{}` stays mounted: {error}", mount.point.display());
@@ -178,8 +179,8 @@ pub fn free(device: &str) -> io::Result<()> {
     freed
 }
 
-/// Takes away what is seen at a point, if it is this very mount. The folder is held meanwhile: no
-/// link, and nobody who renames it, leads to another one.
+/// Takes away the visible mount at a point, if it is this very mount. The folder is held meanwhile:
+/// neither a link nor a rename by another process leads to another folder.
 fn take_away(mount: &Mount) -> io::Result<()> {
     let folder = Folder::itself(&mount.point)?;
     if mount_id(&folder.descriptor)? != mount.id {
@@ -187,7 +188,7 @@ fn take_away(mount: &Mount) -> io::Result<()> {
     }
     match unmount(folder.link(), UnmountFlags::DETACH) {
         Err(Errno::PERM | Errno::ACCESS) => with_helper(|program| {
-            // It takes away what its caller has mounted alone, and follows no link either.
+            // The helper only takes away mounts of its caller, and follows no link either.
             let mut command = helper(program);
             ended(program, command.args(["-u", "-z", "--"]).arg(&mount.point).spawn()?)
         }),
@@ -217,7 +218,7 @@ impl Folder {
         Ok(Self { descriptor: open(path, flags, Mode::empty())? })
     }
 
-    /// What means this folder to whoever takes a path, in this process.
+    /// A path to this folder for code of this process that takes a path.
     pub(crate) fn link(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()))
     }
@@ -227,10 +228,10 @@ impl Folder {
         fs_err::read_link(self.link())
     }
 
-    /// What of ours is mounted at it and seen there.
+    /// Our mount at the folder that is visible there.
     ///
     /// # Errors
-    /// When the kernel does not say what is mounted.
+    /// When the kernel does not list the mounts.
     pub(crate) fn ours(&self) -> io::Result<Option<Mount>> {
         let (id, path) = (mount_id(&self.descriptor)?, self.path()?);
         let is_it = |mount: &Mount| mount.is_ours && mount.id == id && mount.point == path;
@@ -261,7 +262,7 @@ pub(crate) fn quoted(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// What the program of the system says is for those who know it.
+    /// The system's program complains in words for people who know it.
     #[test]
     fn what_helps_is_told_with_a_complaint() {
         for (said, told) in [

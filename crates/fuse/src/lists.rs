@@ -1,4 +1,4 @@
-//! What directories have, remembered for a moment: each path that a program names is looked up
+//! The lists of directories, remembered for a moment: each path that a program names is looked up
 //! first.
 
 use std::{
@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use crate::{errno::errno_of, running::lock};
 
-/// How long a list is believed. What it leads to is checked by each open and call anyhow.
+/// Time for which a list is believed. Each open and call checks its target anyhow.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
-/// What a directory has.
+/// The list of a directory.
 #[derive(Debug)]
 pub(crate) struct Listed {
     /// Names, and whether each is a directory; in order.
@@ -25,13 +25,14 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// Whether something of this name is there, and whether that is a directory.
+    /// Returns true for a directory and false for a file of this name; `None` if the name is not
+    /// listed.
     pub(crate) fn get(&self, name: &str) -> Option<bool> {
         self.names.get(name).copied()
     }
 }
 
-/// What fetching a list came to, and when.
+/// The outcome of fetching a list, and its time.
 #[derive(Debug)]
 struct Fetched {
     listed: Result<Arc<Listed>, Errno>,
@@ -52,7 +53,7 @@ impl Slot {
     }
 }
 
-/// As long as it lives, a list is being fetched.
+/// Marks a list as being fetched for as long as the value lives.
 struct Fetching<'a>(&'a Slot);
 
 impl<'a> Fetching<'a> {
@@ -80,7 +81,7 @@ impl Lists {
         Self { process, slots: Mutex::default() }
     }
 
-    /// What a directory was found to have a moment ago, without asking anybody.
+    /// The list of a directory from a moment ago, without asking a server.
     pub(crate) fn known(&self, path: &str) -> Option<Arc<Listed>> {
         let slot = self.slot(path);
         let kept = slot.fetched.try_lock().ok()?;
@@ -88,13 +89,13 @@ impl Lists {
         fetched.listed.as_ref().ok().cloned()
     }
 
-    /// Whether a list is being fetched for longer than this.
+    /// True if a list is being fetched for longer than this.
     pub(crate) fn is_late(&self, path: &str, within: Duration) -> bool {
         self.slot(path).fetching().is_some_and(|since| since.elapsed() >= within)
     }
 
-    /// What a directory has. Those who ask at once wait for one answer, also where that is a
-    /// failure: so nobody waits for longer than one fetch takes and the one before it.
+    /// The list of a directory. Callers at the same time wait for one answer, also if that is a
+    /// failure. So no caller waits for longer than one fetch takes and the one before it.
     pub(crate) async fn fetch(&self, path: &str, is_anew: bool) -> Result<Arc<Listed>, Errno> {
         let slot = self.slot(path);
         let asked = Instant::now();

@@ -17,32 +17,32 @@ use tokio_util::sync::CancellationToken;
 
 use crate::awake::Awake;
 
-/// How often a caller that waits is looked at: it cannot say by itself that it was interrupted,
-/// since the kernel's request for that has no place in the library.
+/// Interval of the checks of waiting callers: a caller cannot report that it was interrupted, since
+/// the library does not support the kernel's request for that.
 const LOOKED_AT: Duration = Duration::from_millis(100);
 
-/// For how many looks it goes on when nobody waits any more: programs that call again soon find it
-/// going.
+/// Number of further looks when no caller waits any more: programs that call again soon find the
+/// looks running.
 const MORE: u32 = 20;
 
-/// The looks, for as long as somebody waits and a moment longer.
+/// The shared looks at waiting callers, for as long as a caller waits and a moment longer.
 #[derive(Debug)]
 pub(crate) struct Looks {
     runtime: Runtime,
     stopping: CancellationToken,
-    /// By which processors are kept awake meanwhile, if they are.
+    /// The device that keeps processors awake meanwhile, if they are.
     awake: Option<PathBuf>,
     look: Notify,
     waiting: AtomicUsize,
     is_going: AtomicBool,
 }
 
-/// Somebody who waits. Looks go on while there is one.
+/// A waiting caller. Looks continue while there is one.
 #[derive(Debug)]
 pub(crate) struct Watched<'a>(&'a Looks);
 
 impl Looks {
-    /// None before somebody waits, and none after the stop.
+    /// Looks that start with the first waiting caller, and end with the stop.
     pub(crate) fn new(
         runtime: Runtime,
         stopping: CancellationToken,
@@ -52,9 +52,9 @@ impl Looks {
         Arc::new(Self { runtime, stopping, awake, look: Notify::new(), waiting, is_going })
     }
 
-    /// From here on somebody waits.
+    /// Registers a waiting caller.
     pub(crate) fn watch(self: &Arc<Self>) -> Watched<'_> {
-        // In this order: who ends the looks asks in the other one.
+        // In this order: the task that ends the looks reads the two values in the opposite order.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         self.go();
         Watched(self)
@@ -134,7 +134,7 @@ mod tests {
         for _ in 0..MORE {
             assert!(looks.is_going.load(Ordering::SeqCst));
             advance(LOOKED_AT).await;
-            // What was waked goes on.
+            // The woken tasks continue.
             for _ in 0..3 {
                 yield_now().await;
             }
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(open_files(device.path()), 0, "the wish is over");
     }
 
-    /// How often this process has a file open, but for who made it.
+    /// Number of times that this process has a file open, without the maker's.
     fn open_files(path: &std::path::Path) -> usize {
         let all = fs_err::read_dir("/proc/self/fd").expect("it is there");
         let names = all.filter_map(|entry| fs_err::read_link(entry.ok()?.path()).ok());

@@ -1,5 +1,5 @@
-//! What is mounted, as the kernel says. Read as bytes: a path need not be UTF-8, and one that is
-//! not, of whatever else is mounted, must hide none of ours.
+//! The mounts in the kernel's list. Read as bytes: a path need not be UTF-8, and a mount of another
+//! program with such a path must hide none of ours.
 
 use std::{
     ffi::OsString,
@@ -13,23 +13,24 @@ use std::{
 
 use fs_err as fs;
 
-/// What our mounts are called.
+/// The source name of our mounts.
 pub(crate) const NAME: &str = "narthex";
-/// Of which types they are. Root mounts without the program that knows of the second word.
+/// The file system types of our mounts. Root mounts without the helper program that knows the
+/// second word.
 const TYPES: [&[u8]; 2] = [b"fuse", b"fuse.narthex"];
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// What this process knows it by, as in `/proc/self/fdinfo`.
+    /// The mount's id for this process, as in `/proc/self/fdinfo`.
     pub(crate) id: u64,
-    /// What it is mounted in.
+    /// The id of the mount that contains it.
     pub(crate) parent: u64,
-    /// Its file system, as they are told apart: `0:57`. The same wherever it is mounted.
+    /// The device number of its file system: `0:57`. The same at every mount point.
     pub(crate) device: String,
-    /// Where it is now, as seen from this process, also when a folder above was renamed.
+    /// Its present mount point, as seen from this process, also when a folder above was renamed.
     pub(crate) point: PathBuf,
-    /// Whether this program has mounted it.
+    /// True if this program has mounted it.
     pub(crate) is_ours: bool,
 }
 
@@ -38,15 +39,15 @@ pub(crate) fn mounts() -> io::Result<Vec<Mount>> {
     Ok(parsed(&fs::read("/proc/self/mountinfo")?))
 }
 
-/// Whether a file system of ours with this device is mounted anywhere.
+/// True if a file system of ours with this device is mounted anywhere.
 ///
 /// # Errors
-/// When the kernel does not say what is mounted.
+/// When the kernel does not list the mounts.
 pub fn is_mounted(device: &str) -> io::Result<bool> {
     Ok(ours(mounts()?, device).next().is_some())
 }
 
-/// Where a file system of ours is mounted.
+/// The mounts of a file system of ours.
 pub(crate) fn ours(mounts: Vec<Mount>, device: &str) -> impl Iterator<Item = Mount> {
     mounts.into_iter().filter(move |mount| mount.is_ours && mount.device == device)
 }
@@ -90,8 +91,8 @@ fn unescaped(word: &[u8]) -> PathBuf {
     OsString::from_vec(bytes).into()
 }
 
-/// The mount in which an open descriptor is. No file system is asked for it: also not one that
-/// answers nobody, or not us.
+/// The mount that contains an open descriptor. No file system is asked for it: this works also for
+/// one that answers no process, or not us.
 pub(crate) fn mount_id(descriptor: impl AsFd) -> io::Result<u64> {
     let number = descriptor.as_fd().as_raw_fd();
     let told = fs::read_to_string(format!("/proc/self/fdinfo/{number}"))?;

@@ -1,4 +1,4 @@
-//! Mounting a folder, and taking it away again, also when whoever mounted it is gone.
+//! Mounts a folder, and takes the mount away again, also when the process that made it is gone.
 
 use std::{
     io,
@@ -24,17 +24,17 @@ use crate::{
     running::Shared,
 };
 
-/// How long it is waited for those who have their working folder or a file in what is unmounted.
+/// Longest wait for processes that have their working folder or a file in the mount.
 const LEFT_WITHIN: Duration = Duration::from_secs(2);
 
-/// How a folder is mounted.
+/// The options of a mount.
 #[derive(Debug, Clone, Copy)]
 pub struct MountOptions {
     /// The most bytes of one request.
     pub write_bytes: usize,
     /// Threads that take the kernel's requests; calls wait on the runtime's.
     pub threads: usize,
-    /// Whether no processor of the machine sleeps while somebody waits for an answer, and for two
+    /// True if no processor of the machine sleeps while a caller waits for an answer, and for two
     /// seconds after: calls are faster, and the machine uses more power.
     pub keeps_awake: bool,
 }
@@ -45,7 +45,7 @@ impl Default for MountOptions {
     }
 }
 
-/// How many threads are enough for the requests of one folder: a quarter of the processors.
+/// The number of threads that suffices for the requests of one folder: a quarter of the processors.
 ///
 /// As many are for the calls that come of them; programs, daemon and servers need the others. One
 /// takes each request in some microseconds, and waking another for it costs more than that.
@@ -57,19 +57,19 @@ pub fn threads() -> usize {
 /// Why a folder could not be mounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// It is not there, or no folder.
+    /// The folder does not exist, or is no folder.
     #[error("`{}` is no folder that a mount can be at", .path.display())]
     Folder {
-        /// Which.
+        /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         cause: io::Error,
     },
-    /// It has something in it, which nobody could see below the mount.
+    /// The folder has entries, which no program could see below the mount.
     #[error("`{}` is not empty; name an empty folder", .path.display())]
     NotEmpty {
-        /// Which.
+        /// The folder.
         path: PathBuf,
     },
     /// Files of a run are mounted there.
@@ -82,7 +82,7 @@ pub enum MountError {
         quoted(.path)
     )]
     AlreadyMounted {
-        /// Which.
+        /// The folder.
         path: PathBuf,
     },
     /// The system has no FUSE for us.
@@ -106,18 +106,18 @@ pub enum MountError {
         #[source]
         cause: io::Error,
     },
-    /// A mount that somebody left there cannot be taken away.
+    /// A dead mount at the folder cannot be taken away.
     #[error(
         "a dead mount at `{}` cannot be taken away; try `fusermount3 -u -z` on it", .path.display()
     )]
     Stale {
-        /// Which.
+        /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         cause: io::Error,
     },
-    /// A mount of another program is there, which answers nobody any more.
+    /// A dead mount of another program is there, which answers no request.
     #[error(
         "a dead mount of another program is at `{}`; free it with `umount {}`, without root with \
          `fusermount3 -u {}`, or name another folder",
@@ -126,10 +126,10 @@ pub enum MountError {
         quoted(.path)
     )]
     Foreign {
-        /// Where.
+        /// The folder.
         path: PathBuf,
     },
-    /// What we have mounted cannot be taken away.
+    /// Our own mount cannot be taken away.
     #[error(
         "the files that were mounted at `{}` cannot be taken away, and are dead; once nothing else \
          is mounted over them, free their folder with `umount -l`, without root with \
@@ -137,18 +137,18 @@ pub enum MountError {
         .path.display()
     )]
     Stays {
-        /// Where they were mounted; the cause says where they are.
+        /// The former mount point; the cause names the present one.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         cause: io::Error,
     },
     /// Anything else.
     #[error("`{}` cannot be mounted", .path.display())]
     Mount {
-        /// Which.
+        /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         cause: io::Error,
     },
@@ -160,18 +160,19 @@ pub struct Mounted {
     session: Option<BackgroundSession>,
     shared: Arc<Shared>,
     path: PathBuf,
-    /// What is mounted: another one may be there some day, and it may be elsewhere.
+    /// The device of the file system: another one may be at the path some day, and this one may be
+    /// elsewhere.
     device: String,
 }
 
 impl Mounted {
-    /// Mounts what a process may open at a folder, which has to be empty, and no link to one. Only
-    /// our own user gets in, as the kernel sees to.
+    /// Mounts the files that a process may open at a folder, which has to be empty, and no link to
+    /// one. Only our own user gets in, as the kernel sees to.
     ///
-    /// A dead mount there, of somebody who was killed, is taken away first.
+    /// A dead mount there, of a killed process, is taken away first.
     ///
     /// # Errors
-    /// As [`MountError`] says.
+    /// The cases of [`MountError`].
     pub fn new(
         process: Arc<Process>,
         path: &Path,
@@ -180,7 +181,7 @@ impl Mounted {
     ) -> Result<Self, MountError> {
         clean_up(path)?;
         let unfit = |cause| MountError::Folder { path: path.to_owned(), cause };
-        // What is looked at is what is mounted at, whatever becomes of the path meanwhile.
+        // The checked folder is the one that is mounted at, even if the path changes meanwhile.
         let folder = Folder::itself(path).map_err(unfit)?;
         check_not_ours(&folder, path)?;
         check_empty(&folder, path)?;
@@ -232,7 +233,8 @@ impl Mounted {
         }
     }
 
-    /// Whether the kernel asks for nothing any more: somebody has unmounted it, and left it.
+    /// True if the kernel sends no requests any more: the folder was unmounted, and all programs
+    /// left it.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.session.as_ref().is_none_or(|session| session.guard.is_finished())
@@ -244,7 +246,7 @@ impl Mounted {
         self.shared.tell_of_what_is_over();
     }
 
-    /// What is mounted, as [`free`] and [`crate::is_mounted`] know it: `0:57`.
+    /// The device of the mount, for [`free`] and [`crate::is_mounted`]: `0:57`.
     #[must_use]
     pub fn device(&self) -> &str {
         &self.device
@@ -261,7 +263,7 @@ impl Mounted {
 
     fn end(&mut self) -> Result<(), MountError> {
         let Some(session) = self.session.take() else { return Ok(()) };
-        // Whoever waits is answered first: nobody can be killed who waits for us.
+        // Waiting callers are answered first: a program that waits for us cannot be killed.
         self.shared.stopping.cancel();
         self.shared.tasks.close();
         // Once the kernel has ended the session, the device may be that of another mount.
@@ -319,10 +321,10 @@ fn check_not_ours(folder: &Folder, path: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Whether nothing of ours is mounted there, neither of this user nor of another one.
+/// Checks that no mount of ours is at the folder, neither of this user nor of another one.
 ///
 /// # Errors
-/// When something is ([`MountError::AlreadyMounted`]), or there is no such folder.
+/// When there is one ([`MountError::AlreadyMounted`]), or there is no such folder.
 pub fn check_free(path: &Path) -> Result<(), MountError> {
     check_not_ours(&folder_at(path)?, path)
 }
@@ -346,8 +348,9 @@ fn folder_at(path: &Path) -> Result<Folder, MountError> {
 /// # Errors
 /// When it cannot be taken away, or is another program's.
 pub fn clean_up(path: &Path) -> Result<bool, MountError> {
-    // The kernel says so of what nobody answers for any more; not of what it remembers for a
-    // moment, such as what the folder is. Without `fs_err`, whose errors hide the number.
+    // The kernel reports these errors for a mount that no process answers for any more; not for
+    // facts that it remembers for a moment, such as the folder's kind. Without `fs_err`, whose
+    // errors hide the number.
     let is_dead = match std::fs::read_dir(path) {
         Ok(_) => false,
         Err(error) => {
@@ -360,7 +363,7 @@ pub fn clean_up(path: &Path) -> Result<bool, MountError> {
     }
     let ours = folder_at(path)?.ours();
     let ours = ours.map_err(|cause| MountError::Folder { path: path.to_owned(), cause })?;
-    // Also a folder below the mount of somebody else.
+    // Also for a folder below the mount of another user.
     let Some(mount) = ours else { return Err(MountError::Foreign { path: path.to_owned() }) };
     let stale = |cause| MountError::Stale { path: path.to_owned(), cause };
     free(&mount.device).map_err(stale).map(|()| true)

@@ -1,30 +1,30 @@
-//! What an open file has to have done for what the kernel asks of it.
+//! The work that an open file needs before a request of the kernel can be answered.
 
 use bytes::Bytes;
 
 use crate::waiting::{PendingFlush, PendingRead};
 
-/// What has to be done when a descriptor is closed.
+/// The work to do when a descriptor is closed.
 #[derive(Debug)]
 pub(crate) enum Flushing {
     /// It is answered, now or later.
     Taken,
-    /// These bytes are to be made a call of; the closing waits for it.
+    /// These bytes are to be called; the closing waits for the call.
     Call(PendingFlush, Bytes),
     /// These bytes are no whole request. They stay, as another descriptor may bring the rest.
     Incomplete(PendingFlush, Bytes),
-    /// Who wrote was interrupted before the end: nothing is to be called.
+    /// The writer was interrupted before the end: no call is made.
     Dropped(PendingFlush),
     /// More was written than a request may have.
     TooLarge(PendingFlush),
 }
 
-/// What comes of a write.
+/// The outcome of a write.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// What is to be made a call of at once.
+    /// The bytes to call at once.
     pub(crate) request: Option<Bytes>,
-    /// Whether a result that nobody has read is gone.
+    /// True if a result that no reader has read is gone.
     pub(crate) is_lost: bool,
 }
 
@@ -37,13 +37,14 @@ pub(crate) enum Refused {
     Busy,
 }
 
-/// What a read finds.
+/// The outcome of a read.
 #[derive(Debug)]
 pub(crate) enum Reading {
     /// It is answered, now or later.
     Taken,
-    /// These bytes are to be made a call of, first; the read waits for it.
+    /// These bytes are to be called first; the read waits for the call.
     Call(Bytes),
-    /// Nothing was written here: it is to be looked for elsewhere. Others who read wait already.
+    /// No request was written here: the result is to be looked for elsewhere. Other readers already
+    /// wait.
     Nothing(PendingRead),
 }

@@ -1,4 +1,4 @@
-//! What takes time: calls and fetches, each a task of its own that always ends and always answers.
+//! The slow work: calls and fetches, each a task of its own that always ends and always answers.
 
 use std::{
     collections::HashMap,
@@ -33,13 +33,13 @@ const AT_ONCE_MOST: usize = 64 << 10;
 /// For how long the look-up of a name waits for the list that says whether it is there.
 const LOOKED_UP_WITHIN: Duration = Duration::from_millis(250);
 
-/// What all files share.
+/// The state that all files share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) process: Arc<Process>,
     pub(crate) lists: Lists,
     pub(crate) kept: Kept,
-    /// What is open, by number.
+    /// The open files, by number.
     pub(crate) handles: Mutex<HashMap<u64, Arc<Handle>>>,
     pub(crate) runtime: Runtime,
     pub(crate) tasks: TaskTracker,
@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     pub(crate) stopping: CancellationToken,
     /// The most bytes of one request.
     pub(crate) write_bytes: usize,
-    /// By which the kernel is told things that it has not asked for, once it can be.
+    /// The channel for notifications to the kernel, once there is one.
     pub(crate) notifier: OnceLock<Notifier>,
 }
 
@@ -66,7 +66,8 @@ impl Shared {
         begin(&self.runtime, Box::pin(self.tasks.track_future(task)));
     }
 
-    /// What a directory has now, unless its caller gives up or the folder is unmounted before.
+    /// Fetches the list of a directory anew, unless its caller gives up or the folder is unmounted
+    /// before.
     pub(crate) async fn list(&self, path: &str, thread: u32) -> Result<Arc<Listed>, Errno> {
         tokio::select! {
             biased;
@@ -75,7 +76,7 @@ impl Shared {
         }
     }
 
-    /// The same without a caller who may give up.
+    /// Fetches a list without a caller that may give up.
     async fn fetch(&self, path: &str, is_anew: bool) -> Result<Arc<Listed>, Errno> {
         tokio::select! {
             biased;
@@ -84,10 +85,11 @@ impl Shared {
         }
     }
 
-    /// Whether a directory has a name; not known (`None`) where its server is slow to list.
+    /// True if a directory has a name; `None` where its server is slow to list.
     ///
-    /// The kernel has whoever wants to make a file there wait meanwhile, as each `>` may, and no
-    /// signal reaches them. So it waits for a moment alone, and the list comes for the next one.
+    /// A program that wants to make a file there, as each `>` may, waits in the kernel meanwhile,
+    /// and no signal reaches the program. So this waits for a moment alone, and the list comes for
+    /// the next look-up.
     pub(crate) async fn has(
         self: &Arc<Self>,
         path: &str,
@@ -99,7 +101,7 @@ impl Shared {
         let (shared, of) = (self.clone(), path.to_owned());
         let (listed, told) = oneshot::channel();
         self.spawn(async move {
-            // Nobody may wait for it any more.
+            // The caller may not wait for it any more.
             drop(listed.send(shared.fetch(&of, false).await));
         });
         match timeout(LOOKED_UP_WITHIN, told).await {
@@ -108,15 +110,16 @@ impl Shared {
         }
     }
 
-    /// Notes that somebody has looked for what is not there, or not for it. What begins with a dot
-    /// programs look for by themselves wherever they are, and it would hide what has failed before.
+    /// Notes that a program has looked for a name that is absent or not allowed. Programs look for
+    /// names with a leading dot on their own everywhere, and such a note would hide an earlier
+    /// failure.
     pub(crate) fn note_looked_for(&self, path: &str, name: &str, failure: Failure) {
         if !name.starts_with('.') {
             self.process.note(Operation::Stat, path, failure);
         }
     }
 
-    /// Whether an open file is still of use (S29). What is not is told of.
+    /// Checks that an open file is still of use (S29). The failure is noted.
     pub(crate) fn check(&self, handle: &Handle, operation: Operation) -> Result<(), Failure> {
         let checked = self.process.check(&handle.lease);
         checked.inspect_err(|failure| {
@@ -134,8 +137,8 @@ impl Shared {
         }
     }
 
-    /// Calls what was written, or fetches what nothing has to be written for: whoever waits at the
-    /// handle is answered.
+    /// Calls the written request, or fetches a file that needs no request, and answers the waiting
+    /// readers of the handle.
     pub(crate) fn call_for_read(self: &Arc<Self>, handle: &Arc<Handle>, request: Option<Bytes>) {
         let (shared, handle) = (self.clone(), handle.clone());
         self.begin(request.as_ref().map_or(0, Bytes::len), async move {
@@ -162,8 +165,8 @@ impl Shared {
         });
     }
 
-    /// Calls what was written, since it is about to be closed: whoever reads the file
-    /// next waits for it, and finds what came of it.
+    /// Calls the written request of a file that is about to be closed: the next reader of the file
+    /// waits for the call, and gets its outcome.
     pub(crate) fn call_for_close(
         self: &Arc<Self>,
         handle: &Arc<Handle>,
@@ -171,8 +174,8 @@ impl Shared {
         flush: PendingFlush,
     ) {
         let (shared, handle) = (self.clone(), handle.clone());
-        // Who closes by ending is answered at once: it has to be found before, and by whom it is
-        // read next.
+        // A process that closes by exiting is answered at once: the process must be found before
+        // that, and the process that reads the result next.
         let call = Call::begun(&handle);
         self.keep(&handle, flush.thread, call.clone());
         handle.wait_to_close(flush);
@@ -257,7 +260,7 @@ impl Shared {
         }
     }
 
-    /// Answers those who wait for a call and are interrupted, each; resolves once nobody is left.
+    /// Answers each waiting reader of a call that is interrupted; resolves once no reader is left.
     async fn given_up(&self, call: &Call) {
         let watched = self.looks.watch();
         loop {
@@ -273,7 +276,7 @@ pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a caller wants to wait.
+/// True if a caller wants to wait.
 pub(crate) fn may_wait(OpenFlags(flags): OpenFlags) -> bool {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits();
     flags.cast_unsigned() & nonblocking == 0
@@ -283,12 +286,12 @@ fn failure(error: VfsError) -> Failure {
     *error.failure
 }
 
-/// Whether what is written goes to the end, wherever the kernel thinks that is.
+/// True if writes go to the end, at any offset of the kernel.
 pub(crate) fn appends(OpenFlags(flags): OpenFlags) -> bool {
     flags.cast_unsigned() & rustix::fs::OFlags::APPEND.bits() != 0
 }
 
-/// What a file is opened for, if it can be.
+/// The mode for which a file is opened, if it can be.
 pub(crate) fn mode(flags: OpenFlags, node: &Node) -> Result<Mode, Errno> {
     let mode = match flags.acc_mode() {
         fuser::OpenAccMode::O_RDONLY => Mode::Read,

@@ -31,12 +31,12 @@ const NONE: u64 = 1;
 /// The unit of [`FileAttr::blocks`].
 const BLOCK: u64 = 512;
 
-/// Somebody who asks for a file's size, and is answered once its content is there.
+/// A request for a file's size, which is answered once its content is there.
 #[derive(Debug)]
 pub(crate) struct PendingSize {
-    /// Who waits for it.
+    /// The waiting thread.
     pub(crate) thread: u32,
-    /// What is answered but for the size.
+    /// The attributes of the answer but for the size.
     pub(crate) attributes: FileAttr,
     pub(crate) reply: ReplyAttr,
 }
@@ -49,19 +49,19 @@ impl PendingSize {
     }
 }
 
-/// The same with a size.
+/// The attributes with a size.
 pub(crate) fn sized(attributes: FileAttr, size: u64) -> FileAttr {
     FileAttr { size, blocks: size.div_ceil(BLOCK), ..attributes }
 }
 
-/// Where an outcome ends that begins at an offset, if it is a content.
+/// The end of an outcome that begins at an offset, if it is a content.
 pub(crate) fn end_of(outcome: &Outcome, begin: u64) -> Option<u64> {
     outcome.as_ref().ok().map(|bytes| begin + bytes.len() as u64)
 }
 
 impl Shared {
-    /// How long the kernel may believe the attributes of an inode. While it is open to be read, the
-    /// next one who asks may have it open, and get another size.
+    /// Time for which the kernel may believe the attributes of an inode. While the file is open to
+    /// be read, the next caller may have it open, and get another size.
     pub(crate) fn believed_for(&self, ino: INodeNo) -> Duration {
         let is_read = lock(&self.handles)
             .values()

@@ -92,7 +92,7 @@ impl Tree {
         }
     }
 
-    /// What `stat` shows. No size is known before a file is open.
+    /// The attributes for `stat`. No size is known before a file is open.
     pub(crate) fn attributes(&self, ino: INodeNo, inode: &Inode) -> FileAttr {
         let is_directory = inode.is_directory();
         let is_writable = inode.node().is_some_and(Node::is_writable);
@@ -144,10 +144,10 @@ pub(crate) fn child(directory: &Inode, file: &str) -> Option<(String, Place)> {
     Some((path, place))
 }
 
-/// The same path, whether or not it leads anywhere.
+/// The path of a file in a directory, whether or not it leads anywhere.
 pub(crate) fn child_path(directory: &Inode, file: &str) -> String {
     match directory.place.as_ref() {
-        // A file's name is decoded once; a URI stands as it is.
+        // A file's name is decoded once; a URI is used unchanged.
         Place::In(mount, Node::List(narthex_mount::Kind::Resources)) => {
             format!("{}/resources/{}", mount.path(), name::decoded(file))
         }

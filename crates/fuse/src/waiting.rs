@@ -1,4 +1,4 @@
-//! Who waits at a file for the call that is under way.
+//! The callers that wait at a file for the call that is under way.
 
 use fuser::{Errno, ReplyData, ReplyEmpty};
 
@@ -7,21 +7,21 @@ use crate::{
     sizes::PendingSize,
 };
 
-/// Who waits for the call that is under way.
+/// The callers that wait for the call that is under way.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    /// Whether anybody has waited so far: then it is given up once nobody does.
+    /// True if any caller has waited so far: then the call is given up once none does.
     is_asked: bool,
     pub(crate) reads: Vec<PendingRead>,
     pub(crate) flushes: Vec<PendingFlush>,
-    /// Those who wait to know how much there is.
+    /// The callers that wait for the size of the content.
     pub(crate) sizes: Vec<PendingSize>,
 }
 
 /// A read that is answered once there is a result.
 #[derive(Debug)]
 pub(crate) struct PendingRead {
-    /// Who waits for it.
+    /// The waiting thread.
     pub(crate) thread: u32,
     pub(crate) offset: u64,
     pub(crate) size: usize,
@@ -31,7 +31,7 @@ pub(crate) struct PendingRead {
 /// A closing that is answered once there is a result.
 #[derive(Debug)]
 pub(crate) struct PendingFlush {
-    /// Who waits for it.
+    /// The waiting thread.
     pub(crate) thread: u32,
     pub(crate) reply: ReplyEmpty,
 }
@@ -62,8 +62,8 @@ impl Waiting {
         self.flushes.push(flush);
     }
 
-    /// Answers whoever waits and was interrupted. Says whether anybody is left; `None` if nobody
-    /// has waited so far.
+    /// Answers the waiting callers that were interrupted. True if any caller is left; `None` if
+    /// none has waited so far.
     pub(crate) fn is_waited_for(&mut self) -> Option<bool> {
         for read in self.reads.extract_if(.., |read| is_interrupted(read.thread)) {
             read.reply.error(Errno::EINTR);

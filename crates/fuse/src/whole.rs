@@ -1,15 +1,15 @@
-//! Whether what is written to a file is a whole request, a JSON object.
+//! Tests whether the bytes written to a file are a whole request, a JSON object.
 
 use serde_json::value::RawValue;
 
-/// How far a text has come that is an object, in pieces of any size. What stands inside is not
-/// judged: whoever reads it does.
+/// The progress through a text that is an object, in pieces of any size. The content of the object
+/// is not judged: its reader does that.
 #[derive(Debug, Default)]
 pub(crate) struct Object {
-    /// How many bytes were looked at.
+    /// Number of bytes read.
     seen: usize,
     place: Place,
-    /// How many objects and lists are open.
+    /// Number of open objects and lists.
     depth: usize,
 }
 
@@ -22,7 +22,7 @@ enum Place {
     /// Behind a backslash in a text.
     Escaped,
     Behind,
-    /// It is no object, or more than one.
+    /// The text is no object, or more than one.
     Other,
 }
 
@@ -40,7 +40,7 @@ impl Object {
         self.place == Place::Behind
     }
 
-    /// Whether what was looked at is no object, and becomes none.
+    /// True if the text so far is no object, and becomes none.
     pub(crate) fn is_none(&self) -> bool {
         self.place == Place::Other
     }
@@ -65,12 +65,12 @@ impl Object {
     }
 }
 
-/// Whether something is JSON's white space alone, and so no request.
+/// True if a text is JSON's white space alone, and so no request.
 pub(crate) fn is_blank(request: &[u8]) -> bool {
     request.iter().copied().all(is_space)
 }
 
-/// Whether a request lacks its end. What can be none with any end is not.
+/// True if a request lacks its end. False for a text that no end can make a request.
 pub(crate) fn is_incomplete(request: &[u8]) -> bool {
     serde_json::from_slice::<&RawValue>(request).is_err_and(|error| error.is_eof())
 }
@@ -122,7 +122,7 @@ mod tests {
         assert!(!Object::default().is_whole(b"{}{}"));
     }
 
-    /// What a reader takes as an object is whole, and none of what stands before its end is.
+    /// A text that a JSON reader accepts as an object is whole, and no shorter prefix of it is.
     #[test]
     fn it_is_what_a_reader_takes_as_an_object() {
         bolero::check!().with_type::<Vec<(String, Vec<String>)>>().for_each(|entries| {

@@ -108,10 +108,10 @@ fn a_result_is_found_by_the_tree_that_it_was_left_in() {
     assert_eq!(left.nearest(&[caller(22), other, agent]), Some(&"program"));
     // The first shell still has its own.
     assert_eq!(left.nearest(&[caller(12), shell, agent]), Some(&"builtin"));
-    // The last one of a shell counts, whoever of both wrote it.
+    // The last result of a shell counts, from either process.
     left.leave(&[caller(13), shell, agent], 3, "later");
     assert_eq!(left.nearest(&[caller(14), shell, agent]), Some(&"later"));
-    // A stranger finds nothing.
+    // An unrelated process finds nothing.
     assert_eq!(left.nearest(&[caller(30), caller(31)]), None);
     assert_eq!(left.nearest(&[]), None);
     let reused = Caller { identity: Identity { pid: 10, began: 8 }, ..shell };
@@ -143,7 +143,7 @@ fn two_terminals_of_one_program_do_not_meet() {
     assert_eq!(left.nearest(&[of(21, 20, 7), other, program]), None);
     assert_eq!(left.nearest(&[program]), Some(&"one"), "it has opened both");
     assert_eq!(left.nearest(&[of(30, 30, 0), program]), Some(&"one"), "without a terminal");
-    // What a program leaves itself is for all that it starts.
+    // A result that a program leaves itself is for all processes that it starts.
     left.leave(&[program], 2, "own");
     assert_eq!(left.nearest(&[of(21, 20, 7), other, program]), Some(&"own"));
 }

@@ -1,4 +1,4 @@
-//! A server that does as it is told.
+//! A scripted server.
 
 use std::sync::{
     Arc,
@@ -15,7 +15,7 @@ use tokio::sync::{Notify, Semaphore};
 #[derive(Debug)]
 pub(crate) struct Fake {
     pub(crate) asked: AtomicUsize,
-    /// How many resources were asked for.
+    /// Number of requests for resources.
     pub(crate) fetched: AtomicUsize,
     pub(crate) began: Notify,
     pub(crate) given_up: Notify,

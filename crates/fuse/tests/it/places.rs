@@ -1,4 +1,4 @@
-//! Where a mount is, and what else is mounted there: nothing but what is ours is taken away.
+//! The place of a mount, and other mounts there: only mounts of ours are taken away.
 
 use std::{
     error::Error,
@@ -27,7 +27,7 @@ impl Other {
         Self(folder.to_owned())
     }
 
-    /// A mount of FUSE that answers nobody, as another program leaves it that was killed.
+    /// A mount of FUSE that answers no request, as a killed program of another kind leaves it.
     fn dead_at(folder: &Path) -> Self {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let device = rustix::fs::open("/dev/fuse", flags, Mode::empty()).expect("it is there");
@@ -53,7 +53,7 @@ impl Drop for Other {
     }
 }
 
-/// What is mounted at a whole path, in the order of the kernel's list.
+/// The mounts at a whole path, in the order of the kernel's list.
 fn sources_at(path: &Path) -> Vec<String> {
     let info = fs::read("/proc/self/mountinfo").expect("it can be read");
     let info = String::from_utf8_lossy(&info).into_owned();
@@ -109,7 +109,7 @@ async fn what_is_mounted_over_it_stays_and_is_told() {
     let Some((world, folder, first)) = nested() else { return };
     let mcp = folder.path().join("w1/mcp");
     let device = first.device().to_owned();
-    // As root cannot be kept from it: below a mount of its own user.
+    // Below a mount of its own user, as root cannot be kept from mounting over it.
     let other = Other::files_at(&mcp);
     let error = unmounted(&world, first).await.expect_err("something is in the way");
     assert!(matches!(error, MountError::Stays { .. }), "{error:?}");
@@ -118,7 +118,7 @@ async fn what_is_mounted_over_it_stays_and_is_told() {
     assert!(other.is_there());
     assert_eq!(sources_at(&mcp), ["narthex", "other"]);
     drop(other);
-    // It is dead by then, as its session is gone or goes, and is found again.
+    // The mount is dead by then, as its session is gone or about to end, and it is found again.
     narthex_fuse::free(&device).expect("nothing is in the way any more");
     assert!(sources_at(&mcp).is_empty());
     unmounted(&world, mounted(&world, &mcp).expect("it is free")).await.expect("it is unmounted");
@@ -152,7 +152,7 @@ async fn nothing_is_mounted_at_what_a_link_leads_to() {
     let again = mounted(&world, &link);
     assert!(matches!(again, Err(MountError::Folder { .. })), "{again:?}");
     assert!(sources_at(&target).is_empty());
-    // Whoever names the link means the folder: its path is found out once, before.
+    // A path through the link leads to the folder: the path is resolved once, before.
     let resolved = narthex_fuse::resolved(&link).expect("it is one");
     assert_eq!(resolved, target.canonicalize().expect("it is there"));
 }

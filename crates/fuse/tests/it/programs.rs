@@ -1,4 +1,4 @@
-//! What programs do with files, and what comes of it.
+//! The file operations of programs, and their outcomes.
 
 use std::{process::Stdio, sync::atomic::Ordering};
 
@@ -30,7 +30,7 @@ async fn two_shells_find_their_own_results() {
     let (one, other) = (script(1), script(2));
     let (one, other) = tokio::join!(world.bash(&one), world.bash(&other));
     assert_eq!((one.as_str(), other.as_str()), ("{\"n\":1}\n", "{\"n\":2}\n"));
-    // What a child has written is its tree's.
+    // A result that a child process left belongs to its tree.
     let script = "bash -c 'echo {} > tools/echo'; cat tools/echo";
     assert_eq!(world.bash(script).await, "{}\n");
 }
@@ -137,7 +137,7 @@ print(number('ctl/logs', b'{}'), number('tools/echo', b' ' * (5 << 20)))
     let said = world.python(numbers).await;
     let (first, last) = said.split_at(wanted.len());
     assert_eq!(first, wanted);
-    // As root the kernel lets writes to what is read-only pass to us.
+    // For root the kernel forwards writes to read-only files to us.
     assert_eq!(last, "EACCES EFBIG\n");
     let gated = world.run("bash", &["-c", "/bin/echo '{}' > tools/gated"]).await;
     assert!(!gated.status.success() && !gated.stderr.is_empty(), "coreutils tell");
@@ -147,7 +147,7 @@ print(number('ctl/logs', b'{}'), number('tools/echo', b' ' * (5 << 20)))
     assert_eq!(error["details"]["scopes"][0], "files.write");
     let script = "import os; print(os.getxattr('tools/gated', 'user.narthex.error').decode())";
     assert_eq!(world.python(script).await, whole);
-    // bash's own `echo` says nothing of it: whoever reads then is told.
+    // The built-in `echo` of bash does not report the failure: the next reader gets it.
     let read = world.run("bash", &["-c", "echo '{}' > tools/gated; cat tools/gated"]).await;
     let said = String::from_utf8_lossy(&read.stderr).into_owned();
     assert!(said.contains("Permission denied"), "{said}");
@@ -219,7 +219,7 @@ async fn r_g5_a_mount_of_a_parent_that_is_not_for_it_is_there() {
     assert_eq!(world.bash("ls ..").await, "1-files\n", "no list has it");
 }
 
-/// A run that goes on from another has its files at two paths.
+/// A run that continues another one has its files at two paths.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_d1_a_result_is_found_by_both_paths_of_its_file() {
     let Some(world) = World::new() else { return };

@@ -1,4 +1,4 @@
-//! What must not happen: hanging, leaving the tree, going on after a revocation (S29).
+//! Forbidden outcomes: hanging, leaving the tree, continuing after a revocation (S29).
 
 use std::{
     os::unix::process::ExitStatusExt, process::Stdio, sync::atomic::Ordering, time::Duration,
@@ -56,8 +56,8 @@ async fn ctrl_c_and_kill_cancel_the_call() {
     }
 }
 
-/// Nobody can kill a program that waits for an answer: it is given one within a deadline, whatever
-/// the server does.
+/// A program that waits for an answer cannot be killed: it gets one within a deadline, whatever the
+/// server does.
 #[tokio::test(flavor = "multi_thread")]
 async fn s29_a_server_that_never_answers_is_given_up_at_its_deadline() {
     let soon = Duration::from_millis(50);
@@ -84,8 +84,8 @@ for do in (lambda: os.read(both, 100), lambda: os.close(written), lambda: os.rea
     assert!(!output.status.success() && said.contains("timed out"), "{said}");
 }
 
-/// Whoever may make a file somewhere waits in the kernel for each look-up there, and cannot be
-/// killed meanwhile: no look-up waits for a server.
+/// A program that may make a file waits in the kernel for each look-up there, and cannot be killed
+/// meanwhile: no look-up waits for a server.
 #[tokio::test(flavor = "multi_thread")]
 async fn s29_a_server_that_lists_nothing_holds_up_nobody_who_names_a_tool() {
     // Without tools its lists never end.
@@ -338,8 +338,8 @@ for do in (lambda: f.write(b'{}'), lambda: f.read(), lambda: os.open('tools/big'
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1, "the server was not asked again");
 }
 
-/// What was answered, and is read later: with a result of before, half read, called and not read,
-/// fetched and half read, and by a new open.
+/// Results that are read after the answer: next to an earlier result, half read, called and not
+/// read, fetched and half read, and by a new open.
 const READS_LATER: &str = "
 import errno, os, sys
 open('tools/echo', 'w').write('{\"n\":1}')
@@ -612,13 +612,13 @@ async fn what_was_mounted_in_its_place_is_left_alone() {
     assert_eq!(world.bash("ls").await, "ctl\nprompts\nresources\ntools\n");
 }
 
-/// Nobody can read any more what comes of it.
+/// No reader can read the outcome any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_closed_before_it_was_read_gives_its_call_up() {
     let Some(world) = World::new() else { return };
     world.bash("exec 3<>tools/slow; echo '{}' >&3; exec 3>&-").await;
     world.within(world.fake.given_up.notified()).await;
-    // Who has only looked whether there is a result gives nothing up that others have asked.
+    // A process that has only polled for a result gives up no call of another process.
     let script = format!("{PRINT}; true 3<>tools/slow; exec cat tools/slow");
     let mut command = world.command("bash", &["-c", &script]);
     let cat = command.stdout(Stdio::piped()).spawn().expect("it starts");

@@ -124,7 +124,7 @@ async fn r_o9_there_is_no_empty_copy_of_a_result_that_is_not_there() {
     assert_eq!(world.fake.fetched.load(Ordering::SeqCst), 0, "looking fetches nothing");
 }
 
-/// Who asks for the size of a result waits for it, as who reads it does.
+/// A caller that asks for the size of a result waits for it, like a reader.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_size_is_that_of_a_result_to_come() {
     let Some(world) = World::new() else { return };
@@ -143,7 +143,7 @@ print(os.fstat(other).st_size, os.read(other, 100))
     };
     let (said, ()) = tokio::join!(reading, going);
     let size: u64 = said.split(' ').next().and_then(|size| size.parse().ok()).expect("a number");
-    // Where the call had not begun yet, no size was known.
+    // If the call had not started yet, no size was known.
     assert!(size == 8 || size == 1, "{said}");
     assert!(said.ends_with("b'at last\\n'\n"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! Who finds which result, by the programs that people and agents use.
+//! The results that processes find, with the programs that people and agents use.
 
 use std::{process::Stdio, sync::atomic::Ordering};
 
@@ -49,7 +49,7 @@ async fn a_shell_finds_what_programs_of_its_programs_have_asked() {
         // In a session of its own, as daemons and agents start programs.
         format!("setsid -w cp {file} tools/echo"),
     ] {
-        // What was left there before is older.
+        // The result that was left there before is older.
         let script = format!("echo '{{}}' > tools/echo; {written}; cat tools/echo");
         assert_eq!(world.bash(&script).await, "{\"n\":1}\n", "{written}");
     }

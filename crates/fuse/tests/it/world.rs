@@ -67,7 +67,7 @@ impl World {
         self.folder.path().to_owned()
     }
 
-    /// The same once more at the same folder.
+    /// Mounts the files once more at the same folder.
     pub(crate) fn mount_again(&self) -> Result<Mounted, MountError> {
         let options = MountOptions::default();
         Mounted::new(self.process.clone(), self.folder.path(), &options, Handle::current())
@@ -80,18 +80,18 @@ impl World {
         command
     }
 
-    /// What a program came to.
+    /// Runs a program and returns its output.
     pub(crate) async fn run(&self, program: &str, args: &[&str]) -> Output {
         let output = self.command(program, args).output();
         timeout(PATIENCE, output).await.expect("it ends").expect("it starts")
     }
 
-    /// What a script of bash says; it has to end well.
+    /// Runs a script of bash and returns its output; it has to end well.
     pub(crate) async fn bash(&self, script: &str) -> String {
         self.says("bash", &["-c", script]).await
     }
 
-    /// What a script of Python says; it has to end well.
+    /// Runs a script of Python and returns its output; it has to end well.
     pub(crate) async fn python(&self, script: &str) -> String {
         self.says("python3", &["-c", script]).await
     }
@@ -119,7 +119,7 @@ impl World {
             }
         };
         self.within(waiting).await;
-        // What the kernel asks is answered in turn: what came before is known by then.
+        // The requests of the kernel are answered in turn: the earlier ones are known by then.
         self.bash("cat ctl/error").await;
     }
 
