@@ -1,20 +1,20 @@
-//! The end of a workspace with all that lives in it.
+//! Deletion of a workspace with all of its contents.
 
 use narthex_control::{AccessError, By, ControlError};
 use narthex_model::{RunEnd, WorkspaceId};
 
 use crate::{RunError, RunFilter, Runs};
 
-/// How often runs are ended that began while others were.
+/// Number of rounds that end runs which began during the round before.
 const ROUNDS: usize = 5;
 
 impl Runs {
-    /// Ends all runs of a workspace that go on, one after the other and each as by itself, and
-    /// deletes it with everything in it. If that fails, the runs have ended nevertheless.
+    /// Ends all active runs of a workspace, one after the other and each as by itself, and deletes
+    /// it with all of its contents. If that fails, the runs have ended nevertheless.
     ///
     /// # Errors
-    /// When it is `default`, whose runs then go on; when runs begin all the time; when there is no
-    /// such workspace or no store, or it fails.
+    /// When it is `default`, whose runs then stay active; when runs begin all the time; when there
+    /// is no such workspace or no store, or it fails.
     pub async fn workspace_delete(&self, id: &WorkspaceId, by: &By) -> Result<(), RunError> {
         let control = self.control();
         for _ in 0..ROUNDS {
@@ -22,7 +22,7 @@ impl Runs {
                 self.end_all(id, by).await?;
             }
             match control.workspace_delete(id, true, by).await {
-                // Of all that lives, only runs are in its way.
+                // Of all contents, only runs are in its way.
                 Err(ControlError::Access(AccessError::Living { .. })) => {}
                 done => {
                     done?;
@@ -38,7 +38,7 @@ impl Runs {
         let store = self.control().catalog_store(workspace).await?;
         let living = RunFilter { status: Some(None), ..RunFilter::default() };
         for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
-            // One that comes to its end meanwhile is as good.
+            // A run that ends meanwhile needs nothing more.
             self.end_stored(workspace, run.id, RunEnd::Ended, by.clone(), None).await?;
         }
         Ok(())

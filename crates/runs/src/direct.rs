@@ -6,19 +6,19 @@ use narthex_model::Alias;
 use narthex_resolve::{OpenError, Opening, ResolvedServer};
 use serde_json::{Map, Value, json};
 
-/// The servers of a run by alias, each with type, place and config as it is with all values in it,
-/// those of secrets too. For the answer to whoever created the run, and for nothing else.
+/// The servers of a run by alias, each with type, place and config with all values in it, those of
+/// secrets too. For the answer to the run's creator, and for nothing else.
 #[derive(Clone, Default)]
 pub struct DirectServers(Map<String, Value>);
 
 impl DirectServers {
-    /// The servers, to be told.
+    /// The servers with their values, for the answer.
     #[must_use]
     pub fn expose(&self) -> &Map<String, Value> {
         &self.0
     }
 
-    /// With the built-in server, which every run has.
+    /// Direct servers with the built-in server, which every run has.
     pub(crate) fn new(built_in_url: Option<&str>) -> Self {
         let mut servers = Map::new();
         if let Some(url) = built_in_url {
@@ -41,7 +41,7 @@ impl DirectServers {
         Ok(())
     }
 
-    /// Which there are, in the order of their letters.
+    /// The aliases, in alphabetical order.
     pub(crate) fn aliases(&self) -> Vec<&str> {
         let mut aliases: Vec<_> = self.0.keys().map(String::as_str).collect();
         aliases.sort_unstable();
@@ -49,8 +49,8 @@ impl DirectServers {
     }
 }
 
-/// Puts the alias in the place of the built-in server's own name: at that endpoint it has the tools
-/// that start agents.
+/// Replaces the built-in server's own name in the address by the alias: at that endpoint it has the
+/// tools that start agents.
 fn at_own_endpoint(payload: &mut Value, alias: &Alias) {
     let url = payload["url"].as_str().and_then(|url| url.rsplit_once('/'));
     if let Some(url) = url.map(|(endpoints, _name)| format!("{endpoints}/{alias}")) {

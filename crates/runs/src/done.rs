@@ -1,5 +1,5 @@
-//! Sessions whose agents have said that they are done: they end, also if the daemon that was told
-//! so stopped before it ended them.
+//! Sessions whose agents have reported that they are done: they end, also if the daemon stopped
+//! between the report and the end.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,16 +11,17 @@ use narthex_store::DoneSession;
 
 use crate::{RunError, Runs, seen::Ending};
 
-/// The id of the event by which a session is done: it has one, whoever says it how often.
+/// The message id of the event by which a session is done: it has one such event, however often it
+/// is reported.
 pub const COMPLETED: &str = "session-completed";
-/// For how long a session may go on that is done: whoever has said so is answered first.
+/// Time for which a done session may stay active: its reporter gets an answer first.
 const ANSWERED: Duration = Duration::from_secs(30);
 
 impl Runs {
     /// Ends sessions that were done when an earlier process stopped.
     ///
     /// # Errors
-    /// When the store cannot say which. One that cannot be ended is tried again.
+    /// When the store cannot list them. One that cannot be ended is tried again.
     pub(crate) async fn end_done_before(&self, now: SystemTime) -> Result<(), ControlError> {
         let store = self.control().store().ok_or(narthex_control::CatalogError::NoStore)?;
         let kind = EventKind::SessionCompleted.as_str();
@@ -41,7 +42,7 @@ impl Runs {
     /// Ends sessions that are done as of this time and should have ended by then.
     ///
     /// # Errors
-    /// When the store cannot say which.
+    /// When the store cannot list them.
     pub async fn end_done(&self, now: SystemTime) -> Result<(), RunError> {
         Ok(self.end_done_before(now - ANSWERED).await?)
     }

@@ -1,5 +1,5 @@
-//! Who creates a run, and whom it acts for: its agent, its session, and the human who drives it
-//! (X-E81).
+//! The creator of a run, and those whom it acts for: its agent, its session, and the human who
+//! drives it (X-E81).
 
 use std::sync::Arc;
 
@@ -13,42 +13,42 @@ use narthex_store::RunRow;
 
 use crate::{RunError, Runs, family::Parent};
 
-/// Who creates a run; of a human the id as well, as they drive it (X-E81).
+/// The creator of a run; for a human the id as well, as they drive it (X-E81).
 #[derive(Debug, Clone)]
 pub enum Creator {
-    /// An operator, who may say everything.
+    /// An operator, who may set every field.
     Operator(By, Option<PrincipalId>),
-    /// A runner or admin of the workspace: what reaches beyond it is not theirs to say.
+    /// A runner or admin of the workspace, who may set no field that reaches beyond it.
     Member(By, Option<PrincipalId>),
-    /// A human who has not proved to be one, where that is asked for (D15), or a service by a token
-    /// that such a one has made: else whoever holds the operator's token would have what was
-    /// granted to others.
+    /// A human who has not proved to be one, where that is required (D15), or a service by a token
+    /// that such a human has made: else the holder of the operator's token would have grants that
+    /// were made to others.
     Unproved {
-        /// Who they say they are.
+        /// The principal that they claim to be.
         by: By,
-        /// Whether they are an operator.
+        /// True if they are an operator.
         is_operator: bool,
     },
-    /// The daemon, where a session goes on by itself, which nobody drives (X-E88); somebody is to
-    /// carry it out, by what is said here.
+    /// The daemon, where a session resumes by itself without a driver (X-E88); a platform is to
+    /// carry the run out, with these requirements.
     Platform(Awaited),
     /// A run, by its token: the new one is its child (O78).
     Run(Arc<RunView>),
-    /// The same, where somebody else is to carry the child out, by what is said here.
+    /// A run, whose child a platform is to carry out, with these requirements.
     Spawner(Arc<RunView>, Awaited),
 }
 
-/// What is asked of whoever carries a run out that another one began.
+/// The requirements on the platform that carries out a child run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Awaited {
-    /// The model; `None` if it is theirs to choose.
+    /// The model; `None` if the platform may choose it.
     pub model: Option<String>,
     /// The runtime, likewise.
     pub runtime: Option<String>,
 }
 
 impl Creator {
-    /// What is asked of whoever carries the new run out, unless that is its creator.
+    /// The requirements on the platform for the new run, unless its creator carries it out.
     pub(crate) fn awaited(&self) -> Option<&Awaited> {
         match self {
             Self::Spawner(_, awaited) | Self::Platform(awaited) => Some(awaited),
@@ -56,7 +56,7 @@ impl Creator {
         }
     }
 
-    /// Whether they may say what is started on this host.
+    /// True if they may choose commands and folders of this host.
     pub(crate) fn is_operator(&self) -> bool {
         match self {
             Self::Operator(..) => true,
@@ -65,7 +65,7 @@ impl Creator {
         }
     }
 
-    /// Who the record says began it.
+    /// The actor that the audit records as the creator.
     pub(crate) fn by(self) -> By {
         match self {
             Self::Operator(by, _) | Self::Member(by, _) | Self::Unproved { by, .. } => by,
@@ -75,22 +75,22 @@ impl Creator {
     }
 }
 
-/// Which run it is.
+/// Facts of a run for policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
-    /// Empty if it has servers of its own.
+    /// The name of the agent; empty if the run has servers of its own.
     pub(crate) agent: &'a str,
-    /// `None` if it has servers of its own.
+    /// `None` if the run has servers of its own.
     pub(crate) agent_type: Option<AgentType>,
-    /// Whether another run began it.
+    /// True if another run created it.
     pub(crate) is_child: bool,
 }
 
 impl Runs {
-    /// The human who drives a run that is to be created: who has the turn of the parent, whoever
-    /// creates it, or whom a service or an operator names.
+    /// The human who drives a new run: the human with the turn of the parent, the creator, or the
+    /// human whom a service or an operator names.
     pub(crate) fn driver(
         &self,
         workspace: &WorkspaceId,
@@ -110,7 +110,7 @@ impl Runs {
                                a run (`grants.require_proof`)";
                 return Err(denied(message));
             }
-            // A child of a run that somebody drives would be driven by them.
+            // A child of a run with a driver would get the same driver.
             Creator::Unproved { .. } if parent.is_some_and(|one| one.row.acts_for().is_some()) => {
                 let message = "a human drives the parent, and only who has proved to be one goes \
                                on there (`grants.require_proof`); use the run's own token";
@@ -122,11 +122,11 @@ impl Runs {
             | Creator::Spawner(..) => (None, false),
         };
         if let Some(parent) = parent {
-            // Whoever has the turn above has it in what comes of it.
+            // The human with the turn of the parent session drives the child.
             let driver = parent.row.acts_for().cloned();
             return match (named, human) {
                 (Some(_), _) => Err(denied("a child is driven by whoever drives its parent")),
-                // Else whoever may create runs would get what was granted to others.
+                // Else a creator of runs would get grants that were made to others.
                 (None, Some(human)) if !is_operator && driver.as_ref() != Some(human) => {
                     Ok(Some(human.clone()))
                 }
@@ -144,8 +144,8 @@ impl Runs {
         }
     }
 
-    /// What policy looks at for a run: whom grants are for, and the grants and rules of its
-    /// workspace.
+    /// The facts for policy's decisions on a run: the principals of grants, and the grants and
+    /// rules of its workspace.
     pub(crate) fn authority(
         &self,
         workspace: &WorkspaceId,
@@ -161,14 +161,14 @@ impl Runs {
         Authority::new(actors, grants, rules)
     }
 
-    /// From here on whoever has the turn of its session has it in a run. If that cannot be found
-    /// out, the run is taken out of the table: it begins again when its token is next shown.
+    /// Lets a run follow the turns of its session from here on. If the turn cannot be read, the run
+    /// leaves the table: it begins again when its token is next shown.
     pub(crate) async fn take_turns(&self, run: &RunView, row: &RunRow) -> Result<(), RunError> {
         let acting = run.authority.acting();
         let take = |row: &RunRow| acting.take_turn(row.turn.number, row.acts_for());
         take(row);
         self.control().turns().join(&row.workspace, row.session, row.id, acting);
-        // Somebody may have spoken before it was followed.
+        // A human may have taken the turn before the run followed it.
         match self.stored(&row.workspace, row.id).await {
             Ok(now) => {
                 now.iter().for_each(take);

@@ -1,4 +1,4 @@
-//! Why a run does not begin, or is not found.
+//! Reasons why a run does not begin, or is not found.
 
 use std::path::PathBuf;
 
@@ -17,16 +17,16 @@ use narthex_control::ControlError;
 
 use crate::{SharingError, SocketsError};
 
-/// Nothing of what was asked for has happened.
+/// An error of a request of which nothing has happened.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The document is not what it should be.
+    /// The document has the wrong form.
     #[error("{0}")]
     Malformed(String),
-    /// What was asked for does not fit: everything that is wrong with it.
+    /// The request for a run is faulty: all of its faults.
     #[error("no run was begun: {}", first_of(.0))]
     Refused(Faults),
-    /// What is said of a session does not fit: everything that is wrong with it.
+    /// A document about a session is faulty: all of its faults.
     #[error("{}", first_of(.0))]
     Unfit(Faults),
     /// There is no such agent.
@@ -40,15 +40,15 @@ pub enum RunError {
         /// learns of no other agents.
         hint: String,
     },
-    /// Whoever asks may not say this.
+    /// The caller may not set this field.
     #[error("`{field}`: {message}")]
     Denied {
         /// The field of the request.
         field: &'static str,
-        /// Why not.
+        /// The reason.
         message: String,
     },
-    /// A run by its own token asks for what a call of its may not do either.
+    /// A run by its own token asks for something that its calls may not do either.
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
     /// Neither the agent of the run above nor a grant allows it.
@@ -60,25 +60,25 @@ pub enum RunError {
     /// The workspace has no such model.
     #[error("the model `{0}` is not enabled in this workspace")]
     ModelNotEnabled(String),
-    /// There are as many runs above it as there may be.
+    /// The run has the most ancestors that it may have.
     #[error("a run may have {0} others above it at most")]
     TooDeep(u32),
-    /// The session has begun as many others that go on as it may.
+    /// The session has the most active children that it may have.
     #[error("this session has {0} children that go on, which is the most; end some first")]
     TooManyChildren(u32),
-    /// The workspace has begun as many on this day as it may.
+    /// The workspace has created the most children of this day.
     #[error(
         "the sessions of this workspace have begun {0} children today, which is the most; go on \
          tomorrow, or have an admin raise `children_per_day`"
     )]
     TooManyToday(u32),
-    /// The session has begun one of the agent that goes on, of which it has one at a time.
+    /// The session has an active child of the agent, of which it may have one at a time.
     #[error(
         "this session has a child of that agent that goes on, `{0}`, and has one at a time; use \
          that, or end it first"
     )]
     SingleChild(SessionId),
-    /// It is no child of whoever asks, if it is there at all.
+    /// It is no child of the caller, or does not exist.
     #[error("there is no child `{0}` of this session")]
     NotYourChild(String),
     /// No run started the session.
@@ -87,45 +87,45 @@ pub enum RunError {
     /// The session of the run above has ended.
     #[error("the session that started this one has ended")]
     CallerOver,
-    /// The session has another report of what it has used, of this id.
+    /// The session has another report of its costs, of this id.
     #[error("the session has another report of the id `{0}`; choose another id")]
     ReportTaken(String),
-    /// The session has as many reports as it may have.
+    /// The session has the most reports that it may have.
     #[error("the session has {0} reports, which is the most; report less often")]
     TooManyReports(u64),
-    /// The run waits for nobody who claims it.
+    /// The run is not waiting for a claim.
     #[error("the run `{0}` does not wait to be claimed: {1}")]
     NotPending(RunId, &'static str),
-    /// The run that should be its parent does not live here.
+    /// The run named as its parent is not active here.
     #[error("`parent_run_id`: there is no such run here that lives")]
     NoParent,
-    /// The session is set aside, and goes on by itself for nobody.
+    /// The session is suspended, and does not resume by a call.
     #[error(
         "the session `{0}` is suspended; an operator has it go on with `{command}`",
         command = narthex("sessions resume {}", &[.0])
     )]
     Suspended(SessionId),
-    /// The session has ended, or cannot go on.
+    /// The session has ended, or cannot resume.
     #[error("the session `{id}` does not go on: {why}")]
     SessionOver {
-        /// Which session.
+        /// Id of the session.
         id: SessionId,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
     /// There is no such session.
     #[error("there is no session `{0}`")]
     UnknownSession(String),
-    /// The run has come to its end before.
+    /// The run has ended before.
     #[error("the run `{0}` has ended already")]
     HasEnded(RunId),
-    /// What runs are made of changed all the time.
+    /// Parts of the run were removed in each try.
     #[error("servers or secrets were taken away at the same time; try again")]
     Changed,
-    /// The store, the vault or the catalog does not do it.
+    /// The store, the vault or the catalog refuses or fails.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// Nothing is shared, or given of what is.
+    /// A share is not made or not given.
     #[error(transparent)]
     Sharing(#[from] SharingError),
     /// Entries cannot be used, or have aliases that are taken.
@@ -140,15 +140,15 @@ pub enum RunError {
         told(&RunFault::of_all(.workspace, .faults))
     )]
     Mount {
-        /// Of the run.
+        /// The workspace of the run.
         workspace: WorkspaceId,
         /// Every server that failed.
         faults: Vec<MountFault>,
     },
-    /// There are as many as there may be.
+    /// The table has the most runs that it may have.
     #[error("there are {0} runs already, which is the most; end some first")]
     TooMany(usize),
-    /// Nothing here carries it out.
+    /// This daemon has no executor for it.
     #[error(
         "the agent's runs are carried out by `{0}`, and this daemon has no such executor for this \
          workspace; have the operator add it to the settings, in `executors`"
@@ -157,39 +157,39 @@ pub enum RunError {
     /// A folder that sessions have for themselves cannot be made or read.
     #[error("the folder `{}` of a session cannot be used: {source}", .path.display())]
     Folder {
-        /// Where.
+        /// The path of the folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
-    /// It cannot have sockets.
+    /// Its sockets cannot be opened.
     #[error("no run was begun, since its sockets cannot be opened: {0}")]
     Sockets(#[source] SocketsError),
-    /// It cannot be recorded.
+    /// It cannot be recorded in the audit.
     #[error("no run was begun, since it cannot be recorded: {0}")]
     Record(#[source] AuditFull),
     /// The system has no randomness to give.
     #[error("the system has no randomness for a token")]
     Randomness(#[source] getrandom::Error),
-    /// A name that two servers have whose definitions are kept.
+    /// Two servers whose definitions are stored have this name.
     #[error(
         "there is a server `{0}` in the catalog and one in the live configuration; say which is \
          meant: `source=catalog` or `source=live`, on the command line `--catalog` or `--live`"
     )]
     TwoServers(String),
-    /// Nothing is kept of a live server.
+    /// A live server whose definitions are not stored.
     #[error(
         "the server `{0}` of the live configuration does not pin what it says; set \
          `\"pinDefinitions\": true` in its entry"
     )]
     NotPinned(Alias),
-    /// What was decided is stored, and does not hold yet.
+    /// The decision is stored, and not applied yet.
     #[error("what was decided is kept, but does not hold yet; it is tried again until it does")]
     NotYet(#[source] LookError),
     /// There is no such run.
     #[error("there is no run `{0}`")]
     Unknown(String),
-    /// It is the one of the process itself.
+    /// It is the run of the process itself.
     #[error(
         "the run of the daemon itself ends with the daemon; stop that with `{}`",
         narthex("daemon stop", &[])
@@ -200,25 +200,25 @@ pub enum RunError {
 /// The end of what a model reads of a fault that its caller cannot mend.
 const MENDED_BY_HUMAN: &str = "a human has to mend it";
 
-/// A fault that only a human mends, in words for models.
+/// A fault that only a human repairs, in words for models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelWords {
     /// The word for programs.
     pub code: String,
-    /// What is wrong, and that a human has to mend it.
+    /// The fault, and that a human has to repair it.
     pub what: String,
 }
 
-/// What is wrong with one server of a run.
+/// A fault of one server of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunFault {
     /// Its name as it was given.
     pub server: String,
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: &'static str,
-    /// For a person.
+    /// The message for a person.
     pub message: String,
-    /// For a program.
+    /// Details for a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
@@ -240,7 +240,7 @@ impl RunFault {
 }
 
 impl RunError {
-    /// What kind of failure it is (D24).
+    /// The kind of failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -284,7 +284,7 @@ impl RunError {
         }
     }
 
-    /// Its word for programs, in results of tools (X-E84).
+    /// The code for programs, in results of tools (X-E84).
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -306,16 +306,16 @@ impl RunError {
         }
     }
 
-    /// The words for models of a fault that only a human mends (D28): they say what kind of fault
-    /// it is, and name no server, secret, key, command or path. `None` where the caller mends it.
+    /// The words for models of a fault that only a human repairs (D28): the kind of fault, without
+    /// the name of any server, secret, key, command or path. `None` where the caller repairs it.
     #[must_use]
     pub fn for_models(&self) -> Option<ModelWords> {
         let (code, what) = self.of_operators()?;
         Some(ModelWords { code, what: format!("{what}; {MENDED_BY_HUMAN}") })
     }
 
-    /// Of a fault that neither the caller's arguments nor its time mend: the word for programs, and
-    /// what is wrong in words that tell a model nothing of scopes and settings.
+    /// For a fault that neither the caller's arguments nor time repair: the code for programs, and
+    /// the fault in words that reveal to a model nothing of scopes and settings.
     fn of_operators(&self) -> Option<(String, &'static str)> {
         let is_operators = |fault: &&Fault| {
             let of = ["agents.", "capabilities.", "servers.", "run.scope"];
@@ -356,8 +356,8 @@ impl RunError {
         Some((code.to_owned(), what))
     }
 
-    /// What readers of one error want to see beside it, as members of the answer (O61): `error` and
-    /// `code` of the first, what it concerns, and all of them.
+    /// Members of the answer for readers of one error (O61): `error` and `code` of the first fault,
+    /// its place, and all faults.
     #[must_use]
     pub fn members(&self) -> Option<Value> {
         match self {
@@ -420,7 +420,7 @@ fn first_of(faults: &Faults) -> String {
     }
 }
 
-/// Why a server did not start, with the command that shows what it wrote, if it wrote anything.
+/// The reason why a server did not start, with the command that shows its output, if it has any.
 fn with_logs(workspace: &WorkspaceId, fault: &MountFault) -> String {
     let MountFault { alias, error, lines } = fault;
     match lines.is_empty() {

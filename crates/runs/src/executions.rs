@@ -1,5 +1,5 @@
-//! Runs that something of this daemon carries out: it looks for those that wait, takes each over
-//! with a claim, and says how it ended.
+//! Runs that an executor of this daemon carries out: it looks for waiting runs, claims each, and
+//! reports the outcome.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,21 +28,21 @@ use crate::{
     seen::Ending,
 };
 
-/// How many runs that nobody carries out are looked at together.
+/// Number of runs without an executor that are read together.
 const UNSERVED: u32 = 100;
 
-/// A run that an executor carries out from now on.
+/// A run that an executor has taken over.
 #[derive(Debug)]
 pub struct Execution {
     /// The run as it is stored.
     pub row: RunRow,
     /// The run as the data plane sees it.
     pub run: Arc<RunView>,
-    /// What opens it; kept nowhere else.
+    /// The token that opens it; stored nowhere else.
     pub token: RunToken,
-    /// By what the claim is known to be the same when it is to last longer.
+    /// The id of the claim, which extends it.
     pub claim: String,
-    /// What it is carried out with.
+    /// The data to carry it out with.
     pub brief: Brief,
     /// The folder that it works in.
     pub folder: PathBuf,
@@ -50,12 +50,12 @@ pub struct Execution {
     pub agent_env: AgentEnv,
 }
 
-/// How the carrying out of a run came to its end.
+/// Outcome of a run that an executor carried out.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// Well.
+    /// It completed.
     Completed,
-    /// Not so; with what the session's readers are told.
+    /// It failed; with the payload for readers of the session.
     Failed(Value),
 }
 
@@ -66,12 +66,12 @@ impl Runs {
         self.shared.awaited.subscribe()
     }
 
-    /// Has all executors look for runs that wait.
+    /// Wakes all executors to look for waiting runs.
     pub fn call_executors(&self) {
         self.shared.awaited.send_replace(());
     }
 
-    /// Gives back what an earlier process of this name has claimed for its executors.
+    /// Gives back the claims that an earlier process of this name has made for its executors.
     ///
     /// # Errors
     /// When the store fails.
@@ -99,8 +99,8 @@ impl Runs {
         Ok(all)
     }
 
-    /// Says for so long from now on which executors the daemon of this name has, and for which
-    /// workspaces; what it said before holds no more.
+    /// Stores for `lasts` from now on which executors the daemon of this name has, and for which
+    /// workspaces; its earlier list is replaced.
     ///
     /// # Errors
     /// When the store fails.
@@ -115,11 +115,11 @@ impl Runs {
     }
 
     /// Fails the sessions of runs that wait for an executor which no daemon has for their
-    /// workspace, such as after its settings were changed. One that cannot be ended now is logged,
-    /// and is found again by the next call.
+    /// workspace, such as after its settings were changed. A session that cannot be ended now is
+    /// logged, and is found again by the next call.
     ///
     /// # Errors
-    /// When the store cannot say which.
+    /// When the store cannot list them.
     pub async fn fail_unserved(&self) -> Result<(), RunError> {
         let rows = self.store()?.runs().unserved(UNSERVED).await.map_err(ControlError::Store)?;
         for row in rows {
@@ -139,8 +139,8 @@ impl Runs {
         Ok(())
     }
 
-    /// How often a run may be begun at all: the session of a worker is not done twice, since
-    /// nobody knows how far it came (X-E57).
+    /// The largest number of begins of a run: the session of a worker is not done twice, since its
+    /// progress is unknown (X-E57).
     ///
     /// # Errors
     /// When the store fails, or the run has ended.
@@ -153,7 +153,7 @@ impl Runs {
     /// Takes over a run that waits for an executor, as `holder`.
     ///
     /// # Errors
-    /// When somebody else has it meanwhile, it has ended, or the store or the vault fails.
+    /// When another daemon has it meanwhile, it has ended, or the store or the vault fails.
     pub async fn execute(
         &self,
         row: RunRow,
@@ -161,7 +161,8 @@ impl Runs {
         lasts: Duration,
     ) -> Result<Execution, RunError> {
         let (runs, holder) = (self.clone(), holder.to_owned());
-        // To its end: a run that is claimed and whose token nobody has would wait for nothing.
+        // Runs to its end: a run that is claimed without its token delivered would wait for
+        // nothing.
         let executing = async move { Box::pin(runs.take_over(row, holder, lasts)).await };
         let taken = self.control().spawn(executing).await;
         taken.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
@@ -206,8 +207,8 @@ impl Runs {
         Ok(opened.map_err(ControlError::from)?.agent_env(&agent.env))
     }
 
-    /// Has an executor's claim last for so long from now on. `false` if the run has ended, or the
-    /// claim has been lost.
+    /// Extends an executor's claim by `lasts` from now on. `false` if the run has ended, or the
+    /// claim is lost.
     ///
     /// # Errors
     /// When the store fails.
@@ -223,7 +224,7 @@ impl Runs {
         Ok(held.map_err(ControlError::Store)?)
     }
 
-    /// Ends the session of a run that was carried out, unless somebody has ended it before.
+    /// Ends the session of a run that was carried out, unless it has ended before.
     ///
     /// # Errors
     /// When the store fails.
@@ -236,7 +237,7 @@ impl Runs {
             return self.rest(row).await;
         }
         let (how, kind, payload, message) = match outcome {
-            // What the agent has said itself by `end_session` stays the first.
+            // The report that the agent has made by `end_session` stays the first.
             Outcome::Completed => {
                 let payload = json!({ "summary": null, "by": "executor" });
                 (RunEnd::Ended, EventKind::SessionCompleted, payload, Some(COMPLETED))
@@ -247,17 +248,17 @@ impl Runs {
         self.end_session(&row.workspace, row.session, ending).await.map(drop)
     }
 
-    /// Ends a run whose session stays, for its children that go on.
+    /// Ends a run whose session stays, for its active children.
     async fn rest(&self, row: &RunRow) -> Result<(), RunError> {
         let frozen = self.frozen(row).await?;
         let scope = frozen.of.agent().map(|agent| agent.scope().values().clone());
-        // The last child may have ended just before, when the run still went on.
+        // The last child may have ended just before, when the run was still active.
         let owed = self.owed_alone(row, scope.unwrap_or_default()).await?;
         let (how, by) = (RunEnd::Ended, By::system());
         self.end_stored(&row.workspace, row.id, how, by, Some(owed)).await.map(drop)
     }
 
-    /// What a new session begins with.
+    /// The inputs of a new session.
     pub(crate) async fn inputs(&self, draft: &Draft, agent: &Agent) -> Result<Inputs, RunError> {
         let params = draft.request.params_for(agent);
         // A child works where its parent does.
@@ -274,7 +275,7 @@ impl Runs {
         Ok(Inputs { project_dir, has_own_folder: true, ..inputs })
     }
 
-    /// The folder that a session has for itself, which is there from then on.
+    /// The session's own folder, which is made if it is missing.
     async fn made_folder(
         &self,
         workspace: &WorkspaceId,
@@ -288,7 +289,7 @@ impl Runs {
         }
     }
 
-    /// Refuses what does not go together with an executor, and one that is not there.
+    /// Refuses fields that exclude an executor, and an executor that this daemon does not have.
     pub(crate) fn check_executor(&self, draft: &Draft, agent: &Agent) -> Result<(), RunError> {
         let Some(name) = &agent.executor else { return Ok(()) };
         let denied = |field, message: &str| RunError::Denied { field, message: message.to_owned() };
@@ -303,12 +304,12 @@ impl Runs {
         }
     }
 
-    /// The folder that a session has for itself where nobody gives it one.
+    /// The path of the session's own folder, for sessions without a given one.
     pub(crate) fn own_folder(&self, workspace: &WorkspaceId, session: SessionId) -> PathBuf {
         self.shared.options.folders.join(workspace.as_str()).join(session.to_text())
     }
 
-    /// How whoever carries a run out reaches it at an address, with its token.
+    /// The addresses of a run's endpoints and its token, for the platform that carries it out.
     #[must_use]
     pub fn entries(&self, base: &str, run: &RunView, token: &RunToken) -> Value {
         let endpoint = |alias: Alias| (alias.to_string(), format!("{base}/{alias}"));
@@ -330,14 +331,14 @@ impl Runs {
     }
 }
 
-/// Where the events of a run's session are read and followed, if it has one.
+/// The address for reading and following the events of a run's session, if it has one.
 #[must_use]
 pub fn events_url(base: &str, run: &RunView) -> Option<String> {
     let (root, session) = (base.strip_suffix("/mcp")?, run.authority.actors().session?);
     Some(format!("{root}/api/workspaces/{}/sessions/{session}/events", run.workspace))
 }
 
-/// How often a run is begun at most whose session may be (X-E57).
+/// Largest number of begins of a run whose session may begin again (X-E57).
 const ATTEMPTS_MAX: u32 = 6;
 
 /// An entry of `mcpServers`, as clients have it.

@@ -13,19 +13,19 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{RunError, Runs, seen::Ending};
 
-/// How long until the end of a run is tried again that could not be stored.
+/// Pause before the end of a run is tried again that could not be stored.
 const END_AGAIN: Duration = Duration::from_secs(60);
 
-/// When which run ends. One that has ended before may still be in it.
+/// The times at which runs end. A run that has ended before may still be in it.
 #[derive(Debug, Default)]
 pub(crate) struct Expiries {
     waiting: Mutex<BinaryHeap<Reverse<(Instant, RunId)>>>,
-    /// Something comes earlier than what was waited for.
+    /// Notified when a time is earlier than the awaited one.
     earlier: Notify,
 }
 
 impl Expiries {
-    /// Has a run end at this time.
+    /// Ends a run at this time.
     pub(crate) fn add(&self, at: Instant, run: RunId) {
         let mut waiting = self.waiting();
         let is_first = waiting.peek().is_none_or(|Reverse((first, _))| at < *first);
@@ -72,7 +72,8 @@ impl Runs {
             let id = self.shared.expiries.next().await;
             if let Err(error) = self.expire(id).await {
                 tracing::warn!(run.id = %id, "a run could not be ended in time: {error}");
-                // Its time is over, whatever can be stored: its token opens nothing here any more.
+                // Its time is over, even if that cannot be stored: its token opens nothing here any
+                // more.
                 self.end_view(id).await;
                 self.shared.expiries.add(Instant::now() + END_AGAIN, id);
             }
@@ -83,22 +84,22 @@ impl Runs {
         let store = self.store()?;
         let found = store.runs().find(id).await.map_err(ControlError::Store)?;
         let Some(run) = found.filter(|run| run.ended.is_none()) else {
-            // Somebody else has ended it on the store alone.
+            // Another daemon has ended it in the store alone.
             self.end_view(id).await;
             return Ok(());
         };
         let (workspace, session) = (&run.workspace, run.session);
         let of = store.sessions().find(workspace, session).await.map_err(ControlError::Store)?;
         let is_child = of.is_some_and(|of| of.parent.is_some() && of.ended_at.is_none());
-        // Nobody would ever go on with a child's session, whose time is its run's.
+        // A child's session ends with its run: nothing would ever resume it.
         if is_child && self.expire_session(workspace, session, Some(id)).await? {
             return Ok(());
         }
         self.end_stored(workspace, id, RunEnd::Expired, By::system(), None).await.map(drop)
     }
 
-    /// Ends a session whose time is over, unless a run of it goes on besides this one; `false` if
-    /// one does, or it had ended before.
+    /// Ends a session whose time is over, unless another run of it is active; `false` if one is, or
+    /// it had ended before.
     pub(crate) async fn expire_session(
         &self,
         workspace: &WorkspaceId,
@@ -142,7 +143,7 @@ mod tests {
         tokio::task::yield_now().await;
         expiries.add(at(3), run(3));
         assert_eq!(waiting.await.unwrap(), (run(3), at(3)));
-        // One whose time was over before it was added.
+        // A run whose time was over before it was added.
         expiries.add(begin, run(1));
         assert_eq!((expiries.next().await, Instant::now()), (run(1), at(3)));
         assert_eq!((expiries.next().await, Instant::now()), (run(5), at(5)));

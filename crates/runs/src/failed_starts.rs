@@ -11,7 +11,7 @@ use narthex_registry::{MountFault, MountSet};
 
 use crate::Runs;
 
-/// How many servers are remembered, over all workspaces; the oldest failure goes first.
+/// Number of servers that are remembered, over all workspaces; the oldest failure goes first.
 const SERVERS_MAX: usize = 64;
 
 /// The servers that failed last, the newest at the end, each once.

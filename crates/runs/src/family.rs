@@ -1,4 +1,4 @@
-//! What a run takes from an earlier one: a child its parent's scope, the next of a session its
+//! Inheritance between runs: a child takes its parent's scope, and the next run of a session its
 //! parameters.
 
 use std::{
@@ -23,36 +23,36 @@ use crate::{
     frozen::{Frozen, Made, run_place},
 };
 
-/// The tool by which a run begins another one.
+/// The tool by which a run creates another one.
 const SPAWN: &str = "spawn_session";
-/// How long a day is.
+/// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
 
-/// The run that a new one is a child of.
+/// The parent of a new run.
 pub(crate) struct Parent {
     pub(crate) row: RunRow,
-    /// How many sessions are above its own.
+    /// Number of sessions above its own.
     pub(crate) depth: u32,
     pub(crate) scope: RunScope,
     /// The folder that it was given.
     pub(crate) project_dir: Option<String>,
-    /// Whether it begins the run by itself.
+    /// True if it creates the run by itself.
     is_spawner: bool,
-    /// Whether its session may have one child of the agent at a time (X-E85).
+    /// True if its session may have one child of the agent at a time (X-E85).
     is_single: bool,
-    /// What its workspace says of children.
+    /// The limits of its workspace for children.
     limits: ChildLimits,
-    /// The grant by which it does; `None` if its agent may.
+    /// The grant that permits it; `None` if its agent may.
     pub(crate) permit: Option<SpawnPermit>,
 }
 
 impl Parent {
-    /// The scope that a run hands on which begins another by itself.
+    /// The scope that a parent run hands on to a run that it creates by itself.
     pub(crate) fn own_scope(&self) -> Option<Map<String, Value>> {
         self.is_spawner.then(|| self.scope.values().clone())
     }
 
-    /// What has to be so still when the run is kept.
+    /// The conditions that must still hold when the run is stored.
     pub(crate) fn spawned(&self) -> Option<Spawned> {
         let grant = self.permit.as_ref().and_then(SpawnPermit::single);
         let (session, children_max) = (self.row.session, self.limits.per_session());
@@ -62,7 +62,7 @@ impl Parent {
     }
 }
 
-/// When the day began, in UTC.
+/// Begin of the current day, in UTC.
 fn today() -> SystemTime {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     SystemTime::UNIX_EPOCH + Duration::from_secs(now.as_secs() / DAY * DAY)
@@ -72,8 +72,8 @@ fn denied(field: &'static str, message: &str) -> RunError {
     RunError::Denied { field, message: message.to_owned() }
 }
 
-/// Servers of a request's own run what it says on this host, with its variables, and a folder of
-/// the host may be anybody's: neither is for those who are no operators (S2).
+/// Refuses fields that only operators may set (S2). A request's own servers run commands of the
+/// request on this host, with its variables, and a folder of the host may belong to another human.
 fn check_member(request: &RunRequest) -> Result<(), RunError> {
     if request.has_own_servers {
         return Err(denied(
@@ -90,15 +90,15 @@ fn check_member(request: &RunRequest) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The agents that one's own may start, as it was when the run was created.
+/// The agents that one's own agent may start, as it was when the run was created.
 fn spawnable(frozen: &Frozen) -> BTreeSet<AgentName> {
     let parts = frozen.of.agent().and_then(|of| of.parts());
     parts.map(|parts| parts.agent.spawnable_agents).unwrap_or_default()
 }
 
 impl Runs {
-    /// The parent of a run that is to be created: the run whose token was shown, or the one that an
-    /// operator names (O75, O78).
+    /// The parent of a new run: the run whose token was shown, or the one that an operator names
+    /// (O75, O78).
     pub(crate) async fn parent(
         &self,
         workspace: &WorkspaceId,
@@ -125,11 +125,11 @@ impl Runs {
         }
     }
 
-    /// Has policy decide whether a run may begin another one by its token, as where it calls the
-    /// tool for that (D5, S14). `None` of other creators, and where that tool was called.
+    /// Has policy decide whether a run may create another one by its token, as for a call of the
+    /// tool for that (D5, S14). `None` for other creators, and where that tool was called.
     ///
     /// # Errors
-    /// When it may not, or asks for what no run may say.
+    /// When it may not, or sets a field that no run may set.
     pub(crate) async fn decided(
         &self,
         workspace: &WorkspaceId,
@@ -149,7 +149,7 @@ impl Runs {
         Ok(Some(gateway.permit_alike(run, SPAWN, &arguments).await?))
     }
 
-    /// The agent that a run asks for by its own token, if it says nothing that no run may say.
+    /// The agent that a run asks for by its own token, if it sets no field that no run may set.
     async fn check_own<'a>(
         &self,
         workspace: &WorkspaceId,
@@ -183,15 +183,15 @@ impl Runs {
             return Err(denied("agent_name", "this run has no agent that could start others"));
         }
         if self.stored(workspace, run.id).await?.is_none() {
-            // A workspace of others is not there.
+            // A workspace other than the run's own is treated as absent.
             let absent = CatalogError::NoWorkspace(workspace.clone());
             return Err(ControlError::from(absent).into());
         }
         Ok(agent)
     }
 
-    /// What a run may begin by itself: a new session of an agent that its own may start, with
-    /// exactly its scope (O22, O76).
+    /// The parent of a run that another creates by itself: a new session of an agent that its own
+    /// may start, with exactly its scope (O22, O76).
     async fn of_token(
         &self,
         workspace: &WorkspaceId,
@@ -210,7 +210,7 @@ impl Runs {
         Ok(Parent { is_spawner: true, is_single, permit, ..parent })
     }
 
-    /// The grant by which a run begins one of an agent that its own does not name.
+    /// The grant by which a run creates one of an agent that its own does not name.
     fn granted(
         &self,
         run: &RunView,
@@ -228,10 +228,10 @@ impl Runs {
         })
     }
 
-    /// The agents of which a run may begin others, by its own agent and by grants.
+    /// The agents of which a run may create others, by its own agent and by grants.
     ///
     /// # Errors
-    /// When the run does not live, or the store fails.
+    /// When the run is not active, or the store fails.
     pub async fn spawnable(&self, run: &RunView) -> Result<Vec<AgentName>, RunError> {
         let grants = self.control().grants_of(&run.workspace);
         let mut names = grants.spawnable(&run.authority.actors(), SystemTime::now());
@@ -249,7 +249,7 @@ impl Runs {
         Ok(there)
     }
 
-    /// Why a run was not kept that another one was to begin.
+    /// The reason why the run that a parent was to create was not stored.
     pub(crate) async fn not_kept(
         &self,
         workspace: &WorkspaceId,
@@ -288,11 +288,11 @@ impl Runs {
         if begun.map_err(ControlError::Store)? >= most.into() {
             return Ok(RunError::TooManyToday(most));
         }
-        // A grant that was used up or revoked elsewhere, just now.
+        // A grant that was consumed or revoked elsewhere, just now.
         Ok(parent.permit.as_ref().map_or(RunError::NoParent, |_| RunError::Changed))
     }
 
-    /// A run of the workspace that lives, and what it is frozen with.
+    /// An active run of the workspace, and its frozen configuration.
     async fn living(
         &self,
         workspace: &WorkspaceId,
@@ -321,7 +321,7 @@ impl Runs {
         Ok((parent, frozen))
     }
 
-    /// A session that begins.
+    /// A new session.
     pub(crate) fn new_session(
         &self,
         workspace: &WorkspaceId,
@@ -356,7 +356,7 @@ impl Runs {
         })
     }
 
-    /// What a run that lives is frozen with.
+    /// The frozen configuration of an active run.
     pub(crate) async fn frozen(&self, row: &RunRow) -> Result<Frozen, RunError> {
         let place = run_place(row.id);
         let opened = self.vault()?.open_document(&row.workspace, &place, &row.sealed).await;

@@ -1,4 +1,4 @@
-//! Folders that sessions have for themselves: they go when the session has ended for a while.
+//! Folders of sessions' own: they are removed some time after the session's end.
 
 use std::{
     io,
@@ -16,13 +16,13 @@ use tokio::{
 
 use crate::{RunError, Runs};
 
-/// For how long people may look at what an ended session has left.
+/// Time for which people may look at the folder of an ended session.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often it is looked for folders that nobody needs.
+/// Pause between two looks for unused folders.
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
 impl Runs {
-    /// Removes folders that nobody needs, for as long as it is polled.
+    /// Removes unused folders, for as long as it is polled.
     pub(crate) async fn sweep_folders(&self) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -34,8 +34,8 @@ impl Runs {
         }
     }
 
-    /// Removes the folders of sessions that had ended a day before this time, or are not there;
-    /// from others what copies have left that a killed daemon began.
+    /// Removes the folders of sessions that ended a day before this time, or do not exist; in other
+    /// folders, the unfinished copies of a killed daemon.
     ///
     /// # Errors
     /// When the store fails, or a folder cannot be read.
@@ -70,7 +70,7 @@ impl Runs {
                 Some(ended) => ended,
                 None => return Ok(true),
             },
-            // It may be about to be stored.
+            // Its session may be about to be stored.
             None => match fs::metadata(path).await.and_then(|found| found.modified()) {
                 Ok(modified) => modified,
                 Err(error) => return Err(fault(path, error)),
@@ -80,7 +80,8 @@ impl Runs {
     }
 }
 
-/// Removes what nobody finishes any more. A failure is logged: it is looked for again.
+/// Removes copies that no process finishes any more. A failure is logged; the next look tries
+/// again.
 async fn remove_leftovers(path: PathBuf, session: SessionId) {
     let removing = move || Folder::open(&path).and_then(|folder| folder.remove_leftovers());
     match tokio::task::spawn_blocking(removing).await {

@@ -1,7 +1,8 @@
-//! What a run is frozen with at its creation (D10), as it is kept: sealed, and never shown.
+//! The frozen configuration of a run, made at its creation (D10), as it is stored: sealed, and
+//! never shown.
 //!
-//! It is what the run was resolved from, and not what came out: the same goes in again after a
-//! restart, and the same comes out. Values of secrets are not in it, only their versions.
+//! It has the inputs of the run's resolution, and not its result: after a restart, the same inputs
+//! give the same result. It has no values of secrets, only their versions.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,42 +16,42 @@ use narthex_resolve::{Agent, Capability, Catalog, EndSession, Parsed, RunRequest
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a run is frozen with. `Debug` shows nothing of it.
+/// The frozen configuration of a run. `Debug` shows nothing of it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Frozen {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<String>,
     pub(crate) of: Made,
-    /// What its servers had at first; and on links besides the shared ones.
+    /// The first lists of its servers; and those on links besides the shared ones.
     #[serde(default)]
     pub(crate) lists: KeptLists,
     #[serde(default)]
     pub(crate) further: KeptFurther,
-    /// What of them is held back.
+    /// The names under review in these lists.
     #[serde(default)]
     pub(crate) held: HeldNames,
-    /// What its session goes on from with it.
+    /// The earlier run from which its session resumes with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<GoesOnFrom>,
 }
 
-/// What a session goes on from.
+/// The earlier run from which a session resumes.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct GoesOnFrom {
     /// The number of its last run.
     pub(crate) pid: u64,
-    /// When it was set aside, in milliseconds since 1970, if it was.
+    /// The time of suspension, in milliseconds since 1970, if it was suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) suspended_ms: Option<u64>,
 }
 
-/// What its servers are made of.
+/// The source of its servers.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Made {
-    /// An agent's.
+    /// An agent.
     Agent(Box<FrozenAgent>),
-    /// Its own, as they were asked for.
+    /// The request with servers of its own.
     Own(String),
 }
 
@@ -62,7 +63,7 @@ impl Made {
         }
     }
 
-    /// What its session begins with.
+    /// The inputs of its session.
     pub(crate) fn inputs(&self) -> Inputs {
         match self {
             Self::Agent(agent) => agent.inputs.clone(),
@@ -70,8 +71,8 @@ impl Made {
         }
     }
 
-    /// Which tools of the built-in server its runs have: as the request of the session says, or
-    /// else its agent (D29).
+    /// The tools of the built-in server for its runs: by the request of the session, or else by its
+    /// agent (D29).
     pub(crate) fn built_in_tools(&self, is_child: bool) -> BuiltInTools {
         let said = match self {
             Self::Agent(agent) => agent.inputs.builtin.clone().or_else(|| agent.builtin()),
@@ -84,8 +85,8 @@ impl Made {
     }
 }
 
-/// What the last run of a session that is set aside was made of, as it is sealed: references alone.
-/// What its servers had is not in it: the next run finds that out anew.
+/// The frozen configuration of the last run of a suspended session, as it is sealed: references
+/// alone. It has no lists of servers: the next run reads them anew.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Suspended {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,18 +100,18 @@ impl Suspended {
         Self { prompt, of }
     }
 
-    /// As it is sealed.
+    /// The text to seal.
     pub(crate) fn text(&self) -> Secret {
         text(self)
     }
 
-    /// Reads it again. `None` if this version does not understand it.
+    /// Reads a sealed text. `None` if this version does not understand it.
     pub(crate) fn read(text: &Secret) -> Option<Self> {
         serde_json::from_str(text.expose()).ok()
     }
 }
 
-/// An agent with all that one run of it is made of.
+/// An agent with all parts of one run of it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct FrozenAgent {
     pub(crate) name: AgentName,
@@ -119,29 +120,29 @@ pub(crate) struct FrozenAgent {
     servers: BTreeMap<ServerId, Value>,
     pub(crate) inputs: Inputs,
     scope: Map<String, Value>,
-    /// The secrets that it is bound to, by version.
+    /// The versions of secrets that it is bound to.
     pub(crate) secrets: BTreeMap<SecretName, u64>,
-    /// The variables that whoever created the run was told for the agent, and the secret of each.
+    /// The variables that the run's creator got for the agent, and the secret of each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<EnvName, SecretName>,
-    /// What its workspace said when it was created.
+    /// The setting of its workspace when it was created.
     #[serde(default)]
     oauth_on_orchestrators: OauthOnOrchestrators,
 }
 
-/// What a session begins with, and every run of it has.
+/// The inputs of a session, which every run of it has.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Inputs {
     pub(crate) params: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) project_dir: Option<String>,
-    /// Whether the folder was made for the session alone, and is nobody else's.
+    /// True if the folder was made for the session alone, and belongs to no other.
     #[serde(default, skip_serializing_if = "is_not")]
     pub(crate) has_own_folder: bool,
-    /// The scope of the run that began the session by itself.
+    /// The scope of the run that created the session by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) caller_scope: Option<Map<String, Value>>,
-    /// Which tools of the built-in server it has, where its request says so.
+    /// The tools of the built-in server for it, if its request names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) builtin: Option<BuiltInTools>,
     /// The request with servers of its own, of a session that has no agent.
@@ -155,14 +156,14 @@ fn is_not(flag: &bool) -> bool {
 }
 
 impl FrozenAgent {
-    /// Whom its runs act for; in the normal form a worker goes without saying.
+    /// The type of the agent; the normal form omits that of a worker.
     pub(crate) fn agent_type(&self) -> AgentType {
         let word = self.agent.get("agent_type").and_then(Value::as_str);
         let named = AgentType::ALL.into_iter().find(|kind| Some(kind.as_str()) == word);
         named.unwrap_or_default()
     }
 
-    /// What its runs get that call `end_session`.
+    /// The answer to calls of `end_session` in its runs.
     pub(crate) fn end_session(&self) -> EndSession {
         let word = self.agent.get("end_session").and_then(Value::as_str);
         word.and_then(EndSession::parse).unwrap_or_default()
@@ -173,12 +174,12 @@ impl FrozenAgent {
         self.agent.get("system_prompt")?.as_str().map(str::to_owned)
     }
 
-    /// Which tools of the built-in server its runs have, if it says so.
+    /// The tools of the built-in server for its runs, if the agent names them.
     fn builtin(&self) -> Option<BuiltInTools> {
         serde_json::from_value(self.agent.get("builtin")?.clone()).ok()
     }
 
-    /// What of the daemon carries its runs out.
+    /// The executor of the daemon that carries its runs out.
     pub(crate) fn executor(&self) -> Option<ExecutorName> {
         ExecutorName::new(self.agent.get("executor")?.as_str()?).ok()
     }
@@ -211,7 +212,7 @@ impl FrozenAgent {
         RunScope::new(self.scope.clone())
     }
 
-    /// The parts as they were. `None` if this version does not understand them any more.
+    /// The parts as they were frozen. `None` if this version does not understand them any more.
     pub(crate) fn parts(&self) -> Option<AgentParts> {
         let agent = Agent::parse(self.agent.to_string().as_bytes(), Some(&self.name));
         let Parsed { value: agent, .. } = agent.ok()?;
@@ -230,40 +231,40 @@ impl FrozenAgent {
 }
 
 impl Frozen {
-    /// As it is sealed.
+    /// The text to seal.
     pub(crate) fn text(&self) -> Secret {
         text(self)
     }
 
-    /// Reads it again. `None` if this version does not understand it.
+    /// Reads a sealed text. `None` if this version does not understand it.
     pub(crate) fn read(text: &Secret) -> Option<Self> {
         serde_json::from_str(text.expose()).ok()
     }
 }
 
 impl Inputs {
-    /// As they are sealed.
+    /// The text to seal.
     pub(crate) fn text(&self) -> Secret {
         text(self)
     }
 
-    /// Reads them again. `None` if this version does not understand them.
+    /// Reads a sealed text. `None` if this version does not understand it.
     pub(crate) fn read(text: &Secret) -> Option<Self> {
         serde_json::from_str(text.expose()).ok()
     }
 }
 
-/// Where what a run is frozen with is sealed for.
+/// The place that a run's frozen configuration is sealed for.
 pub(crate) fn run_place(id: RunId) -> String {
     format!("run {id}")
 }
 
-/// Where what the last run of a session that is set aside was made of is sealed for.
+/// The place that the configuration of a suspended session's last run is sealed for.
 pub(crate) fn suspended_place(id: SessionId) -> String {
     format!("suspended {id}")
 }
 
-/// Where what a session begins with is sealed for.
+/// The place that a session's inputs are sealed for.
 pub(crate) fn session_place(id: SessionId) -> String {
     format!("session {id}")
 }

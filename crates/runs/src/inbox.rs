@@ -1,4 +1,4 @@
-//! What whoever carries a session out has read of its messages.
+//! Acknowledgement of a session's messages by the platform that carries the session out.
 
 use narthex_control::{CatalogError, ControlError, MessageError};
 use narthex_model::{SessionId, WorkspaceId};
@@ -7,8 +7,8 @@ use narthex_resolve::Acknowledgement;
 use crate::{RunError, Runs};
 
 impl Runs {
-    /// Notes that all messages of a session are read up to the event that a document names. Gives
-    /// up to which one that is so, and how many messages are left.
+    /// Notes that all messages of a session are read up to the event that a document names. Returns
+    /// the sequence number up to which they are read, and the number of unread messages.
     ///
     /// # Errors
     /// When the document is faulty, there is no such session, or no such event yet; or the store

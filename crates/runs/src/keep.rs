@@ -1,4 +1,4 @@
-//! The row of a run that begins, and the events of it.
+//! The row of a new run, and its events.
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, ControlError};
@@ -15,19 +15,19 @@ use crate::{
     prepare::OmittedKey,
 };
 
-/// What whoever creates the run is told of values.
+/// Facts that the run's creator learns, for the audit.
 #[derive(Clone, Copy)]
 pub(crate) struct Told<'a> {
-    /// What of the daemon carries it out.
+    /// The executor of the daemon that carries it out.
     pub(crate) executor: Option<&'a ExecutorName>,
     pub(crate) direct: Option<&'a DirectServers>,
     pub(crate) env: &'a AgentEnv,
-    /// Which keys of its servers it does without.
+    /// Optional keys of its servers that it does without.
     pub(crate) omitted: &'a [OmittedKey],
 }
 
 impl Runs {
-    /// Keeps a run, with what its creator is told in the audit.
+    /// Stores a run, and records in the audit which values its creator gets.
     pub(crate) async fn keep_noted(
         &self,
         draft: &Draft,
@@ -44,7 +44,7 @@ impl Runs {
         };
         let mut created = event(kind::RUN_CREATED);
         if !told.omitted.is_empty() {
-            // Names alone: what narrows a server, and is not there.
+            // Only names: the values that would narrow a server are absent.
             created = created.with("omitted", json!(told.omitted));
         }
         let mut noted = vec![self.control().note(created).await?];
@@ -70,7 +70,7 @@ impl Runs {
         Ok(row)
     }
 
-    /// Adds an event to a session, of what is so already.
+    /// Adds an event to a session, of a fact that holds already.
     pub(crate) async fn tell(
         &self,
         workspace: &WorkspaceId,
@@ -119,8 +119,8 @@ impl Runs {
             suspended_at: draft.former.as_ref().and_then(|former| former.suspended_at),
         };
         let is_new = draft.request.kind == RunKind::StartSession;
-        // As it is stored at that moment: whoever looked afterwards could find it claimed or ended,
-        // or nothing, and what is stored would be nobody's.
+        // As it is stored at that moment: a later look could find it claimed, ended or missing, and
+        // the stored row would belong to no caller.
         let stored = self.store()?.runs().create(new, is_new.then_some(session)).await;
         if let Some(row) = stored.map_err(ControlError::Store)? {
             return Ok(row);
@@ -134,7 +134,7 @@ impl Runs {
         })
     }
 
-    /// The session as it is kept, with what it begins with.
+    /// The session as it is stored, with its sealed inputs.
     pub(crate) async fn sealed_session(
         &self,
         draft: &Draft,
@@ -160,7 +160,7 @@ impl Runs {
     }
 }
 
-/// What the session of a run is told of its begin.
+/// The event of a run's begin, for its session.
 pub(crate) fn begun(draft: &Draft, row: &RunRow) -> (EventKind, Value) {
     let is_new = draft.request.kind == RunKind::StartSession;
     let kind = if is_new { EventKind::SessionCreated } else { EventKind::SessionResumed };
@@ -177,7 +177,7 @@ pub(crate) fn begun(draft: &Draft, row: &RunRow) -> (EventKind, Value) {
     (kind, payload)
 }
 
-/// Who did something, as events have it.
+/// An actor as events show it.
 pub(crate) fn by(by: &By) -> Value {
     json!({ "kind": by.kind, "id": by.id })
 }

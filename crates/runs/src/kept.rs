@@ -1,5 +1,5 @@
-//! Runs that have begun before this process did: each begins again when its token is first shown,
-//! from what it was frozen with (D10).
+//! Runs that began before this process: each begins again when its token is first shown, from its
+//! frozen configuration (D10).
 
 use std::{
     collections::HashMap,
@@ -26,18 +26,18 @@ use crate::{
     prepare::{self, Failed, Of, Opened, Prepared},
 };
 
-/// For how long a token that opens nothing is not looked for again.
+/// Time for which a token that opens nothing is not looked for again.
 const ABSENT_FOR: Duration = Duration::from_secs(30);
-/// How many of these are remembered.
+/// Number of such tokens that are remembered.
 const ABSENT_MAX: usize = 4096;
 
-/// What is known of runs that are not in the gateway's table.
+/// Facts of runs that are not in the gateway's table.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// Hashes of tokens that open nothing, and until when that is believed. A token says itself of
-    /// which run it is: whoever makes one up must not shut out the one that opens that run.
+    /// Hashes of tokens that open nothing, each with the time until which that is believed. A token
+    /// names its run itself: a forged one must not shut out the one that opens that run.
     absent: Mutex<HashMap<[u8; 32], Instant>>,
-    /// Held by whoever has a run begin again.
+    /// Locks per run for its new begin.
     beginning: KeyedLock<RunId>,
 }
 
@@ -51,7 +51,7 @@ impl Kept {
         if absent.len() >= ABSENT_MAX {
             absent.retain(|_, until| now < *until);
         }
-        // Whoever sends more than that is looked for in the store each time.
+        // Further tokens are looked for in the store each time.
         if absent.len() < ABSENT_MAX {
             absent.insert(hash, now + ABSENT_FOR);
         }
@@ -62,10 +62,10 @@ impl Kept {
     }
 }
 
-/// What a run has of its servers after a restart.
+/// The servers of a run after a restart.
 struct Mounted {
     set: MountSet,
-    /// Without what is mounted.
+    /// The rest of the preparation, without the mounted servers.
     prepared: Prepared,
     failed: Vec<MountFault>,
 }
@@ -79,7 +79,7 @@ impl RunSource for Shared {
             let (token, id) = (token.clone(), token.run_id());
             let runs = Runs { shared: self.this.upgrade()? };
             let again = async move { runs.again(&token).await };
-            // To its end, also if whoever asks goes away: others wait for it.
+            // Runs to its end, also if the caller disconnects: others wait for it.
             match self.control.spawn(again).await {
                 Ok(Ok(found)) => found,
                 Ok(Err(error)) => {
@@ -115,7 +115,7 @@ impl RunSource for Shared {
 }
 
 impl Runs {
-    /// Keeps what a run was listed first by now, unless it is one that is not stored.
+    /// Stores the lists of servers that a run has got first by now, unless the run is not stored.
     async fn keep_further_lists(&self, run: &RunView) -> Result<(), RunError> {
         let _turn = self.shared.kept.beginning.take(&run.id).await;
         let Some(row) = self.living_row(run.id).await? else { return Ok(()) };
@@ -126,19 +126,19 @@ impl Runs {
         stored.map(drop).map_err(|error| ControlError::Store(error).into())
     }
 
-    /// Held by whoever has a run begin again.
+    /// Takes the lock of a run for its new begin.
     pub(crate) async fn kept_turn(&self, id: RunId) -> OwnedMutexGuard<()> {
         self.shared.kept.beginning.take(&id).await
     }
 
-    /// Takes a run out of the table: it begins again when its token is next shown.
+    /// Removes a run from the table: it begins again when its token is next shown.
     pub(crate) async fn end_view(&self, id: RunId) {
         self.let_go(id).await;
     }
 
     async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
         let id = token.run_id();
-        // First: whoever shows what opens nothing makes nobody wait who shows what does.
+        // First: a caller with a token that opens nothing blocks no caller with a valid one.
         if self.row_of(token).await?.is_none() {
             self.shared.kept.note_absent(token.hash());
             return Ok(None);
@@ -153,14 +153,14 @@ impl Runs {
         }
     }
 
-    /// The row of the run that a token opens, if it lives.
+    /// The row of the run that a token opens, if it is active.
     async fn row_of(&self, token: &RunToken) -> Result<Option<RunRow>, RunError> {
-        // Hashes of random tokens tell nothing by the time that they take to be compared.
+        // Comparing hashes of random tokens reveals nothing by the time that it takes.
         let hash = hex::encode(token.hash());
         Ok(self.living_row(token.run_id()).await?.filter(|row| row.token == hash))
     }
 
-    /// The same for a run whose token nobody has shown.
+    /// Has a run begin again without its token.
     pub(crate) async fn again_by_id(&self, id: RunId) -> Result<Option<Arc<RunView>>, RunError> {
         let _turn = self.shared.kept.beginning.take(&id).await;
         if let Some(run) = self.shared.gateway.runs().get(id) {
@@ -177,7 +177,7 @@ impl Runs {
         row: &RunRow,
     ) -> Result<Option<Arc<RunView>>, RunError> {
         let run = self.begin_again(row).await?;
-        // It may have been ended meanwhile, by somebody who found nothing in the table.
+        // It may have been ended meanwhile, by a caller that found nothing in the table.
         if self.living_row(row.id).await?.is_none() {
             self.let_go(row.id).await;
             return Ok(None);
@@ -185,7 +185,7 @@ impl Runs {
         Ok(Some(run))
     }
 
-    /// The row of a run, if it lives.
+    /// The row of a run, if it is active.
     async fn living_row(&self, id: RunId) -> Result<Option<RunRow>, RunError> {
         let row = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
         let now = SystemTime::now();
@@ -206,7 +206,7 @@ impl Runs {
         }
         let agent = frozen.of.agent().map(|agent| agent.name.as_str());
         let (meters, _) = self.control().run_limits(&row.workspace, agent, counted).await?;
-        // Of what was listed before nothing is looked at again: it stays as it was.
+        // Lists from before are not looked at again: they stay as they were.
         let first = FirstLists::again(&frozen.lists, &set);
         let looked = self.look_at_all((&row.workspace, row.id), &pinned, first).await?;
         let LookedAt { first, mut held, .. } = looked;
@@ -243,8 +243,8 @@ impl Runs {
         Ok(run)
     }
 
-    /// Mounts the servers that a run was frozen with, as far as they start: calls of the others say
-    /// why they do not.
+    /// Mounts the servers of a run's frozen configuration, as far as they start: calls of the
+    /// others get the reason.
     async fn mounted_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Mounted, RunError> {
         for _ in 0..ATTEMPTS {
             self.control().look_at_cuts().await?;
@@ -254,7 +254,7 @@ impl Runs {
                 tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
             }
             let set = self.mount(&row.workspace, take(&mut prepared.servers), false).await?;
-            // What was cut off before it was mounted here was not cut off here.
+            // A cut that came before a server was mounted here has not reached it.
             if self.control().cuts() == cuts {
                 let failed = take(&mut prepared.failed).into_iter().map(Failed::into_mount_fault);
                 let failed = failed.chain(take(&mut prepared.withheld));
@@ -266,8 +266,8 @@ impl Runs {
         Err(RunError::Changed)
     }
 
-    /// What a run's servers are made of, from what it was frozen with; `is_direct` with all values,
-    /// to be told.
+    /// Prepares a run's servers from its frozen configuration; `is_direct` with all values, for the
+    /// answer.
     pub(crate) async fn prepared_again(
         &self,
         row: &RunRow,
@@ -300,7 +300,7 @@ impl Runs {
     }
 }
 
-/// What is kept of a token, as it is written in the store.
+/// The hash of a token, as it is written in the store.
 fn token_hash(text: &str) -> Option<[u8; 32]> {
     let mut hash = [0; 32];
     hex::decode_to_slice(text, &mut hash).ok().map(|()| hash)
@@ -310,7 +310,7 @@ fn token_hash(text: &str) -> Option<[u8; 32]> {
 mod tests {
     use super::*;
 
-    /// A token that opens nothing is not looked for twice, and shuts out no other one of its run.
+    /// A token that opens nothing is not looked for twice, and shuts out no other token of its run.
     #[tokio::test(start_paused = true)]
     async fn a_token_that_opens_nothing_shuts_out_no_other() {
         let (kept, run) = (Kept::default(), RunId::new([7; 6]));

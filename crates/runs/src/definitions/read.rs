@@ -1,4 +1,4 @@
-//! Lists as they were read: most runs are given the same ones.
+//! Definitions read from lists: most runs get the same lists.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,19 +8,19 @@ use narthex_upstream::Inventory;
 use crate::RunError;
 use narthex_judging::{ByList, judge::Seen};
 
-/// What was read of each list that somebody still has.
+/// The definitions read from each list that is still in use.
 #[derive(Debug, Default)]
 pub(crate) struct ReadLists(Mutex<ByList<Read>>);
 
 #[derive(Debug)]
 struct Read {
-    /// What the server told models of itself beside it.
+    /// The server's instructions to models beside it.
     told: Option<String>,
     seen: Arc<Vec<Seen>>,
 }
 
 impl ReadLists {
-    /// What a server lists, and tells models of itself.
+    /// The definitions in a server's list, and in its instructions to models.
     ///
     /// # Errors
     /// When the thread that reads fails.
@@ -74,12 +74,12 @@ mod tests {
         let one = list("a");
         let first = lists.of(&one, None).await.unwrap();
         assert!(Arc::ptr_eq(&first, &lists.of(&one, None).await.unwrap()));
-        // What it tells of itself is a definition, too.
+        // The instructions are a definition, too.
         let told = lists.of(&one, Some("use me".to_owned())).await.unwrap();
         assert_eq!((first.len(), told.len()), (1, 2));
         let again = lists.of(&one, None).await.unwrap();
         assert_eq!(again.len(), 1);
-        // The same content is another list.
+        // The same content in another object is another list.
         let other = list("a");
         assert!(!Arc::ptr_eq(&again, &lists.of(&other, None).await.unwrap()));
         assert_eq!(lists.all().count(), 2);
