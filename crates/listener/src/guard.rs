@@ -1,4 +1,5 @@
-//! Which `Host` and `Origin` are let in (S7): what keeps web pages of others away.
+//! The `Host` and `Origin` values that are let in (S7): the check that keeps foreign web pages
+//! away.
 //!
 //! A page that had its name rebound to our address sends its own name as `Host`, and a page that
 //! simply calls us sends its own `Origin`. Loopback names are allowed as `Host` with any port: no
@@ -13,9 +14,9 @@ use http::{HeaderMap, HeaderName, Uri, header};
 #[derive(Debug)]
 pub struct Guard {
     hosts: Vec<String>,
-    /// Those of the configuration.
+    /// The origins of the configuration.
     origins: Vec<String>,
-    /// Those of the listener itself.
+    /// The origins of the listener itself.
     own: [String; 3],
 }
 
@@ -38,7 +39,7 @@ impl Guard {
         Self { hosts, origins, own }
     }
 
-    /// Whether a request may come in, as far as `Host` and `Origin` tell.
+    /// True if a request may come in, as far as `Host` and `Origin` show.
     #[must_use]
     pub fn admits(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let Some(Some(host)) = single(headers, &header::HOST) else { return false };
@@ -56,7 +57,7 @@ impl Guard {
         }
     }
 
-    /// Whether pages of an origin may use the listener although they come from elsewhere.
+    /// True if pages of an origin may use the listener although they come from elsewhere.
     #[must_use]
     pub fn allows_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))

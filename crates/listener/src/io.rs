@@ -12,8 +12,8 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// What has happened on a connection so far. Looked at now and then, in place of timers that
-/// every request would have to set.
+/// The activity on a connection so far. Looked at now and then, in place of timers that every
+/// request would have to set.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     requests: AtomicU64,
@@ -21,7 +21,7 @@ pub(super) struct Activity {
     is_write_blocked: AtomicBool,
 }
 
-/// What [`Activity`] was at one moment.
+/// The counts of [`Activity`] at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     requests: u64,
@@ -56,7 +56,7 @@ impl Activity {
 }
 
 impl Look {
-    /// Whether not one request has come in.
+    /// True if no request has come in.
     pub(super) fn is_idle_since_start(&self) -> bool {
         self.requests == 0
     }
@@ -65,7 +65,7 @@ impl Look {
         self.requests == earlier.requests
     }
 
-    /// Whether the client has taken nothing of an answer since.
+    /// True if the client has taken no byte of an answer since.
     pub(super) fn is_stuck_since(&self, earlier: &Self) -> bool {
         self.is_write_blocked && earlier.is_write_blocked && self.writes == earlier.writes
     }

@@ -25,10 +25,10 @@ pub use guard::{Guard, single};
 pub use options::ServeOptions;
 pub use workers::Workers;
 
-/// How long accepting rests when the system refuses, for want of file handles for example.
+/// Pause of accepting when the system refuses, for want of file handles for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What answers the requests of a listener.
+/// Answers the requests of a listener.
 pub trait Respond: Send + Sync + 'static {
     /// The bodies of its answers.
     type Body: Body<Data = Bytes, Error = Infallible> + Send + 'static;
@@ -92,7 +92,7 @@ fn begin<R: Respond>(
         tasks.spawn(serve_connection(shared, stream, slot));
         return;
     };
-    // It must be the worker's system handle that tells of what arrives.
+    // Only the worker's system handle may report the arrival of bytes.
     let stream = match stream.into_std() {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%error, "could not hand a connection over"),

@@ -1,22 +1,22 @@
-//! What a listener is run with.
+//! The options of a listener.
 
 use std::time::Duration;
 
 use crate::Workers;
 
-/// What a listener is run with.
+/// The options of a listener.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// How many connections may be open; further ones are closed at once.
+    /// Most open connections; further ones are closed at once.
     pub max_connections: usize,
-    /// How long the first request of a connection may take to arrive, its headers only.
+    /// Longest time until the first request of a connection has arrived, its headers only.
     pub header_timeout: Duration,
-    /// How long a connection may rest between two requests, and how long a client may take no
-    /// byte of an answer; it is closed after one to two times this.
+    /// Longest time that a connection may rest between two requests, or a client may take no byte
+    /// of an answer; the connection is closed after one to two times this.
     pub idle_timeout: Duration,
-    /// How long requests may go on after the shutdown.
+    /// Longest time for which requests may continue after the shutdown.
     pub grace: Duration,
-    /// Who serves the connections.
+    /// The threads that serve the connections.
     pub workers: Workers,
 }
 

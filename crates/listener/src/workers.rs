@@ -22,13 +22,13 @@ use tokio_util::{
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 
-/// How often a thread with connections looks at its clock. Shorter than any limit that a call sets:
-/// a runtime that has no earlier appointment interrupts its own sleep, by two system calls, for
-/// each of them.
+/// Interval at which a thread with connections looks at its clock. Shorter than any limit that a
+/// call sets: a runtime that has no earlier timer interrupts its own sleep, by two system calls,
+/// for each of them.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Threads that share out connections. They end with the last clone or [`Workers::stop`], and with
-/// them whatever was begun there.
+/// them all tasks that were spawned there.
 ///
 /// Without any ([`Workers::default`]), connections are served by the runtime that accepts them.
 #[derive(Debug, Clone, Default)]
@@ -112,7 +112,7 @@ impl Worker {
                     () = ticking.tick() => {}
                 }
             });
-            // Nothing that blocks may hold up the end.
+            // No blocking task may delay the end.
             runtime.shutdown_background();
             drop(running);
         };
