@@ -1,4 +1,4 @@
-//! What the table of routes says of one row.
+//! One row of the table of routes.
 
 use narthex_model::Role;
 
@@ -9,14 +9,14 @@ pub struct Place {
     pub template: &'static str,
     /// The methods, as the header `Allow` lists them.
     pub methods: &'static str,
-    /// Who may come in.
+    /// The callers that may come in.
     pub access: Access,
 }
 
-/// Who may come in at a route. An operator may at all of them but the clients'.
+/// The callers that may come in at a route. An operator may at all of them but the clients'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Anybody: only health, which says nothing else.
+    /// Any caller: only health, which shows nothing else.
     Open,
     /// Anybody who brings a proof of the route's own, which is this (D4): a human has no token
     /// before they have signed in.
@@ -25,17 +25,17 @@ pub enum Access {
     Client,
     /// The bearer of a run's token, who sees what the run has, or an operator.
     Shared,
-    /// The same, but only of a run that has everything which is shared and nothing else: what is
-    /// told is of all servers together.
+    /// Like [`Access::Shared`], but only for a run that has all shared servers and no others: the
+    /// answer is about all servers together.
     Whole,
     /// An operator alone: an agent must not switch servers off, change them or read what they
     /// write to stderr.
     Operator,
     /// Every human and service; they see what they may.
     Known,
-    /// Whoever has one of these roles in the workspace of the path.
+    /// A human or a service with one of these roles in the workspace of the path.
     Member(&'static [Role]),
-    /// The same, or a run of this workspace, for its children and its session.
+    /// Like [`Access::Member`], or a run of this workspace, for its children and its session.
     Starter(&'static [Role]),
     /// A run of this workspace alone, for its session.
     OwnRun,

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 pub use self::access::{Access, Place};
 use self::operation::{Answer, Content, JSON, Operation, meaning};
 
-/// By subject, for people who look for one.
+/// The schemas by subject, for people who look for one.
 const SCHEMAS: [&str; 16] = [
     include_str!("schemas/common.json"),
     include_str!("schemas/door.json"),
@@ -43,7 +43,7 @@ const EVENTS: &str = "text/event-stream";
 const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
-/// What stands for a name in braces, by the segment in front of it: a schema, and words.
+/// The schema and the description of a name in braces, by the segment in front of it.
 const SEGMENTS: [(&str, &str, &str); 26] = [
     ("mcp", "Alias", "A server of the run."),
     ("vfs", "VfsPath", "The path of the namespace without its first slash: all that is left."),
@@ -73,8 +73,8 @@ const SEGMENTS: [(&str, &str, &str); 26] = [
     ("comments", "ThreadId", "The thread of comments."),
 ];
 
-/// What is described, of which there is a place or not: paths with a method each, but for `HEAD`,
-/// which goes with `GET`.
+/// All described operations, with or without a route: paths with a method each. `HEAD` is not
+/// listed, as it goes with `GET`.
 pub fn operations() -> impl Iterator<Item = (&'static str, &'static str)> {
     let all = operations::OPERATIONS.iter().flat_map(|(_, all)| all.iter());
     all.map(|one| (one.template, one.method))
@@ -85,7 +85,7 @@ fn embedded(text: &'static str) -> Map<String, Value> {
     serde_json::from_str(text).expect("the files beside this one are JSON, as a test sees")
 }
 
-/// The document of these places. A method that nobody has described is left out.
+/// The document of these places. A method without a description is left out.
 ///
 /// # Panics
 /// When a file beside this one is no JSON, as a test would have seen.
@@ -136,13 +136,13 @@ fn described(paths: Map<String, Value>, schemas: &Map<String, Value>) -> Value {
 fn headers() -> Map<String, Value> {
     let mut all = embedded(HEADERS);
     for header in all.values_mut().filter_map(Value::as_object_mut) {
-        // Which one it is stands where it is referred to.
+        // The name is in the reference to the header.
         header.remove("name");
     }
     all
 }
 
-/// `None` for what nobody has described.
+/// Returns `None` for an operation without a description.
 fn operation(route: &Place, method: &str) -> Option<Value> {
     let is_head = method == "HEAD";
     let (tag, said) = operations::find(if is_head { "GET" } else { method }, route.template)?;
@@ -170,7 +170,7 @@ fn operation(route: &Place, method: &str) -> Option<Value> {
     Some(described)
 }
 
-/// Whether it is a write that can be asked for again (X-E104).
+/// True for a write that can be repeated with a key (X-E104).
 fn is_keyed(route: &Place, method: &str) -> bool {
     let is_read = matches!(method, "GET" | "HEAD");
     match route.access {
@@ -233,7 +233,7 @@ fn done(status: u16) -> &'static str {
     }
 }
 
-/// Which problems there may be: those of the operation, and those of its kind of route.
+/// The possible problems: those of the operation, and those of its kind of route.
 fn problems(route: &Place, said: &Operation) -> BTreeSet<u16> {
     let mut all = BTreeSet::from([403]);
     all.extend(said.problems);
@@ -266,8 +266,8 @@ fn problems(route: &Place, said: &Operation) -> BTreeSet<u16> {
     all
 }
 
-/// The body of a refusal: browsers are told by a page, and what reads messages of MCP by an error
-/// of JSON-RPC, where it was a message.
+/// The body of a refusal. Browsers get a page, and a reader of MCP messages gets a JSON-RPC error
+/// if the request was a message.
 fn refusal(route: &Place, said: &Operation) -> Value {
     let mut content = json!({ PROBLEM: { "schema": reference("schemas", "Problem") } });
     let reads_json = said.body.is_some_and(|body| body.media.contains(&JSON));
@@ -318,7 +318,7 @@ fn referred(names: &[&str]) -> Value {
     Value::Object(names.iter().map(named).collect())
 }
 
-/// What stands in the path for names in braces.
+/// The parameters for the names in braces of a path.
 fn parameters_in(template: &str) -> Vec<Value> {
     let segments: Vec<&str> = template.split('/').collect();
     let named = segments.windows(2).filter_map(|pair| {

@@ -1,4 +1,4 @@
-//! What is said of one operation; everything else follows from its row in the table of routes.
+//! The description of one operation; all other facts follow from its row in the table of routes.
 
 /// JSON, in most bodies.
 pub(super) const JSON: &str = "application/json";
@@ -9,16 +9,16 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 pub(super) struct Operation {
     /// `HEAD` is described by `GET`.
     pub(super) method: &'static str,
-    /// As in the table of routes.
+    /// The path, as in the table of routes.
     pub(super) template: &'static str,
     /// Its name for programs, unique.
     pub(super) id: &'static str,
-    /// What it does, in a sentence.
+    /// The purpose, in a sentence.
     pub(super) summary: &'static str,
     /// Parameters behind `?`, and headers, by their names in `parameters.json`.
     pub(super) parameters: &'static [&'static str],
     pub(super) body: Option<Body>,
-    /// What a success answers; a method may have several.
+    /// The answers of a success; a method may have several.
     pub(super) answers: [Option<Answer>; 3],
     /// Kinds of problems beside those that follow from the route.
     pub(super) problems: &'static [u16],
@@ -49,11 +49,11 @@ pub(super) enum Content {
     Json(&'static str),
     /// JSON of one of these schemas.
     Either(&'static str, &'static str),
-    /// The same, or a stream of events of the second schema for whoever prefers one.
+    /// JSON of the first schema, or a stream of events of the second for a client that prefers one.
     JsonOrEvents(&'static str, &'static str),
     /// A stream of events of this schema.
     Events(&'static str),
-    /// JSON of this schema, or lines of JSON for whoever accepts these.
+    /// JSON of this schema, or lines of JSON for a client that accepts these.
     JsonOrLines(&'static str),
     /// A file of any type.
     File,
@@ -87,17 +87,17 @@ const fn operation(
 }
 
 impl Operation {
-    /// With these parameters and headers of the request.
+    /// Adds these parameters and headers of the request.
     pub(super) const fn asks(self, parameters: &'static [&'static str]) -> Self {
         Self { parameters, ..self }
     }
 
-    /// With a body of JSON.
+    /// Adds a body of JSON.
     pub(super) const fn takes(self, schema: &'static str) -> Self {
         self.takes_as(schema, &[JSON])
     }
 
-    /// With a body that says what is to be different.
+    /// Adds a body with the members to change.
     pub(super) const fn merges(self, schema: &'static str) -> Self {
         self.takes_as(schema, &[JSON, MERGE_PATCH])
     }
@@ -142,13 +142,13 @@ impl Operation {
         self
     }
 
-    /// With further problems.
+    /// Adds further problems.
     pub(super) const fn refuses(self, problems: &'static [u16]) -> Self {
         Self { problems, ..self }
     }
 }
 
-/// What a status of a refusal means.
+/// The meaning of a refusal's status.
 pub(super) fn meaning(status: u16) -> &'static str {
     match status {
         400 => "the request is not what it should be",

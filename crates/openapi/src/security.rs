@@ -1,4 +1,4 @@
-//! Who may come in at a route, as the document says it.
+//! The access rules of routes, as the document states them.
 
 use serde_json::{Value, json};
 
@@ -29,8 +29,8 @@ pub(super) fn schemes() -> Value {
     })
 }
 
-/// What an operation needs: one of these. Names stand for who may: roles in the workspace, or
-/// `operator`, `human`, `service`, `run` and `client`.
+/// The alternatives that an operation accepts. Names are those of callers: roles in the workspace,
+/// or `operator`, `human`, `service`, `run` and `client`.
 pub(super) fn needed(access: Access, method: &str) -> Value {
     let who = who(access);
     if who.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn needed(access: Access, method: &str) -> Value {
     }
 }
 
-/// The same for people.
+/// The access rule as a sentence for people.
 pub(super) fn words(access: Access) -> String {
     match access {
         Access::Open => "For anybody.".to_owned(),

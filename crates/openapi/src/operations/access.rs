@@ -1,4 +1,4 @@
-//! Who may what: workspaces, principals, members, tokens, secrets, and the audit of it all.
+//! Permissions: workspaces, principals, members, tokens, secrets, and their audit.
 
 use super::super::operation::{Content, Operation, delete, get, patch, post, put};
 

@@ -1,14 +1,14 @@
-//! The endpoints of MCP, health, and what is told to monitors.
+//! The endpoints of MCP, health, and metrics for monitors.
 
 use super::super::operation::{Content, Operation, delete, get, post};
 
 const EVENT_STREAM: &str = "text/event-stream";
 const ANSWERS: &[&str] = &["application/json", EVENT_STREAM];
 const HEADERS: &[&str] = &["McpSessionId", "McpProtocolVersion"];
-/// What files have.
+/// The media types of files.
 const FILES: &[&str] = &["application/json", "text/markdown", "text/plain"];
 const TEXT: &[&str] = &["text/plain"];
-/// What a message is refused with; where it was read, the body is a JSON-RPC error.
+/// The refusals of a message; where the message was read, the body is a JSON-RPC error.
 const MESSAGE: &[u16] = &[400, 406, 408, 409, 413, 415, 429, 500, 503, 504];
 
 pub(super) const OPERATIONS: &[Operation] = &[

@@ -1,4 +1,4 @@
-//! What happens in sessions, and messages for their agents.
+//! The events of sessions, and messages for their agents.
 
 use super::super::operation::{Content, Operation, get, post};
 

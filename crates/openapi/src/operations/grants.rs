@@ -1,4 +1,4 @@
-//! What humans allow, and what runs ask for.
+//! The grants of humans, and the requests of runs.
 
 use super::super::operation::{Operation, delete, get, post};
 

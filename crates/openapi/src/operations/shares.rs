@@ -1,4 +1,4 @@
-//! What agents share, and comments on it.
+//! The shares of agents, and comments on them.
 
 use super::super::operation::{Content, Operation, delete, get, patch, post};
 

@@ -1,4 +1,4 @@
-//! What browsers do to sign in. Where nobody can, all of it is 404.
+//! The requests of browsers at a sign-in. Without any way to sign in, all of them are 404.
 
 use super::super::operation::{Content, Operation, get, post};
 
@@ -15,7 +15,7 @@ const DECIDED: &[u16] = &[400, 401, 408, 409, 413, 415, 422, 429, 500, 503];
 const LINK: &[u16] = &[400, 401, 404, 408, 409, 413, 415, 422, 429, 500, 503];
 const PAGE: &[u16] = &[400, 401, 409, 429, 500, 503, 504];
 
-/// Whoever has signed in may still not be one of those who see it.
+/// A human who has signed in may still not be allowed to see the share.
 const SEEN: &[u16] = &[400, 401, 409, 429, 500, 503];
 
 pub(super) const OPERATIONS: &[Operation] = &[
