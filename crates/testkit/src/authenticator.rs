@@ -1,5 +1,5 @@
 //! A passkey authenticator in software, with the browser's part of the ceremonies: it answers the
-//! options that a page gets, honestly or as it is told.
+//! options that a page gets, honestly or as the test sets it.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::{
@@ -18,24 +18,24 @@ const HAS_CREDENTIAL: u8 = 0x40;
 pub struct Authenticator {
     /// The origin that the browser sees, such as `http://localhost:7717`.
     pub origin: String,
-    /// What it takes for the relying party's id, instead of what the options say.
+    /// The relying party's id to use instead of the options' one.
     pub rp_id: Option<String>,
-    /// Whether the user shows a finger or types a PIN.
+    /// True if the user shows a finger or types a PIN.
     pub is_user_verified: bool,
-    /// The passkeys that it has.
+    /// The authenticator's passkeys.
     pub credentials: Vec<Credential>,
 }
 
 /// A passkey with its private half.
 #[derive(Debug)]
 pub struct Credential {
-    /// Its id.
+    /// The credential's id.
     pub id: Vec<u8>,
-    /// Whose it is, as the relying party named them.
+    /// The credential's user, as the relying party named them.
     pub user_handle: Vec<u8>,
-    /// How often it has signed; 0 for ever if `is_counting` is not set.
+    /// Number of signatures so far; always 0 if `is_counting` is not set.
     pub counter: u32,
-    /// Whether it counts, as hardware does.
+    /// True if the counter counts, as in hardware.
     pub is_counting: bool,
     rp_id: String,
     key: EcdsaKeyPair,

@@ -9,13 +9,13 @@ use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 /// A value that is nowhere else in the world.
 #[derive(Debug)]
 pub struct Canary {
-    /// What it is the value of.
+    /// The name of the secret that the value belongs to.
     pub name: &'static str,
     /// The value itself.
     pub value: String,
-    /// How it can be spelled. All of letters and digits, which nobody escapes or encodes by `%`.
+    /// The possible spellings. All of letters and digits, which no encoder escapes.
     spellings: Vec<(&'static str, String)>,
-    /// Where it may be: what a label begins with.
+    /// The places where the value may be: beginnings of labels.
     pub may_be_in: Vec<String>,
 }
 
@@ -26,14 +26,15 @@ struct Seen {
     text: String,
 }
 
-/// Everything that was seen.
+/// All places that were seen.
 #[derive(Debug, Default)]
 pub struct Everything {
     seen: Vec<Seen>,
 }
 
 impl Canary {
-    /// With characters behind its random core that have to be escaped in JSON, URLs and shells.
+    /// A canary with characters behind its random core that have to be escaped in JSON, URLs and
+    /// shells.
     ///
     /// # Panics
     /// When the system has no randomness.
@@ -53,12 +54,12 @@ impl Canary {
         Self::of(name, &random())
     }
 
-    /// A value that was made by somebody else.
+    /// A canary of a value that was made elsewhere.
     #[must_use]
     pub fn of(name: &'static str, value: &str) -> Self {
         let mut spellings = vec![("as it is", value.to_owned())];
         for skipped in 0..3 {
-            // Wherever it stands in the text, from some byte on it is at the beginning of a group.
+            // At any place in the text, from some byte on the value is at the beginning of a group.
             let whole = value.as_bytes()[skipped..].chunks_exact(3).flatten().copied();
             let text = STANDARD_NO_PAD.encode(whole.collect::<Vec<_>>());
             spellings.push(("base64url", text.replace('+', "-").replace('/', "_")));
@@ -75,7 +76,7 @@ impl Canary {
         Self { name, value: value.to_owned(), spellings, may_be_in: Vec::new() }
     }
 
-    /// The same, which may be where labels begin like this.
+    /// Allows the value at places whose labels begin with `label`.
     #[must_use]
     pub fn allowed_in(mut self, label: impl Into<String>) -> Self {
         self.may_be_in.push(label.into());
@@ -83,7 +84,7 @@ impl Canary {
     }
 }
 
-/// What stands between the quotes.
+/// The text between the quotes of a JSON string.
 fn in_json(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
     quoted[1..quoted.len() - 1].to_owned()
@@ -119,7 +120,7 @@ impl Everything {
         self.seen.push(Seen { label: label.into(), text });
     }
 
-    /// Where a value is, with its spelling.
+    /// The places of a value, each with its spelling.
     #[must_use]
     pub fn finds(&self, canary: &Canary) -> Vec<(&str, &'static str)> {
         let found = self.search(std::slice::from_ref(canary)).into_iter();

@@ -26,27 +26,27 @@ const PROBLEM: &str = "application/problem+json";
 #[derive(Debug)]
 pub struct Contract {
     document: &'static Value,
-    /// By the pointer of what was made into one.
+    /// The compiled validators, by the pointer of their schema.
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// An answer, and what was asked.
+/// An answer, and its request.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     /// The method of the request.
     pub method: &'a Method,
-    /// Its path, without what is behind `?`.
+    /// The request's path, without the query.
     pub path: &'a str,
     /// The status of the answer.
     pub status: StatusCode,
-    /// Its headers.
+    /// The answer's headers.
     pub headers: &'a HeaderMap,
-    /// Its body. `None` if it was not read.
+    /// The answer's body. `None` if it was not read.
     pub body: Option<&'a [u8]>,
 }
 
 impl Contract {
-    /// Of this document.
+    /// The contract of this document.
     #[must_use]
     pub fn new(document: &'static Value) -> Self {
         Self { document, validators: Mutex::default() }
@@ -147,7 +147,7 @@ impl Contract {
         Ok(validator)
     }
 
-    /// What is described of a path; of two that fit, the one with fewer braces.
+    /// The description of a path; of two that fit, the one with fewer braces.
     fn place(&self, path: &str) -> Option<(&'static str, &'static Value)> {
         // The endpoints of MCP are the same with a slash behind them.
         let is_endpoint = path.starts_with("/mcp") && path.split('/').count() <= 4;
@@ -244,7 +244,7 @@ mod tests {
         })
     });
 
-    /// What is said of an answer: status, content type, a header, body.
+    /// The finding about an answer with these properties: status, content type, a header, body.
     fn told(path: &str, status: u16, kind: &str, header: &'static str, body: &str) -> String {
         let mut headers = HeaderMap::new();
         if !kind.is_empty() {

@@ -50,7 +50,7 @@ pub struct Fixture {
     pub(crate) tasks: modern::Tasks,
     pub(crate) seal: seal::Seal,
     pub(crate) stats: stats::Stats,
-    /// Those of the last POST, if they are recorded.
+    /// The headers of the last POST, if they are recorded.
     seen_headers: Mutex<HeaderMap>,
     arrived: Mutex<Vec<Arrived>>,
 }
@@ -58,9 +58,9 @@ pub struct Fixture {
 /// A message that a POST brought.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Arrived {
-    /// Its method, as it is spelt; empty for an answer.
+    /// The message's method, as it is spelt; empty for an answer.
     pub method: String,
-    /// Whether it has an id, and so wants an answer.
+    /// True if the message has an id, and so wants an answer.
     pub is_request: bool,
 }
 
@@ -97,7 +97,7 @@ impl Fixture {
         }
     }
 
-    /// What has been asked of the fixture so far.
+    /// The counts of the fixture's requests so far.
     pub fn counts(&self) -> Counts {
         self.stats.counts()
     }

@@ -1,7 +1,7 @@
 //! A small HTTP reverse proxy that adds headers to every request.
 //!
-//! It stands in front of a gateway for clients that cannot send a token. Everything else, `Host`
-//! included, passes as it came, and bodies stream in both directions. There is no TLS.
+//! It stands in front of a gateway for clients that cannot send a token. All other headers, `Host`
+//! included, pass unchanged, and bodies stream in both directions. There is no TLS.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const HOP_HEADERS: [HeaderName; 3] = [CONNECTION, TRANSFER_ENCODING, UPGRADE];
 
 type Body = Either<Incoming, Full<Bytes>>;
 
-/// Where requests go and what they get on the way.
+/// The target of the requests, and the headers that they get on the way.
 pub struct Forwarder {
     target: Authority,
     headers: Vec<(HeaderName, HeaderValue)>,

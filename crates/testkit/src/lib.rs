@@ -1,10 +1,10 @@
-//! Test support shared by the crates: the fixture MCP server, a server that misbehaves as it is
-//! told, the header-adding forwarder, the load generator, an authenticator in software, a check
-//! of answers against an OpenAPI document, the search for secrets in what was said, messages of
-//! both eras, the number of rounds that long tests run, and texts of many shapes for readers.
+//! Test support shared by the crates: the fixture MCP server, a server that misbehaves on request,
+//! the header-adding forwarder, the load generator, an authenticator in software, a check of
+//! answers against an OpenAPI document, the search for secrets in outputs, messages of both eras,
+//! the number of rounds that long tests run, and texts of many shapes for readers.
 //!
-//! Nothing here depends on another narthex crate, so that what is checked with it is checked by an
-//! independent reading of the protocol.
+//! Nothing here depends on another narthex crate, so that its checks rest on an independent reading
+//! of the protocol.
 
 pub mod authenticator;
 pub mod canary;

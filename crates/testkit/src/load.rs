@@ -1,9 +1,9 @@
 //! A closed-loop load generator for MCP over HTTP, and over the pipes of a child for comparison.
 //!
 //! Each connection sends its next request when the answer to the last one was read and checked.
-//! Every answer counts: one that is missing, wrong or doubled is told apart from a right one, and
-//! the fixtures behind are asked how many calls they have seen. Before the measured window there
-//! is a warm-up, whose answers are checked but not timed.
+//! Every answer counts: a missing, wrong or doubled one is counted apart from a right one, and the
+//! fixtures behind report how many calls they have seen. Before the measured window there is a
+//! warm-up, whose answers are checked but not timed.
 
 mod check;
 mod connection;
@@ -34,7 +34,7 @@ pub use self::stdio::StdioPlan;
 use self::watch::Watch;
 use self::worker::Worker;
 
-/// Where to send requests, and as whom.
+/// The address of the requests, and the caller's token.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub url: Uri,
@@ -44,7 +44,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// How many tools are listed on the first page.
+    /// Number of tools on the first page of the list.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Target {
 pub struct Plan {
     pub target: Target,
     pub work: Work,
-    /// What the names of tools begin with; calls take them in turn.
+    /// The prefixes of the names of tools; calls take them in turn.
     pub prefixes: Vec<String>,
     pub connections: usize,
     pub warm_up: Duration,
@@ -118,7 +118,7 @@ impl Plan {
         Ok(tally.into_outcome(self.window, &first, &last, memory_bytes))
     }
 
-    /// How many calls the fixtures have seen so far.
+    /// Number of calls that the fixtures have seen so far.
     async fn calls_seen(&self) -> anyhow::Result<u64> {
         let mut seen = 0;
         for url in &self.fixtures {

@@ -55,12 +55,12 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a server answers.
+/// The reply of a server.
 #[derive(Debug)]
 pub enum Reply {
-    /// This.
+    /// This response.
     Now(Response<Body>),
-    /// Nothing, for ever.
+    /// No reply, for ever.
     Never,
     /// The connection is closed without a word.
     Hangup,
@@ -95,7 +95,7 @@ impl http_body::Body for Body {
 /// A server that runs until this is dropped.
 #[derive(Debug)]
 pub struct Peer {
-    /// Its address.
+    /// The server's address.
     pub url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
     changed: watch::Sender<()>,
@@ -227,7 +227,7 @@ pub fn initialize_result() -> Value {
     })
 }
 
-/// What an ordinary legacy server replies, with a session or without.
+/// The reply of an ordinary legacy server, with a session or without.
 ///
 /// # Panics
 /// When the session fits no header.

@@ -14,11 +14,11 @@ use crate::{
 
 /// Shorter values may well be said for another reason.
 const SHORTEST: usize = 8;
-/// How many characters of a value are searched for.
+/// Number of characters of a value that are searched for.
 const LONGEST: usize = 200;
-/// The members that tell values of secrets, once, to who creates a run.
+/// The members that report values of secrets, once, to the creator of a run.
 const TOLD_TO_CREATORS: &[&str] = &["agent_env", "resolved_mcp_servers"];
-/// The member that tells values of secrets to who claims a run in direct mode.
+/// The member that reports values of secrets to the process that claims a run in direct mode.
 const TOLD_TO_CLAIMERS: &[&str] = &["resolved_mcp_servers"];
 
 thread_local! {
@@ -92,7 +92,7 @@ fn telling(seen: Seen<'_>) -> &'static [&'static str] {
     if has_segment("/runs") { TOLD_TO_CREATORS } else { &[] }
 }
 
-/// Checks that a text which somebody was told has no value that was remembered.
+/// Checks that a reported text has no remembered value.
 ///
 /// # Panics
 /// When it has one.

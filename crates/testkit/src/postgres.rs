@@ -1,5 +1,5 @@
 //! A private PostgreSQL server for tests: in a temporary folder, on a Unix socket alone, and gone
-//! with whoever started it, however that ended.
+//! with the process that started it, however that ended.
 //!
 //! `cargo xtask test` starts one for all tests and names its folder in [`VARIABLE`]. Without that,
 //! each process that asks for a database starts one of its own.
@@ -20,7 +20,7 @@ pub const VARIABLE: &str = "NARTHEX_TEST_POSTGRES";
 /// The superuser of the server, and what it says to be let in.
 const USER: &str = "narthex";
 const PASSWORD: &str = "pw-of-tests";
-/// Where Debian has the programs of each version.
+/// The folder in which Debian has the programs of each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 /// Makes the server, and takes it away when its standard input ends: the system sees to that, also
 /// when the owner is killed.
@@ -37,7 +37,7 @@ pub struct Server {
 /// An empty database.
 #[derive(Debug, Clone)]
 pub struct Database {
-    /// With user and password.
+    /// The URL, with user and password.
     pub url: String,
     /// The name alone.
     pub name: String,
@@ -101,8 +101,8 @@ impl Drop for Server {
     }
 }
 
-/// An empty database for one test. `None`, and a word about it, if PostgreSQL is not installed and
-/// nobody has promised it.
+/// An empty database for one test. `None`, with a note on standard error, if PostgreSQL is not
+/// installed and not required.
 ///
 /// # Panics
 /// If there is a server that gives none.

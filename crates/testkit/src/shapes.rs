@@ -7,7 +7,7 @@ use std::{env, process::Command, thread};
 const READS: &str = "NARTHEX_SHAPES_FOR";
 /// The stack of a thread of the daemon.
 const STACK: usize = 2 << 20;
-/// How often a part stands in a text.
+/// Numbers of repetitions of a part in a text.
 const COUNTS: [usize; 6] = [1, 20, 120, 1_000, 10_000, 1_000_000];
 /// Texts of parts in any order, for each length.
 const MIXED: usize = 12;
@@ -17,13 +17,13 @@ const MIXED: usize = 12;
 pub struct Grammar {
     /// Brackets: what opens them and what closes them.
     pub brackets: &'static [(&'static str, &'static str)],
-    /// What may stand before a value any number of times.
+    /// The texts that may precede a value any number of times.
     pub prefixes: &'static [&'static str],
-    /// What stands between two values.
+    /// The texts between two values.
     pub infixes: &'static [&'static str],
     /// A value.
     pub leaf: &'static str,
-    /// What stands before and behind all of it.
+    /// The texts before and behind the whole.
     pub around: (&'static str, &'static str),
 }
 

@@ -1,8 +1,8 @@
-//! A server over standard input and output that misbehaves as it is told.
+//! A server over standard input and output that misbehaves on request.
 //!
-//! How it starts and lists is set by words, separated by commas: see [`Settings`]. What goes wrong
-//! in a call is the tool that is called. It speaks the legacy era only, and on Linux alone can be
-//! told to ignore signals and to leave its session.
+//! Words, separated by commas, set how it starts and lists: see [`Settings`]. The called tool
+//! decides what goes wrong in a call. The server speaks the legacy era only, and on Linux alone can
+//! be set to ignore signals and to leave its session.
 //!
 //! It is a program, `narthex-unruly`. Tests of other crates, which cannot name the programs of this
 //! one, start themselves again instead: see [`run_if_asked`].

@@ -1,7 +1,7 @@
-//! Whether an answer is the right one.
+//! Checks that an answer is the right one.
 //!
 //! The first answer of a connection is read as JSON and becomes a template: later ones must be the
-//! same bytes but for the call's id, which stands in the content too. One that differs is read as
+//! same bytes but for the call's id, which is in the content too. A different answer is read as
 //! JSON again. So every byte of every answer is checked, at the cost of a comparison.
 
 use anyhow::{Context as _, bail, ensure};
@@ -25,7 +25,7 @@ pub(super) enum Fault {
     /// The HTTP status says so.
     Failed(String),
     Wrong(String),
-    /// It is right, and there are further ones.
+    /// The answer is right, and there are further ones.
     Doubled(String),
 }
 
@@ -140,7 +140,7 @@ impl Template {
         Self { bytes, holes, digits: id.len() }
     }
 
-    /// Whether these pieces are the template with another id.
+    /// True if these pieces are the template with another id.
     fn fits(&self, pieces: &[Bytes], id: &str) -> bool {
         let length: usize = pieces.iter().map(Bytes::len).sum();
         if length != self.bytes.len() || id.len() != self.digits {
@@ -148,7 +148,7 @@ impl Template {
         }
         let mut holes = self.holes.iter().map(|hole| (*hole, id.as_bytes()));
         let mut next = holes.next();
-        // What is expected next: bytes of the template up to a hole, then the id in it.
+        // The next expected part: bytes of the template up to a hole, then the id in it.
         let mut at = 0;
         for piece in pieces {
             let mut piece = &piece[..];

@@ -24,7 +24,7 @@ pub(super) struct Connection {
     driver: Option<Pin<Box<Driver>>>,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 pub(super) enum Exchanged {
     Answered(Response<Vec<Bytes>>),
     /// The other side had closed the connection; it has not seen the request.
@@ -93,7 +93,7 @@ async fn drive<F: Future>(driver: &mut Option<Pin<Box<Driver>>>, future: F) -> F
 fn move_on(driver: &mut Option<Pin<Box<Driver>>>, cx: &mut Context<'_>) {
     let is_over = driver.as_mut().is_some_and(|driver| driver.as_mut().poll(cx).is_ready());
     if is_over {
-        // Whoever waits for it learns of the end, and of the reason, by the drop.
+        // The drop reports the end, and its reason, to the waiting request.
         *driver = None;
     }
 }

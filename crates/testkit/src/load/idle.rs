@@ -1,4 +1,4 @@
-//! What sessions cost that do nothing.
+//! The cost of idle sessions.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use super::script::Era;
 use super::worker::Peer;
 use super::{Target, watch};
 
-/// How long the other side may tidy up before its memory is read.
+/// Time for the other side to tidy up before its memory is read.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Sessions that come and go first, so that what is made once is not counted.
+/// Number of sessions opened and closed first, so that one-time costs are not counted.
 const WARM_UP: usize = 20;
 
 /// Opens sessions of the legacy era and leaves them alone.
@@ -21,7 +21,7 @@ const WARM_UP: usize = 20;
 pub struct IdlePlan {
     pub target: Target,
     pub sessions: usize,
-    /// Whether each session has a connection with an open stream.
+    /// True if each session has a connection with an open stream.
     pub has_streams: bool,
     pub watched: Vec<u32>,
 }

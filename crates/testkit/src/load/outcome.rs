@@ -1,4 +1,4 @@
-//! What a measurement found.
+//! The outcome of a measurement.
 
 use std::ops::Range;
 use std::time::Duration;

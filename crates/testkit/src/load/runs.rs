@@ -1,4 +1,4 @@
-//! What runs cost: how long their creation and their end take, and the memory of live ones.
+//! The cost of runs: the time of their creation and their end, and the memory of live ones.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use super::connection::{Connection, Exchanged};
 use super::outcome::percentile_us;
 use super::watch;
 
-/// How long the other side may tidy up before its memory is read.
+/// Time for the other side to tidy up before its memory is read.
 const SETTLE: Duration = Duration::from_secs(3);
-/// Runs that come and go first, so that what is made once is not counted.
+/// Number of runs created and ended first, so that one-time costs are not counted.
 const WARM_UP: usize = 50;
 
 /// Creates runs one after the other over one connection, and leaves most of them alone.
@@ -25,11 +25,11 @@ const WARM_UP: usize = 50;
 pub struct RunsPlan {
     /// The collection of runs.
     pub target: Target,
-    /// What is posted.
+    /// The body of the POST.
     pub body: String,
-    /// How many are alive at the end, besides one that keeps what they share in use.
+    /// Number of live runs at the end, besides one that keeps the shared parts in use.
     pub runs: usize,
-    /// How many further ones are ended.
+    /// Number of further runs that are ended.
     pub ended: usize,
     pub watched: Vec<u32>,
 }
@@ -44,11 +44,11 @@ pub struct RunsOutcome {
     pub end_p99_us: f64,
     pub before_bytes: u64,
     pub after_bytes: u64,
-    /// What opens one of the runs.
+    /// The token of one of the runs.
     pub token: String,
 }
 
-/// What is read of a run.
+/// The members of a created run that are read.
 #[derive(Deserialize)]
 struct Created {
     run_id: String,

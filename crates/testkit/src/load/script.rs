@@ -19,7 +19,7 @@ const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
 const CLIENT: &str = r#"{"name":"narthex-load","version":"1"}"#;
 
-/// Which protocol era is spoken.
+/// The protocol era of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// A session with a handshake.
@@ -40,7 +40,7 @@ impl FromStr for Era {
     }
 }
 
-/// What is asked over and over.
+/// The repeated request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// The tool `echo` with a text of its own for each call.
@@ -69,7 +69,7 @@ impl Work {
         }
     }
 
-    /// Whether it is a tool call, which a fixture sees.
+    /// True for a tool call, which a fixture counts.
     pub(super) fn is_call(self) -> bool {
         !matches!(self, Self::List(_))
     }

@@ -1,4 +1,4 @@
-//! The same closed loop over the pipes of a child process: several callers share one.
+//! The closed loop over the pipes of a child process: several callers share one child.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub struct StdioPlan {
     pub args: Vec<String>,
     pub era: Era,
     pub work: Work,
-    /// How many wait for an answer at any time.
+    /// Number of callers that wait for an answer at any time.
     pub callers: usize,
     pub warm_up: Duration,
     pub window: Duration,
@@ -51,7 +51,7 @@ struct Pipes {
     waiting: Waiting,
 }
 
-/// What tells which call a line answers.
+/// The id of the call that a line answers.
 #[derive(Deserialize)]
 struct Id {
     id: Option<u64>,
@@ -130,11 +130,11 @@ async fn read(stdout: ChildStdout, waiting: Waiting) {
         let id = serde_json::from_str::<Id>(&line).ok().and_then(|line| line.id);
         let asked = id.and_then(|id| lock(&waiting).remove(&id));
         if let Some(asked) = asked {
-            // A caller that is gone was told of a fault already.
+            // A caller that is gone has already got an error.
             drop(asked.send(line.into()));
         }
     }
-    // Whoever still waits, waits in vain.
+    // The callers that still wait get no answer.
     lock(&waiting).clear();
 }
 

@@ -1,4 +1,4 @@
-//! What the system says of processes: processor time and memory.
+//! The system's counts for processes: processor time and memory.
 
 use anyhow::{Context as _, anyhow};
 use tokio::time::Instant;

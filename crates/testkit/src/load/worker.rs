@@ -16,7 +16,7 @@ use super::script::{Era, SESSION, Script, Work};
 
 /// The first id of the first connection. All ids have as many digits.
 pub(super) const FIRST_ID: u64 = 1_000_000_000;
-/// How many calls a connection can make.
+/// Most calls that a connection can make.
 pub(super) const IDS: u64 = 10_000_000;
 
 /// Maximum number of pages of a list that is counted.
@@ -175,7 +175,7 @@ impl Tally {
     }
 }
 
-/// How many calls a fixture has seen, the one that asks for it included.
+/// Number of calls that a fixture has seen, including the one that asks for the number.
 pub(super) async fn calls_seen(target: &Target) -> anyhow::Result<u64> {
     let result = ask_once(target, |script| script.counters(FIRST_ID)).await?;
     let calls = result["structuredContent"]["calls"].as_u64();

@@ -29,7 +29,7 @@ pub(super) const NAMES: [&str; 14] = [
     "strangers",
     "twice",
 ];
-/// How often a call that is held looks whether it may go on.
+/// Interval at which a held call checks for its release.
 const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) async fn call(server: &mut Server, id: &Value, params: &Value) -> io::Result<()> {
@@ -70,7 +70,7 @@ pub(super) async fn call(server: &mut Server, id: &Value, params: &Value) -> io:
     }
 }
 
-/// A call of `late` is answered as soon as nobody wants it any more.
+/// Answers a call of `late` as soon as the client has cancelled it.
 pub(super) async fn cancelled(server: &mut Server, id: &Value) -> io::Result<()> {
     if let Some(index) = server.late.iter().position(|late| late == id) {
         let id = server.late.swap_remove(index);
@@ -151,7 +151,7 @@ async fn progress(server: &Server, id: &Value, params: &Value) -> io::Result<()>
     server.result(id, text(&token.to_string())).await
 }
 
-/// Answers what nobody asked, and says what is no message, before the proper answer.
+/// Sends answers without requests, and lines that are no messages, before the proper answer.
 async fn strangers(server: &Server, id: &Value) -> io::Result<()> {
     for stranger in [json!(0), json!(987_654_321), json!("x"), Value::Null] {
         server.result(&stranger, text("for nobody")).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::VARIABLE;
 use super::settings::Offspring;
 
-/// Nobody is left for ever, even when a test fails to end it.
+/// Longest life of a process, so that none is left when a test fails to end it.
 const LIFE: Duration = Duration::from_secs(120);
 
 /// Starts this program again; it holds standard output and error open. Gives its process id.
@@ -31,7 +31,7 @@ pub(super) async fn live(kind: Option<Offspring>) -> io::Result<()> {
 
 /// From now on SIGTERM does nothing, for the whole life of the process.
 pub(super) fn ignore_term() -> io::Result<()> {
-    // Whoever never listens to it ignores it; its handler stays when this is dropped.
+    // A process that never reads the signal ignores it; the handler stays when this is dropped.
     let term = tokio::signal::unix::SignalKind::terminate();
     tokio::signal::unix::signal(term).map(drop)
 }

@@ -13,9 +13,9 @@ use tokio::time::sleep;
 use super::settings::Settings;
 use super::{call, offspring, words};
 
-/// How often a folder of notes is looked at.
+/// Interval of the checks of a folder of notes.
 const LOOK: Duration = Duration::from_millis(5);
-/// What every tool is called that only makes the list longer.
+/// The prefix of the names of tools that only make the list longer.
 const FURTHER: &str = "further_";
 
 /// The state of the server.
@@ -23,13 +23,13 @@ pub(super) struct Server {
     pub(super) settings: Settings,
     pub(super) out: Out,
     pub(super) seen: Seen,
-    /// Whether the list has the tool `extra`.
+    /// True if the list has the tool `extra`.
     pub(super) has_extra: bool,
     /// Calls of `late`, which are answered when they are cancelled.
     pub(super) late: Vec<Value>,
 }
 
-/// What has been asked so far; told by the tool `seen`.
+/// The counts of requests so far; the tool `seen` reports them.
 #[derive(Debug, Default, serde::Serialize)]
 pub(super) struct Seen {
     pub(super) initializes: u64,
@@ -82,7 +82,7 @@ pub(super) async fn serve(settings: Settings) -> io::Result<i32> {
     Ok(0)
 }
 
-/// What happens before anything is read.
+/// The steps before any message is read.
 async fn begin(settings: &Settings) -> io::Result<Option<i32>> {
     if let Some(notes) = &settings.notes {
         let before = count(notes)?;

@@ -1,10 +1,10 @@
-//! What can be set: one word for each way of misbehaving.
+//! The settings: one word for each way of misbehaving.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How the server behaves; without a word it behaves well.
+/// The server's behaviour; without a word it behaves well.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `silent`: reads everything and answers nothing.
@@ -37,7 +37,7 @@ pub struct Settings {
     pub(super) is_offspring: bool,
 }
 
-/// What another process does when it starts.
+/// The behaviour of another process when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Offspring {
     /// Stays in the group.

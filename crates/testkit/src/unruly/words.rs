@@ -7,7 +7,7 @@ const LONG: usize = 300 * 1024;
 
 /// Why the process ends.
 pub(super) fn last(text: &str) {
-    // Nobody may be left to read it.
+    // The reader may be gone.
     drop(writeln!(io::stderr(), "{text}"));
 }
 
@@ -23,7 +23,7 @@ pub(super) fn write(lines: usize, bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Never ends, unless nobody reads any more.
+/// Never ends, unless the reader is gone.
 pub(super) fn flood() -> io::Result<()> {
     loop {
         write(1000, 80)?;
