@@ -240,7 +240,7 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.upgrade() {
             let mut mounted = shared.pool.mounted();
-            // Unless a later caller has replaced it under the same key.
+            // A later caller may have replaced it under the same key.
             if mounted.by_key.get(&self.key).is_some_and(|now| now.strong_count() == 0) {
                 mounted.by_key.remove(&self.key);
             }

@@ -34,7 +34,7 @@ pub struct SettingsFile {
     env: Variables,
 }
 
-/// The stored edit.
+/// Result of a stored edit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edited {
     /// Warnings about the entry for a person, such as a secret in the entry.

@@ -17,7 +17,7 @@ pub enum EditError {
     Entry {
         /// The server.
         name: Alias,
-        /// The transport or shape that the entry has instead.
+        /// The reason why the text is no JSON object.
         problem: String,
     },
     /// The entry would be refused when it is read. The message names file, place and remedy.
