@@ -13,43 +13,43 @@ use crate::{
 /// The shortest description by which a definition is known again.
 const DESCRIPTION_MIN: usize = 20;
 
-/// What became of one definition. What says the same under the same name is not told.
+/// The change of one definition. A definition that is unchanged under the same name is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It was not there, and is like none that was.
+    /// A new definition, which resembles no older one.
     Added {
-        /// What it is known by.
+        /// Key of the definition.
         key: String,
     },
-    /// It says something else.
+    /// A definition with another content under the same key.
     Changed {
-        /// What it is known by.
+        /// Key of the definition.
         key: String,
-        /// What changed.
+        /// The changed places.
         difference: Difference,
     },
-    /// One that was there has another name: it says the same besides, or has the same description
-    /// or the same parameters.
+    /// An older definition under another name: the rest of its content is the same, or its
+    /// description is, or its parameters are.
     Renamed {
-        /// What it is known by now.
+        /// Present key of the definition.
         key: String,
-        /// What it was known by.
+        /// Former key of the definition.
         old_key: String,
-        /// What changed, the name among it.
+        /// The changed places, including the name.
         difference: Difference,
     },
     /// It is no longer there.
     Removed {
-        /// What it was known by.
+        /// Key of the definition.
         key: String,
     },
 }
 
-/// What became of the definitions of one list, in the order of the newer ones; what is gone comes
+/// Changes of the definitions of one list, in the order of the newer ones; removed definitions come
 /// last.
 ///
-/// Of older ones with one key the first counts. Of newer ones each does: a server that lists what
-/// was accepted, and something else under the same name, has changed it.
+/// Of older ones with one key the first counts. Of newer ones each does: a server that lists the
+/// accepted definition, and another one under the same name, has changed it.
 #[must_use]
 pub fn compare(old: &[Definition], new: &[Definition]) -> Vec<Change> {
     let before = old.iter().rev().map(|old| (old.key(), old)).collect::<HashMap<_, _>>();
@@ -120,7 +120,7 @@ impl<'a> Gone<'a> {
     }
 }
 
-/// Definitions that nobody is to have under another name either.
+/// Definitions that no run may get, even under another name.
 #[derive(Debug, Default)]
 pub struct Unwanted(HashMap<[u8; 32], String>);
 
@@ -142,7 +142,7 @@ impl Unwanted {
         Self(by_trait)
     }
 
-    /// What one of them is known by which says the same besides its name, or has the same
+    /// Key of an unwanted definition with the same content besides its name, or the same
     /// description or parameters.
     #[must_use]
     pub fn like(&self, definition: &Definition) -> Option<&str> {
@@ -150,7 +150,7 @@ impl Unwanted {
     }
 }
 
-/// By what a definition is known again, the surest first.
+/// Digests by which a definition is recognized, the surest first.
 fn traits(definition: &Definition) -> impl Iterator<Item = [u8; 32]> {
     let is_name = |key: &str| matches!(key, "name" | "title" | "uri" | "uriTemplate");
     let members = definition.members().iter().filter(|(key, _)| !is_name(key));
@@ -174,7 +174,7 @@ fn of(kind: &str, node: Node) -> [u8; 32] {
     digest(&Node::Object(vec![(kind.to_owned(), node)]))
 }
 
-/// Whether a schema has properties, or a list of arguments has any.
+/// True if a schema has properties, or a list of arguments is not empty.
 fn has_some(node: &&Node) -> bool {
     match node {
         Node::List(arguments) => !arguments.is_empty(),

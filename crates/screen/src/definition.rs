@@ -38,7 +38,7 @@ impl Definition {
         }
     }
 
-    /// What it is known by.
+    /// Key by which the definition is listed.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
@@ -82,7 +82,7 @@ fn add(hash: &mut Sha256, node: &Node) {
         }
         Node::Object(members) => {
             let mut members = members.iter().collect::<Vec<_>>();
-            // Stable: of a key given twice, the order is a part of what is said.
+            // Stable: for a key that occurs twice, the order is a part of the content.
             members.sort_by(|(one, _), (other, _)| one.cmp(other));
             hash.update(b"{");
             for (key, node) in members {

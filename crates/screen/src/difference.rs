@@ -1,4 +1,4 @@
-//! What changed in a definition, for people to read before they accept it.
+//! Differences between two definitions, for people to read before they accept the newer one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,21 +7,21 @@ use serde::Serialize;
 
 use crate::{Definition, harmless, place::Place};
 
-/// The most changed places that are told.
+/// Largest number of reported places.
 pub const CHANGES_MAX: usize = 64;
 
-/// The most characters of one side of a change that are told.
+/// Largest number of reported characters of one side of a change.
 pub const SHOWN_MAX: usize = 4000;
 
-/// What is told of a text before and after the part that changed.
+/// Number of characters of a text that are reported before and after the changed part.
 const AROUND: usize = 40;
 
-/// What changed from one definition to another.
+/// The differences from one definition to another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The changed places, in the order of the newer definition; what is gone comes last.
+    /// The changed places, in the order of the newer definition; removed places come last.
     pub changes: Vec<PlaceChange>,
-    /// How many more places changed.
+    /// Number of changed places beyond those reported.
     pub left_out: usize,
 }
 
@@ -30,17 +30,17 @@ pub struct Difference {
 pub struct PlaceChange {
     /// A JSON pointer, made [`harmless()`].
     pub place: String,
-    /// What was there, and `None` if nothing was: a text around the part that changed, anything
-    /// else as JSON; harmless, and cut with the number of characters that are left out.
+    /// The older value, and `None` if there was none: a text around the changed part, any other
+    /// value as JSON; harmless, and cut with the number of characters that are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
-    /// What is there, in the same form.
+    /// The newer value, in the same form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<String>,
 }
 
 impl Difference {
-    /// Whether both say the same.
+    /// True if both definitions have the same content.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.left_out == 0
@@ -59,7 +59,7 @@ impl Difference {
     }
 }
 
-/// What changed from one definition to another; nothing if and only if their digests are the same.
+/// The differences from one definition to another; none if and only if their digests are the same.
 #[must_use]
 pub fn difference(old: &Definition, new: &Definition) -> Difference {
     let mut found = Difference::default();

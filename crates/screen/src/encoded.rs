@@ -32,8 +32,7 @@ const BROKEN_MAX: usize = 400;
 /// The shortest group of which several are data together.
 const GROUP_MIN: usize = 16;
 
-/// An address that is its own content, with enough of it to say something: what it stands for is
-/// not to be read by people.
+/// A data URI with enough content to carry a message, which people cannot read.
 static DATA_URI: LazyLock<Regex> = LazyLock::new(|| {
     let text = r"(?i)\bdata:[^\s,]{0,100};\s*base64\s*,\s*[A-Za-z0-9+/_-]{8}";
     Regex::new(text).expect("it is a valid expression")
@@ -48,7 +47,7 @@ static ESCAPES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(text).expect("it is a valid expression")
 });
 
-/// What of the text is encoded, once for each rule.
+/// The encoded parts of the text, once for each rule.
 pub(crate) fn encoded(text: &str) -> Vec<(Rule, String)> {
     let mut found = Vec::new();
     let runs = text.split(|c| !is_part(c)).filter(|run| run.len() >= RUN_MIN);
@@ -67,13 +66,13 @@ fn is_part(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_')
 }
 
-/// What groups of characters say that white space separates: lines, or a few letters each.
+/// Decodes groups of characters that white space separates: lines, or a few letters each.
 fn broken(text: &str) -> Option<String> {
     let groups: Vec<&str> =
         text.split_whitespace().map(|group| group.trim_end_matches('=')).collect();
     let is_group = |group: &&&str| group.chars().all(is_part);
     for at in 0..groups.len() {
-        // Other words may stand before and behind, so that each group may be the first.
+        // Other words may surround the groups, so that each group may be the first.
         let rest = || groups[at..].iter().take_while(is_group).flat_map(|group| group.bytes());
         let said = [of_base64(rest().take(BROKEN_MAX)), of_hex(rest().take(BROKEN_MAX))];
         let long = said.into_iter().filter(|said| said.len() >= BROKEN_MIN);
@@ -88,7 +87,7 @@ fn broken(text: &str) -> Option<String> {
     lines.map(|lines| lines.concat()).find(|joined| joined.len() > BASE64_MAX)
 }
 
-/// What Base64 says, up to where it cannot be drawn.
+/// Decodes Base64, up to the first byte that cannot be drawn.
 fn of_base64(text: impl Iterator<Item = u8>) -> Vec<u8> {
     let six = text.map_while(|byte| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
@@ -101,7 +100,7 @@ fn of_base64(text: impl Iterator<Item = u8>) -> Vec<u8> {
     drawn(six, 6)
 }
 
-/// What hexadecimal digits say, likewise.
+/// Decodes hexadecimal digits, up to the first byte that cannot be drawn.
 fn of_hex(text: impl Iterator<Item = u8>) -> Vec<u8> {
     let four = text.map_while(|byte| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
@@ -131,7 +130,7 @@ fn drawn(parts: impl Iterator<Item = u8>, bits: u32) -> Vec<u8> {
     said
 }
 
-/// What a run of characters says, if it says something when it is decoded or is too long.
+/// The decoded text of a run of characters, if there is any, or the run itself if it is too long.
 fn blob(run: &str) -> Option<String> {
     let is_hex = run.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_hex && let Ok(bytes) = hex::decode(&run[..run.len() / 2 * 2]) {
@@ -152,7 +151,7 @@ fn blob(run: &str) -> Option<String> {
 
 /// The bytes as text, if that is what they are.
 fn readable(bytes: Vec<u8>) -> Option<String> {
-    // Of two bytes for each character, as some shells want it, one is nothing.
+    // Some shells want two bytes for each character, of which one is zero.
     let bytes = bytes.into_iter().filter(|byte| *byte != 0).collect();
     let text = String::from_utf8(bytes).ok()?;
     let letters = text.bytes().filter(|byte| byte.is_ascii_alphabetic() || *byte == b' ').count();
@@ -161,7 +160,8 @@ fn readable(bytes: Vec<u8>) -> Option<String> {
     is_text.then_some(text)
 }
 
-/// Whether it has small and capital letters and digits as data has them, and names do not.
+/// True if the run has small and capital letters and digits in a mix that is usual for data, not
+/// for names.
 fn is_mixed(run: &str) -> bool {
     let count = |is: fn(&u8) -> bool| run.bytes().filter(is).count() * 12;
     let kinds = [u8::is_ascii_lowercase, u8::is_ascii_uppercase, u8::is_ascii_digit];
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// However short it is, nobody sees what it says.
+    /// A data URI is found at any length: people cannot read its content.
     #[test]
     fn s22_addresses_that_are_their_own_content_are_found() {
         for text in [

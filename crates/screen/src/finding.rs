@@ -1,4 +1,4 @@
-//! What is found in a definition.
+//! Findings in a definition.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ pub const EXCERPT_MAX: usize = 200;
 /// The most findings of one definition; one is enough for a human to look.
 pub const FINDINGS_MAX: usize = 32;
 
-/// Why somebody should look at a definition.
+/// A reason for a human to look at a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Which rule.
+    /// The rule that was broken.
     pub rule: Rule,
-    /// Where, as a JSON pointer; empty for the definition as a whole.
+    /// The place, as a JSON pointer; empty for the definition as a whole.
     pub place: String,
-    /// The text there, or what it says when it is read, made [`harmless`](crate::harmless()). For
-    /// people only: to a model it can still be an instruction.
+    /// The text there, or its decoded form, made [`harmless`](crate::harmless()). For people only:
+    /// to a model it can still be an instruction.
     pub excerpt: String,
 }
 
@@ -72,7 +72,7 @@ pub enum Rule {
     SecretFiles,
     /// Wants the conversation, the system prompt or credentials.
     AsksForContext,
-    /// Wants what goes elsewhere to go to somebody else.
+    /// Asks to send data to another receiver than the intended one.
     Redirects,
     /// Says how tools of others are to be used.
     OtherTools,
@@ -146,7 +146,7 @@ impl Rule {
         }
     }
 
-    /// What was found, as the end of "The definition …".
+    /// Description of the rule, as the end of "The definition …".
     #[must_use]
     pub fn told(self) -> &'static str {
         match self {
@@ -197,7 +197,7 @@ impl Serialize for Rule {
 pub(crate) struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Whether no more are wanted.
+    /// True if the limit of findings is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.0.len() >= FINDINGS_MAX
     }

@@ -7,14 +7,15 @@ use unicode_security::confusable_detection::skeleton;
 
 use crate::harmless::is_unseen;
 
-/// Lower-case words with a blank before and after each; `.` stands alone where a sentence ends.
+/// Lower-case words with a blank before and after each; `.` is a word of its own at the end of a
+/// sentence.
 ///
-/// Letters that look like Latin ones have become those, marks and what is unseen are gone, and so
-/// are apostrophes: `don't` is `dont`. Points within words stay (`mcp.json`, `.env`).
+/// Letters that look like Latin ones have become those. Marks, unseen characters and apostrophes
+/// are removed: `don't` is `dont`. Points within words stay (`mcp.json`, `.env`).
 pub(crate) struct Folded {
     /// The words.
     pub(crate) text: String,
-    /// Where words begin: in the words, and in the original.
+    /// Offsets of words: in the folded text, and in the original.
     marks: Vec<(usize, usize)>,
     original: usize,
 }
@@ -42,7 +43,7 @@ impl Folded {
         first.min(end)..end
     }
 
-    /// Whether words are written letter by letter.
+    /// The range of words that are written letter by letter, if there is one.
     pub(crate) fn spaced_letters(&self) -> Option<Range<usize>> {
         const RUN: usize = 10;
         let (mut run, mut first, mut at) = (0, 0, 1);
@@ -120,7 +121,7 @@ impl Folding {
     }
 }
 
-/// What a letter stands for in small plain letters; a blank for each part that is no letter.
+/// The small plain letters that a letter looks like; a blank for each part that is no letter.
 fn plain_form(c: char) -> String {
     let mut buffer = [0; 4];
     let mut form = String::new();

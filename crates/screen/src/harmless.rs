@@ -34,7 +34,7 @@ pub fn harmless(text: &str, max: usize) -> String {
     shown
 }
 
-/// Whether a character shows nothing of itself where it stands, or is a blank that is no space.
+/// True if a character is drawn as nothing, or is a blank that is no space.
 pub(crate) fn is_unseen(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();

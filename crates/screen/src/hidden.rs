@@ -10,7 +10,7 @@ const BLANKS_MAX: usize = 100;
 /// Empty lines in a row, from which on they do.
 const LINES_MAX: usize = 12;
 
-/// What is shown around what is not seen.
+/// Number of characters shown around an unseen one.
 const AROUND: usize = 40;
 
 /// The tags behind a black flag that make the flags of England, Scotland and Wales.
@@ -70,7 +70,7 @@ fn rule_of(c: char) -> Option<Rule> {
     Some(rule)
 }
 
-/// Whether a joiner joins what its script or an emoji joins.
+/// True if a joiner joins letters of its script or parts of an emoji.
 fn joins(before: char, last: char, c: char, next: Option<char>) -> bool {
     let is_emoji = |c: char| !c.is_ascii() && c.is_emoji_char_or_emoji_component();
     let is_letter = |c: char| {
@@ -88,7 +88,7 @@ fn joins(before: char, last: char, c: char, next: Option<char>) -> bool {
     }
 }
 
-/// Whether a variation selector stands where it has a meaning.
+/// True if a variation selector has a meaning after this character.
 fn selects(last: char, c: char) -> bool {
     let is_drawn = !last.is_ascii() && !is_unseen(last);
     match c {
@@ -104,7 +104,7 @@ fn is_mark_of_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
-/// Whether a letter is of a script that is written from right to left.
+/// True if a letter is of a script that is written from right to left.
 fn is_from_right(c: char) -> bool {
     matches!(c, '\u{590}'..='\u{61b}' | '\u{61d}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}'
         | '\u{fe70}'..='\u{fefc}')
@@ -114,14 +114,14 @@ fn tag(c: char) -> Option<char> {
     matches!(c, '\u{e0001}'..='\u{e007f}').then(|| char::from_u32(c as u32 - 0xe0000)).flatten()
 }
 
-/// How many tags follow a black flag and make a flag that exists.
+/// Number of tags after a black flag that make a flag that exists.
 fn flag_tags(after: &str) -> usize {
     let tags = after.chars().take(6).map_while(tag).collect::<String>();
     let is_flag = FLAGS.iter().any(|flag| tags.strip_suffix('\u{7f}') == Some(flag));
     if is_flag { tags.len() } else { 0 }
 }
 
-/// What the hidden characters of a kind say, if that is text.
+/// Decodes the hidden characters of a kind, if the result is text.
 fn read(rule: Rule, text: &str) -> Option<String> {
     let said = match rule {
         Rule::HiddenTags => text.chars().filter_map(tag).collect(),
@@ -139,7 +139,7 @@ fn read(rule: Rule, text: &str) -> Option<String> {
     is_text.then(|| format!("reads: {said}"))
 }
 
-/// Where blanks begin that push text out of sight, if text follows.
+/// Offset of blanks that push text out of sight, if text follows.
 fn padding(text: &str) -> Option<usize> {
     let is_blank = |c: char| c.is_whitespace() || matches!(c, '\u{2800}' | '\u{3164}');
     let (mut first, mut blanks, mut lines) = (0, 0, 0);

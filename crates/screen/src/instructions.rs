@@ -98,7 +98,7 @@ const OTHERS: &[&str] = &[
      (?:others?|any|all|every|alternatives?|tools?) ",
 ];
 
-/// What another tool is said to do; what a definition says of "this" or "the tool" is ordinary.
+/// The use of another tool; phrases about "this" or "the tool" are ordinary in a definition.
 const OTHERS_USED: &str = " (?:when|whenever|if|before|after|while|every time|each time) ~3tools? \
      ~3(?:is|are|gets?|was|has been) (?:called|used|invoked|available|present|run|executed) ";
 
@@ -183,7 +183,7 @@ fn phrases() -> Vec<Phrase> {
     phrases
 }
 
-/// The expression with what stands for gaps.
+/// The expression with its marks for gaps replaced.
 fn with_gaps(words: &str) -> String {
     let mut parts = words.split('~');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -200,7 +200,7 @@ fn any_of(texts: &[&str]) -> String {
     format!("(?:{})", folded.collect::<Vec<_>>().join("|"))
 }
 
-/// Where the text has such phrases, once for each rule.
+/// The places of such phrases in the text, once for each rule.
 pub(crate) fn instructions(text: &str) -> Vec<(Rule, String)> {
     let folded = Folded::new(text);
     let words = folded.text.as_bytes();

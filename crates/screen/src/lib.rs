@@ -1,16 +1,16 @@
-//! Looks at definitions of tools, prompts, templates and resources, which servers write and models
-//! read: what they say that they should not (S22), what changed in them (S23), and whose names
-//! they resemble (S24).
+//! Screens definitions of tools, prompts, templates and resources, which servers write and models
+//! read: for forbidden content (S22), for changes (S23), and for names that resemble those of
+//! others (S24).
 //!
-//! Everything here is a function of its inputs. A definition is looked at up to
-//! [`DEFINITION_MAX`] bytes, every step takes time in proportion to its text, and what comes out
-//! is bounded and harmless to show: see [`harmless()`].
+//! Every function here depends on its inputs alone. A definition is screened up to
+//! [`DEFINITION_MAX`] bytes, every step takes time in proportion to its text, and results are
+//! bounded and harmless to show: see [`harmless()`].
 //!
-//! The rules find what is known. They read English and a few phrases of other languages, each
-//! string by itself: instructions in other words, or spread over several strings, they do not
-//! see. So a definition without findings is not a safe one, and a finding is a reason for a human
-//! to look, not a proof. What a definition says of itself in `annotations` is looked at like all
-//! else, and relaxes nothing (S25).
+//! The rules find known patterns. They read English and a few phrases of other languages, each
+//! string by itself. Instructions in other words, or spread over several strings, escape them. So a
+//! definition without findings is not a safe one, and a finding is a reason for a human to look,
+//! not a proof. Claims of a definition in `annotations` are screened like all other text, and relax
+//! nothing (S25).
 
 mod compare;
 mod definition;

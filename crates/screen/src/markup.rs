@@ -34,7 +34,7 @@ static RULES: LazyLock<[(Rule, Regex); 3]> = LazyLock::new(|| {
     ]
 });
 
-/// Where the text has such markup, once for each rule.
+/// The places of such markup in the text, once for each rule.
 pub(crate) fn markup(text: &str) -> Vec<(Rule, String)> {
     if !text.bytes().any(|byte| matches!(byte, b'<' | b'[' | b'#' | b'\n')) {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(crate) fn markup(text: &str) -> Vec<(Rule, String)> {
     found.map(|(rule, found)| (rule, beginning(&text[found.start()..]).to_owned())).collect()
 }
 
-/// As much of a text as is worth showing.
+/// The part of a text that is worth showing.
 pub(crate) fn beginning(text: &str) -> &str {
     text.char_indices().nth(EXCERPT_MAX).map_or(text, |(end, _)| &text[..end])
 }

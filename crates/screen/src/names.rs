@@ -5,16 +5,16 @@ use std::collections::{HashMap, HashSet};
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::confusable_detection::skeleton;
 
-/// What names of tools begin with where all servers' tools are in one list.
+/// First part of names of tools where all servers' tools are in one list.
 const QUALIFIED: &str = "mcp";
 
 /// The most characters of a name that are compared: clients cut longer ones.
 pub const NAME_MAX: usize = 64;
 
-/// The most names of one server that look alike and are kept: whoever has more has enough.
+/// Largest number of stored names of one server that look alike: a server with more has enough.
 const ALIKE_MAX: usize = 4;
 
-/// Names of many servers, to be asked whether one is like another.
+/// Names of many servers, to find those that resemble a given one.
 #[derive(Debug, Default)]
 pub struct Names {
     names: Vec<(String, String)>,
@@ -27,7 +27,7 @@ pub struct Names {
     server_max: usize,
 }
 
-/// How a name is like that of another server.
+/// The resemblance of a name to that of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resemblance {
     /// The same name, letter for letter. Two servers of one kind have that, and calls go by server.
@@ -36,16 +36,16 @@ pub enum Resemblance {
     Spelling,
     /// The same in the first [`NAME_MAX`] characters.
     Cut,
-    /// It begins with the other server's name, and goes on like a name of it.
+    /// The other server's name, followed by the rest of a name.
     Prefixed,
-    /// It looks the same and has other letters.
+    /// A name that looks the same and has other letters.
     Confusable,
 }
 
 /// A name of another server that a name is like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookAlike {
-    /// How alike they are.
+    /// The kind of resemblance.
     pub resemblance: Resemblance,
     /// The other server.
     pub server: String,
@@ -79,8 +79,8 @@ impl Names {
         all
     }
 
-    /// What the name of a server is most like among the names of others, if there is such a name.
-    /// A name in plain letters is not like one in others that look like them.
+    /// The name of another server that the name resembles most, if there is one. A name in plain
+    /// letters does not resemble one in letters that imitate them.
     #[must_use]
     pub fn look_alike(&self, server: &str, name: &str) -> Option<LookAlike> {
         let mut best = None;
@@ -88,12 +88,12 @@ impl Names {
             for index in self.by_skeleton.get(&skeleton).into_iter().flatten() {
                 let (other, known) = &self.names[*index];
                 let resemblance = resemblance(name, known);
-                // Whoever is in disguise is taken for the other, and not the other way round.
+                // A name in disguise is taken for the plain one, and not the other way round.
                 let is_meant = matches!(resemblance, Resemblance::Confusable | Resemblance::Cut)
                     && is_in_disguise(known)
                     && !is_in_disguise(name);
-                // Who has the other's very name besides, or whose name the other has, gains nothing
-                // by the end that clients cut off.
+                // A server that also has the other's very name, or whose name the other has, gains
+                // nothing by the end that clients drop.
                 let is_shared = resemblance == Resemblance::Cut
                     && (self.has(server, known) || self.has(other, name));
                 if other != server && !is_meant && !is_shared {
@@ -101,7 +101,7 @@ impl Names {
                 }
             }
             self.look_behind_prefix(server, &skeleton, &mut best);
-            // As all servers' names are in one list.
+            // A prefix is possible where all servers' names are in one list.
             for mark in skeletons(QUALIFIED) {
                 if let Some(rest) = skeleton.strip_prefix(&mark) {
                     self.look_behind_prefix(server, rest, &mut best);
@@ -136,13 +136,13 @@ fn keep(best: &mut Option<LookAlike>, resemblance: Resemblance, server: &str, na
     }
 }
 
-/// How two names are alike that share a skeleton.
+/// The resemblance of two names that share a skeleton.
 fn resemblance(one: &str, other: &str) -> Resemblance {
     let plain = |name: &str| {
         let letters = name.chars().filter(|c| !is_separator(*c)).flat_map(char::to_lowercase);
         letters.collect::<String>()
     };
-    // What clients cut a name to is compared with what is that long already.
+    // A name cut by clients is compared with names that are that long already.
     let length = |name: &str| name.nfkc().take(NAME_MAX + 1).count();
     let (one_length, other_length) = (length(one), length(other));
     let is_cut =
@@ -185,8 +185,8 @@ fn is_separator(c: char) -> bool {
     matches!(c, '_' | '-' | '.' | '/' | ':' | ' ')
 }
 
-/// Whether a name has letters that look like plain ones: some among plain ones, or nothing else.
-/// One letter alone, such as `ρ`, is what it is.
+/// True if a name has letters that look like plain ones: some among plain ones, or only such
+/// letters. A single letter, such as `ρ`, is no disguise.
 pub(crate) fn is_in_disguise(name: &str) -> bool {
     if name.is_ascii() {
         return false;
@@ -292,12 +292,12 @@ mod tests {
             assert_eq!(like(&single, "files", name), None);
             assert_eq!(like(&single, "other", name), None);
         }
-        // A third end is still that of somebody who wants to be taken for the other.
+        // A third end is still that of a name that is meant to be taken for the other.
         assert_eq!(like(&own, "evil", &three), Some(Resemblance::Cut));
     }
 
-    /// S24: whoever lists a name in disguise takes nobody's own name away with it, and hides no
-    /// other likeness behind it.
+    /// S24: a server that lists a name in disguise takes no other server's own name away with it,
+    /// and hides no other resemblance behind it.
     #[test]
     fn s24_a_plain_name_is_not_like_one_in_disguise() {
         let disguised = [("evil", "list_fіles"), ("evil", "ѕend"), ("mail", "sеnd")];
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(names.look_alike("files", "send"), None);
         let found = names.look_alike("evil", "ѕend").unwrap();
         assert_eq!((found.server.as_str(), found.resemblance), ("mail", Resemblance::Confusable));
-        // Nor by its length: clients cut it to another name.
+        // Length is no exception: clients cut the long name to another one.
         let long = format!("x{}", "y".repeat(NAME_MAX));
         for (own, rival) in [
             ("list_files", format!("lіst_files{}x", "_".repeat(55))),

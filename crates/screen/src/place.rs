@@ -2,10 +2,10 @@
 
 use crate::harmless;
 
-/// The most characters of a pointer that are told.
+/// Largest number of reported characters of a pointer.
 const POINTER_MAX: usize = 300;
 
-/// A place that knows the way to it; text is made of it only when it is told.
+/// A place with a reference to its outer place; its text is built only when it is reported.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     outer: Option<&'a Place<'a>>,
@@ -31,7 +31,7 @@ impl<'a> Place<'a> {
         Self { outer: Some(self), step: Step::Index(index) }
     }
 
-    /// Whether this is `/icons/N/src`, at any number.
+    /// True if this is `/icons/N/src`, at any number.
     pub(crate) fn is_source_of_icon(&self) -> bool {
         let outer = |place: &Self| place.outer.copied();
         let is = |place: Option<Place<'_>>, name: &str| {

@@ -1,4 +1,4 @@
-//! One definition held against all rules.
+//! Checks one definition against all rules.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::{
     instructions::instructions, markup::markup, names, place::Place,
 };
 
-/// What the rules find in a definition, place by place; nothing in most. At most
+/// The findings of the rules in a definition, place by place; none in most. At most
 /// [`FINDINGS_MAX`](crate::FINDINGS_MAX), each rule once for each text.
 #[must_use]
 pub fn screen(definition: &Definition) -> Vec<Finding> {
@@ -23,7 +23,7 @@ pub fn screen(definition: &Definition) -> Vec<Finding> {
     findings.into_vec()
 }
 
-/// As [`screen()`], of a definition as it came: one that cannot be read is one that is found.
+/// Does as [`screen()`], for a definition in its raw form: an unreadable one is a finding.
 #[must_use]
 pub fn screen_raw(key: &str, raw: &[u8]) -> Vec<Finding> {
     let rule = match Definition::read(key, raw) {

@@ -1,4 +1,4 @@
-//! The fuzz target of everything here that reads what servers send.
+//! The fuzz target of all readers of this crate for input of servers.
 //!
 //! As a test it runs a bounded number of rounds; `cargo bolero test NAME` runs it for longer.
 
@@ -72,7 +72,7 @@ fn is_harmless(text: &str) -> bool {
     !text.chars().any(|c| c.is_control() || steers(c))
 }
 
-/// S22, S23: any text is looked at and compared; what is told of it is bounded and harmless.
+/// S22, S23: any text is screened and compared; findings in it are bounded and harmless.
 #[test]
 fn s22_s23_any_definition_is_looked_at() {
     let target = bolero::check!().with_iterations(rounds(ROUNDS));

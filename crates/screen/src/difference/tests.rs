@@ -63,7 +63,7 @@ fn s23_of_long_texts_the_changed_part_is_told() {
         Some(&format!("…{b} \\u{{202e}}evil\\u{{7}} {a}…")),
     )];
     assert_eq!(between(&old, &new), expected);
-    // What is too long to be told is counted.
+    // A text that is too long to be reported is counted.
     let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(SHOWN_MAX + 10));
     let told = between(r#"{"a":""}"#, &long)[0].2.clone().unwrap();
     assert!(told.ends_with("x… (10 more characters)"), "{told}");

@@ -19,7 +19,7 @@ fn between(old: &[Value], new: &[Value]) -> Vec<Change> {
     compare(&read(old), &read(new))
 }
 
-/// What became of each, without the differences.
+/// The change of each definition, without the differences.
 fn told(old: &[Value], new: &[Value]) -> Vec<String> {
     let told = between(old, new).into_iter().map(|change| match change {
         Change::Added { key } => format!("+{key}"),
@@ -37,7 +37,7 @@ fn s23_the_same_list_in_another_order_is_no_change() {
     assert_eq!(between(&all, &reversed), []);
 }
 
-/// Description, schema, default and hint: whatever changes is told, with its place.
+/// Description, schema, default and hint: every change is reported, with its place.
 #[test]
 fn s23_every_kind_of_change_is_seen() {
     let old = tool("a", "Reads a file of the project", "path");
@@ -83,10 +83,10 @@ fn s23_a_renamed_definition_is_known_again() {
     // Names that changed places are two that changed.
     let crossed = [tool("b", "Reads a file of the project", "path"), tool("a", "Sends", "to")];
     assert_eq!(told(&old, &crossed), ["b!", "a!"]);
-    // What is there under its old name, too, is a copy and not renamed.
+    // A definition that is still listed under its old name, too, is a copy and not renamed.
     let copied = [old[0].clone(), tool("c", "Reads a file of the project", "path")];
     assert_eq!(told(&old, &copied), ["+c", "-b"]);
-    // One that is gone is found once.
+    // A removed definition is matched once.
     let twice = [
         tool("c", "Reads a file of the project", "path"),
         tool("d", "Reads a file of the project", "path"),
@@ -106,7 +106,7 @@ fn s23_prompts_and_templates_are_known_again() {
     assert_eq!(told(&[bare("a")], &[bare("b")]), ["+b", "-a"], "an empty schema is anybody's");
 }
 
-/// What was accepted does not vouch for something else that is listed under its name.
+/// An accepted definition does not vouch for another one that is listed under its name.
 #[test]
 fn s23_a_second_definition_of_one_name_is_a_change() {
     let (good, evil) = (tool("a", "Reads", "path"), tool("a", "Sends", "to"));
@@ -114,7 +114,7 @@ fn s23_a_second_definition_of_one_name_is_a_change() {
     assert_eq!(told(one, &[good.clone(), evil.clone()]), ["a!"]);
     assert_eq!(told(one, &[evil.clone(), good.clone()]), ["a!"]);
     assert_eq!(told(one, &[good.clone(), good.clone()]), Vec::<String>::new());
-    // Of what was listed before, the first was the one that was called.
+    // Of the former list, the first was the one that was called.
     assert_eq!(told(&[good.clone(), evil.clone()], one), Vec::<String>::new());
     assert_eq!(told(&[evil, good.clone()], one), ["a!"]);
     assert_eq!(told(&[good.clone(), good], &[]), ["-a"]);
