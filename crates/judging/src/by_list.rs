@@ -1,4 +1,4 @@
-//! What is known of lists, as long as somebody has them.
+//! Values for lists, as long as a caller holds the list.
 
 use std::{
     collections::HashMap,
@@ -7,8 +7,8 @@ use std::{
 
 use narthex_upstream::Inventory;
 
-/// One value for each list, by its address: no other list has the address of one that is gone as
-/// long as it is pointed to from here.
+/// One value for each list, by its address: no other list has the address of a dropped one as long
+/// as this map points to it.
 #[derive(Debug)]
 pub struct ByList<T>(HashMap<usize, (Weak<Inventory>, T)>);
 
@@ -19,7 +19,7 @@ impl<T> Default for ByList<T> {
 }
 
 impl<T> ByList<T> {
-    /// What is known of a list.
+    /// The value for a list.
     #[must_use]
     pub fn get(&self, list: &Arc<Inventory>) -> Option<&T> {
         self.0.get(&Arc::as_ptr(list).addr()).map(|(_, value)| value)
@@ -30,12 +30,12 @@ impl<T> ByList<T> {
         self.0.insert(Arc::as_ptr(list).addr(), (Arc::downgrade(list), value));
     }
 
-    /// Forgets the lists that nobody has.
+    /// Forgets the lists that no caller holds.
     pub fn forget_gone(&mut self) {
         self.0.retain(|_, (list, _)| list.strong_count() > 0);
     }
 
-    /// Of how many lists something is kept.
+    /// Number of lists with a value.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
@@ -52,7 +52,7 @@ mod tests {
         let (one, other) = (list(), list());
         let mut known = ByList::default();
         known.insert(&one, 1);
-        // The same content is another list.
+        // Another list with the same content has no value.
         assert_eq!((known.get(&one), known.get(&other)), (Some(&1), None));
         known.insert(&other, 2);
         drop(one);

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 /// The longest name or URI that is kept, in bytes: ordinary ones have some dozens.
 const NAME_BYTES_MAX: usize = 500;
-/// What is kept of a text that cannot be read, in characters.
+/// Largest stored part of a text that cannot be read, in characters.
 const UNREAD_MAX: usize = 2000;
 
 /// The lists of which definitions are kept.
@@ -27,11 +27,12 @@ pub const LISTS: [(Listed, &str); 4] = [
     (Listed::Template, "template"),
     (Listed::Resource, "resource"),
 ];
-/// What a server tells models of itself: the kind of that, and its name.
+/// Kind and name of a server's instructions to models.
 pub const INSTRUCTIONS: &str = "instructions";
-/// What a model reads of a resource. All else, such as its size, changes with its content.
+/// Members of a resource that a model reads. All other members, such as its size, change with its
+/// content.
 const TOLD: [&str; 5] = ["uri", "name", "title", "description", "mimeType"];
-/// Of these, in what more can be said than what it is called.
+/// Those of them that can hold more text than a name.
 const PROSE: [&str; 2] = ["title", "description"];
 
 /// Why a definition is to be looked at by a human.
@@ -39,7 +40,7 @@ const PROSE: [&str; 2] = ["title", "description"];
 pub enum DefinitionReason {
     /// It says something else than one of its name that was there before.
     Changed,
-    /// One that runs have, or that nobody is to have, had another name.
+    /// A definition that runs have, or that no run may get, had another name.
     Renamed,
     /// Its name is like one of another server.
     LookAlike,
@@ -63,36 +64,36 @@ impl DefinitionReason {
 /// A definition that a server lists.
 #[derive(Debug)]
 pub struct Seen {
-    /// `None` for what the server tells models of itself.
+    /// `None` for the server's instructions to models.
     pub list: Option<Listed>,
     kind: &'static str,
     pub name: String,
     text: String,
-    /// Of what it says, and of what it is known by.
+    /// Digest of its content and its key.
     pub digest: String,
     definition: Option<Definition>,
     findings: Vec<Value>,
 }
 
-/// What a list is held against.
+/// The knowledge with which a list is compared.
 #[derive(Debug, Default)]
 pub struct Known {
     /// The texts that runs have of the server; of one name the first counts.
     pub texts: Vec<KnownDefinition>,
-    /// Those that wait, or were rejected.
+    /// Definitions that wait for review, or were rejected.
     pub unwanted: Vec<KnownDefinition>,
-    /// Everything that was ever seen of it, by kind and name: only what is none of these can be
-    /// taken on trust (S23).
+    /// All definitions that were ever seen of the server, by kind and name: only a definition with
+    /// another name can be taken on trust (S23).
     pub names: HashSet<(String, String)>,
     /// The tools of other servers, each with its server.
     pub others: Vec<(String, String)>,
-    /// Those of more, which are held against many.
+    /// Names of further servers, which are compared with many lists.
     pub beside: Vec<Arc<Names>>,
 }
 
 impl Seen {
-    /// What a server lists, and tells models of itself. Of two entries of one name the first
-    /// counts. Findings are looked for only where they are wanted.
+    /// All definitions of a server, and its instructions to models. Of two entries of one name the
+    /// first counts. Only unreadable definitions have findings yet.
     pub fn all(inventory: &Inventory, told: Option<&str>) -> Vec<Self> {
         let told = told.filter(|told| !told.trim().is_empty()).map(|told| {
             let raw = json!({ INSTRUCTIONS: told }).to_string().into();
@@ -110,11 +111,11 @@ impl Seen {
         LISTS.into_iter().flat_map(of_list).chain(told).collect()
     }
 
-    /// What is told of a resource. One that has a name and no more is nothing to be looked at,
-    /// unless that says what it should not: servers may have any number of these.
+    /// The part of a resource that models read. `None` for a resource with only a name and no
+    /// findings: servers may have any number of these.
     fn of_resource(kind: &'static str, entry: &InventoryEntry) -> Option<Self> {
         let Ok(Node::Object(members)) = Node::parse(&entry.raw) else {
-            // What cannot be read is looked at as it is.
+            // An unreadable resource is screened in its raw form.
             return Some(Self::new(Some(Listed::Resource), kind, entry));
         };
         let told: Vec<_> =
@@ -158,7 +159,7 @@ impl Seen {
         Self { list, kind, name, text, digest, definition, findings }
     }
 
-    /// Whether it has a name that can be kept.
+    /// True if its name can be stored.
     pub fn can_be_kept(&self) -> bool {
         self.name.len() <= NAME_BYTES_MAX && !self.name.contains('\0')
     }
@@ -166,8 +167,8 @@ impl Seen {
 
 /// Judges the definitions that are not known yet, at most so many, in the order of the list.
 ///
-/// Each costs a look at all of its text. `shows_flagged` lets runs have a new one that says what it
-/// should not.
+/// Each costs a screening of all of its text. `shows_flagged` lets runs have a new definition that
+/// is flagged.
 pub fn judge(
     server: &str,
     all: &[Seen],
@@ -187,7 +188,7 @@ pub fn judge(
     let judged = |seen: &Seen| {
         let change = changes.get(&(seen.kind, seen.name.as_str()));
         // Resources come and go, and many are described alike: one in the place of another is a new
-        // one. Of those that nobody is to have the text alone says enough.
+        // one. Of unwanted resources the text alone is enough to recognize them.
         let is_named_anew = |change: &&Change| matches!(change, Change::Renamed { .. });
         let is_resource = seen.list == Some(Listed::Resource);
         let change = change.filter(|change| !(is_resource && is_named_anew(change)));
@@ -202,13 +203,13 @@ pub fn judge(
         let reason = match change {
             Some(Change::Changed { .. }) => Some(DefinitionReason::Changed),
             Some(Change::Renamed { .. }) => Some(DefinitionReason::Renamed),
-            // There is no text of it that somebody has: that was held back, or rejected.
+            // No run has a text of it: that was put under review, or rejected.
             _ if has_been => Some(DefinitionReason::Changed),
             _ if unwanted.is_some() => Some(DefinitionReason::Renamed),
             Some(Change::Added { .. } | Change::Removed { .. }) | None if like.is_some() => {
                 Some(DefinitionReason::LookAlike)
             }
-            // What cannot be looked at is never taken on trust.
+            // An unreadable definition is never taken on trust.
             _ if seen.definition.is_none() || !(findings.is_empty() || shows_flagged) => {
                 Some(DefinitionReason::Flagged)
             }
@@ -239,19 +240,19 @@ pub fn judge(
     new.into_iter().map(judged).collect()
 }
 
-/// What was taken on trust, and is not to be any more: its digest, its name, and why.
+/// A definition that was taken on trust and no longer is: its digest, its name, and the reason.
 #[derive(Debug)]
 pub struct Doubted {
     pub digest: String,
     pub name: String,
     pub why: String,
-    /// What its name is like, and whose that is.
+    /// The server and the name that its name resembles.
     pub like_server: String,
     pub like_name: String,
 }
 
-/// Those of a list that are trusted and can be taken for a tool of these others, which were not
-/// known when they were first looked at.
+/// The trusted tools of a list that can be taken for a tool of these others, which were not known
+/// at their first review.
 pub fn doubted(
     server: &str,
     all: &[Seen],
@@ -274,7 +275,7 @@ pub fn doubted(
     doubted.collect()
 }
 
-/// What became of the definitions of each list, by kind and name.
+/// The changes in the definitions of each list, by kind and name.
 fn changes<'s>(all: &'s [Seen], known: &Known) -> BTreeMap<(&'static str, &'s str), Change> {
     let mut changed = BTreeMap::new();
     for kind in LISTS.map(|(_, kind)| kind).into_iter().chain([INSTRUCTIONS]) {
@@ -282,7 +283,7 @@ fn changes<'s>(all: &'s [Seen], known: &Known) -> BTreeMap<(&'static str, &'s st
         let old = of_kind.filter_map(|one| Definition::read(&one.name, one.text.as_bytes()).ok());
         let old = old.collect::<Vec<_>>();
         let of_kind = || all.iter().filter(|one| one.kind == kind);
-        // Of one name the first counts.
+        // If two have one name the first counts.
         let named: HashMap<_, _> = of_kind().rev().map(|one| (one.name.as_str(), one)).collect();
         let new = of_kind().filter_map(|one| one.definition.clone()).collect::<Vec<_>>();
         for change in compare(&old, &new) {
@@ -300,7 +301,7 @@ fn changes<'s>(all: &'s [Seen], known: &Known) -> BTreeMap<(&'static str, &'s st
     changed
 }
 
-/// What nobody is to have under another name either, by kind.
+/// The definitions that no run may get, even under another name, by kind.
 fn unwanted(all: &[Seen], known: &Known) -> BTreeMap<&'static str, Unwanted> {
     let of_kind = |(_, kind): (Listed, &'static str)| {
         let listed = all.iter().filter(|one| one.kind == kind);
@@ -347,7 +348,7 @@ fn as_json(findings: &[narthex_screen::Finding]) -> Vec<Value> {
     findings.iter().map(|finding| json!(finding)).collect()
 }
 
-/// What changed from one text to another; nothing if one of them cannot be read.
+/// The differences from one text to another; `None` if one of them cannot be read.
 pub fn difference(name: &str, old: &str, new: &str) -> Option<Difference> {
     let old = Definition::read(name, old.as_bytes()).ok()?;
     let new = Definition::read(name, new.as_bytes()).ok()?;

@@ -14,26 +14,25 @@ use tokio::{
 
 /// From one wave to the next at least: what comes meanwhile is looked at together.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How many looks are under way at most.
+/// Largest number of looks that are under way.
 const AT_ONCE: usize = 8;
 
 /// Looks under way, and those that are to come.
 #[derive(Debug)]
 struct Waves<T> {
     looks: JoinSet<()>,
-    /// What those under way look at.
+    /// Subjects of the looks under way.
     busy: HashMap<Id, T>,
     waiting: VecDeque<T>,
     /// Something may be behind that is not looked at as it is now.
     is_due: bool,
 }
 
-/// Looks at all that is `behind`, at first and whenever one of both has changed.
+/// Looks at all subjects of `behind`, at first and whenever one of both channels has changed.
 ///
-/// It goes on as long as both are there. One that takes its time holds up others only if seven more
-/// do. What is behind is to be another one where what it is to be looked at with has changed:
-/// nothing is looked at twice at a time, and `is_same` says whether two are the same thing with or
-/// without that.
+/// Runs as long as both channels are open. A slow look holds up others only if seven more are slow.
+/// `behind` is to return another subject when the data for its look has changed: no subject is
+/// looked at twice at a time, and `is_same` compares two subjects without that data.
 pub async fn follow<A, B, T, F>(
     (mut one, mut other): (watch::Receiver<A>, watch::Receiver<B>),
     mut behind: impl FnMut() -> Vec<T>,
@@ -116,7 +115,7 @@ mod tests {
 
     type Look = (usize, u64);
 
-    /// The server that is looked at only when it may go on.
+    /// The server that is looked at only when the test lets it.
     const SLOW: usize = 0;
 
     /// Servers, of which each was looked at with a number.
@@ -170,7 +169,7 @@ mod tests {
             tokio::task::yield_now().await;
             self.numbers.lock().unwrap()[server] = number;
             self.under_way.lock().unwrap().retain(|(other, _)| *other != server);
-            // What it finds is a change of a row, too.
+            // A look's result changes a row, too.
             self.rows.send_modify(|()| ());
         }
 

@@ -18,7 +18,7 @@ fn inventory(tools: &[Value]) -> Arc<Inventory> {
     Arc::new(Inventory::new(tools.iter().map(entry)))
 }
 
-/// What becomes of each tool of a list: its name, and why it is held back.
+/// The verdict on each tool of a list: its name, and the reason if it is under review.
 fn judged(known: &Known, tools: &[Value], shows_flagged: bool) -> Vec<(String, Option<String>)> {
     let all = Seen::all(&inventory(tools), None);
     let judged = judge("docs", &all, (|_: &Seen| false, usize::MAX), known, shows_flagged);
@@ -77,8 +77,8 @@ fn s23_a_new_name_is_no_way_round() {
     assert_eq!(reasons(&before, &both)[1], ("list".to_owned(), None));
 }
 
-/// S23: what was held back or rejected makes nothing that comes after it harmless: neither another
-/// text of its name, nor its text under other names, however many.
+/// S23: a definition that went under review or was rejected makes no later one harmless: neither
+/// another text of its name, nor its text under other names, however many.
 #[test]
 fn s23_what_was_rejected_is_not_had_in_other_words() {
     let rejected = known(&[tool("read", READS)], &[]);
@@ -140,7 +140,7 @@ fn s22_flagged_definitions_wait_for_a_human() {
     assert_eq!(reasons(&nothing, &[tool("add", READS)]), one("add", None));
 }
 
-/// S22: of two of one name the first counts. Names that are too long to be kept are nobody's.
+/// S22: of two of one name the first counts. Names that are too long cannot be stored.
 #[test]
 fn s22_names_count_once_and_have_an_end() {
     let twice = [tool("read", READS), tool("read", "Reads any file")];
@@ -152,7 +152,7 @@ fn s22_names_count_once_and_have_an_end() {
     assert!(!long[0].can_be_kept());
 }
 
-/// S23: a digest is one of what is said, and of nothing else.
+/// S23: a digest covers the content and nothing else.
 #[test]
 fn s23_the_order_of_keys_changes_no_digest() {
     let digest = |text: &'static str| {
@@ -166,7 +166,7 @@ fn s23_the_order_of_keys_changes_no_digest() {
     assert_ne!(Seen::new(Some(Listed::Prompt), "prompt", &entry).digest, first);
 }
 
-/// What is kept of these resources, and of what their server tells models.
+/// The stored parts of these resources, and of their server's instructions to models.
 fn of_resources(resources: &[Value], told: Option<&str>) -> Vec<(&'static str, String, String)> {
     let entry = |one: &Value| {
         let uri = one["uri"].as_str().unwrap();
@@ -211,8 +211,8 @@ fn s22_what_a_server_tells_models_is_a_definition() {
     assert!(judged[0].is_quarantined, "{}", judged[0].why);
 }
 
-/// S23: what was held back or rejected under one URI is not had under another; a resource in the
-/// place of another one that is like it is a new one.
+/// S23: a resource that went under review or was rejected under one URI is not available under
+/// another; a resource in the place of a similar one is a new one.
 #[test]
 fn s23_of_resources_what_was_held_back_has_no_other_uri() {
     let resource = |uri: &str, text: &str| {
@@ -245,8 +245,8 @@ fn s23_of_resources_what_was_held_back_has_no_other_uri() {
 /// has rejected.
 type Listing = (&'static str, bool, Vec<&'static str>, HashSet<String>);
 
-/// What is held back when servers list in this order: each is looked at with the names that are
-/// known by then, and the others again with its own.
+/// The definitions under review when servers list in this order: each is reviewed with the names
+/// that are known by then, and the others are reviewed again with its own.
 fn held_back(order: &[&Listing]) -> BTreeSet<(&'static str, &'static str)> {
     let mut held = BTreeSet::new();
     let mut there: Vec<&Listing> = Vec::new();
@@ -300,7 +300,7 @@ fn orders<T: Copy>(all: &[T]) -> Vec<Vec<T>> {
     of_rest.iter().flat_map(|order| -> Vec<Vec<T>> { with(order) }).collect()
 }
 
-/// S24: whichever server lists first, pinned or not, the same is held back.
+/// S24: the same definitions go under review, whichever server lists first, pinned or not.
 #[test]
 fn s24_the_order_of_listing_is_no_matter() {
     let tools = [
@@ -325,7 +325,7 @@ fn s24_the_order_of_listing_is_no_matter() {
         let servers = ["docs", "mail", "files", "rival"].map(|server| {
             let own: Vec<_> = tools.into_iter().filter(|_| dice(3) == 0).collect();
             let is_pinned = dice(3) > 0;
-            // Nobody decides on what is not pinned.
+            // No human decides on definitions that are not pinned.
             let rejected = own.iter().filter(|_| is_pinned && dice(4) == 0);
             let rejected = rejected.map(|name| (*name).to_owned()).collect::<HashSet<_>>();
             rejections += rejected.len();
@@ -342,7 +342,8 @@ fn s24_the_order_of_listing_is_no_matter() {
     assert!(rejections > 60, "too little is rejected: {rejections}");
 }
 
-/// S24: what a human has rejected holds nobody back; names are looked for in all that there are.
+/// S24: a name that a human has rejected puts no other one under review; names are compared with
+/// all that are listed.
 #[test]
 fn s24_a_rejected_name_holds_nobody_back() {
     let rival = ("rival", false, vec!["greet", "wave"], HashSet::from(["greet".to_owned()]));
