@@ -1,8 +1,8 @@
-//! What differs between two objects, for people.
+//! Differences between two objects, for people.
 
 use serde_json::Value;
 
-/// What differs, one line for each place.
+/// The differences, one line for each place.
 #[must_use]
 pub fn differences(before: &Value, after: &Value) -> Vec<String> {
     let mut lines = Vec::new();

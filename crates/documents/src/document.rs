@@ -12,30 +12,30 @@ use serde_json::Value;
 
 use crate::{DocumentError, lines::Lines};
 
-/// As much as the daemon takes at once.
+/// Largest text that the daemon takes at once.
 const TEXT_MAX: u64 = 4 * 1024 * 1024;
 
-/// One object, and where it stands, for messages.
+/// One object and its source, for messages.
 #[derive(Debug)]
 pub struct Document {
-    /// The file, and which one of it.
+    /// The file, and the position in it.
     pub source: String,
-    /// As it is written.
+    /// The object as it is written.
     pub value: Value,
     pub(crate) lines: Lines,
 }
 
 impl Document {
-    /// The line of its file in which a part of it stands, from 1 on, by its place, such as
-    /// `mcp.servers.git.timeout`; of a part that is missing, that of the part which it is missing
-    /// from. `None` if that is not known, as for the whole document.
+    /// The line of its file for a part of it, from 1 on, by the part's place, such as
+    /// `mcp.servers.git.timeout`. For a missing part, the line of the part which it is missing
+    /// from. `None` if the line is not known, as for the whole document.
     #[must_use]
     pub fn line(&self, place: &str) -> Option<u64> {
         self.lines.of(place)
     }
 }
 
-/// How files end that are read.
+/// Endings of files that are read.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// The objects of a file, of the files of a folder in the order of their names, or of standard
@@ -84,7 +84,7 @@ pub fn text_of(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// How a file ends, in small letters.
+/// The ending of a file, in small letters.
 fn ending(path: &Path) -> Option<String> {
     path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase())
 }
@@ -94,7 +94,7 @@ fn looks_like_json(text: &str) -> bool {
     plain.trim_ascii_start().starts_with(b"{") || plain.trim_ascii_start().starts_with(b"[")
 }
 
-/// What is no file, and what is no text, with what to do.
+/// The error for a file that is missing or no text, with its remedy.
 fn unreadable(path: &Path, error: io::Error) -> DocumentError {
     let name = path.display();
     match error.kind() {
@@ -120,7 +120,7 @@ fn file(path: &Path) -> Result<Vec<Document>, DocumentError> {
         return Err(DocumentError::Invalid(text));
     }
     let text = fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
-    // One without an ending, such as that of `<(…)`, is what standard input would be.
+    // A file without an ending, such as that of `<(…)`, is read like standard input.
     let is_json = end.map_or_else(|| looks_like_json(&text), |end| end == "json");
     parse(&path.display().to_string(), &text, is_json)
 }
@@ -162,8 +162,8 @@ pub(crate) fn parse(
     Ok(values.into_iter().enumerate().map(document).collect())
 }
 
-/// Where the parts of each document stand. Nothing, where that cannot be found out: JSON is YAML
-/// but for some rare texts.
+/// The lines of the parts of each document. Empty, where they cannot be found: JSON is YAML but for
+/// some rare texts.
 fn lines(text: &str) -> Vec<Lines> {
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     serde_saphyr::from_multiple_with_options(text, options).unwrap_or_default()
@@ -183,7 +183,7 @@ pub fn yaml(value: &Value) -> Result<String, DocumentError> {
     }
 }
 
-/// What the reader of YAML says, without words to those who program with it.
+/// The message of the YAML reader, without words for its programmers.
 fn told(error: &str) -> String {
     match error.split_once("duplicate mapping key: ") {
         Some((before, rest)) => {

@@ -13,7 +13,7 @@ pub enum DocumentError {
     /// There is no such file or folder, or no document in a folder.
     #[error("{0}")]
     NotThere(String),
-    /// What is written is no document, or has a part that cannot be used.
+    /// The text is no document, or has a part that cannot be used.
     #[error("{0}")]
     Invalid(String),
     /// It cannot be written so that it is read as the same.

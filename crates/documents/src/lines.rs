@@ -1,4 +1,4 @@
-//! In which line of a text each part of a document stands.
+//! The lines of a text in which the parts of a document are.
 
 use std::fmt;
 

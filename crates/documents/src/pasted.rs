@@ -1,5 +1,5 @@
-//! What desktop clients keep their servers in, `{"mcpServers": {…}}`, pasted as a file: each of
-//! them becomes a server of the catalog (X-M12, D7).
+//! Servers in the form of desktop clients, `{"mcpServers": {…}}`, pasted as a file: each of them
+//! becomes a server of the catalog (X-M12, D7).
 
 use narthex_model::{
     SecretReference, UnknownKey,
@@ -27,14 +27,14 @@ pub struct Pasted {
 pub struct PastedFault {
     /// Its place in the file, such as `mcpServers.docs.args[1]`.
     pub place: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// One server of the catalog, and where its parts stand in the file.
+/// One server of the catalog, and the places of its parts in the file.
 #[derive(Debug)]
 pub struct PastedServer {
-    /// As the catalog takes it.
+    /// The server in the form of the catalog.
     pub value: Value,
     /// Its place in the file, such as `mcpServers.docs`.
     place: Place,
@@ -64,7 +64,7 @@ const PLACES: [&str; 2] = ["mcpServers", "servers"];
 /// The member with the headers of a server: a key of such files alone.
 pub const HEADERS: &str = "headers";
 
-/// What stands before a token in the header that has it (RFC 6750 §2.1).
+/// Text before a token in the header that has it (RFC 6750 §2.1).
 const BEARER: &str = "Bearer ";
 
 /// Takes the servers out; `None` if this is one server.
@@ -85,7 +85,7 @@ pub fn take_out(document: &Document) -> Option<Pasted> {
     Some(Pasted { servers, notices: reader.notices, faults: reader.faults })
 }
 
-/// Rewrites servers, and gathers everything that is to be said of them.
+/// Rewrites servers, and gathers all notices and faults.
 #[derive(Default)]
 struct Reader {
     notices: Vec<String>,
@@ -104,7 +104,7 @@ impl Reader {
         value.as_object()
     }
 
-    /// Writes `${VAR}` as the catalog does. A secret stands in a variable or a header, as a whole.
+    /// Rewrites `${VAR}` for the catalog. A secret is the whole value of a variable or a header.
     fn server(&mut self, alias: &str, entry: &Value, at: &Place) -> Option<PastedServer> {
         let mut server = self.object(entry, at)?.clone();
         if server.get("id").is_some_and(|id| id.as_str() != Some(alias)) {
@@ -256,8 +256,7 @@ mod tests {
         document(&value.to_string())
     }
 
-    /// X-M12, D7: what is pasted is as many servers as stand in it, and what is read in another way
-    /// is told.
+    /// X-M12, D7: each pasted server becomes one server, and rewritten parts are reported.
     #[test]
     fn x_m12_servers_of_a_desktop_client_are_taken_out() {
         let document = json!({ "mcpServers": {
@@ -315,7 +314,7 @@ mod tests {
         }
     }
 
-    /// X-M12: every fault is told at once, each with its server, its line and one remedy.
+    /// X-M12: every fault is reported at once, each with its server, its line and one remedy.
     #[test]
     fn x_m12_all_faults_have_their_server_and_line() {
         let text = r#"{

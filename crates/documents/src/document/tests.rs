@@ -43,7 +43,7 @@ fn each_part_has_its_line() {
     assert_eq!((json[0].line("mcp"), json[0].line("mcp.a")), (Some(3), Some(4)));
 }
 
-/// R-M4: what cannot be read is told with what to do.
+/// R-M4: an unreadable document is reported with its remedy.
 #[test]
 fn r_m4_what_is_no_document_is_told_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
