@@ -9,7 +9,7 @@ use crate::layers::Layers;
 /// Limits of the connections to servers.
 #[derive(Debug, Clone)]
 pub struct ConnectionOptions {
-    /// Of the steps of connecting.
+    /// Limits of the steps of connecting.
     pub deadlines: Deadlines,
     /// The whole of mounting a server of a run, from its start to its last list.
     pub mount: Duration,
@@ -17,7 +17,7 @@ pub struct ConnectionOptions {
     pub idle_stop: Option<Duration>,
     /// The most processes of one server at a time.
     pub processes_max: usize,
-    /// Whether programs whose entry does not say are confined strictly.
+    /// True if programs whose entry sets no confinement are confined strictly.
     pub is_strict: bool,
     /// The proxies on the way to servers, providers of sign-ins and webhooks.
     pub proxies: Arc<Proxies>,

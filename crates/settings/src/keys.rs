@@ -1,4 +1,4 @@
-//! Where the master keys are kept, as far as settings say.
+//! The place of the master keys, as set in the settings.
 
 use narthex_vault::Keychain;
 use toml::Value;
@@ -9,19 +9,19 @@ const KEYCHAIN: &str = "vault.keychain";
 const LOAD: &str = "vault.key_command.load";
 const STORE: &str = "vault.key_command.store";
 
-/// Where master keys are that no variable gives.
+/// The place of master keys that no variable gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum KeyPlace {
     /// In the data directory.
     #[default]
     File,
-    /// In one that the system brings.
+    /// In a keychain of the system.
     Keychain(Keychain),
     /// With programs that the user names, with their arguments.
     Command {
-        /// What prints the keys.
+        /// The program that prints the keys.
         load: Vec<String>,
-        /// What keeps those that come by its input.
+        /// The program that stores the keys from its standard input.
         store: Vec<String>,
     },
 }

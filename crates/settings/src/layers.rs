@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use narthex_model::meant_hint;
 use toml::{Table, Value};
 
-/// What values a setting takes.
+/// The type of a setting's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Text,
@@ -13,7 +13,7 @@ pub(crate) enum Shape {
     Number,
     /// Such as `500ms`, `30s`, `5m`.
     Duration,
-    /// In variables and flags separated by commas.
+    /// Separated by commas in variables and flags.
     List,
     /// `true` or `false`.
     Flag,
@@ -197,8 +197,8 @@ impl Layers {
     }
 }
 
-/// The setting that a member of a section is when it stands above the first section: TOML takes a
-/// line for a member of the section above it.
+/// The setting that was meant if a member of a section is a top-level one: TOML takes a line for a
+/// member of the section above it.
 fn misplaced(prefix: &str, member: &str, value: &Value) -> Option<String> {
     if prefix.is_empty() {
         return None;
@@ -216,7 +216,7 @@ fn parts(text: &str) -> Value {
     Value::Array(parts.map(|part| Value::String(part.to_owned())).collect())
 }
 
-/// What is wanted instead, if the value does not fit.
+/// The expected type, if the value does not fit.
 fn fault(shape: Shape, value: &Value) -> Option<&'static str> {
     match (shape, value) {
         (Shape::Text, Value::String(_)) => None,

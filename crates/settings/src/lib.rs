@@ -51,15 +51,15 @@ pub fn token() -> Option<Secret> {
     variable(TOKEN).filter(|text| !text.is_empty()).map(Secret::new)
 }
 
-/// Whether the environment gives a token that is none.
+/// True if the environment gives an empty token.
 pub fn is_token_empty() -> bool {
     variable(TOKEN).is_some_and(|text| text.is_empty())
 }
 
 /// One environment variable, for placeholders of configuration files.
 ///
-/// Neither the key of all secrets, nor the way to the store, nor an operator's token, nor our
-/// passwords at sign-in providers are such as a file may hand to a server.
+/// A file must not hand these to a server: the key of all secrets, the URL of the store, an
+/// operator's token, and our passwords at sign-in providers.
 pub fn placeholder(name: &str) -> Option<String> {
     if is_ours(name) { None } else { variable(name) }
 }
@@ -74,7 +74,7 @@ pub fn hidden() -> Vec<OsString> {
     names.filter(|name| name.to_str().is_some_and(is_ours)).collect()
 }
 
-/// Whether the terminal's language setting can show more than ASCII.
+/// True if the terminal's language setting can show more than ASCII.
 pub fn is_utf8_locale() -> bool {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
     let locale = names.iter().filter_map(|name| variable(name)).find(|value| !value.is_empty());
@@ -84,13 +84,13 @@ pub fn is_utf8_locale() -> bool {
     })
 }
 
-/// Whether colours are wanted, as far as the environment says.
+/// True if the environment does not refuse colours.
 pub fn may_have_colours() -> bool {
     let is_refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     !is_refused && variable("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
-/// What child processes see of the environment.
+/// The environment variables that child processes get.
 pub fn base_environment() -> BaseEnvironment {
     BaseEnvironment::from_process()
 }
@@ -116,7 +116,7 @@ fn user_folder(
     folder.or_else(|| Some(Path::new(&env("HOME")?).join(below_home)))
 }
 
-/// Where the user's programs have their sockets, if the session says so.
+/// The folder for sockets of the user's programs, if the session sets one.
 pub fn runtime_dir() -> Option<PathBuf> {
     variable("XDG_RUNTIME_DIR").map(PathBuf::from)
 }

@@ -32,7 +32,7 @@ use crate::{
 const SHARES_BYTES: u64 = 1 << 30;
 const LISTEN: &str = "127.0.0.1:7717";
 
-/// What the command line says.
+/// The flags of the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     /// The settings file.
@@ -41,13 +41,13 @@ pub struct Flags {
     pub data: Option<PathBuf>,
     /// The address of the daemon.
     pub daemon_url: Option<String>,
-    /// The file of the token that is shown there.
+    /// The file of the token that commands send there.
     pub token_file: Option<PathBuf>,
     /// The file of servers.
     pub config: Option<PathBuf>,
     /// The user's file of servers.
     pub servers: Option<PathBuf>,
-    /// Where HTTP is listened on.
+    /// The address on which HTTP is served.
     pub listen: Option<String>,
     /// The servers of the local run, as they are named.
     pub tools: Option<String>,
@@ -73,7 +73,7 @@ pub struct Held {
 /// Everything that can be set, with its value.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where HTTP is listened on.
+    /// The address on which HTTP is served.
     pub listen: String,
     /// The data directory.
     pub data: PathBuf,
@@ -89,21 +89,21 @@ pub struct Settings {
     pub default_servers: Option<PathBuf>,
     /// The PostgreSQL database of the store; `None` means a file in the data directory.
     pub store_url: Option<Secret>,
-    /// Where the master keys are.
+    /// The place of the master keys.
     pub keys: KeyPlace,
     /// Which servers the local run has.
     pub policy: RunPolicy,
-    /// What the catalog may name of the environment.
+    /// The variables of the environment that the catalog may name.
     pub variables: Variables,
-    /// Whether clients that know tools alone are given tools of our own for the rest.
+    /// True if clients that know tools alone get tools of our own for the rest.
     pub synthetic_tools: bool,
-    /// What is asked of those who grant.
+    /// The proof required of humans who grant.
     pub granting: GrantOptions,
     /// Which lines are logged.
     pub log_filter: String,
-    /// In what form they are.
+    /// The form of the log.
     pub log_format: LogFormat,
-    /// Of messages.
+    /// Limits of messages.
     pub limits: Limits,
     /// The most sessions of clients at a time.
     pub sessions_max: usize,
@@ -119,9 +119,9 @@ pub struct Settings {
     pub held: Held,
     /// Limits of the connections to servers.
     pub connections: ConnectionOptions,
-    /// How long a call may take.
+    /// Time that a call may take.
     pub call_timeout: Duration,
-    /// How long a call of a modern client waits for what a legacy server asks.
+    /// Time that a call of a modern client waits for the answer to a legacy server's question.
     pub input_timeout: Duration,
     /// The values of `Host` that are let in besides our own.
     pub allowed_hosts: Vec<String>,
@@ -129,20 +129,20 @@ pub struct Settings {
     pub allowed_origins: Vec<String>,
     /// Hosts that may be posted to wherever they are.
     pub post_hosts: Vec<String>,
-    /// How humans sign in.
+    /// The sign-in of humans.
     pub sign_in: SignIn,
-    /// What carries runs out.
+    /// The executors of runs.
     pub executors: Executors,
-    /// Where traces are sent.
+    /// The endpoint to which traces are sent.
     pub otlp_endpoint: Option<String>,
-    /// What we are called there.
+    /// Our name in traces.
     pub service_name: String,
     /// Set once tracing has started.
     pub tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl Settings {
-    /// What is logged and traced.
+    /// Options for logs and traces.
     #[must_use]
     pub fn telemetry(&self) -> TelemetryOptions<'_> {
         TelemetryOptions {
@@ -154,7 +154,7 @@ impl Settings {
         }
     }
 
-    /// What the data plane is told; `node_id` is of this process alone.
+    /// Options for the data plane; `node_id` is of this process alone.
     #[must_use]
     pub fn gateway_options(&self, node_id: String) -> GatewayOptions {
         GatewayOptions {
@@ -175,7 +175,7 @@ impl Settings {
         }
     }
 
-    /// What HTTP requests must be like at a listener.
+    /// Conditions on HTTP requests at a listener.
     #[must_use]
     pub fn http_options(&self, listen: SocketAddr, admin: TokenHash) -> HttpOptions {
         let mut allowed_hosts = self.allowed_hosts.clone();
@@ -211,7 +211,7 @@ pub(crate) fn load(
     }
 }
 
-/// What the file, the environment and the command line say.
+/// The values of the file, the environment and the command line.
 ///
 /// # Errors
 /// When there is a file, and it cannot be read.
@@ -408,13 +408,13 @@ fn granting(require_proof: Option<bool>, request_lifetime: Option<Duration>) -> 
     }
 }
 
-/// Which servers the local run has: everything, unless somebody says otherwise (E21).
+/// The servers of the local run: all of them, unless the settings name some (E21).
 fn policy(layers: &Layers, named: &[String]) -> Result<RunPolicy, String> {
     let Some(given) = layers.get("tools") else { return Ok(RunPolicy::AllAttached) };
     RunPolicy::of(named).map_err(|error| format!("{}: {error}", given.source))
 }
 
-/// How humans sign in, and what is wrong with how it is said.
+/// The sign-in of humans, and the faults of its settings.
 fn sign_in(layers: &Layers, env: &dyn Fn(&str) -> Option<String>) -> (SignIn, Vec<String>) {
     let mut faults = Vec::new();
     let given = layers.get("http.public_url");
@@ -424,7 +424,7 @@ fn sign_in(layers: &Layers, env: &dyn Fn(&str) -> Option<String>) -> (SignIn, Ve
     (sign_in, faults)
 }
 
-/// What carries runs out, and what is wrong with how it is said.
+/// The executors of runs, and the faults of their settings.
 fn executors(layers: &Layers) -> (Executors, Vec<String>) {
     let mut faults = Vec::new();
     let duration = |text: &str| narthex_cli::duration(text).ok();
@@ -434,7 +434,7 @@ fn executors(layers: &Layers) -> (Executors, Vec<String>) {
     (executors, faults)
 }
 
-/// What the shape of a value does not tell.
+/// Checks conditions that the shape of a value does not express.
 fn check(layers: &mut Layers, settings: &Settings, format: Option<&str>) {
     let source =
         |path: &str| layers.get(path).map_or_else(String::new, |given| given.source.clone());
@@ -509,7 +509,7 @@ mod tests {
         });
     }
 
-    /// Whoever writes a settings file says whom the daemon trusts, and which programs it starts.
+    /// The author of a settings file decides whom the daemon trusts, and which programs it starts.
     #[test]
     fn settings_that_others_may_write_are_refused() {
         let folder = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
 const MEMBERS: [&str; 6] =
     ["issuer", "client_id", "client_secret_file", "email_domains", "claims", "roles"];
 
-/// How humans sign in, as far as the settings say.
+/// The sign-in of humans, as set in the settings.
 #[derive(Debug, Clone, Default)]
 pub struct SignIn {
     public_url: Option<PublicOrigin>,
@@ -25,7 +25,7 @@ pub struct SignIn {
 }
 
 impl SignIn {
-    /// With what is not said left to the port that is listened on.
+    /// The options; unset ones depend on the port of the listener.
     #[must_use]
     pub fn options(&self, port: u16) -> LoginOptions {
         let usual = || {

@@ -14,7 +14,8 @@ use crate::{
 const KEY: &str = "catalog.env";
 const VARIABLE: &str = "NARTHEX_CATALOG_ENV";
 
-/// What the catalog may name of the environment: nothing, unless the settings list it (O68).
+/// The variables of the environment that the catalog may name: none, unless the settings list them
+/// (O68).
 ///
 /// # Errors
 /// A name in the list that cannot be allowed, with the place of the list.
