@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 /// A failed command: what happened, where, and what to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// What kind of failure it is.
+    /// The kind of the failure.
     pub kind: FailureKind,
     /// For a person.
     pub message: String,
     /// For a program.
     pub details: Option<Value>,
-    /// What it is called where the kind says too little.
+    /// The name of the failure where the kind is not specific enough.
     pub code: Option<&'static str>,
 }
 
-/// Which table of kinds a failure belongs to.
+/// The table of kinds to which a failure belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     /// The command line or the settings are wrong.
