@@ -27,11 +27,11 @@ const STATE_MAX: u64 = 1 << 20;
 /// work in.
 const FOLDERS: [&str; 4] = ["audit", "shares", "folders", "executors"];
 
-/// Where a daemon keeps what outlives it.
+/// The folder of data that outlive the daemon.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
-    /// Where the store is, if it is none of the files here.
+    /// The URL of the store, if it is none of the files here.
     store_url: Option<Secret>,
 }
 
@@ -41,16 +41,16 @@ pub struct DaemonLock {
     _file: fs::File,
 }
 
-/// How to reach the running daemon: `daemon.json`.
+/// The address of the running daemon: `daemon.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonState {
     pub pid: u32,
-    /// Without a path.
+    /// The base URL, without a path.
     pub url: String,
     /// The folder of the Unix sockets, if there is one.
     pub socket_dir: Option<PathBuf>,
     pub config: PathBuf,
-    /// Its file, or the host, port and name of its database.
+    /// The store's file, or the host, port and name of its database.
     #[serde(default)]
     pub store: Option<String>,
 }
@@ -84,13 +84,13 @@ impl DataDir {
         }
     }
 
-    /// The directory as it is, even if it does not exist. What is read of it is read only if no
-    /// other user may write it.
+    /// The directory as it is, even if it does not exist. Its files are read only if no other user
+    /// may write to it.
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_owned(), store_url: None }
     }
 
-    /// The same with its store in the database of a URL, if there is one.
+    /// This directory with its store in the database of a URL, if there is one.
     #[must_use]
     pub fn with_store(self, url: Option<Secret>) -> Self {
         Self { store_url: url, ..self }
@@ -116,7 +116,7 @@ impl DataDir {
         self.path.join("audit")
     }
 
-    /// Where copies of what runs share are.
+    /// The folder of copies of the data that runs share.
     pub fn shares_dir(&self) -> PathBuf {
         self.path.join("shares")
     }
@@ -155,9 +155,9 @@ impl DataDir {
         Ok(narthex_private::replace(&self.approvals(), hash.as_bytes())?)
     }
 
-    /// Where the Unix sockets may be. Their addresses are short by nature, so a long path needs
-    /// another place, which must still differ from one data directory to the next: below the folder
-    /// for such things of the user, if there is one, or that for temporary files.
+    /// Possible folders of the Unix sockets. Socket addresses are short by nature, so a long path
+    /// needs another folder, which must still differ from one data directory to the next: below the
+    /// user's folder for sockets, if there is one, or the folder for temporary files.
     #[must_use]
     pub fn socket_dirs(&self, of_user: Option<PathBuf>) -> Vec<PathBuf> {
         let hash = Sha256::digest(self.path.as_os_str().as_encoded_bytes());
@@ -181,7 +181,7 @@ impl DataDir {
         self.lock_with(std::thread::yield_now)
     }
 
-    /// Calls `pause` each time that somebody only asks just now whether a daemon runs.
+    /// Calls `pause` each time that another process only checks just now for a running daemon.
     fn lock_with(&self, mut pause: impl FnMut()) -> Result<DaemonLock, Failure> {
         let path = self.lock_file();
         narthex_private::check_folder(&self.path)?;
@@ -196,7 +196,7 @@ impl DataDir {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
                 Err(TryLockError::WouldBlock) => {}
             }
-            // Whoever asks shares the lock for a moment, and a daemon shares it with nobody.
+            // A check shares the lock for a moment, and a daemon shares it with no other process.
             match file.file().try_lock_shared() {
                 Ok(()) => file.file().unlock().map_err(failed)?,
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
@@ -204,8 +204,8 @@ impl DataDir {
             }
             pause();
         }
-        // Left by a daemon that was killed: somebody else may listen there by now, and would be
-        // shown tokens.
+        // Left by a daemon that was killed: another program may listen there by now, and would
+        // receive tokens.
         match fs::remove_file(self.state_file()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             Ok(()) | Err(_) => {}
@@ -231,7 +231,7 @@ impl DataDir {
         Failure::new(ErrorKind::Conflict, text)
     }
 
-    /// Whether a daemon holds the directory now.
+    /// True if a daemon holds the directory now.
     pub fn is_locked(&self) -> Result<bool, Failure> {
         let unseen = |error: PrivateError| {
             let failure = Failure::from(error);
@@ -261,7 +261,7 @@ impl DataDir {
         Ok(narthex_private::replace(&self.state_file(), &to_json(state))?)
     }
 
-    /// Removes what tells of a running daemon.
+    /// Removes the state file of the running daemon.
     pub fn retract(&self) {
         if let Err(error) = fs::remove_file(self.state_file()) {
             tracing::debug!(%error, "could not remove the state file");

@@ -20,18 +20,18 @@ pub struct Folder {
     /// Its folder without links, and its name there: a file that two folders name is two, since the
     /// folder decides what it starts.
     place: PathBuf,
-    /// What it says.
+    /// The text of the file.
     pub text: Vec<u8>,
 }
 
-/// How a file stands.
+/// Approval status of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// Its user has approved this content there.
     Approved,
     /// Another content was approved.
     Changed,
-    /// None was.
+    /// No content was approved.
     Unknown,
 }
 
@@ -59,14 +59,14 @@ impl Folder {
         Ok(Self { place: place(path)?, text: text.to_vec() })
     }
 
-    /// The folder that the file is in, without links: the one in which a daemon that follows the
-    /// file works, and which `${workspaceRoot}` in it stands for.
+    /// The folder that the file is in, without links. A daemon that follows the file works in this
+    /// folder, and `${workspaceRoot}` in the file has its path as value.
     #[must_use]
     pub fn root(&self) -> &Path {
         self.place.parent().unwrap_or(Path::new("/"))
     }
 
-    /// Whether it is the file at this absolute path.
+    /// True if it is the file at this absolute path.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         place(path).is_ok_and(|place| place == self.place)
@@ -78,7 +78,7 @@ impl Folder {
         hex::encode(Sha256::digest(&self.text))
     }
 
-    /// Whether this content is approved there.
+    /// The approval status of this content.
     ///
     /// # Errors
     /// When the place is not UTF-8, or the store fails.
@@ -90,10 +90,10 @@ impl Folder {
         })
     }
 
-    /// Notes that it is approved.
+    /// Stores the approval of this content.
     ///
     /// # Errors
-    /// As for [`Folder::standing`].
+    /// The errors of [`Folder::standing`].
     pub async fn approve(&self, trusted: TrustedFiles<'_>) -> Result<(), Failure> {
         Ok(trusted.approve(self.place()?, &self.hash()).await?)
     }
