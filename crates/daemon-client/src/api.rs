@@ -55,10 +55,10 @@ pub fn workspace_path(workspace: &str, below: &str) -> String {
     format!("/api/workspaces/{}{below}", segment(workspace))
 }
 
-/// A name as it stands between the slashes of a path.
+/// A name in the form for one segment of a path.
 #[must_use]
 pub fn segment(name: &str) -> String {
-    // What ids have besides letters and digits may stand in a path as it is.
+    // Characters of ids besides letters and digits are allowed in a path unchanged.
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
     utf8_percent_encode(name, KEPT).to_string()
 }
@@ -216,12 +216,12 @@ fn no_list(items: &Value) -> Failure {
     Failure::new(ErrorKind::Invalid, text)
 }
 
-/// The failure that a problem of the API tells of.
+/// The failure that a problem of the API describes.
 pub(super) fn of_problem(status: StatusCode, problem: &Value) -> Failure {
     let kind = ErrorKind::ALL.into_iter().find(|kind| problem["kind"] == kind.as_str());
     match (kind, problem["detail"].as_str()) {
         (Some(kind), Some(detail)) => {
-            // Its commands are to reach this daemon from here.
+            // Commands in the text are completed so that they reach this daemon from here.
             let (detail, mut errors) = (completed(detail), problem.get("errors").cloned());
             for error in errors.iter_mut().filter_map(Value::as_array_mut).flatten() {
                 for member in ["message", "remedy"] {
@@ -231,7 +231,7 @@ pub(super) fn of_problem(status: StatusCode, problem: &Value) -> Failure {
                 }
             }
             let mut details = errors.map(|errors| json!({ "errors": errors }));
-            // What files say has a code of its own.
+            // Faults in files have a code of their own.
             if let Some(failure) = problem.get("failure") {
                 details.get_or_insert_with(|| json!({}))["failure"] = failure.clone();
             }

@@ -24,7 +24,7 @@ pub use self::{
     operator::given_token,
 };
 
-/// How many characters are shown of an answer that is not understood.
+/// Number of characters that are shown of an answer that is not understood.
 const REFUSAL_MAX: usize = 200;
 
 /// Speaks to the daemon that holds a data directory.
@@ -62,7 +62,7 @@ impl DaemonClient {
         Ok(Self { state, http, token, limits: settings.limits })
     }
 
-    /// What it is called in sentences.
+    /// Name of the daemon in sentences.
     #[must_use]
     pub fn place(&self) -> String {
         format!("the daemon at {}", self.state.url)
@@ -184,7 +184,7 @@ fn refused(status: StatusCode, text: &str) -> Failure {
     let problem: Option<Value> = serde_json::from_str(text).ok();
     let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
     let text = detail.unwrap_or(text);
-    // Whatever has answered, a page as long as a book is not told.
+    // Only the first line is reported, even if the answer is a long page.
     let first = text.trim().lines().next().unwrap_or_default();
     let shown: String = first.chars().take(REFUSAL_MAX).collect();
     let more = if shown.len() < text.trim().len() { " …" } else { "" };

@@ -25,7 +25,7 @@ impl DaemonClient {
         Self::operator_if_up(settings)?.ok_or_else(|| not_up(settings))
     }
 
-    /// The same; `None` if no daemon runs.
+    /// The connection of an operator, as [`Self::operator`] gives it; `None` if no daemon runs.
     ///
     /// # Errors
     /// When a daemon or a token that is given cannot be used, or none is found.
@@ -48,7 +48,7 @@ impl DaemonClient {
         Self::holder_if_up(settings, own)?.ok_or_else(|| not_up(settings))
     }
 
-    /// The same for commands that can do without a daemon, by `--config`.
+    /// The connection of a run, for commands that can work without a daemon, by `--config`.
     ///
     /// # Errors
     /// When a daemon or a token that is given cannot be used, or none is found.
@@ -92,7 +92,7 @@ fn not_up(settings: &Settings) -> Failure {
     ))
 }
 
-/// What `--token-file` or the environment gives.
+/// The token of `--token-file` or of the environment.
 ///
 /// # Errors
 /// When a daemon or a token that is given cannot be used, or none is found.
@@ -140,8 +140,8 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
     })
 }
 
-/// Whether whoever can read the network reads the token: the daemon at this address is asked by
-/// plain HTTP, and on another machine.
+/// True if others on the network can read the token: this address uses plain HTTP to another
+/// machine.
 fn is_overheard(url: &Url) -> bool {
     let is_loopback = match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
