@@ -18,23 +18,23 @@ use crate::{
     provider::{Log, Provider, Slack, Webhook},
 };
 
-/// How long an agent waits for a channel.
+/// Time that an agent waits for a channel.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// What an agent wants to say.
+/// A message of an agent.
 #[derive(Debug, Clone)]
 pub struct Message {
     /// The channel, as [`channel_spelling`] reads it.
     pub channel: String,
     /// The words.
     pub text: String,
-    /// What the channel calls the thread in which they are said.
+    /// The channel's name of the thread to post in.
     pub thread_id: Option<String>,
-    /// As whom they are shown, where the channel can do that.
+    /// The displayed sender, where the channel can show one.
     pub username: Option<String>,
 }
 
-/// Who says it.
+/// The run that sends a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender {
     /// The run.
@@ -43,14 +43,14 @@ pub struct Sender {
     pub session: Option<SessionId>,
 }
 
-/// What was said.
+/// A posted message.
 #[derive(Debug, Clone)]
 pub struct Posted {
-    /// By which the channel knows it again.
+    /// The channel's id of the message.
     pub message_id: String,
-    /// Where it was said.
+    /// The channel of the message.
     pub channel: ChannelName,
-    /// When.
+    /// Time of posting.
     pub posted_at: SystemTime,
 }
 
@@ -82,7 +82,7 @@ impl Outgoing {
 }
 
 /// The one spelling of a channel's name: agents write it with `#`, capitals or spaces, too. Rules
-/// see this one, and by it the channel is found. What is written so already stays as it is.
+/// see this spelling, and the channel is found by it. A name in this spelling stays as it is.
 #[must_use]
 pub fn channel_spelling(text: &str) -> String {
     let name = text.trim_start_matches(|one: char| one == '#' || one.is_whitespace());
@@ -276,7 +276,7 @@ impl Outbound {
         }
     }
 
-    /// That a secret is set, and if it is an address, that it can be posted to.
+    /// Checks that a secret is set, and if it is an address, that posts to it are possible.
     pub(crate) async fn check_secret(
         &self,
         workspace: &WorkspaceId,

@@ -24,7 +24,7 @@ pub enum OutboundError {
 }
 
 impl OutboundError {
-    /// What kind of failure it is (D24).
+    /// The kind of the failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -47,7 +47,7 @@ pub enum MessageFailure {
     /// The channel's address or key is not there, or not taken.
     #[error("the channel `{0}` does not take it: {1}; ask an admin of the workspace")]
     Unauthorized(String, String),
-    /// Nobody answers there as they should.
+    /// No server answers there as it should.
     #[error("the channel `{0}` cannot be reached: {1}")]
     Unreachable(String, String),
     /// There was no answer in time.

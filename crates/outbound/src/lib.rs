@@ -1,10 +1,9 @@
-//! What the daemon posts to others: messages of agents to channels, and to webhooks what
-//! humans decide.
+//! Posts to other systems: messages of agents to channels, and decisions of humans to webhooks.
 //!
-//! * Where it goes and how it is signed are secrets of the workspace, named and never shown.
-//! * A name that leads to no public address is refused, unless operators have allowed the host: who
-//!   configures a channel must not reach what only this host can.
-//! * What is signed follows [Standard Webhooks](https://www.standardwebhooks.com).
+//! * Address and signing key are secrets of the workspace, named and never shown.
+//! * A name that leads to no public address is refused, unless operators have allowed the host: the
+//!   author of a channel must not reach hosts that only this host can.
+//! * Signatures follow [Standard Webhooks](https://www.standardwebhooks.com).
 
 mod channels;
 mod error;
@@ -29,7 +28,7 @@ pub use self::{
 use self::{post::Poster, webhooks::Counts};
 pub use narthex_store::{ChannelRow, DeliveryRow, WebhookRow};
 
-/// What is posted, and to whom. Clones are handles to the same.
+/// The posts to channels and webhooks. Clones are handles to the same.
 #[derive(Clone)]
 pub struct Outbound {
     shared: Arc<Shared>,
@@ -51,7 +50,8 @@ impl Outbound {
         Self { shared: Arc::new(Shared { control, poster, counts }) }
     }
 
-    /// How often a webhook got what it was told, an attempt failed, and an event was given up.
+    /// Number of delivered events of webhooks, of failed attempts, and of events that were given
+    /// up.
     #[must_use]
     pub fn counts(&self) -> [u64; 3] {
         let Counts { delivered, failed, given_up } = &self.shared.counts;

@@ -1,4 +1,4 @@
-//! One text posted to an address of others.
+//! Posts one text to an address of another system.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use narthex_wire::Payload;
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 
-/// How often something is tried while somebody waits, and how long after the first attempts.
+/// Pauses after the first attempts, while a caller waits; their number is that of further attempts.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
 
 /// Posts to addresses of others.
@@ -19,7 +19,7 @@ pub(crate) struct Poster {
     proxies: Arc<Proxies>,
 }
 
-/// What is posted.
+/// The content of a post.
 #[derive(Debug, Clone)]
 pub(crate) struct Letter {
     pub(crate) headers: HeaderMap,
@@ -86,7 +86,7 @@ impl Poster {
         self.post(address, letter, deadline).await
     }
 
-    /// What can never be posted to is refused: why.
+    /// Refuses an address that can never be posted to, with the reason.
     pub(crate) fn check(&self, address: &Secret) -> Result<(), &'static str> {
         match self.target(address) {
             Err(PostFailure::Unfit(why)) => Err(why),
@@ -117,7 +117,7 @@ impl Poster {
 }
 
 impl PostFailure {
-    /// Whether it may go better later.
+    /// True if a later attempt may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unfit(_) => false,

@@ -1,4 +1,4 @@
-//! What carries the messages of a channel.
+//! Providers of channels, which carry their messages.
 
 use std::{pin::Pin, time::SystemTime};
 
@@ -13,7 +13,7 @@ use crate::{
     sign::signature,
 };
 
-/// What carries the messages of a channel.
+/// The provider that carries the messages of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderKind {
     /// The log of the daemon.
@@ -65,18 +65,18 @@ impl ProviderKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// Whether it posts to an address.
+    /// True if it posts to an address.
     pub(crate) fn has_url(self) -> bool {
         !matches!(self, Self::Log)
     }
 
-    /// Whether it signs what it posts.
+    /// True if it signs its posts.
     pub(crate) fn is_signed(self) -> bool {
         matches!(self, Self::Webhook)
     }
 }
 
-/// By what the log knows the messages of channels: it has them whatever its level is.
+/// The log target of channel messages: the log has them whatever its level is.
 const TARGET: &str = "narthex::channel";
 
 impl Provider for Log {
@@ -155,7 +155,7 @@ fn plain(text: &str) -> String {
             '&' => plain.push_str("&amp;"),
             '<' => plain.push_str("&lt;"),
             '>' => plain.push_str("&gt;"),
-            // `@all` calls everybody in some chats, an address of mail nobody.
+            // `@all` calls all members in some chats; an `@` inside a mail address calls no member.
             '@' if !before.is_alphanumeric() => plain.extend(['@', NO_WORD]),
             c => plain.push(c),
         }
@@ -167,8 +167,8 @@ fn plain(text: &str) -> String {
 /// A space of no width: what follows it belongs to no word before it.
 const NO_WORD: char = '\u{200b}';
 
-/// What nobody sees and what changes how the rest is shown: controls but for line ends and tabs,
-/// and those that turn the direction of writing.
+/// True for characters that are unseen or change how the rest is shown: controls but for line ends
+/// and tabs, and those that turn the direction of writing.
 fn is_unseen(c: char) -> bool {
     let turns =
         matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -190,7 +190,7 @@ mod tests {
         ] {
             assert_eq!(plain(said), shown, "{said:?}");
         }
-        // What is left out cannot hide an `@` behind a letter.
+        // A removed character cannot hide an `@` behind a letter.
         assert_eq!(plain("a \u{202d}@all"), "a @\u{200b}all");
     }
 }

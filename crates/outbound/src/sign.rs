@@ -5,7 +5,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use narthex_model::Secret;
 use sha2::Sha256;
 
-/// What keys begin with that are written in base64.
+/// Prefix of keys that are written in base64.
 const PREFIX: &str = "whsec_";
 
 /// The value of `webhook-signature`: of this id, at this time in seconds since 1970.

@@ -1,7 +1,7 @@
-//! Webhooks: told what humans are asked and decide, and how sessions end.
+//! Webhooks: posts about questions to humans, their decisions, and the ends of sessions.
 //!
-//! What is told are the events of the workspace, which are stored in their order, so that nothing
-//! is queued besides: a webhook has a place in them, and goes on to the next one when one has
+//! A webhook receives the events of the workspace, which are stored in their order, so that there
+//! is no further queue. A webhook has a position among them, which moves on when an event has
 //! arrived or was given up.
 
 mod worker;
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::{Outbound, OutboundError, channels::Fields};
 
-/// What a webhook can be told; all of it, if nothing is said.
+/// Events that a webhook can receive; all of them by default.
 pub const WEBHOOK_EVENTS: [EventKind; 6] = [
     EventKind::AgentPermissionRequest,
     EventKind::PermissionGranted,
@@ -27,7 +27,7 @@ pub const WEBHOOK_EVENTS: [EventKind; 6] = [
     EventKind::SessionEnded,
 ];
 
-/// How often something arrived, was tried again, and was given up.
+/// Number of deliveries, of further attempts, and of events that were given up.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) delivered: AtomicU64,
@@ -95,7 +95,7 @@ impl Outbound {
     }
 
     /// Configures a webhook, by `{"url": "${NAME}", "signing_key": "${NAME}", "events": […]}`. A
-    /// new one is told what happens from now on.
+    /// new one receives events from now on.
     ///
     /// # Errors
     /// When a field is wrong or a secret is not set or cannot be posted to, there is no such
@@ -157,7 +157,7 @@ impl Outbound {
         }
     }
 
-    /// Removes a webhook, with what it was to be told yet.
+    /// Removes a webhook, with its pending events.
     ///
     /// # Errors
     /// When there is none of this name, or the store fails.
@@ -181,7 +181,7 @@ impl Outbound {
         Ok(self.control().to_the_end(delete).await?)
     }
 
-    /// What became of the newest events before the one of the number `before`, one more than
+    /// The outcome of the newest events before the one of the number `before`, one more than
     /// `limit` if there are more.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl Outbound {
     }
 }
 
-/// Whether a webhook waits for another attempt.
+/// True if a webhook waits for another attempt.
 #[must_use]
 pub fn is_retrying(row: &WebhookRow) -> bool {
     row.attempts > 0 && row.due_at > SystemTime::UNIX_EPOCH

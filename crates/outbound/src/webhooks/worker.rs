@@ -1,4 +1,4 @@
-//! What tells webhooks, as long as the daemon runs.
+//! Delivers events to webhooks, as long as the daemon runs.
 
 use std::{
     collections::HashSet,
@@ -15,17 +15,17 @@ use tokio::time::{Instant, sleep};
 
 use crate::{Outbound, post::PostFailure, provider::signed};
 
-/// How long one attempt may take.
+/// Time that one attempt may take.
 const WITHIN: Duration = Duration::from_secs(10);
-/// For how long nobody else tries: longer than an attempt with all that is stored around it.
+/// Time in which no other process tries: longer than an attempt with all that is stored around it.
 const CLAIMED: Duration = Duration::from_secs(60);
 /// After how long it is tried again at first; then twice as long each time, up to the longest.
 const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
-/// How often one event is tried, over about three hours.
+/// Largest number of attempts for one event, over about three hours.
 const ATTEMPTS_MAX: u32 = 12;
 
-/// Those that are told something right now.
+/// The webhooks with a delivery under way.
 type Busy = Arc<Mutex<HashSet<(WorkspaceId, ChannelName)>>>;
 
 impl Outbound {
@@ -47,8 +47,7 @@ impl Outbound {
         }
     }
 
-    /// Begins to tell those that may be told something, each by itself: one that is slow holds up
-    /// no other.
+    /// Starts the deliveries that are due, each by itself: a slow webhook holds up no other.
     async fn tell_due(&self, busy: &Busy) -> Result<(), ControlError> {
         let Some(store) = self.control().store() else { return Ok(()) };
         for row in store.webhooks().due(SystemTime::now()).await.map_err(ControlError::Store)? {
@@ -90,7 +89,7 @@ impl Outbound {
         let feed = self.events()?.feed(&row.workspace, row.position, &kinds, 1).await;
         let feed = feed.map_err(|error| ControlError::from(MessageError::Events(error)))?;
         let Some(event) = feed.events.first() else {
-            // Else it would be looked at again and again for what it is not told.
+            // Moves past events of other kinds, so that they are not read again and again.
             let moved = store.webhooks().advance(row, feed.next, None).await;
             moved.map_err(ControlError::Store)?;
             return Ok(false);
@@ -135,7 +134,7 @@ impl Outbound {
         let mut document = event.envelope();
         document["workspace"] = json!(row.workspace.as_str());
         document["number"] = json!(event.number);
-        // The same each time, so that who gets it twice knows.
+        // The id is the same for each attempt, so that a receiver recognizes duplicates.
         let id = format!("evt_{}_{}", row.workspace, event.number);
         let letter = signed(&key, &id, &document);
         Ok(self.shared.poster.post(&url, &letter, Instant::now() + WITHIN).await)
@@ -146,7 +145,7 @@ fn told<'t>(event: &'t EventRow, outcome: &'t str, attempts: u32, detail: &'t st
     Told { number: event.number, kind: &event.kind, outcome, attempts, detail }
 }
 
-/// How long after an attempt that failed.
+/// Pause after an attempt that failed.
 fn pause(attempts: u32) -> Duration {
     let factor = 1_u32.checked_shl(attempts - 1).unwrap_or(u32::MAX);
     PAUSE.saturating_mul(factor).min(PAUSE_MAX)
