@@ -1,5 +1,5 @@
-//! Runs of workspaces: of agents of the catalog (O24, X-M50), or with servers of their own (E7).
-//! All of a run begins, or nothing (D17); what it is frozen with outlives the daemon (D10).
+//! Runs of workspaces: of agents of the catalog (O24, X-M50), or with servers of their own (E7). A
+//! run begins as a whole or not at all (D17); its frozen configuration outlives the daemon (D10).
 
 mod asked;
 mod attended;
@@ -102,27 +102,27 @@ use self::{
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
-/// How many runs are read at a time.
+/// Number of runs read at a time.
 const BATCH: u32 = 1000;
 
-/// What runs are begun with.
+/// The settings of runs.
 #[derive(Clone)]
 pub struct RunsOptions {
-    /// What `${workspaceRoot}` stands for in entries.
+    /// The value of `${workspaceRoot}` in entries.
     pub workspace_root: PathBuf,
     /// Looks up the daemon's variables, for `${env:NAME}` in entries.
     pub env: Variables,
-    /// How long a server may take to connect, and again to list, whose entry does not say.
+    /// Longest time for a server to connect, and again to list, if its entry gives none.
     pub start_timeout: Duration,
     /// The run of the process itself, which lives as long.
     pub local: RunId,
-    /// Where callers reach the built-in server; `None` if nobody from outside comes in.
+    /// The address of the built-in server for callers; `None` if no client comes in from outside.
     pub built_in_url: Option<String>,
-    /// Where sessions have folders of their own.
+    /// The folder of sessions' own folders.
     pub folders: PathBuf,
     /// Opens Unix sockets for runs; `None` if there are none.
     pub sockets: Option<Arc<dyn RunSockets>>,
-    /// Where what runs share is kept; `None` if it is not.
+    /// The store of shared files; `None` if there is none.
     pub shares: Option<ShareOptions>,
 }
 
@@ -134,47 +134,47 @@ pub struct Runs {
 
 #[derive(Debug)]
 struct Shared {
-    /// For tasks that outlive who asked for them.
+    /// For tasks that outlive their callers.
     this: Weak<Self>,
     gateway: Gateway,
     control: Control,
     options: RunsOptions,
-    /// Gives each run a number, by which nobody shares what it has for itself.
+    /// Gives each run a number, which keeps others from sharing its own connections.
     numbers: AtomicU64,
     expiries: Expiries,
     kept: Kept,
     /// Changes whenever a run may wait for an executor.
     awaited: watch::Sender<()>,
-    /// Held by whoever keeps new definitions of a server.
+    /// Locks per server for storing new definitions.
     looking: KeyedLock<String>,
-    /// What servers list, as it is looked at.
+    /// The definitions read from lists of servers.
     read_lists: ReadLists,
-    /// When definitions of live servers were decided on, as far as that holds here.
+    /// The decisions on definitions of live servers that are applied here.
     decided: Decided,
-    /// Sessions that are to go on by themselves.
+    /// Sessions that are to resume by themselves.
     resting: Resting,
-    /// Held by whoever begins a child of a session.
+    /// Locks per session for creating a child of it.
     spawning: KeyedLock<SessionId>,
-    /// The runs here that somebody has claimed, by the hash of their token.
+    /// The claimed runs here, by the hash of their token.
     claimed: Claims,
     /// The runs here that the store has.
     stored: StoredRuns,
-    /// Held by whoever has a run begin for a client.
+    /// Locks per client for beginning its run.
     clients: KeyedLock<McpClientId>,
     /// Lines of servers that did not start.
     failed_starts: FailedStarts,
-    /// Held by whoever copies what is shared.
+    /// The limit on copying of shared files.
     copying: Copying,
     /// Set once the session of the process's own run is there.
     own_session: OnceCell<()>,
     /// Runs whose servers are watched.
     mounted: MountedRuns,
-    /// When these runs were made: what was suspended before outlived a process.
+    /// The time when this value was made: sessions suspended before it outlived a process.
     began: SystemTime,
 }
 
 impl Runs {
-    /// The runs of this gateway, of which none goes on before [`start`](Self::start).
+    /// The runs of this gateway, of which none is active before [`start`](Self::start).
     #[must_use]
     pub fn new(gateway: Gateway, control: Control, options: RunsOptions) -> Self {
         let shared = Arc::new_cyclic(|this| Shared {
@@ -203,14 +203,14 @@ impl Runs {
         Self { shared }
     }
 
-    /// The data plane in which they live.
+    /// The data plane of the runs.
     #[must_use]
     pub fn gateway(&self) -> &Gateway {
         &self.shared.gateway
     }
 
-    /// Those that have begun before, and live, go on when their token is shown; the time of all of
-    /// them is watched from here on. To be called once.
+    /// Loads the active runs of earlier processes, each of which continues when its token is shown;
+    /// the time of all runs is watched from here on. To be called once.
     ///
     /// # Errors
     /// When the store fails.
@@ -245,7 +245,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Begins something that goes on until the daemon stops.
+    /// Starts work that ends when the daemon stops.
     fn until_closed<W>(&self, work: impl FnOnce(Self) -> W)
     where
         W: Future<Output = ()> + Send + 'static,
@@ -256,7 +256,7 @@ impl Runs {
         });
     }
 
-    /// Notes when the runs end that live. Gives those that have sockets.
+    /// Notes the times at which the active runs end. Returns the runs that have sockets.
     async fn load(&self, store: &Store) -> Result<Vec<RunId>, ControlError> {
         let mut with_sockets = Vec::new();
         let mut after = None;
@@ -271,21 +271,21 @@ impl Runs {
         }
     }
 
-    /// Whether a run is the one of the process itself.
+    /// True for the run of the process itself.
     #[must_use]
     pub fn is_local(&self, run: &RunView) -> bool {
         run.id == self.shared.options.local
     }
 
     /// Ends a run: its token opens nothing any more, its sessions and streams end, and its servers
-    /// do after the calls that are open. What it was frozen with is forgotten (O82).
+    /// end after the open calls. Its frozen configuration is forgotten (O82).
     ///
     /// # Errors
     /// When the workspace has no such run, it has ended before, it is the one of the process
     /// itself, or the store fails.
     pub async fn end(&self, workspace: &WorkspaceId, id: &str, by: &By) -> Result<(), RunError> {
         let unknown = || RunError::Unknown(id.chars().take(100).collect());
-        // As those who watch it name it.
+        // Operators' watching commands name it so.
         if id == "local" && self.is_home(workspace) {
             return Err(RunError::Local);
         }
@@ -300,8 +300,8 @@ impl Runs {
         }
     }
 
-    /// Ends a run that is stored, and notes with that what its session is to go on with; `false`
-    /// if it had ended before.
+    /// Ends a stored run, and stores with that the rest from which its session is to resume;
+    /// `false` if it had ended before.
     async fn end_stored(
         &self,
         workspace: &WorkspaceId,
@@ -314,12 +314,12 @@ impl Runs {
         let ending = self.control().to_the_end(async move |control: Control| {
             let store = control.catalog_store(&workspace).await?;
             let noted = control.note(run_ended(&workspace, id, how, by)).await?;
-            // First: whoever shows the token from now on finds nothing to begin again.
+            // First: a caller that shows the token from now on finds no run to begin again.
             let given = runs.shared.resting.ends.given(id);
             let owing = owed.as_ref().map(|owed| (owed, &*given));
             let is_ended = store.runs().end_owing(&workspace, id, how, owing).await;
             let is_ended = is_ended.map_err(ControlError::Store)?;
-            // Also if somebody else has ended it, on the store alone.
+            // Also if another daemon has ended it, in the store alone.
             runs.let_go(id).await;
             if !is_ended {
                 return Ok(false);
@@ -369,7 +369,7 @@ impl Runs {
         Ok(self.control().vault()?)
     }
 
-    /// Whether a workspace is the one whose servers the live configuration has.
+    /// True for the workspace whose servers the live configuration has.
     fn is_home(&self, workspace: &WorkspaceId) -> bool {
         workspace == self.control().home()
     }
@@ -380,7 +380,7 @@ fn run_ended(workspace: &WorkspaceId, id: RunId, how: RunEnd, by: By) -> AuditEv
     event.of_run(id.to_text()).with("how", how.as_str())
 }
 
-/// The time on the clock of timers.
+/// A time on the clock of timers.
 fn instant(at: SystemTime) -> Instant {
     Instant::now() + at.duration_since(SystemTime::now()).unwrap_or_default()
 }

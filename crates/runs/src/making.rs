@@ -1,4 +1,4 @@
-//! What a run is made of, found and mounted before it begins: all that is wrong is told at once.
+//! The parts of a run, found and mounted before it begins: all faults are reported at once.
 
 use std::{collections::BTreeMap, mem::take, sync::atomic::Ordering};
 
@@ -20,10 +20,10 @@ use crate::{
     prepare::{self, Failed, Of, Opened, Prepared},
 };
 
-/// How many agents a misspelt name is compared with.
+/// Number of agents that a misspelt name is compared with.
 const NAMES_MAX: u32 = 500;
 
-/// What a run would consist of, before any of it is started.
+/// The parts of a run before any server is started.
 pub(crate) struct Ready {
     prepared: Prepared,
     meters: RunMeters,
@@ -31,10 +31,10 @@ pub(crate) struct Ready {
     agent_env: AgentEnv,
 }
 
-/// What a run consists of before it begins.
+/// The parts of a run before it begins, with its servers.
 pub(crate) struct Making {
     pub(crate) set: MountSet,
-    /// Without what is mounted.
+    /// The rest of the preparation, without the mounted servers.
     pub(crate) prepared: Prepared,
     pub(crate) meters: RunMeters,
     pub(crate) made: Made,
@@ -42,16 +42,16 @@ pub(crate) struct Making {
 }
 
 impl Runs {
-    /// Has everything ready that the run needs, with its servers mounted.
+    /// Prepares all parts of the run, with its servers mounted.
     pub(crate) async fn making(&self, draft: &Draft) -> Result<Making, RunError> {
         let Ready { mut prepared, meters, made, agent_env } = self.ready(draft).await?;
-        // A session that goes on does without a server that does not start (R-D5).
+        // A resumed session does without a server that does not start (R-D5).
         let is_strict = !draft.is_tolerant();
         let set = self.mount(&draft.workspace, take(&mut prepared.servers), is_strict).await?;
         Ok(Making { set, prepared, meters, made, agent_env })
     }
 
-    /// Finds all that is wrong with a run before anything of it is started.
+    /// Finds all faults of a run before any server of it is started.
     pub(crate) async fn ready(&self, draft: &Draft) -> Result<Ready, RunError> {
         let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
         let (mut prepared, made, agent_env) = match draft.own_servers() {
@@ -82,7 +82,7 @@ impl Runs {
     ) -> Result<(Prepared, Made, AgentEnv), RunError> {
         let snapshot = self.shared.gateway.registry().snapshot();
         let options = &self.shared.options;
-        // A session that goes on keeps its names, also those that all share since.
+        // A resumed session keeps its names, also those that shared servers have since.
         let taken = draft.former.is_none().then_some(&*snapshot);
         let prepared = asked::read(text, options, taken, isolation)?;
         if prepared.policy != RunPolicy::default() && !self.is_home(&draft.workspace) {
@@ -104,7 +104,8 @@ impl Runs {
             None => AgentName::new(&session.agent)
                 .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
         };
-        // Also where another one is used: whoever has taken it away has meant this.
+        // Also where a frozen agent is used: whoever has removed the agent from the catalog meant
+        // this run, too.
         let now = match Control::agent_parts(self.store()?, workspace, &name).await {
             Ok(parts) => parts,
             Err(error) if is_unknown_agent(&error) => {
@@ -140,7 +141,8 @@ impl Runs {
         versions.extend(opened.versions());
         let frozen = FrozenAgent::new(&parts, inputs.clone(), &scope, versions, env.clone());
         if kept.is_some() {
-            // What is off now is off for it as well, for as long as that is so.
+            // A server that is switched off now is off for this run as well, for as long as that is
+            // so.
             self.control().switch_off(workspace, &mut parts).await?;
         }
         let (run, session) = (draft.token.run_id(), session.id);
@@ -185,17 +187,17 @@ impl Runs {
         Ok(RunError::NoAgent { name, workspace, hint })
     }
 
-    /// What the agent gets into its own environment. A run that creates another is told no values
-    /// (X-M32): it could hand them on to whom they are not meant for.
+    /// The variables for the agent's own environment. A run that creates another gets no values
+    /// (X-M32): it could hand them on to others.
     async fn bound_env(
         &self,
         draft: &Draft,
         agent: &Agent,
     ) -> Result<BTreeMap<EnvName, SecretName>, RunError> {
         match draft.by.kind {
-            // Only the program that carries it out is told.
+            // Only the executor that carries it out gets them.
             _ if agent.executor.is_some() => {}
-            // And nobody is told of what begins by itself.
+            // No client gets the values of a run that begins by itself.
             ActorKind::Run | ActorKind::Client | ActorKind::System => return Ok(BTreeMap::new()),
             _ => {}
         }
@@ -203,7 +205,7 @@ impl Runs {
     }
 }
 
-/// Why a session without an agent does not go on.
+/// The reason why a session without an agent does not resume.
 const OWN_SERVERS: &str = "its run had servers of its own, of which nothing is kept; create a new \
                            one";
 
@@ -211,7 +213,7 @@ fn is_unknown_agent(error: &ControlError) -> bool {
     matches!(error, ControlError::Catalog(CatalogError::Unknown { kind: CatalogKind::Agent, .. }))
 }
 
-/// What it was made of is of another version of the program.
+/// The error for a configuration that another version of the program has frozen.
 fn over(id: SessionId) -> RunError {
     RunError::SessionOver { id, why: "what it was made of cannot be read any more; end it" }
 }

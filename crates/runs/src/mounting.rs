@@ -1,8 +1,8 @@
-//! What becomes of the servers that a run has for itself, as events of its session: mounted, lost,
-//! back, and given back (R-E31 to R-E42).
+//! States of a run's own servers, as events of its session: mounted, lost, back, and given back
+//! (R-E31 to R-E42).
 //!
-//! An event is told after what it tells of, and no call waits for one. A server that is well has
-//! one event at each end and none in between.
+//! An event is sent after the change that it reports, and no call waits for one. A healthy server
+//! has one event at each end and none in between.
 
 use std::{
     collections::HashMap,
@@ -23,11 +23,12 @@ use tokio::{
 
 use crate::{RunFault, Runs, create::Draft, frozen::GoesOnFrom};
 
-/// How long a daemon that stops waits for a server that was given back before, and does not end.
+/// Time for which a stopping daemon waits for a server that was given back before, and does not
+/// end.
 const END_LIMIT: Duration = Duration::from_secs(15);
 
-/// The runs of this process whose servers are watched: each watcher goes on until its run is taken
-/// out of here.
+/// The runs of this process whose servers are watched: each watcher is active until its run is
+/// removed from here.
 #[derive(Debug, Default)]
 pub(crate) struct MountedRuns {
     held: Mutex<HashMap<RunId, watch::Sender<()>>>,
@@ -39,7 +40,7 @@ impl MountedRuns {
     }
 }
 
-/// The servers of a run that begins, before they are the run's.
+/// The servers of a new run, before they belong to it.
 pub(crate) struct Mounting {
     mounts: Vec<OneMount>,
     failed: Vec<(String, Value)>,
@@ -47,12 +48,12 @@ pub(crate) struct Mounting {
 
 struct OneMount {
     watched: WatchedMount,
-    /// Whether somebody else had it before.
+    /// True if another run had it before.
     is_reused: bool,
     seen: Seen,
 }
 
-/// What was told of a server by now.
+/// The state of a server that was reported last.
 #[derive(Clone, Copy)]
 struct Seen {
     losses: u64,
@@ -60,12 +61,12 @@ struct Seen {
     is_down: bool,
 }
 
-/// How a run came to have its servers.
+/// The reason why a run gets its servers.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Source {
-    /// The last run of its session, if the session goes on with it.
+    /// The last run of its session, if the session resumes with it.
     former: Option<Pid>,
-    /// The daemon has stopped since the servers were the run's, or its session's.
+    /// The daemon has stopped since the servers belonged to the run, or to its session.
     is_recovery: bool,
 }
 
@@ -80,7 +81,7 @@ impl Mounting {
         Self { mounts: mounts.collect(), failed }
     }
 
-    /// The same with what is not mounted at all, and why.
+    /// The same with the servers that are not mounted at all, and the reasons.
     pub(crate) fn without(mut self, skipped: &[RunFault]) -> Self {
         self.failed.extend(skipped.iter().map(|fault| {
             let reason = json!({ "kind": fault.kind, "reason": fault.message });
@@ -106,7 +107,7 @@ impl Seen {
         Self { losses: found.losses, reconnects: found.reconnects, is_down }
     }
 
-    /// What has happened since the last look; how often something did is not lost in between.
+    /// Events since the last look; repeated changes in between are not lost.
     fn look(&mut self, server: &str, found: &Found) -> Vec<(EventKind, Value)> {
         let now = Self::of(found);
         let before = std::mem::replace(self, now);
@@ -136,7 +137,7 @@ impl Seen {
 }
 
 impl Source {
-    /// Adds what it says to an event.
+    /// Adds these facts to an event.
     fn add(self, payload: &mut Value, (pid, server): (Pid, &str)) {
         if let Some(former) = self.former {
             payload["source"] = "resume".into();
@@ -151,13 +152,13 @@ impl Source {
 }
 
 impl Runs {
-    /// How a run that is created comes to have its servers.
+    /// The reason why a new run gets its servers.
     pub(crate) fn source(&self, draft: &Draft) -> Source {
         draft.goes_on_from().map(|from| self.source_from(from)).unwrap_or_default()
     }
 
-    /// The same of a run that begins again. One that waits for somebody who carries it out has its
-    /// servers first when that somebody begins: then its session goes on with it.
+    /// The reason why a run that begins again gets its servers. A run that waits for a platform
+    /// first gets its servers when that begins: then its session resumes with it.
     pub(crate) fn source_again(&self, row: &RunRow, from: Option<GoesOnFrom>) -> Source {
         let is_first = row.waiting.as_ref().is_some_and(|waiting| waiting.attempts <= 1);
         let from = from.filter(|_| is_first);
@@ -174,8 +175,8 @@ impl Runs {
         Source { former: Some(Pid::new(pid)), is_recovery }
     }
 
-    /// Tells the session of a run that it has `begun`, if that is new, which servers the run has
-    /// from now on, and which it does without, and goes on to tell what becomes of them.
+    /// Reports to the session of a run that it has `begun`, if that is new, which servers the run
+    /// has from now on, and which it does without; then watches their states.
     pub(crate) async fn tell_mounted(
         &self,
         row: &RunRow,
@@ -218,7 +219,7 @@ impl Runs {
         self.shared.mounted.held().insert(row.id, held);
     }
 
-    /// Takes a run out of the gateway's table: its token opens nothing there any more, and its
+    /// Removes a run from the gateway's table: its token opens nothing there any more, and its
     /// servers are given back.
     pub(crate) async fn let_go(&self, id: RunId) {
         self.shared.gateway.end_run(id).await;
@@ -227,7 +228,7 @@ impl Runs {
         self.shared.resting.ends.forget(id);
     }
 
-    /// Tells what becomes of a server until it is given back, and that.
+    /// Reports the states of a server until it is given back, and then that.
     async fn watch_mount(
         self,
         place: EventPlace,
@@ -240,9 +241,10 @@ impl Runs {
         loop {
             tokio::select! {
                 biased;
-                // Nobody sends anything: the sender goes.
+                // Nothing is ever sent: the sender is dropped.
                 _gone = held.changed() => break,
-                // The run goes on with the next daemon. What was given back is told of before.
+                // The run continues with the next daemon. A server that was given back before is
+                // still reported.
                 () = closing.cancelled() => return,
                 () = watched.changed() => {
                     let server = watched.alias().clone();
@@ -253,12 +255,12 @@ impl Runs {
             }
         }
         let since = Instant::now();
-        // What others use goes on.
+        // A server that other runs use stays.
         let is_used = watched.is_held();
         let ended = async {
             tokio::select! {
                 ended = watched.ended() => ended == Ended::Killed,
-                // Whatever it is that does not end, the daemon does.
+                // A server that does not end is left to the end of the daemon.
                 () = async { closing.cancelled().await; sleep(END_LIMIT).await } => true,
             }
         };
@@ -290,7 +292,7 @@ impl Runs {
     }
 }
 
-/// Where a server of a run is in the namespace of mounts (D20).
+/// The path of a run's server in the namespace of mounts (D20).
 fn path(pid: Pid, server: &str) -> String {
     format!("/mnt/mcp/{}-{server}", pid.get())
 }

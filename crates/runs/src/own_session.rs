@@ -1,5 +1,6 @@
-//! The session of the run of the process itself, which is kept nowhere: it is begun when that run
-//! first asks humans for something, so that they and it are told of it, and ends with the process.
+//! The session of the run of the process itself, which has no row of its own. It is created when
+//! that run first asks humans for something, so that both receive its events, and ends with the
+//! process.
 
 use std::time::SystemTime;
 
@@ -11,14 +12,14 @@ use narthex_store::{SessionRow, StatementError};
 use crate::{Runs, error::RunError, seen::Ending};
 
 impl Runs {
-    /// The session that a run was begun in; the run of the process itself was begun in none.
+    /// The session that a run was created in; the run of the process itself was created in none.
     #[must_use]
     pub fn session_of(&self, run: &RunView) -> Option<SessionId> {
         run.authority.actors().session.filter(|_| !self.is_local(run))
     }
 
-    /// Whether a run belongs to a session that is there now: that of the run of the process itself
-    /// is begun by this, if it has one.
+    /// True if a run belongs to a session that exists now: this creates that of the run of the
+    /// process itself, if it has one.
     ///
     /// # Errors
     /// When the store fails.
@@ -40,7 +41,7 @@ impl Runs {
                 agent_type: None,
             };
             match self.store()?.sessions().begin_alone(&row).await {
-                // What was asked before went wrong after that.
+                // An earlier call has created the row, and failed after that.
                 Ok(()) | Err(StatementError::Exists { .. }) => Ok(()),
                 Err(error) => Err(ControlError::Store(error).into()),
             }
@@ -48,7 +49,7 @@ impl Runs {
         self.shared.own_session.get_or_try_init(begin).await.map(|()| true)
     }
 
-    /// Ends what is left of the session of a process that had this run before.
+    /// Ends the leftover session of an earlier process with this run.
     ///
     /// # Errors
     /// When the store fails.
@@ -63,7 +64,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Whether a session is that of the run of the process itself, and goes on as long.
+    /// True for the session of the run of the process itself, which lasts as long as the process.
     #[must_use]
     pub fn is_own_session(&self, id: SessionId) -> bool {
         let own = self.shared.gateway.runs().get(self.shared.options.local);

@@ -1,4 +1,4 @@
-//! From what a run is made of to what is mounted for it.
+//! From the parts of a run to its mounts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::{DirectServers, RunError, RunFault, RunWarning, attended::withheld, frozen::Inputs};
 
-/// What is to be mounted, and what a person should know of it.
+/// The servers to mount, with warnings for people.
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
     pub(crate) servers: Vec<Mountable>,
@@ -32,19 +32,19 @@ pub(crate) struct Prepared {
     /// The same, as their definitions are looked at.
     pub(crate) pinned: BTreeMap<Alias, PinnedServer>,
     pub(crate) warnings: Vec<RunWarning>,
-    /// Optional servers that the run does without, and why.
+    /// Optional servers that the run does without, and the reasons.
     pub(crate) skipped: Vec<RunFault>,
     /// Servers whose configuration cannot be opened now.
     pub(crate) failed: Vec<Failed>,
-    /// Servers that the run may not have as it is, each with what calls of it are told.
+    /// Servers that the run may not have in its present state, each with the answer to calls of it.
     pub(crate) withheld: Vec<MountFault>,
     /// The values of all secrets that it was made with.
     pub(crate) secrets: Vec<Secret>,
     /// Optional keys of servers that the run does without.
     pub(crate) omitted: Vec<OmittedKey>,
-    /// The servers with all values, if whoever creates the run is to be told them.
+    /// The servers with all values, if the run's creator is to get them.
     pub(crate) direct: Option<DirectServers>,
-    /// What the run calls the built-in server besides its own name.
+    /// The run's names for the built-in server besides its own name.
     pub(crate) built_in: BTreeSet<Alias>,
 }
 
@@ -52,18 +52,18 @@ pub(crate) struct Prepared {
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) alias: Alias,
-    /// Whether a run begins without it.
+    /// True if a run may begin without it.
     pub(crate) is_optional: bool,
     pub(crate) error: OpenError,
 }
 
 impl Failed {
-    /// As whoever creates a run is told.
+    /// The fault for the creator of a run.
     pub(crate) fn fault(&self) -> RunFault {
         RunFault::invalid(self.alias.to_string(), self.error.to_string())
     }
 
-    /// As calls of a run are told that had the server before.
+    /// The fault for calls of a run that had the server before.
     pub(crate) fn into_mount_fault(self) -> MountFault {
         let kind = match &self.error {
             OpenError::Secret { .. } => CallErrorKind::SecretCleared,
@@ -77,7 +77,7 @@ impl Failed {
     }
 }
 
-/// Which run it is, and of what.
+/// The run, and its inputs.
 #[derive(Clone, Copy)]
 pub(crate) struct Of<'a> {
     pub(crate) workspace: &'a WorkspaceId,
@@ -85,16 +85,16 @@ pub(crate) struct Of<'a> {
     pub(crate) session: SessionId,
     pub(crate) inputs: &'a Inputs,
     pub(crate) scope: &'a RunScope,
-    /// What of it the run's request gives. `None` for a run that begins again.
+    /// The part of it that the run's request gives. `None` for a run that begins again.
     pub(crate) given_scope: Option<&'a RunScope>,
     pub(crate) variables: &'a Variables,
     /// The human who drives it.
     pub(crate) driver: Option<&'a PrincipalId>,
-    /// What the agent gets into its own environment.
+    /// The variables for the agent's own environment.
     pub(crate) env: &'a BTreeMap<EnvName, SecretName>,
-    /// Whether the servers are told with all values.
+    /// True if the creator gets the servers with all values.
     pub(crate) is_direct: bool,
-    /// Where the built-in server is, if anybody from outside comes in.
+    /// The address of the built-in server, if clients come in from outside.
     pub(crate) built_in_url: Option<&'a str>,
 }
 
@@ -102,13 +102,13 @@ pub(crate) struct Of<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
     values: BTreeMap<SecretName, (Secret, SecretVersion)>,
-    /// Those that the run was made with; some may have been cleared since.
+    /// Names of the secrets that the run was made with; some may have been cleared since.
     bound: BTreeSet<SecretName>,
 }
 
 impl Opened {
-    /// Opens the newest values of what an agent and its servers may need; what is not set is not
-    /// there.
+    /// Opens the newest values of the secrets that an agent and its servers may need; unset ones
+    /// are left out.
     ///
     /// # Errors
     /// When the vault fails.
@@ -119,7 +119,7 @@ impl Opened {
         variables: &Variables,
         agent_env: &BTreeMap<EnvName, SecretName>,
     ) -> Result<Self, VaultError> {
-        // Which there are is not known yet.
+        // The set secrets are not known yet.
         let env = |name: &str| variables.find(name);
         let surroundings = Surroundings {
             workspace,
@@ -139,8 +139,8 @@ impl Opened {
         Ok(opened)
     }
 
-    /// Opens the newest values of what an earlier run was bound to, and of what the agent is to
-    /// have; what was cleared since is not there.
+    /// Opens the newest values of the secrets that an earlier run was bound to, and of those for
+    /// the agent; secrets cleared since are left out.
     ///
     /// # Errors
     /// When the vault fails.
@@ -160,7 +160,7 @@ impl Opened {
         Ok(opened)
     }
 
-    /// Opens the values that a run is bound to; what was cleared since is not there.
+    /// Opens the values that a run is bound to; secrets cleared since are left out.
     ///
     /// # Errors
     /// When the vault fails.
@@ -195,12 +195,12 @@ impl Opened {
         }
     }
 
-    /// The versions of what a run of these servers needs.
+    /// The versions of the secrets that a run of these servers needs.
     pub(crate) fn versions(&self) -> BTreeMap<SecretName, u64> {
         self.values.iter().map(|(name, (_, version))| (name.clone(), version.get())).collect()
     }
 
-    /// The values that the agent itself is to have.
+    /// The values for the agent's own environment.
     pub(crate) fn agent_env(&self, env: &BTreeMap<EnvName, SecretName>) -> AgentEnv {
         let value = |(name, secret): (&EnvName, _)| Some((name.clone(), self.value(secret)?));
         AgentEnv::new(env.iter().filter_map(value).collect())
@@ -215,8 +215,8 @@ impl Opened {
 /// other run has.
 ///
 /// # Errors
-/// Everything that is wrong with the run: parameters, and all servers that are not optional. What
-/// cannot be opened is no error here: it is among the `failed`.
+/// All faults of the run: parameters, and all servers that are not optional. A server that cannot
+/// be opened is no error here: it is among the `failed`.
 pub(crate) fn agent(
     of: Of<'_>,
     parts: &AgentParts,
@@ -331,7 +331,7 @@ fn add(
     if let Some(direct) = &mut prepared.direct {
         direct.add(server, opening)?;
     }
-    // It is asked in process, with the run that the caller's token is for.
+    // It is called in process, with the run of the caller's token.
     if server.is_built_in() && !definition.is_disabled {
         prepared.built_in.insert(server.alias.clone());
         return Ok(());
@@ -345,7 +345,7 @@ fn add(
         secrets: secrets.collect(),
         credential: None,
     };
-    // A program reads its environment once, and may keep what it was told by one run (O91, D12).
+    // A program reads its environment once, and may keep what one run has told it (O91, D12).
     let sharing = match server.isolation() {
         Isolation::Run => Sharing::Only(isolation),
         Isolation::Shared => Sharing::Everybody,
@@ -364,7 +364,7 @@ fn of_fault(fault: &Fault) -> RunFault {
     RunFault::invalid(server, fault.to_string())
 }
 
-/// The servers that a policy names and that are not there.
+/// The servers that a policy names and that do not exist.
 pub(crate) fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
     match policy {
         RunPolicy::AllAttached => Vec::new(),

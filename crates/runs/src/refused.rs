@@ -1,4 +1,4 @@
-//! Runs that are refused for what they are made of: told to whoever asks, and kept (X-E113).
+//! Runs that are refused because of their parts: reported to the caller, and recorded (X-E113).
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_events::EventKind;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::{RunError, RunFault, Runs, create::Draft};
 
-/// How many faults of one run are kept.
+/// Number of recorded faults of one run.
 const FAULTS_MAX: usize = 20;
 
 impl Runs {
-    /// Keeps that a run was refused: in the audit, and as an event of the session that it was to go
-    /// on in or that wanted to start it. What cannot be kept is logged: the run is refused in any
+    /// Records that a run was refused: in the audit, and as an event of the session that it was to
+    /// resume or that wanted to start it. A failure of this is logged: the run is refused in any
     /// case.
     pub(crate) async fn note_refused(&self, draft: &Draft, error: &RunError) {
         let Some(faults) = faults(error) else { return };
@@ -44,7 +44,7 @@ impl Runs {
     }
 }
 
-/// The session that is there and that it concerns.
+/// The existing session that it concerns.
 fn concerned(draft: &Draft) -> Option<SessionId> {
     match draft.request.kind {
         RunKind::ResumeSession => Some(draft.session.id),
@@ -52,8 +52,7 @@ fn concerned(draft: &Draft) -> Option<SessionId> {
     }
 }
 
-/// What is wrong with what the run is made of, without any value; `None` where it is something
-/// else.
+/// The faults of the run's parts, without any value; `None` for other errors.
 fn faults(error: &RunError) -> Option<Vec<Value>> {
     let faults: Vec<_> = match error {
         RunError::Refused(faults) => faults.iter().take(FAULTS_MAX).map(of_fault).collect(),
@@ -68,7 +67,7 @@ fn faults(error: &RunError) -> Option<Vec<Value>> {
     Some(faults)
 }
 
-/// Names and places, and no words: a message may have what somebody wrote.
+/// Names and places, and no words: a message may contain a user's text.
 fn of_fault(fault: &Fault) -> Value {
     let Fault { path, code, alias, field, reference, secret, .. } = fault;
     json!({

@@ -1,8 +1,9 @@
-//! Sessions that go on by themselves: that of an orchestrator whose run has ended, when a child of
+//! Sessions that resume by themselves: that of an orchestrator whose run has ended, when a child of
 //! it has something for it (O80).
 //!
-//! That it is to go on is stored with what it comes from, and forgotten with the run that begins:
-//! whatever happens in between, it goes on, and once, also where several daemons are on the store.
+//! The rest from which it is to resume is stored with its cause, and forgotten with the run that
+//! begins. So it resumes exactly once, whatever happens in between, also where several daemons are
+//! on the store.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -26,39 +27,39 @@ use crate::{
     frozen::{Inputs, session_place},
 };
 
-/// How often it is looked for sessions that are to go on, where nobody calls.
+/// Pause between two looks for sessions that are to resume, without a call.
 const EVERY: Duration = Duration::from_secs(60);
-/// How many begin at a time: each starts servers.
+/// Number of runs that begin at a time: each starts servers.
 const AT_ONCE: usize = 8;
-/// How long until one is tried again, at first and at most; each time it is twice as long.
+/// First and longest pause before a session is tried again; each time it is twice as long.
 const AGAIN: Duration = Duration::from_secs(60);
 const AGAIN_MAX: Duration = Duration::from_secs(60 * 60);
-/// How many are looked at together.
+/// Number of sessions read together.
 const BATCH: u32 = 64;
 
-/// Sessions that are to go on.
+/// Sessions that are to resume.
 #[derive(Debug)]
 pub(crate) struct Resting {
-    /// Changes whenever there may be one.
+    /// Changes whenever there may be a session to resume.
     called: watch::Sender<()>,
     places: Arc<Semaphore>,
     pub(crate) ends: GivenEnds,
 }
 
-/// Which of their children runs were told to have ended, in this process alone: where another one
-/// knew it, a session goes on once more than it would have to.
+/// The ended children that each run knows of, in this process alone: if the run knew it at another
+/// one, its session resumes once more than necessary.
 #[derive(Debug, Default)]
 pub(crate) struct GivenEnds(Mutex<HashMap<RunId, BTreeSet<SessionId>>>);
 
 impl GivenEnds {
-    /// Notes that a run was told how a session stands.
+    /// Notes that a run got the status of a session.
     pub(crate) fn tell(&self, run: RunId, child: &SessionRow) {
         if child.ended_at.is_some() {
             self.runs().entry(run).or_default().insert(child.id);
         }
     }
 
-    /// Those that a run knows to have ended.
+    /// The children that a run knows to have ended.
     pub(crate) fn given(&self, run: RunId) -> Vec<SessionId> {
         self.runs().get(&run).into_iter().flatten().copied().collect()
     }
@@ -81,13 +82,13 @@ impl Default for Resting {
 }
 
 impl Resting {
-    /// Has it be looked for them.
+    /// Wakes the task that looks for them.
     pub(crate) fn call(&self) {
         self.called.send_replace(());
     }
 }
 
-/// What the next run of a session is told and has, as it is sealed.
+/// The prompt and scope of the next run of a session, as they are sealed.
 #[derive(Serialize, Deserialize)]
 struct Rest {
     prompt: String,
@@ -95,8 +96,8 @@ struct Rest {
 }
 
 impl Runs {
-    /// What the session above a child is to go on with, if it is one that does by itself: it is an
-    /// orchestrator's, and was carried out by somebody who was waited for.
+    /// The rest from which the session above a child is to resume, if it resumes by itself: it is
+    /// an orchestrator's, and its run was carried out by a platform or an executor.
     pub(crate) async fn owed_above(
         &self,
         child: &SessionRow,
@@ -111,7 +112,7 @@ impl Runs {
         let opened =
             self.vault()?.open_document(workspace, &session_place(child.id), &child.sealed).await;
         let inputs = Inputs::read(&opened.map_err(ControlError::from)?);
-        // It has the scope of the very run that began the child (O75).
+        // It has the scope of the very run that created the child (O75).
         let Some(scope) = inputs.and_then(|inputs| inputs.caller_scope) else { return Ok(None) };
         let above = self.store()?.sessions().find(workspace, run.session).await;
         let Some(above) = above.map_err(ControlError::Store)? else { return Ok(None) };
@@ -122,8 +123,8 @@ impl Runs {
         self.rest_of(&run, Rest { prompt, scope }).await.map(Some)
     }
 
-    /// What the session of a run is to go on with when all of its children have ended, or one has
-    /// ended, or told it something, that its run was not given.
+    /// The rest from which the session of a run is to resume when all of its children have ended,
+    /// or one has ended, or sent it a message, without its run knowing.
     pub(crate) async fn owed_alone(
         &self,
         run: &RunRow,
@@ -144,8 +145,9 @@ impl Runs {
         Ok(NewRest { workspace, session, run: run.id, sealed })
     }
 
-    /// What the session above a child is to go on with that tells it something; `None` where it
-    /// does not by itself. It belongs into the transaction that stores what is told.
+    /// The rest from which the session above a child is to resume when the child sends it a
+    /// message; `None` where it does not by itself. It belongs into the transaction that stores the
+    /// message.
     ///
     /// # Errors
     /// When there is no such session, or the store or the vault fails.
@@ -158,13 +160,13 @@ impl Runs {
         self.owed_above(&child, told_prompt(&child)).await
     }
 
-    /// Notes that a run knows of a child's end: its session does not go on by itself for that.
+    /// Notes that a run knows of a child's end: its session does not resume by itself for that.
     pub fn knows_end(&self, run: RunId, child: SessionId) {
         self.shared.resting.ends.runs().entry(run).or_default().insert(child);
     }
 
-    /// Wakes the session above a child, which the child has told something by the event of this
-    /// number. A failure is logged: the message is there, and what the session is owed with it.
+    /// Wakes the session above a child, which got a message from the child by the event of this
+    /// number. A failure is logged: the message is stored, and with it the rest for the session.
     pub async fn caller_told(&self, workspace: &WorkspaceId, child: SessionId, sequence: u64) {
         self.shared.resting.call();
         let told = async {
@@ -176,7 +178,7 @@ impl Runs {
         }
     }
 
-    /// Has sessions go on that are to, for as long as it is polled; first those that an earlier
+    /// Resumes sessions that are to, for as long as it is polled; first those that an earlier
     /// process has left.
     pub(crate) async fn watch_resting(&self) {
         let mut called = self.shared.resting.called.subscribe();
@@ -195,8 +197,7 @@ impl Runs {
         }
     }
 
-    /// Has all sessions go on that are to, as if it were this time: each begins as a task of its
-    /// own, a few at a time.
+    /// Resumes all sessions that are due at this time: each as a task of its own, a few at a time.
     ///
     /// # Errors
     /// When the store fails.
@@ -209,7 +210,7 @@ impl Runs {
             for resting in due {
                 let places = self.shared.resting.places.clone();
                 let Ok(place) = places.acquire_owned().await else { return Ok(()) };
-                // Servers take their time to start; whoever else looks meanwhile passes it over.
+                // Servers take their time to start; other daemons that look meanwhile pass it over.
                 let again_at = now + again(resting.tries);
                 let taken = self.store()?.resting().take(&resting, again_at).await;
                 if taken.map_err(ControlError::Store)? {
@@ -231,7 +232,7 @@ impl Runs {
         let above = self.store()?.sessions().find(&workspace, session).await;
         let Some(above) = above.map_err(ControlError::Store)? else { return Ok(()) };
         let run = self.stored(&workspace, run).await?;
-        // The time of the run that began the child bounds what comes of it.
+        // The end of the run that created the child also bounds the new run.
         let time_left = |run: &RunRow| run.expires_at.duration_since(SystemTime::now());
         let left =
             run.as_ref().and_then(|run| time_left(run).ok()).map_or(0, |left| left.as_secs());
@@ -259,14 +260,14 @@ impl Runs {
                 tracing::info!(run.id = %created.row.id, "the session of a parent goes on");
                 Ok(())
             }
-            // It has ended meanwhile, or somebody else has had it go on.
+            // It has ended meanwhile, or another caller has resumed it.
             Err(RunError::SessionOver { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// A session that was to go on and whose time is over. One that another has begun ends; others
-    /// are for people to go on with.
+    /// Handles a session that was to resume and whose time is over. A child session ends; others
+    /// are left for people to resume.
     async fn is_over(&self, session: &SessionRow) -> Result<(), RunError> {
         let SessionRow { workspace, id, .. } = session;
         if session.parent.is_some() && self.expire_session(workspace, *id, None).await? {
@@ -276,7 +277,7 @@ impl Runs {
         Ok(forgotten.map(drop).map_err(ControlError::Store)?)
     }
 
-    /// Whether a run of a session goes on, besides this one.
+    /// True if another run of a session is active.
     pub(crate) async fn has_living_run(
         &self,
         workspace: &WorkspaceId,
@@ -289,7 +290,7 @@ impl Runs {
         Ok(living.iter().any(|run| Some(run.id) != besides))
     }
 
-    /// Whether a run leaves children that go on, for which its session stays.
+    /// True if a run leaves active children, for which its session stays.
     pub(crate) async fn leaves_children(&self, row: &RunRow) -> Result<bool, RunError> {
         let (workspace, sessions) = (&row.workspace, self.store()?.sessions());
         let found = sessions.find(workspace, row.session).await.map_err(ControlError::Store)?;
@@ -303,17 +304,17 @@ impl Runs {
     }
 }
 
-/// How long until a session is tried again that was tried so often.
+/// The pause before a session is tried again after this number of tries.
 fn again(tries: u32) -> Duration {
     AGAIN.saturating_mul(2_u32.saturating_pow(tries)).min(AGAIN_MAX)
 }
 
-/// Where what a session goes on with is sealed for.
+/// The place that the rest of a session is sealed for.
 fn rest_place(id: SessionId) -> String {
     format!("rest {id}")
 }
 
-/// What a session is told that goes on because a child of it has ended.
+/// The prompt of a session that resumes because a child of it has ended.
 pub(crate) fn ended_prompt(child: &SessionRow, status: &str) -> String {
     format!(
         "The session {} of the agent `{}`, which you have started, has ended: {status}. \
@@ -334,7 +335,7 @@ fn told_prompt(child: &SessionRow) -> String {
 mod tests {
     use super::*;
 
-    /// What cannot begin is tried again after 1, 2, 4 … minutes, and each hour at last.
+    /// A session that cannot resume is tried again after 1, 2, 4 … minutes, and each hour at last.
     #[test]
     fn tries_become_rarer() {
         let minutes = |tries| again(tries).as_secs() / 60;

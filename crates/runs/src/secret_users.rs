@@ -1,5 +1,5 @@
-//! Live runs that hold a value of a secret: found before it is cleared, from what each is frozen
-//! with.
+//! Live runs that hold a value of a secret: found before it is cleared, from the frozen
+//! configuration of each.
 
 use narthex_control::ControlError;
 use narthex_model::{Alias, EnvName, Pid, RunId, SecretName, SessionId, WorkspaceId};
@@ -27,7 +27,8 @@ pub struct SecretRun {
 
 impl Runs {
     /// The live runs of a workspace that hold a value of a secret, in the order of their numbers;
-    /// those of all daemons on the store. Opens what each live run of an agent is frozen with.
+    /// those of all daemons on the store. Opens the frozen configuration of each live run of an
+    /// agent.
     ///
     /// # Errors
     /// When there is no store, no vault or no such workspace, or the store fails.
@@ -42,7 +43,7 @@ impl Runs {
         let mut found = Vec::new();
         // A run with servers of its own has no secrets of the workspace.
         for row in rows.iter().filter(|row| !row.agent.is_empty()) {
-            // One that ends meanwhile, or that this version cannot read, holds nothing any more.
+            // A run that ends meanwhile, or that this version cannot read, holds nothing any more.
             let Ok(frozen) = self.frozen(row).await else { continue };
             found.extend(frozen.of.agent().and_then(|agent| self.holder(row, agent, name)));
         }

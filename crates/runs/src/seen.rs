@@ -1,5 +1,5 @@
-//! What there is of runs and sessions, as their workspace may see it: never a scope, a prompt or a
-//! configuration (O81).
+//! Runs and sessions as their workspace may see them: never a scope, a prompt or a configuration
+//! (O81).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,7 +33,7 @@ pub struct SeenRun {
 pub struct RunPage {
     /// In the order of their numbers; the run of the process itself is the first of the first page.
     pub items: Vec<SeenRun>,
-    /// After which number the next page begins. `None`: there is no further one.
+    /// The number after which the next page begins. `None`: there is no further one.
     pub next: Option<u64>,
 }
 
@@ -42,22 +42,22 @@ pub struct RunPage {
 pub struct SessionPage {
     /// In the order of their ids.
     pub items: Vec<SessionRow>,
-    /// The variables that their runs' creators were told for the agent, where there are any.
+    /// The variables that their runs' creators got for the agent, where there are any.
     pub agent_env: BTreeMap<SessionId, BTreeSet<EnvName>>,
-    /// Those among them that are set aside.
+    /// The suspended sessions among them.
     pub suspended: BTreeMap<SessionId, SuspendedSession>,
-    /// After which id the next page begins. `None`: there is no further one.
+    /// The id after which the next page begins. `None`: there is no further one.
     pub next: Option<SessionId>,
 }
 
-/// How a run stands.
+/// Status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStatus {
-    /// It lives.
+    /// It is active.
     Running,
-    /// It waits until somebody claims it.
+    /// It waits for a claim.
     Pending,
-    /// It does not any more.
+    /// It has ended.
     Over(RunEnd),
 }
 
@@ -72,7 +72,7 @@ impl RunStatus {
         }
     }
 
-    /// How a run stands.
+    /// The status of a run.
     #[must_use]
     pub fn of(row: &RunRow) -> Self {
         match (row.ended, &row.waiting) {
@@ -83,12 +83,12 @@ impl RunStatus {
     }
 }
 
-/// How a session with these runs stands. It goes on also where no run of it does: then it rests, or
-/// stands still.
+/// The status of a session with these runs. A session without an active run is active, too: it
+/// rests, or waits for a human to resume it.
 pub(crate) fn standing(session: &SessionRow, runs: &[RunRow], is_suspended: bool) -> &'static str {
     let mut living = runs.iter().filter(|run| run.ended.is_none()).map(RunStatus::of).peekable();
     let status = match session.ended_at {
-        // How was not kept of those that ended without a run.
+        // The end of sessions that ended without a run was not stored.
         Some(_) => RunStatus::Over(session.how.unwrap_or(RunEnd::Ended)),
         None if is_suspended => return "suspended",
         None if living.peek().is_some() && living.all(|one| one == RunStatus::Pending) => {
@@ -106,19 +106,19 @@ impl SeenRun {
         self.row.as_ref().map(|row| row.id).or_else(|| self.view.as_ref().map(|view| view.id))
     }
 
-    /// How it stands.
+    /// Its status.
     #[must_use]
     pub fn status(&self) -> RunStatus {
         self.row.as_ref().map_or(RunStatus::Running, RunStatus::of)
     }
 }
 
-/// How a session comes to its end.
+/// The end of a session.
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) by: By,
     pub(crate) how: RunEnd,
-    /// What is told of it before, and by what it is known to be the same.
+    /// The event that is sent before the end, with the id that keeps it from being sent twice.
     pub(crate) first: Option<(EventKind, Value, Option<&'static str>)>,
 }
 
@@ -188,7 +188,7 @@ impl Runs {
         Ok(SessionPage { items, agent_env, suspended, next })
     }
 
-    /// One session of a workspace with its runs; the numbers of all of them stand for it.
+    /// One session of a workspace with its runs; the number of each of them names the session.
     ///
     /// # Errors
     /// When there is none of this id, or the store fails.
@@ -206,7 +206,7 @@ impl Runs {
         Ok((session, runs.map_err(ControlError::Store)?))
     }
 
-    /// A session that may be ended or set aside: that of the run of the process itself may not.
+    /// A session that may be ended or suspended: that of the run of the process itself may not.
     pub(crate) async fn session_of_others(
         &self,
         workspace: &WorkspaceId,
@@ -216,8 +216,7 @@ impl Runs {
         if self.is_own_session(session.id) { Err(RunError::Local) } else { Ok(session) }
     }
 
-    /// Ends a session and all its runs: none begins in it any more, and what it began with is
-    /// forgotten.
+    /// Ends a session and all its runs: none begins in it any more, and its inputs are forgotten.
     ///
     /// # Errors
     /// When there is none of this id, it has ended before, it is that of the run of the process
@@ -281,7 +280,7 @@ impl Runs {
         for run in store.runs().all(workspace, of_session).await.map_err(ControlError::Store)? {
             self.let_go(run.id).await;
             let noted = match noted_runs.remove(&run.id.to_text()) {
-                // Others were ended by somebody else.
+                // Another caller has ended the others.
                 _ if run.ended.map(|(at, _)| at) != at => continue,
                 Some(noted) => noted,
                 // It began after the others were looked for.
@@ -305,9 +304,9 @@ impl Runs {
         Ok(true)
     }
 
-    /// What the session above one that ends is to go on with. Where that cannot be found out now
-    /// the end fails, too, and both are tried again; what can never be opened keeps no session from
-    /// its end.
+    /// The rest from which the session above an ending one is to resume. If it cannot be found out
+    /// now, the end fails, too, and both are tried again; if it can never be opened, the session
+    /// ends all the same.
     async fn owed_by(
         &self,
         session: Option<&SessionRow>,
@@ -330,7 +329,7 @@ impl Runs {
     }
 
     /// A run as it is stored, and the numbers of the runs of its session that ended before it
-    /// began; `None` for one that is stored nowhere, as that of the process itself.
+    /// began; `None` for a run without a row, as that of the process itself.
     ///
     /// # Errors
     /// When the store fails.
@@ -369,7 +368,7 @@ impl Runs {
     }
 }
 
-/// Whether something will not open, however often it is tried.
+/// True if a document will not open, however often it is tried.
 fn is_lost(error: &ControlError) -> bool {
     matches!(
         error,

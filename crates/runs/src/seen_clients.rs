@@ -1,4 +1,4 @@
-//! Whether the token of a registered client opens a run now, and why not.
+//! State of the tokens of registered clients: whether each opens a run now, and the reason if not.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{RunError, Runs};
 
-/// Why a client begins no further run.
+/// The reason why a client begins no further run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientClosed {
     /// An operator has revoked it.
@@ -41,7 +41,7 @@ impl ClientClosed {
         }
     }
 
-    /// What closes a client by itself, whatever becomes of its agent.
+    /// The reason that lies in the client itself, independent of its agent.
     fn of(client: &KnownClient) -> Option<Self> {
         let has_ended = client.row.expires_at.is_some_and(|end| end <= SystemTime::now());
         if client.row.revoked_at.is_some() {
@@ -53,7 +53,7 @@ impl ClientClosed {
         }
     }
 
-    /// What an agent that is stored so, or not at all, closes its clients by.
+    /// The reason that lies in the agent as it is stored, or in its absence.
     fn of_agent(agent: Option<&CatalogRow>) -> Option<Self> {
         let Some(agent) = agent else { return Some(Self::AgentDeleted) };
         let document: Value = serde_json::from_str(&agent.document).unwrap_or_default();
@@ -61,19 +61,19 @@ impl ClientClosed {
     }
 }
 
-/// A registered client, and whether it may come in.
+/// A registered client, with its state.
 #[derive(Debug, Clone)]
 pub struct SeenClient {
     /// The client.
     pub known: Arc<KnownClient>,
-    /// Whether its token opens a run now. Without its agent that is the run that lives already.
+    /// True if its token opens a run now. Without its agent that is the run that is active already.
     pub is_live: bool,
-    /// Why it begins no further run.
+    /// The reason why it begins no further run.
     pub closed: Option<ClientClosed>,
 }
 
 impl Runs {
-    /// Clients of one workspace, each with whether it may come in now, in the same order.
+    /// Clients of one workspace, each with its state, in the same order.
     ///
     /// # Errors
     /// When there is no store, or it fails.

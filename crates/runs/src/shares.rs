@@ -1,4 +1,4 @@
-//! What runs share of their folders: taken in, kept with its files, read and deleted.
+//! Shares of files from runs' folders: copied, stored, read and deleted.
 //!
 //! A share belongs to its session and is seen in its whole workspace. Its files are copies
 //! ([`narthex_shares`]), which go when no share has them any more.
@@ -33,11 +33,12 @@ use narthex_shares::{ContentHash, Depot, Folder, Limits, ShareError, Snapshot, T
 use narthex_store::{RunRow, ShareBounds, ShareRow, SharedFileRow};
 use serde_json::json;
 
-/// How much a session and a workspace may have: each row costs, also one of an empty file.
+/// The most shares and files of a session and a workspace: each row costs, also one of an empty
+/// file.
 const BOUNDS: ShareBounds =
     ShareBounds { of_session: 1000, of_workspace: 10_000, files_of_workspace: 200_000 };
 
-/// Where copies are kept, and how many bytes of them.
+/// The store of copies, and its limit in bytes.
 #[derive(Debug, Clone)]
 pub struct ShareOptions {
     /// The copies.
@@ -46,14 +47,14 @@ pub struct ShareOptions {
     pub(crate) quota: u64,
 }
 
-/// What a run wants to share.
+/// A run's request to share.
 #[derive(Debug, Clone)]
 pub struct NewShare {
     /// A file or folder within the run's.
     pub path: String,
-    /// What people see; if none, the name of the file or folder.
+    /// The title for people; without one, the name of the file or folder.
     pub title: Option<String>,
-    /// The share whose files these take the place of.
+    /// The share whose files these replace.
     pub share: Option<String>,
 }
 
@@ -71,11 +72,11 @@ pub struct SeenShare {
 pub struct SharePage {
     /// In the order of their ids.
     pub items: Vec<ShareRow>,
-    /// After which id the next page begins. `None`: there is no further one.
+    /// The id after which the next page begins. `None`: there is no further one.
     pub next: Option<ShareId>,
 }
 
-/// Who shares.
+/// The run that shares.
 struct Sharer {
     workspace: WorkspaceId,
     run: RunId,
@@ -83,7 +84,7 @@ struct Sharer {
 }
 
 impl ShareOptions {
-    /// Copies in a folder that nothing else has, of at most `quota` bytes for each workspace.
+    /// Copies in a folder that has no other contents, of at most `quota` bytes for each workspace.
     ///
     /// # Errors
     /// When the disk fails.
@@ -94,14 +95,13 @@ impl ShareOptions {
 }
 
 impl Runs {
-    /// Shares a file or folder of a run's folder with its workspace (X-E94 to X-E96). What of a
-    /// folder is not in the share is in the snapshot.
+    /// Shares a file or folder of a run's folder with its workspace (X-E94 to X-E96). The snapshot
+    /// names the parts of a folder that are not in the share.
     ///
     /// # Errors
-    /// When the run has no folder or no session, the path leads out of it or to nothing that can
-    /// be shared, a limit is reached, copying takes longer than 90 s, the share that is to be
-    /// replaced is not there or another session's, or the disk or the store fails. Then nothing is
-    /// shared.
+    /// When the run has no folder or no session, the path leads out of it or to nothing that can be
+    /// shared, a limit is reached, copying takes longer than 90 s, the share to replace does not
+    /// exist or belongs to another session, or the disk or the store fails. Then nothing is shared.
     pub async fn share(
         &self,
         run: &RunView,
@@ -117,7 +117,7 @@ impl Runs {
         let folder = self.folder_of(run).await?.ok_or(SharingError::NoFolder)?;
         let runs = self.clone();
         let sharing = async move { runs.take_in(sharer, asked, folder, earlier).await };
-        // To its end, also if whoever asks goes away: all of it, or nothing.
+        // Runs to its end, also if the caller disconnects: all of it, or nothing.
         let done = self.control().spawn(sharing).await;
         done.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
@@ -167,7 +167,7 @@ impl Runs {
         Ok((share, snapshot))
     }
 
-    /// Why a share was not stored.
+    /// The reason why a share was not stored.
     async fn not_stored(&self, row: &ShareRow, is_earlier: bool) -> Result<SharingError, RunError> {
         let store = self.store()?.shares();
         let counts = store.counts(&row.workspace, row.session).await;
@@ -202,7 +202,7 @@ impl Runs {
         });
         let taken = taken.await;
         if matches!(&taken, Err(RunError::Sharing(SharingError::Files(ShareError::Stopped)))) {
-            // Some of it may be kept already.
+            // Some of the copies may be stored already.
             self.sweep_later(&place);
         }
         taken
@@ -242,12 +242,11 @@ impl Runs {
         self.seen_share(workspace, read_id(id)?).await
     }
 
-    /// One file of a share, to be read from its beginning: the one at `path`, or the one to begin
-    /// with.
+    /// One file of a share, opened at its beginning: the one at `path`, or the share's entry point.
     ///
     /// # Errors
-    /// When the share or the file is not there, it is not said which of several, or the store or
-    /// the disk fails.
+    /// When the share or the file does not exist, no file is named of several, or the store or the
+    /// disk fails.
     pub async fn share_file(
         &self,
         workspace: &WorkspaceId,
@@ -303,7 +302,7 @@ impl Runs {
     async fn folder_of_row(&self, row: &RunRow) -> Result<Option<PathBuf>, RunError> {
         let frozen = self.frozen(row).await?;
         let folder = frozen.of.agent().and_then(|agent| agent.inputs.project_dir.clone());
-        // Else it would be relative to wherever the daemon was started.
+        // Else it would be relative to the folder in which the daemon was started.
         Ok(folder.map(PathBuf::from).filter(|folder| folder.is_absolute()))
     }
 
@@ -336,7 +335,7 @@ impl Runs {
     }
 }
 
-/// What lies below a failure of the disk is for the log: it may show how this host is set up.
+/// The cause of a failure of the disk is for the log: it may reveal how this host is set up.
 fn of_files(error: ShareError) -> SharingError {
     if error.kind() == ErrorKind::Unavailable {
         tracing::warn!("a share failed: {}", with_causes(&error));
@@ -344,7 +343,7 @@ fn of_files(error: ShareError) -> SharingError {
     SharingError::Files(error)
 }
 
-/// Does what waits for the disk.
+/// Does work that waits for the disk.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, RunError> {

@@ -1,4 +1,4 @@
-//! Children of which a session has one at a time (X-E85), and what models are called (X-E87).
+//! Children of which a session has one at a time (X-E85), and names of models (X-E87).
 
 use narthex_control::ControlError;
 use narthex_gateway::RunView;
@@ -7,8 +7,8 @@ use narthex_model::{AgentName, AgentType, SessionId};
 use crate::{Child, RunError, Runs, driver::Awaited};
 
 impl Runs {
-    /// The session of an orchestrator that a session has begun, and that goes on. There is one of
-    /// each such agent; of others there are any.
+    /// The active child of a session, if its agent is an orchestrator: of each such agent a session
+    /// has one at a time, of others any number.
     pub(crate) async fn single(
         &self,
         run: &RunView,
@@ -26,7 +26,7 @@ impl Runs {
         }
     }
 
-    /// With the id of the model that a name stands for in the workspace.
+    /// The requirements with the id of the model that the given name means in the workspace.
     pub(crate) fn with_model(&self, run: &RunView, asked: Awaited) -> Result<Awaited, RunError> {
         let Some(name) = asked.model else { return Ok(asked) };
         let models = self.control().workspace(&run.workspace)?.models;

@@ -1,4 +1,4 @@
-//! The Unix sockets of a run, which somebody else opens (D2).
+//! The Unix sockets of a run, which an implementation outside of this crate opens (D2).
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
@@ -9,7 +9,8 @@ use crate::{RunError, Runs};
 
 /// Opens sockets for runs.
 pub trait RunSockets: Send + Sync + fmt::Debug {
-    /// Opens those of a run, in a folder that is the run's alone, and has them closed when it ends.
+    /// Opens the sockets of a run, in a folder that is the run's alone, and has them closed when it
+    /// ends.
     ///
     /// # Errors
     /// When the folder is not fit, or the system refuses.
@@ -19,7 +20,7 @@ pub trait RunSockets: Send + Sync + fmt::Debug {
 /// The sockets of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenSockets {
-    /// Where they are. Whoever may enter it acts for the run.
+    /// Their folder. A process that may enter it acts for the run.
     pub folder: PathBuf,
     /// The socket of the aggregated endpoint.
     pub aggregated: PathBuf,
@@ -27,13 +28,13 @@ pub struct OpenSockets {
     pub servers: BTreeMap<Alias, PathBuf>,
 }
 
-/// Why there are no sockets, with what to do.
+/// The reason why there are no sockets, with the remedy.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct SocketsError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: ErrorKind,
-    /// For a person.
+    /// The message for a person.
     pub message: String,
 }
 

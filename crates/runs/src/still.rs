@@ -1,5 +1,5 @@
-//! Sessions that others have begun and that nobody goes on with: who began them is told, and they
-//! end with their time. And what is left below a session that was cancelled: it ends, too.
+//! Child sessions without an active run: their parents are notified, and they end with their time.
+//! Also sessions left below a cancelled one: they end, too.
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::{RunError, RunStatus, Runs, seen::Ending};
 
-/// How many rows are read at a time.
+/// Number of rows read at a time.
 const BATCH: u32 = 500;
 
 impl Runs {
-    /// Ends children of which no run goes on, and whose time is over; of others whoever began them
-    /// is told, once for each run that was their last. Those that go on by themselves are left
+    /// Ends children without an active run whose time is over; the parents of the others are
+    /// notified, once for each run that was their last. Children that resume by themselves are left
     /// alone: they wait for children of theirs.
     pub(crate) async fn look_at_still(
         &self,
@@ -45,7 +45,7 @@ impl Runs {
         now: SystemTime,
     ) -> Result<(), RunError> {
         if child.expires_at <= now {
-            // Somebody may have had it go on just now.
+            // A caller may have resumed it just now.
             return self.expire_session(workspace, child.session, None).await.map(drop);
         }
         let agent_type = self.type_of((workspace, &child.agent), child.agent_type).await?;
@@ -66,14 +66,14 @@ impl Runs {
         self.wake(workspace, child.above, payload, (&id, owed)).await
     }
 
-    /// Ends all that goes on below sessions that were cancelled by whoever began them: nobody is
-    /// there any more who could.
+    /// Ends all active sessions below those that their parents have cancelled: no parent is left
+    /// that could.
     pub(crate) async fn cancel_left(&self, workspace: &WorkspaceId) -> Result<(), RunError> {
         let mut tried = BTreeSet::new();
         loop {
             let left = self.store()?.sessions().left(workspace, BATCH).await;
             let mut left = left.map_err(ControlError::Store)?;
-            // What has failed is tried again with the next look.
+            // A session whose end failed is tried again with the next look.
             left.retain(|child| tried.insert(child.session));
             if left.is_empty() {
                 return Ok(());
@@ -91,7 +91,7 @@ impl Runs {
     }
 }
 
-/// What is told of a session that ends since whoever began it says so.
+/// The payload of the event of a session that its parent has cancelled.
 pub(crate) fn cancelled_by(
     (above, run): (Option<SessionId>, RunId),
     reason: Option<&str>,

@@ -1,8 +1,8 @@
-//! Sessions that are set aside, and sessions that go on: from what their last run was made of, if
-//! they were set aside, and else from what they began with (R-M23, R-M24).
+//! Sessions that are suspended or resumed: a suspended one from the configuration of its last run,
+//! others from their inputs (R-M23, R-M24).
 //!
-//! What is kept of a suspended session is what its run was frozen with, by references: the next run
-//! resolves it anew, with the newest values of its secrets (R-E38, A-10).
+//! A suspended session keeps its run's frozen configuration, by references: the next run resolves
+//! it anew, with the newest values of its secrets (R-E38, A-10).
 
 use std::{
     collections::BTreeMap,
@@ -24,27 +24,27 @@ use crate::{
     keep, run_ended,
 };
 
-/// What may be said of the next run of a session.
+/// The fields for the next run of a session.
 const ASKED: [&str; 6] = ["prompt", "scope", "user", "expires_in", "direct", "sockets"];
 
-/// What a session goes on from.
+/// The state that a session resumes from.
 pub(crate) struct Former {
     /// The numbers of its earlier runs, the oldest first.
     pub(crate) pids: Vec<Pid>,
-    /// When it was set aside, if it is.
+    /// The time of suspension, if it is suspended.
     pub(crate) suspended_at: Option<SystemTime>,
-    /// What its last run was made of, if one went on when it was set aside.
+    /// The configuration of its last run, if one was active at the suspension.
     kept: Option<Suspended>,
 }
 
 impl Draft {
-    /// Whether the run begins without servers that fail: those of a session that goes on. One that
-    /// goes on by itself is tried again later instead.
+    /// True if the run begins without servers that fail, as in a resumed session. A session that
+    /// resumes by itself is tried again later instead.
     pub(crate) fn is_tolerant(&self) -> bool {
         self.former.is_some() && !self.is_owed
     }
 
-    /// What the session goes on from, as it is kept with the run.
+    /// The facts of the earlier run, as they are stored with this one.
     pub(crate) fn goes_on_from(&self) -> Option<GoesOnFrom> {
         let former = self.former.as_ref()?;
         let since =
@@ -72,13 +72,13 @@ impl Draft {
         }
     }
 
-    /// What the model is told.
+    /// The prompt for the model.
     pub(crate) fn prompt(&self) -> Option<String> {
         let kept = || self.kept()?.prompt.clone();
         self.request.prompt.clone().or_else(kept)
     }
 
-    /// What no model sees.
+    /// The scope, which no model sees.
     pub(crate) fn scope(&self) -> RunScope {
         let own = match self.kept_agent() {
             Some(kept) if !self.request.has_scope => kept.scope(),
@@ -92,12 +92,12 @@ impl Draft {
 }
 
 impl Runs {
-    /// Sets a session aside: its runs end as [`end`](Self::end) does it, its children go on, and it
-    /// goes on with [`session_resume`](Self::session_resume) alone. What its newest run was made of
-    /// is kept, by references.
+    /// Suspends a session: its runs end as by [`end`](Self::end), its children stay active, and
+    /// only [`session_resume`](Self::session_resume) resumes it. The configuration of its newest
+    /// run is stored, by references.
     ///
     /// # Errors
-    /// When there is none of this id, it has ended, it is set aside already, it is that of the run
+    /// When there is none of this id, it has ended, it is suspended already, it is that of the run
     /// of the process itself, or the store or the vault fails.
     pub async fn session_suspend(
         &self,
@@ -113,12 +113,13 @@ impl Runs {
         }
         let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
         let suspending = async move { runs.set_aside(&workspace, id, by).await };
-        // To its end: its runs may have ended in the store by the time that somebody goes away.
+        // Runs to its end: its runs may have ended in the store by the time that the caller
+        // disconnects.
         let done = self.control().spawn(suspending).await;
         done.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
 
-    /// Tries it anew where a run of it has ended or begun meanwhile.
+    /// Tries again where a run of it has ended or begun meanwhile.
     async fn set_aside(
         &self,
         workspace: &WorkspaceId,
@@ -140,8 +141,8 @@ impl Runs {
         Err(RunError::SessionOver { id, why: "its runs begin and end all the time; try again" })
     }
 
-    /// `false`, and nothing happens, if it has ended, is set aside already, or has other runs by
-    /// the time that it is done.
+    /// `false`, and nothing happens, if it has ended, is suspended already, or has other runs by
+    /// the time of the change.
     async fn try_set_aside(
         &self,
         workspace: &WorkspaceId,
@@ -174,11 +175,11 @@ impl Runs {
         let all = store.runs().all(workspace, RunFilter::of_session(id)).await;
         for run in all.map_err(ControlError::Store)? {
             if run.ended.is_none() {
-                // The session has gone on since then.
+                // The session has been resumed since then.
                 continue;
             }
             self.let_go(run.id).await;
-            // Others were ended by somebody else, who has noted it.
+            // Another caller has ended the others, and recorded it.
             if run.ended.map(|(at, _)| at) == Some(kept.at)
                 && let Some(one) = ended.remove(&run.id.to_text())
             {
@@ -192,7 +193,7 @@ impl Runs {
         Ok(true)
     }
 
-    /// What a run is made of, sealed for its session; nothing if there is none.
+    /// The configuration of a run, sealed for its session; empty without a run.
     async fn kept_of(
         &self,
         workspace: &WorkspaceId,
@@ -204,13 +205,13 @@ impl Runs {
         self.seal(workspace, &suspended_place(id), &kept.text()).await
     }
 
-    /// Has a session go on that no run of goes on, with a run that has what is `asked`
-    /// for: `prompt`, `scope`, `user`, `expires_in`, `direct`, `sockets`, as in a document of
-    /// [`create`](Self::create). What is not said of a session that was suspended with a run is as
-    /// it was there. Servers that fail are left out, and told in the session's events.
+    /// Resumes a session without an active run, by a new run with the members `asked`: `prompt`,
+    /// `scope`, `user`, `expires_in`, `direct`, `sockets`, as in a document of
+    /// [`create`](Self::create). For a session that was suspended with a run, missing members are
+    /// as in that run. Servers that fail are left out, and reported in the session's events.
     ///
     /// # Errors
-    /// When there is none of this id, it has ended, a run of it goes on, its next run is refused
+    /// When there is none of this id, it has ended, a run of it is active, its next run is refused
     /// for another reason than a server that fails, or the store or the vault fails.
     pub async fn session_resume(
         &self,
@@ -240,7 +241,7 @@ impl Runs {
         self.create(workspace, &Value::from(asked).to_string(), by).await
     }
 
-    /// Whether and how a session is set aside.
+    /// The suspension of a session; `None` if it is not suspended.
     ///
     /// # Errors
     /// When the store fails.
@@ -263,7 +264,7 @@ impl Runs {
         Ok(runs.iter().map(|run| (run.id, run.pid)).collect())
     }
 
-    /// The session that goes on, what it began with (O85), and what it goes on from.
+    /// The session to resume, its inputs (O85), and the state that it resumes from.
     pub(crate) async fn resumed(
         &self,
         workspace: &WorkspaceId,
@@ -299,7 +300,7 @@ impl Runs {
             return Err(RunError::Denied { field: "direct", message: message.to_owned() });
         }
         let inputs = match session.sealed.as_str() {
-            // Servers of a run's own were not kept by earlier versions.
+            // Earlier versions did not store servers of a run's own.
             "" => Inputs::default(),
             sealed => {
                 let place = session_place(id);
@@ -335,20 +336,20 @@ impl Runs {
     }
 }
 
-/// Whether it is a registered client, whose calls begin its runs: nobody has said that a session
-/// that is set aside is to go on.
+/// True for a registered client, whose calls begin its runs: a call is no request to resume a
+/// suspended session.
 fn is_client(by: &Creator) -> bool {
     matches!(by, Creator::Member(by, _) if by.kind == ActorKind::Client)
 }
 
-/// Whether somebody may have a session go on that began with these: folders of the host are for
-/// operators (S2). What goes on by itself does so for whoever began it.
+/// True if the creator may resume a session with these inputs: folders of the host are for
+/// operators (S2). A session that resumes by itself does so for its creator.
 fn may_work_in(by: &Creator, inputs: &Inputs) -> bool {
     let is_given = inputs.project_dir.is_some() && !inputs.has_own_folder;
     !is_given || by.is_operator() || matches!(by, Creator::Platform(_))
 }
 
-/// Now, as it is stored.
+/// The current time, with the precision of the store.
 fn now_in_ms() -> SystemTime {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     SystemTime::UNIX_EPOCH

@@ -1,5 +1,5 @@
-//! What the platform says to orchestrators: a wake is an event in their session, from nobody who
-//! drives anything (X-E88). Where no run of theirs goes on, some wakes begin one.
+//! Wakes of orchestrators by the platform: a wake is an event in their session, without a driver
+//! (X-E88). Where no run of theirs is active, some wakes begin one.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 use crate::{RunError, RunStatus, Runs};
 
-/// How many rows are read at a time.
+/// Number of rows read at a time.
 const BATCH: u32 = 500;
-/// After how many minutes of silence the watchdog says no more, and checkups begin.
+/// Minutes of silence after which the watchdog stops and checkups begin.
 const LADDER_END: u64 = 60;
-/// After how many minutes a child is told of that nobody carries out.
+/// Minutes after which a child that no platform carries out is reported.
 const UNCLAIMED: u64 = 10;
 
 impl Runs {
-    /// Asks whoever began a child to look after it: once an hour when the watchdog has said all
-    /// that it says, once when nobody carries it out, and once for each message that it has not
-    /// acknowledged however often it was told.
+    /// Asks the parent of a child to look after it: once an hour after the watchdog's last step,
+    /// once when no platform carries it out, and once for each message that it has not acknowledged
+    /// after all deliveries.
     pub(crate) async fn check_up(
         &self,
         workspace: &WorkspaceId,
@@ -51,7 +51,7 @@ impl Runs {
             payload["kind"] = json!("checkup");
             payload["child_session_id"] = json!(own.to_text());
             payload["child_agent_id"] = json!(child.agent);
-            // Told without what its session goes on with, it would be told for good.
+            // A wake that is sent without the rest for its session would never be sent again.
             let Some(owed) = self.owed_for(workspace, own, checkup_prompt(child)).await else {
                 continue;
             };
@@ -60,8 +60,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Wakes the orchestrators of a workspace whose agents have a heartbeat, where nothing has
-    /// happened for as long as that says.
+    /// Wakes the orchestrators of a workspace whose agents have a heartbeat, after that time
+    /// without events.
     pub(crate) async fn beat(
         &self,
         workspace: &WorkspaceId,
@@ -89,7 +89,7 @@ impl Runs {
     ) -> Result<(), RunError> {
         let quiet = now.duration_since(row.last_at).unwrap_or_default().as_secs() / 60;
         let is_due = heartbeat(row).is_some_and(|minutes| quiet >= u64::from(minutes));
-        // Nobody who hears it carries out what waits.
+        // A woken agent does not carry out waiting runs.
         if !is_due || row.waiting > 0 || self.is_at_work(workspace, row.session).await? {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Runs {
         self.wake(workspace, row.session, payload, (&id, owed)).await
     }
 
-    /// Whether a run of a session was used just now, in this process.
+    /// True if a run of a session was used just now, in this process.
     async fn is_at_work(
         &self,
         workspace: &WorkspaceId,
@@ -130,8 +130,8 @@ impl Runs {
         Ok(living.map_err(ControlError::Store)?.iter().any(|row| is_used(row.id)))
     }
 
-    /// What the session above a child is to go on with, if it rests. A failure is logged, and gives
-    /// `None`: then nothing is told either, and the next look tries it again.
+    /// The rest from which the session above a child is to resume, if it rests. A failure is
+    /// logged, and gives `None`: then no wake is sent either, and the next look tries again.
     pub(crate) async fn owed_for(
         &self,
         workspace: &WorkspaceId,
@@ -151,8 +151,8 @@ impl Runs {
         owed.await.inspect_err(failed).ok()
     }
 
-    /// Tells an orchestrator that something is to be looked at (X-E88), once for each id of a
-    /// message, and notes with that what its session is to go on with. Others are not told.
+    /// Sends an orchestrator a wake (X-E88), once for each message id, and stores with that the
+    /// rest from which its session is to resume. Other agents are not woken.
     pub(crate) async fn wake(
         &self,
         workspace: &WorkspaceId,
@@ -179,7 +179,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Tells the session above that one has ended.
+    /// Wakes the session above one that has ended.
     pub(crate) async fn wake_of_end(&self, session: &SessionRow, how: RunEnd) {
         let told = async {
             let Some(parent) = session.parent else { return Ok(()) };
@@ -200,7 +200,7 @@ impl Runs {
         }
     }
 
-    /// Tells the session above a child that it has a message of it.
+    /// Wakes the session above a child for a message from the child.
     pub(crate) async fn wake_of_message(
         &self,
         child: &SessionRow,
@@ -218,8 +218,8 @@ impl Runs {
         self.wake(&child.workspace, parent.session, payload, (&id, None)).await
     }
 
-    /// What the agent of a session is: what its newest run is frozen with says that (D10). Of a
-    /// session from before that was kept, what the agent is now.
+    /// The type of a session's agent, as its newest run is frozen with it (D10). For a session from
+    /// before that was stored, the agent's present type.
     pub(crate) async fn type_of(
         &self,
         (workspace, agent): (&WorkspaceId, &str),
@@ -231,7 +231,7 @@ impl Runs {
         }
     }
 
-    /// What an agent is now; a worker if it is not there any more.
+    /// The present type of an agent; a worker if it does not exist any more.
     pub(crate) async fn agent_type(
         &self,
         workspace: &WorkspaceId,
@@ -245,7 +245,7 @@ impl Runs {
     }
 }
 
-/// How often a session is to be woken in which nothing happens, in minutes.
+/// Minutes without events after which a session is to be woken.
 fn heartbeat(row: &BeatingSession) -> Option<u16> {
     let name = AgentName::new(&row.agent).ok();
     let agent = Agent::parse(row.document.as_bytes(), name.as_ref()).ok()?.value;

@@ -1,5 +1,5 @@
-//! Children of which nothing is heard: the agent above is told, and a worker that says nothing for
-//! too long ends (X-E89, X-E90). One task looks at all of them.
+//! Silent children: the parent agent is notified, and a worker that is silent for too long ends
+//! (X-E89, X-E90). One task looks at all of them.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,28 +12,28 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{RunError, Runs, seen::Ending};
 
-/// How often it looks.
+/// Pause between two looks.
 const EVERY: Duration = Duration::from_secs(60);
-/// After how many minutes of silence the agent above is told (X-D10).
+/// Minutes of silence after which the parent agent is notified (X-D10).
 const LADDER: [u64; 5] = [5, 10, 20, 40, 60];
-/// The longest time that may be expected to be quiet.
+/// The longest silence that a run may announce.
 pub const QUIET_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long it takes at most until what any daemon has seen of a child is stored: two looks.
+/// Longest time until the acts of a child at any daemon are stored: two looks.
 const STORED: Duration = Duration::from_secs(2 * 60);
-/// How many rows are read at a time.
+/// Number of rows read at a time.
 const BATCH: u32 = 500;
 
-/// How far somebody who has been silent for so long is up the ladder, in minutes.
+/// The last step of the ladder after this silence, in minutes.
 fn rung(silent: Duration) -> Option<u64> {
     LADDER.into_iter().rev().find(|minutes| silent.as_secs() >= minutes * 60)
 }
 
 impl Runs {
-    /// Notes that nothing will be heard of the session of a run for so long; `None` takes that
-    /// back. The newest note counts. Gives until when.
+    /// Notes that the session of a run will be silent for `lasts`; `None` takes that back. The
+    /// newest note counts. Returns its end.
     ///
     /// # Errors
-    /// When the run is of no session that another one began.
+    /// When the run belongs to no child session.
     pub async fn expect_quiet(
         &self,
         run: &RunView,
@@ -64,11 +64,11 @@ impl Runs {
     }
 
     /// Looks at all children once, and at all orchestrators that have a heartbeat, as if it were
-    /// this time. What fails for one of them, or for a workspace, is logged, and keeps it from no
-    /// other.
+    /// this time. A failure for one of them, or for a workspace, is logged, and does not stop the
+    /// others.
     ///
     /// # Errors
-    /// When the store cannot say which workspaces there are.
+    /// When the store cannot list the workspaces.
     pub async fn look_at_children(&self, now: SystemTime) -> Result<(), RunError> {
         let workspaces = self.store()?.workspaces().all().await.map_err(ControlError::Store)?;
         for workspace in workspaces {
@@ -94,7 +94,7 @@ impl Runs {
         now: SystemTime,
     ) -> Result<(), RunError> {
         let limits = self.control().child_limits(workspace).await?;
-        // First: one session may have several runs, and what is decided is decided by the store.
+        // First: one session may have several runs, and the decision uses the stored acts.
         self.note_acts(workspace, now).await?;
         for child in self.quiet_children(workspace, now).await? {
             if let Err(error) = self.look_at_child(workspace, &child, &limits, now).await {
@@ -122,8 +122,8 @@ impl Runs {
         }
     }
 
-    /// Stores what runs were seen to do in this process. By that alone other daemons on the store
-    /// know of it, and this one when it has started again.
+    /// Stores the acts of runs that this process has seen. Only so other daemons on the store know
+    /// of them, and this one after a restart.
     async fn note_acts(&self, workspace: &WorkspaceId, now: SystemTime) -> Result<(), RunError> {
         let children = self.quiet_children(workspace, now).await?;
         let act = |child: &QuietChild| {
@@ -142,7 +142,7 @@ impl Runs {
         now: SystemTime,
     ) -> Result<(), RunError> {
         let since = child.since();
-        // Nobody could say anything while there was no daemon.
+        // No child could act while there was no daemon.
         let watched = now.duration_since(since.max(self.shared.began)).unwrap_or_default();
         if !child.is_waiting(now)
             && watched >= limits.silence() + STORED
@@ -163,7 +163,7 @@ impl Runs {
             "silent_minutes": minutes,
         });
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
-        // The same of several daemons, and of one after a restart, is one.
+        // Equal wakes of several daemons, and of one after a restart, count as one.
         let id = format!("watchdog-{}-{since}-{minutes}", child.session);
         self.wake(workspace, child.above, payload, (&id, None)).await
     }

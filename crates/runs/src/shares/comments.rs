@@ -1,4 +1,4 @@
-//! What is said of shares, and who hears it.
+//! Comments on shares, and the sessions that receive them.
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{SharingError, by_run, read_id};
 use crate::{RunError, Runs, keep};
 
-/// How much may be said of a share.
+/// The most threads and comments of a share.
 const BOUNDS: CommentBounds = CommentBounds { threads: 500, of_thread: 500, of_share: 5000 };
 
 /// A thread with its comments.
@@ -30,16 +30,16 @@ pub struct SeenThread {
 pub struct ThreadPage {
     /// The oldest first.
     pub items: Vec<SeenThread>,
-    /// After which thread the next page begins. `None`: there is no further one.
+    /// The thread after which the next page begins. `None`: there is no further one.
     pub next: Option<ThreadId>,
 }
 
-/// What a comment is on.
+/// The place of a comment.
 #[derive(Debug, Clone)]
 pub enum CommentOn {
-    /// A thread, which goes on.
+    /// An existing thread.
     Thread(String),
-    /// A share, about which a thread begins.
+    /// A share, on which a new thread begins.
     Share {
         /// Its id.
         id: String,
@@ -48,12 +48,12 @@ pub enum CommentOn {
     },
 }
 
-/// Who comments.
+/// The author of a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commenter {
     by: By,
     run: Option<(RunId, SessionId)>,
-    /// Whose turn it is then in the sessions that hear of it.
+    /// The user whose turn it is then in the sessions that receive it.
     speaker: Speaker,
 }
 
@@ -74,11 +74,10 @@ impl Commenter {
 
 impl Runs {
     /// Adds a comment to a share of the workspace. The agent that shared it gets it as a message,
-    /// and so do all that said something in the thread, but for whoever writes it.
+    /// and so do all authors in the thread, except the author of this comment.
     ///
     /// # Errors
-    /// When there is no such share or thread, there are as many comments as there may be, or the
-    /// store fails.
+    /// When there is no such share or thread, the limit of comments is reached, or the store fails.
     pub async fn share_comment(
         &self,
         workspace: &WorkspaceId,
@@ -153,7 +152,7 @@ impl Runs {
         Ok(true)
     }
 
-    /// Which bound a comment has met.
+    /// The bound that a comment has met.
     async fn not_said(
         &self,
         workspace: &WorkspaceId,
@@ -170,7 +169,7 @@ impl Runs {
         Ok(SharingError::TooManyComments(many, of))
     }
 
-    /// The sessions that hear of a comment: never its author's.
+    /// The sessions that receive a comment: never its author's.
     async fn hearers(
         &self,
         share: &ShareRow,
@@ -198,7 +197,7 @@ impl Runs {
         Ok(hearers)
     }
 
-    /// Settles a thread, or opens it again.
+    /// Resolves a thread, or opens it again.
     ///
     /// # Errors
     /// When there is no such thread, or the store fails.
@@ -259,7 +258,7 @@ impl Runs {
         Ok(ThreadPage { items, next })
     }
 
-    /// That a thread is of a share, and not of another.
+    /// Checks that a thread belongs to a share.
     ///
     /// # Errors
     /// When there is no such share or thread of it, or the store fails.
@@ -289,7 +288,7 @@ impl Runs {
     }
 }
 
-/// One that is not stored yet.
+/// A thread that is not stored yet.
 fn new_thread(share: ShareId, anchor: &str) -> Result<SeenThread, RunError> {
     let mut bytes = [0; ThreadId::BYTES];
     getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;

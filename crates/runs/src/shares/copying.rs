@@ -1,4 +1,4 @@
-//! Copying files: few at a time, and not for ever.
+//! Copying of files: few at a time, and within a time limit.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,16 +12,16 @@ use tokio::{
 use super::SharingError;
 use crate::RunError;
 
-/// How many are copied at a time: disks do not get faster by more.
+/// Number of copies at a time: disks do not get faster by more.
 const COPYING_MAX: usize = 2;
-/// How long whoever wants something copied waits for it, with the time until it begins.
+/// Longest time that a caller waits for a copy, with the time until it begins.
 const WITHIN: Duration = Duration::from_secs(90);
 
-/// Who may copy.
+/// The turns of copying.
 #[derive(Debug)]
 pub(crate) struct Copying(Arc<Semaphore>);
 
-/// Stops what is copied for somebody who goes away.
+/// Stops the copying for a caller that disconnects.
 struct Waiting(Stop);
 
 impl Default for Copying {
@@ -31,11 +31,11 @@ impl Default for Copying {
 }
 
 impl Copying {
-    /// Does what waits for the disk when it is its turn, and keeps the turn until it has ended,
-    /// also if nobody waits any more.
+    /// Does work that waits for the disk when it is its turn, and keeps the turn until it has
+    /// ended, also if the caller waits no more.
     ///
     /// # Errors
-    /// When it takes too long: nothing comes of it then. And what `work` says.
+    /// When it takes too long: it has no effect then. And the error of `work`.
     pub(crate) async fn copied<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Stop) -> Result<T, SharingError> + Send + 'static,
@@ -55,7 +55,7 @@ impl Copying {
             biased;
             done = &mut working => done,
             () = sleep_until(deadline) => match waiting.0.stop() {
-                // A disk that answers no more is not waited for.
+                // A disk that does not answer any more is not waited for.
                 true => return Err(late()),
                 false => working.await,
             },
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// Something that waits until it is released, and then tells whether it was stopped.
+    /// Work that waits until it is released, and then reports whether it was stopped.
     async fn stuck(
         copying: &Copying,
         released: mpsc::Receiver<()>,
@@ -94,8 +94,8 @@ mod tests {
         copying.copied(work).await
     }
 
-    /// X-M3: what takes too long ends for whoever waits, comes to nothing, and keeps its turn until
-    /// it has really ended; nobody waits for a turn for longer than that either.
+    /// X-M3: work that takes too long ends for its caller, has no effect, and keeps its turn until
+    /// it has really ended; no caller waits for a turn for longer than that either.
     #[tokio::test(start_paused = true)]
     async fn x_m3_copying_ends_in_time() {
         let copying = Copying::default();
@@ -109,7 +109,7 @@ mod tests {
         }
         advance(WITHIN).await;
         assert_eq!(waiting.await.unwrap_err().code(), "copy_timed_out");
-        // Whoever goes away stops what was begun for them.
+        // A caller that disconnects stops its work.
         let (second, released) = mpsc::sync_channel(2);
         let mut leaving = Box::pin(stuck(&copying, released, told));
         tokio::select! {

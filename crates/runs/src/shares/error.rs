@@ -1,30 +1,30 @@
-//! Why nothing is shared, or what is shared is not given.
+//! Reasons why no share is made or given.
 
 use narthex_model::{ErrorKind, ShareId, command::narthex};
 use narthex_shares::ShareError;
 
-/// Nothing of what was asked for has happened.
+/// An error of a request of which nothing has happened.
 #[derive(Debug, thiserror::Error)]
 pub enum SharingError {
-    /// Nothing is kept of shares here.
+    /// This process has no store of shares.
     #[error("this process keeps no shares; start the daemon with `{}`", narthex("up", &[]))]
     NoDepot,
-    /// The run belongs to no session, to which its shares could belong.
+    /// The run belongs to no session, which could own its shares.
     #[error("this run belongs to no session, so it has nothing to share")]
     NoSession,
-    /// The run has no folder of which something could be shared.
+    /// The run has no folder to share from.
     #[error(
         "this run has no workspace folder; whoever creates it gives one, as `project_dir` of the \
          request"
     )]
     NoFolder,
-    /// The run has none to which something of a child's could come.
+    /// The run has no folder for files of a child.
     #[error(
         "this run has no workspace folder, to which files of a child could come; whoever creates \
          it gives one, as `project_dir` of the request"
     )]
     NoOwnFolder,
-    /// What is wanted of a child's folder is more than can be fetched at once.
+    /// The requested part of a child's folder is more than can be fetched at once.
     #[error("it has more than {0} bytes in all; fetch less of it, by `paths`")]
     TooMuchToFetch(u64),
     /// The folder of the run cannot be opened.
@@ -33,22 +33,22 @@ pub enum SharingError {
     /// The child has no folder, or not any more.
     #[error("the child has no workspace folder here, or none any more")]
     NoChildFolder,
-    /// What one writes is there for the other at once.
+    /// Files that one writes are there for the other at once.
     #[error("the child works in the very folder of this run: nothing has to be copied")]
     SameFolder,
     /// The workspace has no such share.
     #[error("there is no share `{0}`")]
     NoShare(String),
-    /// It is another session's.
+    /// It belongs to another session.
     #[error("the share `{0}` is another session's; leave `share_id` out to share anew")]
     OthersShare(ShareId),
-    /// The session or the workspace has as many as it may have.
+    /// The session or the workspace has the most shares that it may have.
     #[error(
         "the {0} has {1} shares, which is the most; share anew under an id of these, or have some \
          deleted"
     )]
     TooMany(&'static str, u64),
-    /// The shares of the workspace have as many files as they may have.
+    /// The shares of the workspace have the most files that they may have.
     #[error(
         "the shares of the workspace have {0} files together, which is the most; delete old shares"
     )]
@@ -56,7 +56,7 @@ pub enum SharingError {
     /// The share has no such file.
     #[error("the share has no file `{0}`")]
     NoFile(String),
-    /// It has several files, and none to begin with.
+    /// It has several files, and no entry point.
     #[error("the share has several files; say which one, by its `path`")]
     WhichFile,
     /// The file is longer than what can be read at once.
@@ -67,19 +67,19 @@ pub enum SharingError {
         /// The most.
         max: u64,
     },
-    /// There is no such thread of comments, or not for whoever asks.
+    /// There is no such thread of comments, or the caller may not see it.
     #[error("there is no thread of comments `{0}`")]
     NoThread(String),
-    /// A thread has as many comments as it may have, or a share as many threads.
+    /// A thread has the most comments that it may have, or a share the most threads.
     #[error("there are {0} {1} already, which is the most; share anew to begin afresh")]
     TooManyComments(u64, &'static str),
-    /// What is in the folder cannot be shared, or a copy not be read.
+    /// The contents of the folder cannot be shared, or a copy cannot be read.
     #[error(transparent)]
     Files(ShareError),
 }
 
 impl SharingError {
-    /// What kind of failure it is (D24).
+    /// The kind of failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -102,7 +102,7 @@ impl SharingError {
         }
     }
 
-    /// The word for programs (X-E97).
+    /// The code for programs (X-E97).
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

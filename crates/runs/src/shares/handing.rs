@@ -12,38 +12,38 @@ use crate::{Child, RunError, Runs};
 /// The most bytes that are copied at once.
 const HANDED_MAX: u64 = 50 * 1024 * 1024;
 
-/// What was copied from one folder to another.
+/// The result of a copy from one folder to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handed {
-    /// By which it is known in the log.
+    /// Its id in the log.
     pub stage: String,
-    /// Below which path of the other folder it is.
+    /// The path of the other folder below which it is.
     pub path: String,
-    /// How many files.
+    /// Number of files.
     pub files: usize,
-    /// How many bytes they have.
+    /// Number of their bytes.
     pub bytes: u64,
-    /// How much was passed over, such as links and what is hidden.
+    /// Number of entries passed over, such as links and hidden files.
     pub skipped: usize,
 }
 
-/// What goes from where to where.
+/// A copy to make, from one folder to another.
 struct Handing {
     from: PathBuf,
     paths: Vec<String>,
     to: PathBuf,
     below: String,
-    /// Whether it takes the place of all that was fetched before.
+    /// True if it replaces all that was fetched before.
     is_fetched: bool,
 }
 
 impl Runs {
-    /// Copies a file or folder of a run's folder into that of a child that goes on: below `to`, or
+    /// Copies a file or folder of a run's folder into that of an active child: below `to`, or
     /// `from-caller`.
     ///
     /// # Errors
     /// When it is no child or has ended, one of both has no folder or they have the same, a path
-    /// leads out of its folder, to nothing or to what is hidden, a limit is reached, copying takes
+    /// leads out of its folder, to nothing or to hidden files, a limit is reached, copying takes
     /// longer than 90 s, or the disk or the store fails. Then nothing is there that was not before.
     pub async fn hand_to_child(
         &self,
@@ -59,8 +59,8 @@ impl Runs {
         self.handed(Handing { from, paths: vec![path], to, below, is_fetched: false }).await
     }
 
-    /// Copies files and folders of a child's folder into that of the run: below `children/` and
-    /// the child's session, in place of what was fetched before. Without paths, all there is.
+    /// Copies files and folders of a child's folder into that of the run: below `children/` and the
+    /// child's session, in place of files fetched before. Without paths, the whole folder.
     ///
     /// # Errors
     /// As [`hand_to_child`](Self::hand_to_child); but the child may have ended.
@@ -95,8 +95,8 @@ impl Runs {
         }
     }
 
-    /// The folder of a child. What its runs were frozen with is forgotten with their end; its own
-    /// folder is there for a while.
+    /// The folder of a child. The frozen configuration of its runs is forgotten with their end; the
+    /// session's own folder exists for a while.
     async fn folder_of_child(&self, child: &Child) -> Result<Option<PathBuf>, RunError> {
         if let Some(row) = child.run.as_ref().filter(|row| row.ended.is_none()) {
             return self.folder_of_row(row).await;
@@ -127,7 +127,8 @@ impl Runs {
                 true => (childs(from)?, own(to)?),
                 false => (own(from)?, childs(to)?),
             };
-            // What an earlier daemon has left is in nobody's way, so that it may stay.
+            // Leftovers of an earlier daemon do no harm, so a failure to remove them is only
+            // logged.
             match folder.remove_leftovers() {
                 Ok(0) => {}
                 Ok(removed) => tracing::info!(removed, "what killed copies have left is removed"),
@@ -149,7 +150,7 @@ impl Runs {
     }
 }
 
-/// What is more than can be fetched has a word of its own.
+/// A fetch that is too large has an error of its own.
 fn refused(error: ShareError, is_fetched: bool) -> SharingError {
     match error {
         ShareError::FileTooLarge { .. } | ShareError::ShareTooLarge { .. } if is_fetched => {

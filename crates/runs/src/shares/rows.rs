@@ -43,7 +43,7 @@ pub(super) fn new_row(
     })
 }
 
-/// A file of it.
+/// A file of the share.
 pub(super) fn file_row(file: &narthex_shares::SharedFile) -> SharedFileRow {
     SharedFileRow {
         path: file.path.clone(),

@@ -10,12 +10,12 @@ use tokio::time::sleep;
 use super::{SharingError, blocking};
 use crate::{RunError, Runs};
 
-/// How long until all workspaces are looked through again.
+/// Pause before all workspaces are looked through again.
 const EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Runs {
-    /// Deletes copies that no share has, of all workspaces, for as long as it is polled: what was
-    /// copied when a process ended, and what another daemon's deletions have left.
+    /// Deletes copies that no share has, of all workspaces, for as long as it is polled: unfinished
+    /// copies of a process that ended, and leftovers of another daemon's deletions.
     pub(crate) async fn sweep_daily(&self) {
         loop {
             if let Err(error) = self.sweep_all().await {
@@ -34,7 +34,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Deletes copies of a workspace that no share has, without being waited for.
+    /// Deletes copies of a workspace that no share has, in the background.
     pub(super) fn sweep_later(&self, workspace: &WorkspaceId) {
         let (runs, workspace) = (self.clone(), workspace.clone());
         self.control().spawn(async move {

@@ -59,7 +59,7 @@ async fn s24_lists_are_read_once_for_all_servers() {
     let shown = snapshot(&rows);
     let after = named.standing(&shown);
     assert_eq!(named.lists().read, SERVERS as u64 + 1);
-    // What it lists is nothing new for itself.
+    // The digest for a server does not include its own list.
     assert_eq!(after.beside("s3", 0), before.beside("s3", 0));
     assert_ne!(after.beside("s4", 0), before.beside("s4", 0));
     assert_ne!(after.beside("s3", 1), after.beside("s3", 0));
@@ -72,7 +72,7 @@ async fn s24_lists_are_read_once_for_all_servers() {
 }
 
 /// S24: servers that start at the same time, while rows change all the time, share the names that
-/// are made; nobody has older ones than there were when it asked.
+/// are made; no caller gets names older than its request.
 #[tokio::test]
 async fn s24_who_starts_together_shares_the_names() {
     let named = Arc::new(Named::default());
@@ -93,13 +93,13 @@ async fn s24_who_starts_together_shares_the_names() {
     while let Some(asked) = asking.join_next().await {
         asked.unwrap();
     }
-    // Whoever comes while others wait may find that some have theirs already.
+    // A caller that comes while others wait may find that some have theirs already.
     let made = moments.load(Ordering::Relaxed);
     assert!((2..=SERVERS as u64 / 10).contains(&made), "{made} for {SERVERS}");
 }
 
-/// S24: names are one whatever order they come in, and names of two servers are not those of
-/// another two.
+/// S24: the digest of names does not depend on their order, and names of two servers differ from
+/// those of another two.
 #[test]
 fn s24_the_order_of_names_is_no_matter() {
     let named = Named::default();
@@ -114,7 +114,7 @@ fn s24_the_order_of_names_is_no_matter() {
     assert_eq!(nothing.total, Sum::default());
 }
 
-/// S24: what a human has rejected has no name; that it has none is news for the others, once.
+/// S24: a rejected tool has no name; its loss notifies the others, once.
 #[tokio::test]
 async fn s24_what_was_rejected_has_no_name() {
     let named = Named::default();
@@ -138,7 +138,7 @@ async fn s24_what_was_rejected_has_no_name() {
     let live = named.live(|| rows.clone()).await.unwrap();
     assert_eq!(live.names.look_alike("other", "rival_wave"), None);
     assert!(live.names.look_alike("other", "rival_docs_greet").is_some());
-    // Minds may be changed.
+    // A human may reverse the decision.
     named.rejects("rival", &own, rejected(&[]));
     assert_eq!(named.standing(&rows).beside("docs", 0), before.beside("docs", 0));
     assert!(news.has_changed().unwrap());
