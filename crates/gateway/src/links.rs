@@ -301,7 +301,8 @@ impl Shared {
             opened = opening => opened?,
         };
         // Stops the link when the session ends, or has ended just now.
-        let (hearers, link) = (Hearers::Session(session.clone()), own.link.clone());
+        let (hearers, link) =
+            (Hearers::Session(session.clone(), self.hub.ears.clone()), own.link.clone());
         let over = session.closed.clone().cancelled_owned();
         self.spawn(async move { hear(hearers, &link, events, over).await });
         if let Some(level) = session.log_level() {

@@ -64,6 +64,13 @@ impl Shared {
                 finish.ear = Some(Box::new(self.hub.ears.listen(&link)));
             }
         }
+        if let Some(session) = &caller.session
+            && link.is_one_channel()
+            && session.can_be_asked()
+            && !session.has_stream()
+        {
+            finish.ear = Some(Box::new(self.hub.ears.listen(&link)));
+        }
         let forwarding = link.forward(permitted, hop, booked);
         let forwarded = match limit {
             None => forwarding.await,

@@ -187,6 +187,12 @@ impl Session {
         self.outbox_reader.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// True if the client has opened the stream of the session, on which messages outside of any
+    /// call reach it.
+    pub(crate) fn has_stream(&self) -> bool {
+        self.outbox_reader.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
     /// Cancelled when the session has ended: by its client, by idleness, or with its run.
     #[must_use]
     pub fn closed(&self) -> &CancellationToken {

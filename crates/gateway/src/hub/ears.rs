@@ -1,7 +1,6 @@
-//! Log messages on the own stream of a legacy server over HTTP, for the modern call that names a
-//! level (E171).
-//!
-//! Such a message names no call. It belongs to a call only if no other one is open on the link.
+//! Messages that name no call and belong to one all the same, since no other is open on the link:
+//! log messages on the own stream of a legacy server over HTTP, for the modern call that names a
+//! level (E171), and questions of a program, for a client without a stream of its own.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -15,10 +14,10 @@ use tokio::sync::mpsc;
 
 use crate::gateway::Shared;
 
-/// How many log messages wait for one call.
+/// Number of messages that wait for one call.
 const QUEUE: usize = 64;
 
-/// The open calls that hear what servers log on their own streams.
+/// The open calls that hear messages of their servers from outside of their own streams.
 #[derive(Debug, Default)]
 pub(crate) struct Ears {
     open: Mutex<Vec<Listed>>,
@@ -29,7 +28,7 @@ pub(crate) struct Ears {
 struct Listed {
     number: u64,
     link: Weak<Link>,
-    sender: mpsc::Sender<Message>,
+    sender: mpsc::Sender<Frame>,
 }
 
 /// One call's place among them, until it is dropped.
@@ -37,7 +36,7 @@ struct Listed {
 pub(crate) struct Ear {
     ears: Arc<Ears>,
     number: u64,
-    heard: mpsc::Receiver<Message>,
+    heard: mpsc::Receiver<Frame>,
 }
 
 impl Ears {
@@ -53,23 +52,22 @@ impl Ears {
         Ear { ears: self.clone(), number, heard }
     }
 
-    fn tell(&self, link: &Arc<Link>, message: &Message) {
+    /// Brings a message to the call that is alone on a link. False if there is none, or it does not
+    /// read.
+    pub(crate) fn tell(&self, link: &Arc<Link>, frame: impl FnOnce() -> Frame) -> bool {
         let open = self.open();
         let mut its = open.iter().filter(|one| std::ptr::eq(one.link.as_ptr(), Arc::as_ptr(link)));
         // A second one would be a second use of the link.
-        if let Some(one) = its.next().filter(|_| link.has_one_use())
-            && one.sender.try_send(message.clone()).is_err()
-        {
-            tracing::debug!("dropped a log message for a request that does not read");
-        }
+        let alone = its.next().filter(|_| link.has_one_use());
+        alone.is_some_and(|one| one.sender.try_send(frame()).is_ok())
     }
 }
 
 impl Ear {
-    /// The next log message; waits for ever after the last one. Safe to drop and call again.
+    /// The next message; waits for ever after the last one. Safe to drop and call again.
     pub(crate) async fn heard(&mut self) -> Frame {
         match self.heard.recv().await {
-            Some(message) => Frame::Notification(message),
+            Some(frame) => frame,
             None => std::future::pending().await,
         }
     }
@@ -89,7 +87,8 @@ impl Shared {
         }
         let link = self.row_of(server).and_then(|row| row.link.clone());
         if let Some(link) = link.filter(|link| !link.is_one_channel()) {
-            self.hub.ears.tell(&link, message);
+            let is_told = self.hub.ears.tell(&link, || Frame::Notification(message.clone()));
+            tracing::trace!(is_told, "a log message for the only call on its link");
         }
     }
 }

@@ -6,12 +6,12 @@ use std::{
 };
 
 use narthex_registry::ServerKey;
-use narthex_upstream::{Inventory, Link, LinkEvent, ListChanges};
+use narthex_upstream::{Frame, Inventory, Link, LinkEvent, ListChanges};
 use narthex_wire::{Message, Revision, method, rpc};
 use tokio::sync::mpsc;
 
 use super::{LinkKind, OwnLink};
-use crate::{Endpoint, Session, bridge::Bridge, gateway::Shared};
+use crate::{Endpoint, Session, bridge::Bridge, gateway::Shared, hub::Ears};
 
 /// How long a link that serves one session or run may take to list anew.
 const RELIST: Duration = Duration::from_secs(30);
@@ -20,8 +20,8 @@ const RELIST: Duration = Duration::from_secs(30);
 pub(crate) enum Hearers {
     /// The sessions that share the link: those of one revision.
     Pool(Arc<Shared>, ServerKey, Revision),
-    /// The one session that the link serves.
-    Session(Arc<Session>),
+    /// The one session that the link serves, and the calls that hear a server beside their streams.
+    Session(Arc<Session>, Arc<Ears>),
     /// The modern calls that the link carries.
     Bridge(Arc<Bridge>),
 }
@@ -85,7 +85,7 @@ impl Hearers {
                 let Some(own) = own.filter(|own| Arc::ptr_eq(&own.link, link)) else { return };
                 own.relist(shared.options.settle_timeout).await;
             }
-            Self::Session(session) => {
+            Self::Session(session, _) => {
                 let cell = session.own_link_cell(link.alias());
                 if let Some(own) = cell.get() {
                     own.relist(RELIST).await;
@@ -101,7 +101,7 @@ impl Hearers {
             Self::Pool(shared, server, revision) => {
                 shared.spread(server, message, LinkKind::Pooled(*revision));
             }
-            Self::Session(session) => tell(session, link, message),
+            Self::Session(session, ears) => tell(session, ears, link, message),
             Self::Bridge(bridge) => bridge.tell(message),
         }
     }
@@ -109,13 +109,13 @@ impl Hearers {
     async fn ask(&self, link: &Arc<Link>, question: &Message) {
         match self {
             Self::Pool(..) => link.refuse_undeclared(question).await,
-            Self::Session(session) => ask(session, link, question).await,
+            Self::Session(session, ears) => ask(session, ears, link, question).await,
             Self::Bridge(bridge) => bridge.ask(question).await,
         }
     }
 
     fn lost(&self, link: &Arc<Link>, why: &str) {
-        let Self::Session(session) = self else { return };
+        let Self::Session(session, _) = self else { return };
         tracing::info!(server.name = link.name(), session.id = %session.id, "own link lost: {why}");
         if session.endpoint == Endpoint::Aggregated {
             session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
@@ -136,7 +136,14 @@ impl OwnLink {
     }
 }
 
-fn tell(session: &Session, link: &Arc<Link>, message: &Message) {
+fn tell(session: &Session, ears: &Ears, link: &Arc<Link>, message: &Message) {
+    let is_of_calls = matches!(message.method(), method::CANCELLED | method::MESSAGE);
+    if is_of_calls
+        && !session.has_stream()
+        && ears.tell(link, || Frame::Notification(message.clone()))
+    {
+        return;
+    }
     let payload = match message.method() {
         method::CANCELLED => session.ask_cancelled(link, message),
         method::TASKS_STATUS => session.task_told(link.alias(), message, true),
@@ -147,7 +154,12 @@ fn tell(session: &Session, link: &Arc<Link>, message: &Message) {
     }
 }
 
-async fn ask(session: &Session, link: &Arc<Link>, question: &Message) {
+/// Brings a question to the client: on the session's own stream, or, as long as the client has
+/// opened none, on that of the only call which is open at the server.
+async fn ask(session: &Session, ears: &Ears, link: &Arc<Link>, question: &Message) {
+    if !session.has_stream() && ears.tell(link, || Frame::Request(question.clone())) {
+        return;
+    }
     match session.ask(link, question, None) {
         Ok(payload) => session.deliver(payload),
         Err((code, why)) => link.refuse(question, code, why).await,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
+    fixture_process,
     scripted::Scripts,
     world::{SOON, World, finish, http_server, legacy, modern, parse, transparent},
 };
@@ -61,6 +62,30 @@ async fn legacy_servers_ask_legacy_clients() {
         }
         world.gateway.drain().await;
     }
+}
+
+/// Issue point 5: a program asks a client that has opened no stream of its session on the stream of
+/// the call, as long as no other call is open; with a stream, on that one.
+#[tokio::test]
+async fn a_program_asks_on_the_stream_of_the_only_call() {
+    let server = Entry::Server(fixture_process::server("one", "legacy"));
+    let world = World::with_processes(vec![server], 4).await;
+    let endpoint = transparent("one");
+    let session = world.session(&endpoint, json!({"sampling": {}})).await;
+    let caller = Caller::new(world.run.clone(), endpoint, Some(session.clone()));
+    let sampled = json!({"role": "assistant", "model": "m",
+        "content": {"type": "text", "text": "blue"}});
+    let asked = answer_questions(&world, &caller, "test_sampling", &sampled);
+    let answer = timeout(SOON, asked).await.unwrap();
+    assert!(answer.to_string().contains("blue"), "{answer}");
+    let mut outbox = session.take_outbox().unwrap();
+    assert!(outbox.try_recv().is_err(), "the question was asked once");
+    let params = json!({"name": "test_sampling", "arguments": {"prompt": "p"}});
+    let answering = world.gateway.call(&caller, legacy(6, "tools/call", params)).await;
+    let method = timeout(SOON, method_of_next(&mut outbox)).await.unwrap();
+    assert_eq!(method, "sampling/createMessage");
+    drop(answering);
+    world.gateway.drain().await;
 }
 
 /// D12: a client that declared nothing is never asked; the call ends all the same.
