@@ -36,7 +36,7 @@ use self::stage::Stage;
 use crate::process;
 use crate::workspace;
 
-/// Where the results of a whole run are kept.
+/// The document that stores the results of a whole run.
 const DOCUMENT: &str = "docs/benchmarks.md";
 
 #[derive(Args)]
@@ -65,7 +65,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Whether the results may stand for the product.
+    /// True if the results may represent the product.
     fn is_whole(&self) -> bool {
         !self.quick && !self.no_build && self.only.is_empty() && self.profile == "dist"
     }

@@ -59,8 +59,8 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// How many checks the server passes behind the gateway: as many as it passes alone, and no
-    /// fewer than `floor`.
+    /// Returns the number of checks that the server passes behind the gateway: as many as it passes
+    /// alone, and no fewer than `floor`.
     fn compare(&self, floor: u64) -> Result<u64> {
         let Self { peers, target, logs, server, suite } = self;
         let name = |how| format!("{}-{how}", server.name);

@@ -10,7 +10,7 @@ const TEST: &str = "api::openapi::the_document_in_the_repository_is_true";
 
 /// Has that test write what it would compare.
 pub(crate) fn run() -> Result<bool> {
-    // Of all crates, as with one alone those of others are built with other features.
+    // All crates are built, as one crate alone would build others with other features.
     let mut command = cargo(&["test", "--workspace", "--test", "it", "--"]);
     command.args(["--exact", TEST]).env("UPDATE_GOLDEN", "1");
     process::run(&mut command)?;

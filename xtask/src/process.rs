@@ -23,7 +23,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 pub(crate) use self::descendants::Descendants;
 
-/// How often a process that should end is looked at.
+/// Interval of the checks of a process that should end.
 const POLL: Duration = Duration::from_millis(10);
 /// Lines kept for a reader. Later ones are only in the log.
 const QUEUE: usize = 1024;
@@ -55,7 +55,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command said that was shown while it ran.
+/// The output of a command that was shown while it ran.
 pub(crate) struct Shown {
     pub(crate) is_success: bool,
     pub(crate) output: String,
@@ -94,14 +94,14 @@ fn lines(from: impl Read) -> impl Iterator<Item = String> {
     lines.map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
-/// Whether a program answers to the arguments, such as `--version`, with success.
+/// True if a program answers to the arguments, such as `--version`, with success.
 pub(crate) fn answers(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// What a command that ended had to say.
+/// The status and the output of a command that ended.
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
@@ -127,7 +127,7 @@ pub(crate) fn capture(command: &mut Command, within: Duration) -> Result<Finishe
 fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What came before an error is still worth quoting.
+        // The output before an error is still worth quoting.
         if let Err(error) = from.read_to_end(&mut bytes) {
             bytes.extend_from_slice(format!("(output broke off: {error})").as_bytes());
         }
@@ -217,7 +217,7 @@ fn follow(
             // A full disk shows elsewhere; the child must be drained in any case.
             writeln!(log, "{line}").ok();
             drop(log);
-            // Nobody may be waiting for lines any more; the log has them all.
+            // No reader may wait for lines any more; the log has them all.
             waiting.try_send(line).ok();
         }
     })

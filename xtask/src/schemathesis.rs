@@ -14,18 +14,18 @@ use crate::process;
 use crate::tally::Tally;
 use crate::workspace;
 
-/// It sends some thousand requests.
+/// Longest time for the run, which sends some thousand requests.
 const DONE: Duration = Duration::from_secs(900);
 const READY: Duration = Duration::from_secs(60);
 const STOPPED: Duration = Duration::from_secs(20);
 const CREATED: Duration = Duration::from_secs(60);
-/// How the requests of a run are chosen, always the same.
+/// The seed for the choice of the requests, always the same.
 const SEED: &str = "1";
-/// Per operation, beside those that cover each limit of each parameter.
+/// Number of examples per operation, beside those that cover each limit of each parameter.
 const EXAMPLES: &str = "3";
-/// Where a service comes in at all; elsewhere it is refused before anything is read.
+/// The paths that a service may use at all; all others are refused before anything is read.
 const OF_SERVICES: [&str; 2] = ["--include-path-regex", "^/api/(workspaces|me|openapi)"];
-/// Roles that together read nearly everything, and change what a team changes.
+/// Roles that together read nearly everything, and change the things that a team changes.
 const ROLES: [&str; 3] = ["author", "runner", "auditor"];
 
 /// Has the document tried with the operator's token, and with that of a service.
@@ -96,7 +96,7 @@ fn is_count(line: &str) -> bool {
     ["Selected:", "Tested:", "generated"].iter().any(|word| line.contains(word))
 }
 
-/// What fits on a screen.
+/// The end of a text, as much as fits on a screen.
 fn end(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(60)..].join("\n")

@@ -22,7 +22,7 @@ use crate::steps::{self, Ran};
 use crate::tally::Tally;
 use crate::{test, workspace};
 
-/// How long a server may take to listen.
+/// Longest time until a server listens.
 const LISTENING: Duration = Duration::from_secs(60);
 
 #[derive(Args)]

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::tally::Tally;
 
-/// How one step ended.
+/// The outcome of one step.
 pub(crate) struct Ran {
     name: String,
     took: Duration,

@@ -1,4 +1,4 @@
-//! Where things are in this repository.
+//! The folders and files of this repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ pub(crate) fn root() -> PathBuf {
     manifest.parent().expect("xtask lies in the root of the workspace").to_path_buf()
 }
 
-/// Everything that builds and installs leave behind.
+/// The folder of all that builds and installs leave behind.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),

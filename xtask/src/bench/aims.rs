@@ -6,31 +6,31 @@
 use super::plan::{Case, Era, Way, Work};
 use super::results::{FileCallCost, MountCost, Results, Row, RunsCost};
 
-/// How many times nginx's processor time a call may take.
+/// Most processor time of a call, in nginx's.
 const CPU_RATIO: f64 = 2.0;
-/// How much longer than directly a call may take, alone on its connection.
+/// Most added time of a call against a direct one, alone on its connection.
 const ADDED_P50_US: f64 = 150.0;
 /// The least rate of a cached list, as part of the small call's.
 const LIST_RATE: f64 = 0.7;
-/// What an idle session may add.
+/// Most memory that an idle session may add.
 const SESSION_BYTES: f64 = 32.0 * 1024.0;
-/// How long the creation of a run may take, where what it needs is there.
+/// Longest time for the creation of a run, once its servers are there.
 const RUN_US: f64 = 5000.0;
-/// What a live run may add that nobody uses.
+/// Most memory that an unused live run may add.
 const RUN_BYTES: f64 = 16.0 * 1024.0;
-/// How long a decision may take with ten thousand grants and no rules, and with a hundred rules.
+/// Longest time for a decision with ten thousand grants and no rules, and with a hundred rules.
 const DECISION_NS: f64 = 5_000.0;
 const RULED_NS: f64 = 50_000.0;
-/// How much longer than over HTTP a call may take as a file.
+/// Most added time of a call as a file against one over HTTP.
 const FILE_US: f64 = 80.0;
-/// How long the files of ten thousand tools may take to be listed.
+/// Longest time for listing the files of ten thousand tools.
 const LS_MS: f64 = 100.0;
-/// Of the calls that a server takes over HTTP at once, how many it gets from readers of files.
+/// Least share of the calls that readers of files make at once, out of those over HTTP.
 const FILES_SCALE: f64 = 0.9;
-/// How many more instructions a call may take beside many runs and servers.
+/// Largest growth of a call's instructions beside many runs and servers.
 const CALL_GROWTH: f64 = 0.05;
 /// The instructions of a call before there were gates, grants and rules on its way, measured on
-/// 2026-11-22, and by how much they may have grown since.
+/// 2026-11-22, and their largest growth since.
 const UNGATED_CALL: f64 = 221_039.0;
 const GATES_GROWTH: f64 = 0.03;
 
@@ -99,7 +99,7 @@ fn mounts(cost: &MountCost) -> Vec<Aim> {
             is_met: cost.ls_ms <= LS_MS,
         },
     ];
-    // Of a tool that takes no time there are as many calls as the processors can do.
+    // For a tool that takes no time, the number of calls only depends on the processors.
     aims.extend(cost.rates.iter().filter(|rate| rate.tool_ms > 0).map(|rate| {
         let part = rate.files / rate.http;
         Aim {
@@ -157,7 +157,7 @@ fn runs(cost: &RunsCost) -> Vec<Aim> {
     aims
 }
 
-/// A value of a case, and how it is told.
+/// A value of a case, and its text.
 struct Found {
     value: f64,
     text: String,

@@ -1,4 +1,4 @@
-//! What one decision of policy costs, with many grants and with rules.
+//! The cost of one decision of policy, with many grants and with rules.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What idle sessions add to the gateway's memory.
+//! The memory that idle sessions add to the gateway.
 
 use std::path::Path;
 

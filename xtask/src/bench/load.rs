@@ -15,7 +15,7 @@ use crate::process::capture;
 /// Far beyond any window, for a target that hangs.
 const DONE: Duration = Duration::from_secs(180);
 
-/// What one run measured. Counts are of the whole run, the rest is of its window.
+/// The measurements of one run. Counts are of the whole run, the rest is of its window.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Sample {
     pub(super) per_second: f64,
@@ -88,7 +88,7 @@ impl Load {
         read(&mut self.0)
     }
 
-    /// The command, for whoever waits for something else meanwhile.
+    /// The command, for a caller that waits for something else meanwhile.
     pub(super) fn into_command(self) -> Command {
         self.0
     }

@@ -1,4 +1,4 @@
-//! What the numbers were measured on.
+//! The machine of the measurements.
 
 use std::process::Command;
 use std::thread;

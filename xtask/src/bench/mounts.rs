@@ -1,5 +1,5 @@
-//! What servers as files cost: a call at a folder against the same call over HTTP on one connection
-//! that is kept, `ls` of many tools, and many readers at once.
+//! The cost of servers as files: a call at a folder against the same call over HTTP on one
+//! persistent connection, `ls` of many tools, and many readers at once.
 #![expect(clippy::disallowed_types, reason = "synchronous: there is no tokio clock to pause here")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -25,23 +25,23 @@ const STOPPED: Duration = Duration::from_secs(30);
 /// A server of few tools, whose calls are measured, and one of many, which are listed.
 const ALIASES: [&str; 2] = ["calls", "many"];
 const TOOLS: usize = 10_000;
-/// A tool that answers at once, and one that takes as long as it is told.
+/// A tool that answers at once, and one that takes as long as its arguments say.
 const ECHO: Tool = Tool { name: "echo", arguments: r#"{"message":"hello"}"#, ms: 0 };
 const SLEEP: Tool = Tool { name: "sleep", arguments: r#"{"ms":20}"#, ms: 20 };
-/// What is read at once, as by `cat`.
+/// Size of one read, as by `cat`.
 const BUFFER: usize = 128 << 10;
 const READERS: [(usize, Tool); 4] = [(1, ECHO), (8, ECHO), (64, ECHO), (64, SLEEP)];
 
-/// What is called.
+/// The called tool.
 #[derive(Clone, Copy)]
 struct Tool {
     name: &'static str,
     arguments: &'static str,
-    /// How long it takes by itself.
+    /// The tool's own time.
     ms: u32,
 }
 
-/// By which processors are kept awake (Linux).
+/// The device that keeps processors awake (Linux).
 const LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// A daemon, and the files of its own run at a folder.
@@ -104,7 +104,8 @@ impl Stage {
         Ok(Self { mount, daemon, folder, data, profile, _fixtures: fixtures, _dir: dir })
     }
 
-    /// What a call takes at a folder that keeps the machine's processors awake, where that can be.
+    /// The cost of a call at a folder that keeps the machine's processors awake, where that is
+    /// possible.
     fn awake(&self, calls: usize, logs: &Path) -> Result<Option<FileCallCost>> {
         if let Err(error) = fs::OpenOptions::new().write(true).open(LATENCY) {
             eprintln!("mounts: SKIPPED, processors cannot be kept awake: {error}");
@@ -160,7 +161,7 @@ impl Stage {
         Ok(median_us(took)? / 1e3)
     }
 
-    /// How many calls a second there are of so many at once, both ways.
+    /// The rates of `at_once` parallel calls, as files and over HTTP.
     fn parallel(&self, at_once: usize, tool: Tool, calls: usize) -> Result<MountRate> {
         let file = tools(&self.folder, ALIASES[0]).join(tool.name);
         let each = calls.div_ceil(at_once).max(20);
@@ -177,7 +178,7 @@ impl Stage {
     }
 }
 
-/// How many calls a second there are of so many threads, each of which makes some.
+/// The rate of calls a second of `threads` threads, each of which makes `each` calls.
 fn rate(threads: usize, each: usize, work: impl Fn() -> Result<()> + Sync) -> Result<f64> {
     let began = Instant::now();
     let all = thread::scope(|scope| {
@@ -219,7 +220,7 @@ fn tools(folder: &Path, alias: &str) -> PathBuf {
     folder.join(format!("0-{alias}")).join("tools")
 }
 
-/// How often a result is read.
+/// The way in which a result is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reads {
     /// Once: the buffer has room for all of it.

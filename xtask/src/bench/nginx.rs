@@ -12,10 +12,10 @@ use fs_err as fs;
 use crate::process::{Descendants, Service, answers, capture, run};
 use crate::workspace;
 
-/// What the package is called in Debian.
+/// The name of the package in Debian.
 const PACKAGE: &str = "nginx";
 const DOWNLOADED: Duration = Duration::from_secs(120);
-/// How often, and how many times, a start is looked at.
+/// Interval and number of the checks of a start.
 const POLL: Duration = Duration::from_millis(20);
 const POLLS: usize = 250;
 

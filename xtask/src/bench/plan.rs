@@ -1,4 +1,4 @@
-//! What is measured: eras, kinds of work, numbers of connections, ways to the server.
+//! The cases that are measured: eras, kinds of work, numbers of connections, ways to the server.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(super) enum Work {
     List,
 }
 
-/// How a call gets to the server.
+/// The way of a call to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Way {
     Direct,
@@ -36,7 +36,7 @@ pub(super) enum Way {
     Aggregated,
 }
 
-/// What is measured besides calls over HTTP.
+/// The measurements besides calls over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extra {
     /// Calls to a server over stdio.
@@ -107,7 +107,7 @@ impl Work {
         }
     }
 
-    /// What the load generator calls it, with its size.
+    /// The load generator's name for the work, with its size.
     pub(super) fn for_load(self) -> (&'static str, usize) {
         match self {
             Self::Echo => ("echo", 0),
@@ -155,7 +155,7 @@ impl Way {
     }
 }
 
-/// What is measured by all ways in turn.
+/// A case that is measured by all ways in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Case {
     pub(super) era: Era,
@@ -187,8 +187,8 @@ impl fmt::Display for Case {
     }
 }
 
-/// What was chosen by words. Words of one kind are alternatives; of a kind that no word is of,
-/// everything is chosen.
+/// The selection by words. Words of one kind are alternatives. If no word is of a kind, all of that
+/// kind is selected.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     eras: Vec<Era>,
@@ -234,17 +234,17 @@ impl Selection {
             && self.names_connections(case.connections)
     }
 
-    /// Whether an era is among those that were named, or none was.
+    /// True if an era is among the named ones, or none was named.
     pub(super) fn names_era(&self, era: Era) -> bool {
         is_chosen(&self.eras, &era)
     }
 
-    /// The same of a number of connections.
+    /// True if a number of connections is among the named ones, or none was named.
     pub(super) fn names_connections(&self, connections: usize) -> bool {
         is_chosen(&self.connections, &connections)
     }
 
-    /// Whether anything is measured that needs the programs; the others are examples of crates.
+    /// True if a selected measurement needs the programs; the others are examples of crates.
     pub(super) fn needs_programs(&self) -> bool {
         let is_example = |extra| matches!(extra, &Extra::Registry | &Extra::Decisions);
         !self.is_only_extra() || !self.extras.iter().all(is_example)

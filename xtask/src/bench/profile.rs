@@ -1,4 +1,4 @@
-//! Where the gateway's processor time goes, by samples of `perf`.
+//! The distribution of the gateway's processor time, by samples of `perf`.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,11 +13,12 @@ use super::stage::Stage;
 use crate::process::{Service, answers, capture};
 
 const CONNECTIONS: usize = 8;
-/// How long the load goes on, and how much of that is recorded.
+/// Duration of the load, and the recorded part of it.
 const LOAD_MS: (u64, u64) = (1000, 9000);
 const RECORDED_SECONDS: &str = "6";
 const DONE: Duration = Duration::from_secs(60);
-/// What functions belong to, by how their names begin or what they contain; the first that fits.
+/// The part that a function belongs to, by a beginning or a piece of its name; the first match
+/// counts.
 const PARTS: [(&str, &[&str]); 9] = [
     ("narthex: parsing and rewriting JSON, event streams", &["narthex_wire"]),
     ("narthex: the connection to the server", &["narthex_upstream"]),

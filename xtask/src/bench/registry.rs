@@ -1,4 +1,4 @@
-//! What a registry with a thousand rows costs, measured in a process of its own.
+//! The cost of a registry with a thousand rows, measured in a process of its own.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What was measured, and its medians.
+//! The measurements, and their medians.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::load::Sample;
 use super::plan::{Case, Era, Way, Work};
 
-/// Everything of one run.
+/// All results of one run.
 #[derive(Serialize)]
 pub(super) struct Results {
     /// Lines on the machine and the programs.
@@ -41,7 +41,7 @@ pub(super) struct StdioRow {
     pub(super) narthex: Vec<Sample>,
 }
 
-/// What one decision of policy costs.
+/// The cost of one decision of policy.
 #[derive(Serialize, Deserialize)]
 pub(super) struct DecisionCost {
     pub(super) name: String,
@@ -50,18 +50,18 @@ pub(super) struct DecisionCost {
     pub(super) decision_ns: f64,
 }
 
-/// What servers as files cost.
+/// The cost of servers as files.
 #[derive(Serialize, Deserialize)]
 pub(super) struct MountCost {
     /// One call after the other, on the machine as it is.
     pub(super) call: FileCallCost,
-    /// The same at a folder that keeps processors awake, where that is possible.
+    /// One call after the other at a folder that keeps processors awake, where that is possible.
     #[serde(default)]
     pub(super) awake: Option<FileCallCost>,
     pub(super) tools: usize,
     /// The median of listing so many tools.
     pub(super) ls_ms: f64,
-    /// How many calls a second there are of so many at once.
+    /// The rates of parallel calls.
     pub(super) rates: Vec<MountRate>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct FileCallCost {
     pub(super) http_us: f64,
     /// At a folder: open, write, read, close.
     pub(super) file_us: f64,
-    /// The same, read until there is no more.
+    /// The time of a call whose result is read to its end.
     pub(super) to_end_us: f64,
 }
 
@@ -88,11 +88,11 @@ impl fmt::Display for FileCallCost {
 #[derive(Serialize, Deserialize)]
 pub(super) struct MountRate {
     pub(super) at_once: usize,
-    /// How long the tool takes by itself; 0 for one that answers at once.
+    /// The tool's own time; 0 for one that answers at once.
     pub(super) tool_ms: u32,
-    /// By readers of a file.
+    /// The rate of readers of a file.
     pub(super) files: f64,
-    /// Over as many connections.
+    /// The rate over as many connections.
     pub(super) http: f64,
 }
 
@@ -116,14 +116,14 @@ impl fmt::Display for MountRate {
     }
 }
 
-/// What a registry costs.
+/// The cost of a registry.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RegistryCost {
     pub(super) rows: Vec<RegistryRow>,
     pub(super) start: RegistryStart,
 }
 
-/// How long programs take that start side by side.
+/// The start time of programs that start side by side.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RegistryStart {
     pub(super) servers: u32,
@@ -131,7 +131,7 @@ pub(super) struct RegistryStart {
     pub(super) ready_ms: f64,
 }
 
-/// What a registry with many rows of one kind costs.
+/// The cost of a registry with many rows of one kind.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RegistryRow {
     pub(super) kind: String,
@@ -143,7 +143,7 @@ pub(super) struct RegistryRow {
     pub(super) switch_us: f64,
 }
 
-/// What one idle session adds to the gateway's memory.
+/// The memory that one idle session adds to the gateway.
 #[derive(Serialize)]
 pub(super) struct Idle {
     pub(super) way: Way,
@@ -152,18 +152,18 @@ pub(super) struct Idle {
     pub(super) bytes_per_session: f64,
 }
 
-/// What runs cost.
+/// The cost of runs.
 #[derive(Serialize)]
 pub(super) struct RunsCost {
-    /// How many are many.
+    /// Number of runs in the measurements with many.
     pub(super) runs: u64,
-    /// How many servers there are beside many runs.
+    /// Number of servers beside many runs.
     pub(super) servers: usize,
     pub(super) create_p50_us: f64,
     pub(super) create_p99_us: f64,
     pub(super) end_p50_us: f64,
     pub(super) end_p99_us: f64,
-    /// What the disk takes for one write.
+    /// The time of the disk for one write.
     pub(super) sync_us: f64,
     pub(super) bytes_per_run: f64,
     /// Empty if instructions could not be counted.
@@ -179,13 +179,13 @@ pub(super) struct CallCost {
 }
 
 impl CallCost {
-    /// What comes with many, as part of the whole.
+    /// The growth with many, as part of the whole.
     pub(super) fn growth(&self) -> f64 {
         self.many / self.one - 1.0
     }
 }
 
-/// Where processor time goes.
+/// The distribution of processor time.
 #[derive(Serialize)]
 pub(super) struct Profile {
     pub(super) title: String,

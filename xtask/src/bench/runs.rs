@@ -1,5 +1,5 @@
-//! What runs cost: their creation and end, the memory of live ones, and what a call costs more
-//! where there are many of them, and many servers.
+//! The cost of runs: their creation and end, the memory of live ones, and the added cost of a call
+//! beside many runs and many servers.
 #![expect(clippy::disallowed_types, reason = "synchronous: there is no tokio clock to pause here")]
 
 mod count;
@@ -30,15 +30,15 @@ const SOON: Duration = Duration::from_secs(120);
 /// Under a program that watches each instruction, a thousand runs take a minute.
 const CREATED: Duration = Duration::from_secs(3600);
 const SYNCS: usize = 200;
-/// How long a process is looked at, and the hundredths of a second that it may use meanwhile.
+/// Duration of one look at a process, and the hundredths of a second that it may use meanwhile.
 const LOOK: Duration = Duration::from_secs(2);
 const QUIET_TICKS: u64 = 10;
 const RUNS: &str = "/api/workspaces/default/runs";
-/// What every run is asked for with.
+/// The request that creates each run.
 const REQUEST: &str = r#"{"type":"start_session","agent_name":"bench"}"#;
 const WORKSPACE_TOKEN: &str = "admin.token";
 
-/// How many runs and servers there are besides.
+/// Number of runs and servers besides.
 #[derive(Clone, Copy)]
 struct Size {
     runs: usize,
@@ -57,7 +57,7 @@ struct Stage {
     _dir: TempDir,
 }
 
-/// What the load generator measured.
+/// The measurements of the load generator.
 #[derive(Deserialize)]
 struct Measured {
     runs: u64,
@@ -114,7 +114,7 @@ fn calls(options: &Options, many: Size, logs: &Path, counter: &Counter) -> Resul
         let callers = [(own, "mcp__lib__"), (stage.daemon.token_file().to_path_buf(), "mcp__s0__")];
         for (caller, (token, prefix)) in callers.iter().enumerate() {
             let mut load = stage.load(options, token, prefix);
-            // What is made once is not counted.
+            // One-time costs are not counted.
             let _: Calls = read_within(&mut load, SOON)?;
             wait_until_quiet(stage.daemon.pid())?;
             let counted = counter.count(stage.daemon.pid(), || {
@@ -137,7 +137,7 @@ fn calls(options: &Options, many: Size, logs: &Path, counter: &Counter) -> Resul
     Ok(callers.into_iter().zip(found).map(cost).collect())
 }
 
-/// What is read of a measurement of calls.
+/// The members of a measurement of calls that are read.
 #[derive(Deserialize)]
 struct Calls {
     sent: u64,
@@ -153,7 +153,7 @@ impl Stage {
         // One of its tools is enough: what is measured is the number of servers.
         let tools = json!({ "allow": ["echo"] });
         let mut entry = json!({ "transport": "http", "url": fixture.url(), "tools": tools });
-        // Where each instruction is watched, a thousand of them take their time.
+        // Callgrind watches each instruction, so a thousand of servers take their time.
         entry["mountTimeout"] = json!("600s");
         let names: Vec<String> = (0..size.servers).map(|number| format!("s{number}")).collect();
         let servers: serde_json::Map<String, Value> =
@@ -223,7 +223,7 @@ fn ticks(process: u32) -> Result<u64> {
     Ok(fields.iter().sum())
 }
 
-/// How long the disk takes until some kilobytes are on it: the median.
+/// The time until some kilobytes are on the disk: the median.
 fn sync_us(dir: &Path) -> Result<f64> {
     let path = dir.join("sync.bench");
     let mut file = fs::File::create(&path)?;

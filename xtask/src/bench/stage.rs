@@ -1,4 +1,4 @@
-//! Everything that runs while one era is measured: two servers, nginx and narthex.
+//! The servers of the measurement of one era: two fixtures, nginx and narthex.
 //!
 //! The servers speak one era only, so that every hop is of the same era and nothing is translated.
 
@@ -44,7 +44,7 @@ impl Stage {
         Self::start_with(era, nginx, profile, logs, narthex)
     }
 
-    /// The same with narthex under another program, which watches it.
+    /// Starts the stage with narthex under another program, which watches it.
     pub(super) fn start_with(
         era: Era,
         nginx: &Nginx,
@@ -82,7 +82,7 @@ impl Stage {
         }
     }
 
-    /// What the names of tools begin with, for each server in reach.
+    /// The prefixes of the names of tools, for each server in reach.
     pub(super) fn prefixes(way: Way) -> Vec<String> {
         match way {
             Way::Direct | Way::Nginx | Way::Transparent => vec![String::new()],
@@ -132,7 +132,7 @@ impl Fixture {
     }
 }
 
-/// How many tools a fixture has before any is added.
+/// Number of tools that a fixture has before any is added.
 fn own_tools(era: Era, profile: &str, logs: &Path) -> Result<usize> {
     #[derive(Deserialize)]
     struct Counted {

@@ -13,7 +13,7 @@ pub(super) struct Server {
     start: Start,
     /// The eras that it speaks.
     eras: &'static str,
-    /// How many checks of each suite pass at the gateway at least, in the order of the suites.
+    /// Least number of checks of each suite that pass at the gateway, in the order of the suites.
     pub(super) floors: [u64; 3],
 }
 
@@ -22,7 +22,7 @@ enum Start {
     Fixture,
     /// A program in `e2e/servers`, on the Python SDK.
     Python,
-    /// The same on the TypeScript SDK.
+    /// A server on the TypeScript SDK.
     Node,
 }
 
@@ -36,7 +36,7 @@ pub(super) const SERVERS: [Server; 5] = [
 ];
 
 impl Server {
-    /// Whether the server can be asked by a suite without the gateway.
+    /// True if a suite can test the server without the gateway.
     pub(super) fn speaks(&self, suite: &Suite) -> bool {
         self.eras == "both" || self.eras == suite.era
     }

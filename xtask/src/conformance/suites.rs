@@ -39,13 +39,13 @@ pub(super) const SUITES: [Suite; 3] = [
     },
 ];
 
-/// What a suite says of one target.
+/// The report of a suite about one target.
 #[derive(Debug)]
 pub(super) struct Score {
     pub(super) tally: Tally,
     /// The checks of each scenario, scored or not.
     scenarios: BTreeMap<String, Tally>,
-    /// Whether the suite itself is content: no required scenario failed.
+    /// True if the suite itself passes: no required scenario failed.
     is_success: bool,
 }
 

@@ -23,7 +23,7 @@ const STOPPED: Duration = Duration::from_secs(20);
 pub(super) struct Target {
     /// The servers themselves, by their names.
     direct: Vec<(&'static str, String)>,
-    /// Where the gateway is reached.
+    /// The gateway's address.
     origin: String,
     daemon: Daemon,
     _services: Vec<Service>,

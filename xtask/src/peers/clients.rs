@@ -27,9 +27,9 @@ pub(super) enum Era {
 pub(super) struct Client {
     /// The script in `e2e/clients`.
     driver: &'static str,
-    /// What the client is asked for: `legacy`, `auto` or `modern`.
+    /// The era that the client is asked to use: `legacy`, `auto` or `modern`.
     asks_for: &'static str,
-    /// What it has to end up with at a gateway that serves both.
+    /// The era that it has to end up with at a gateway that serves both.
     pub(super) speaks: Era,
     /// The Python environment, or none for Node.
     python: Option<&'static str>,
@@ -65,7 +65,7 @@ const fn python(
     Client { driver, asks_for, speaks, python: Some(environment), is_tried_over_stdio: true }
 }
 
-/// Where a client connects to.
+/// The endpoint that a client connects to.
 #[derive(Clone)]
 pub(super) enum Endpoint {
     Http { url: String, token_file: PathBuf },

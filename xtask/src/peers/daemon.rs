@@ -13,7 +13,7 @@ use crate::process::{self, Descendants, Service};
 use crate::workspace;
 
 const LISTENING: Duration = Duration::from_secs(30);
-/// What the daemon has killed before it ended may still be on its way out.
+/// Time for processes that the daemon has killed before it ended to be gone.
 const GONE: Duration = Duration::from_secs(2);
 
 /// A running `narthex up`.
@@ -48,7 +48,7 @@ impl Daemon {
         Self::start_as(Command::new(workspace::built("narthex")), config, data, log)
     }
 
-    /// The same with another build of narthex, or with it under another program.
+    /// Starts another build of narthex, or narthex under another program.
     pub(crate) fn start_as(
         mut command: Command,
         config: &Path,

@@ -133,7 +133,7 @@ fn empty(dir: &Path) -> Result<()> {
     Ok(fs::create_dir_all(dir)?)
 }
 
-/// What an installation depends on: the contents of its lock files, and a place or machine.
+/// The hash of an installation's inputs: the contents of its lock files, and a place or machine.
 fn digest(files: &[PathBuf], place: &str) -> Result<String> {
     let mut hash = Sha256::new();
     hash.update(place);
@@ -171,7 +171,7 @@ pub(super) fn provide(program: &str, args: &[&str], packages: &[&str]) -> Result
     Ok(())
 }
 
-/// Whether packages can be installed here: on Debian, as root.
+/// True if packages can be installed here: on Debian, as root.
 pub(crate) fn is_able() -> bool {
     answers("apt-get", &["--version"]) && rustix::process::geteuid().is_root()
 }

@@ -23,7 +23,7 @@ pub(super) const ALIASES: [&str; 7] =
 
 /// The servers behind the gateway, for as long as this lives.
 pub(super) struct Servers {
-    /// What the daemon is started with.
+    /// The daemon's configuration file.
     pub(super) config: PathBuf,
     /// The daemon's data folder. Short, since sockets lie in it.
     pub(super) data: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Servers {
     _dir: TempDir,
 }
 
-/// What the servers work on.
+/// The folders that the servers work on.
 struct Place {
     files: PathBuf,
     repository: PathBuf,
@@ -126,7 +126,7 @@ impl Place {
         Ok(place)
     }
 
-    /// The filesystem server for the catalog: whoever writes needs a grant.
+    /// The filesystem server for the catalog: its tools that write need a grant.
     fn gated(&self, peers: &Peers) -> Result<Value> {
         let program = peers.module("@modelcontextprotocol/server-filesystem/dist/index.js");
         // A command of the catalog has at most 64 characters (X-E4).
@@ -168,7 +168,7 @@ impl Place {
     }
 }
 
-/// Runs git as nobody in particular, whatever the user's settings are.
+/// Runs git as a neutral author, with any settings of the user.
 fn git(dir: &Path, args: &[&str]) -> Result<()> {
     let mut command = Command::new("git");
     command.current_dir(dir).args(["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]);

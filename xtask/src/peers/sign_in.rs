@@ -11,10 +11,10 @@ use super::install::Peers;
 use crate::process;
 use crate::workspace;
 
-/// Two providers and the daemon start, and somebody signs in at them a few times.
+/// Longest time for the start of two providers and the daemon, and for a few sign-ins.
 const DONE: Duration = Duration::from_secs(120);
 
-/// Signs in, and sees to it that nobody else does.
+/// Signs in, and checks that a stranger cannot.
 pub(super) fn at_providers(peers: &Peers) -> Result<()> {
     let dir = workspace::target().join("e2e/sign-in");
     if dir.exists() {

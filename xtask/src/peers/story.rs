@@ -109,7 +109,7 @@ fn led_to_its_page(agent: &Service, daemon: &Daemon, request: &str, era: &str) -
     Ok(())
 }
 
-/// The decision reaches whoever follows the session, the client that has shown the page, and the
+/// The decision reaches the follower of the session, the client that has shown the page, and the
 /// agent that asks again, whose user is led nowhere again.
 fn heard(agent: &Service, request: &str, era: &str) -> Result<()> {
     let decided = step(agent, "decided")?;
@@ -127,7 +127,7 @@ fn heard(agent: &Service, request: &str, era: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the agent tells of a step.
+/// Returns the agent's report of a step.
 fn step(agent: &Service, name: &str) -> Result<Value> {
     agent.wait_for(&format!("step {name}"), DONE, |line| {
         let mut line: Value = serde_json::from_str(line).ok()?;

@@ -31,7 +31,7 @@ impl Descendants {
         self.processes.iter().map(|process| process.id).collect()
     }
 
-    /// Those that still run after a while. A killed process needs a moment to be gone.
+    /// The processes that still run after a while. A killed process needs a moment to be gone.
     pub(crate) fn left_after(&self, within: Duration) -> Vec<String> {
         let deadline = Instant::now() + within;
         loop {

@@ -21,13 +21,13 @@ const DONE: Duration = Duration::from_secs(120);
 const STOPPED: Duration = Duration::from_secs(60);
 /// Rounds that fill caches and pools, before anything is compared.
 const WARM_UP: usize = 3;
-/// How much a process may hold beyond the most of the warm-up: allocators keep some of what they
-/// had. A leak of one kilobyte per call passes this within a minute.
+/// Most memory that a process may hold beyond the most of the warm-up: allocators keep some of
+/// their former memory. A leak of one kilobyte per call passes this within a minute.
 const MEMORY_SLACK: u64 = 48 * 1024 * 1024;
 const FILES_SLACK: usize = 64;
 const CONNECTIONS: &str = "16";
 
-/// What a process holds at one moment.
+/// The resources that a process holds at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Holds {
     memory_bytes: u64,

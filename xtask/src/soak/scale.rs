@@ -18,8 +18,8 @@ use crate::workspace;
 const TOOLS: usize = 10_000;
 const SERVERS: usize = 300;
 const RUNS: u64 = 2_000;
-/// How much memory one live run may take, in bytes. A run that shares its server keeps its names,
-/// its token's hash and what it is frozen with.
+/// Most memory of one live run, in bytes. A run that shares its server keeps its names, its token's
+/// hash and its frozen configuration.
 const RUN_BYTES: u64 = 64 * 1024;
 const READY: Duration = Duration::from_secs(600);
 const DONE: Duration = Duration::from_secs(900);

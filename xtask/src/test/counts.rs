@@ -19,7 +19,7 @@ pub(super) fn nextest(output: &str) -> Option<Tally> {
     Some(Tally { passed, failed: planned.saturating_sub(passed) })
 }
 
-/// How many tests passed only when they were run once more: `5 passed (1 slow, 1 flaky)`.
+/// Number of tests that passed only when they were run once more: `5 passed (1 slow, 1 flaky)`.
 pub(super) fn flaky(output: &str) -> u64 {
     let summary = output.lines().rev().find(|line| line.contains("Summary ["));
     let words: Vec<&str> =

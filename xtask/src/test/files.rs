@@ -1,4 +1,4 @@
-//! What servers as files need besides the system: FUSE, and Debian's programs for the examples.
+//! The needs of servers as files besides the system: FUSE, and Debian's programs for the examples.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ const PACKAGES: &[&str] = &["jq", "python3", "fuse3"];
 
 const DEVICE: &str = "/dev/fuse";
 
-/// Installs them if one is missing. The device is the kernel's: where it cannot be had, no folder
-/// is mounted and most of these tests leave themselves out, so that is told here.
+/// Installs the programs if one is missing. Only the kernel can provide the device: without it, no
+/// folder is mounted and most of these tests leave themselves out, so its absence is reported here.
 pub(super) fn provide() -> Result<()> {
     if !Path::new(DEVICE).exists() {
         let load = format!("modprobe fuse && test -e {DEVICE} || mknod -m 666 {DEVICE} c 10 229");

@@ -14,7 +14,7 @@ use crate::workspace::{self, cargo};
 /// Tells the tests of the server. Has to be what `narthex_testkit::postgres` asks for.
 const VARIABLE: &str = "NARTHEX_TEST_POSTGRES";
 const PROGRAM: &str = "narthex-test-postgres";
-/// Where Debian has each version.
+/// The folder in which Debian has each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 /// Keeps the package from starting a server for the whole machine.
 const NO_SERVER: &str = "/etc/postgresql-common/createcluster.d/narthex-tests.conf";
@@ -61,7 +61,7 @@ fn install_it() -> Result<()> {
     Ok(())
 }
 
-/// Whether a version has its programs there.
+/// True if a version has its programs there.
 fn is_installed(dir: &Path) -> Result<bool> {
     if !dir.is_dir() {
         return Ok(false);

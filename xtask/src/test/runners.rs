@@ -9,9 +9,9 @@ use crate::process;
 use crate::tally::Tally;
 use crate::workspace::cargo;
 
-/// How much the tests of the crates try.
+/// The effort of the tests of the crates.
 pub(super) enum Effort {
-    /// As for every change.
+    /// The effort for every change.
     Short,
     /// Simulations, properties and fuzz targets take this many times as many rounds, and no test
     /// has a second chance.

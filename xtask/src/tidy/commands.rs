@@ -1,7 +1,7 @@
 //! Commands that the program prints are built by `narthex_model::command`, never written out.
 //!
 //! A command in a string lacks the workspace, the data folder and the quotes that make it work when
-//! somebody pastes it. Help (attributes of the command line) and comments may name commands.
+//! a reader pastes it. Help (attributes of the command line) and comments may name commands.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ use super::Finding;
 use super::source::Source;
 use super::syntax::Syntax;
 
-/// Where the command line is declared.
+/// The file that declares the command line.
 const COMMAND_LINE: &str = "crates/narthex/src/cli.rs";
 /// The builder itself, the search for commands that no model may read, and programs that print
 /// nothing of the product's.

@@ -7,7 +7,7 @@ use super::crates::Package;
 struct Owned {
     dependency: &'static str,
     owners: &'static [&'static str],
-    /// Whether the tests of every crate may use it as well.
+    /// True if the tests of every crate may use it as well.
     is_free_in_tests: bool,
 }
 

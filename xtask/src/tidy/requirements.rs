@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Finding;
 use super::source::Source;
 
-/// Where the classes of attacks stand, which are numbered `S1` to this.
+/// The heading of the classes of attacks, which are numbered `S1` to this.
 const THREATS: &str = "## Threats";
 const THREATS_MAX: u32 = 32;
-/// Where security.md says what is missing.
+/// The heading of security.md above the missing parts.
 const NOT_YET: &str = "## Not yet";
-/// What an entry says of a class of attacks on something that there is not yet.
+/// The text of an entry about a class of attacks on a part that does not exist yet.
 const NOT_BUILT: &str = "Not built";
 
 struct Entry {
@@ -79,7 +79,7 @@ fn threats(document: &Source) -> Vec<Finding> {
     findings
 }
 
-/// What security.md says is missing is what the threats say is not built.
+/// Checks that the missing parts of security.md are those that the threats call not built.
 pub(super) fn not_yet(document: &Source, security: &Source) -> Vec<Finding> {
     let open = entries(document).into_iter().filter(|entry| entry.text.contains(NOT_BUILT));
     let open: BTreeSet<_> = open.filter_map(|entry| threat(&entry.number)).collect();
@@ -163,7 +163,7 @@ fn has_function(text: &str, name: &str) -> bool {
     })
 }
 
-/// Whether the function that comes after this text is marked as a test.
+/// True if the function that comes after this text is marked as a test.
 fn is_test(before: &str) -> bool {
     let lines = before.lines().rev().map(str::trim);
     let above = lines.skip_while(|line| matches!(*line, "" | "async"));
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(found(&format!("## Threats\n\n{some}")), [missing]);
         let elsewhere = format!("## Threats\n\n{some}\n## More\n\n{}", entry(32));
         assert_eq!(found(&elsewhere), ["37: S32 belongs below `## Threats`"]);
-        // Nothing but a threat may go without a test.
+        // Only a threat may go without a test.
         let untested = "- **E1** A. Not built: b.\n";
         assert_eq!(found(untested).len(), 1);
     }

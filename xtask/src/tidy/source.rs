@@ -11,7 +11,7 @@ impl Source {
         self.has_extension(&["rs"])
     }
 
-    /// Whether it is code in any language, as opposed to prose, settings or data.
+    /// True if the file is code in any language, as opposed to prose, settings or data.
     pub(super) fn is_code(&self) -> bool {
         self.has_extension(&["rs", "mjs", "js", "py", "sh"]) || self.path == ".ci/run"
     }
@@ -21,7 +21,7 @@ impl Source {
         name.rsplit_once('.').is_some_and(|(_, end)| extensions.contains(&end))
     }
 
-    /// Whether the whole file is tests: `x/tests.rs` and everything under a folder `tests`.
+    /// True if the whole file is tests: `x/tests.rs` and everything under a folder `tests`.
     pub(super) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
     }

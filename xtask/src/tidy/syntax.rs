@@ -12,7 +12,7 @@ use super::source::Source;
 const FUNCTION_LINES: usize = 70;
 const TEST_MODULE_LINES: usize = 150;
 
-/// What the rules need to know of a parsed file.
+/// The facts about a parsed file that the rules need.
 #[derive(Default)]
 pub(super) struct Syntax {
     functions: Vec<Function>,

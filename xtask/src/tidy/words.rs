@@ -72,7 +72,7 @@ fn todos(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// What follows each occurrence of a whole word.
+/// The text after each occurrence of a whole word.
 fn words<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     line.match_indices(word).filter_map(move |(at, _)| {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
@@ -103,7 +103,7 @@ fn names(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Whether a path begins here, rather than being a later part of another one.
+/// True if a path begins here, rather than being a later part of another one.
 fn has_path(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         !line[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '}'))

@@ -1,5 +1,5 @@
 //! Instructions that a process executes, by callgrind: the same on a busy machine as on a quiet
-//! one, and on machines whose counters nobody may read.
+//! one, and on machines whose counters may not be read.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +37,7 @@ impl Counter {
     /// The instructions of `work`, for each of the calls that it has made.
     pub(super) fn count(&self, process: u32, work: impl FnOnce() -> Result<u64>) -> Result<f64> {
         let out = self.out.borrow();
-        // Once and for all: counts that go on after a break come out wrong.
+        // Switched on once and for all: counts that resume after a break come out wrong.
         control(process, "--instr=on")?;
         control(process, "--dump")?;
         for old in dumps(&out)? {
@@ -62,7 +62,7 @@ fn control(process: u32, order: &str) -> Result<()> {
     Ok(())
 }
 
-/// What was written so far: the name that was given, with numbers.
+/// The files written so far: the given name, with numbers.
 fn dumps(out: &Path) -> Result<Vec<PathBuf>> {
     let name = out.file_name().context("a file has a name")?.to_string_lossy().into_owned();
     let folder = out.parent().context("a file is in a folder")?;
