@@ -9,13 +9,13 @@ use narthex_model::{
 use narthex_resolve::{Fault, FaultCode, Faults, Warning};
 use serde::Serialize;
 
-/// How many faults a sentence names; the others are in the list alone.
+/// Most faults that a sentence names; the others are in the list alone.
 const TOLD_MAX: usize = 10;
 
-/// Nothing of what was asked for has happened.
+/// A failed request to the catalog. Nothing of the request was done.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// There is nowhere to keep objects.
+    /// This process stores no objects.
     #[error("this process keeps no catalog; start the daemon with `{}`", narthex("up", &[]))]
     NoStore,
     /// There is no such workspace.
@@ -30,7 +30,7 @@ pub enum CatalogError {
         command = list_of(*.kind)
     )]
     Unknown {
-        /// Of what kind.
+        /// The kind of the object.
         kind: CatalogKind,
         /// Its id.
         id: String,
@@ -46,104 +46,104 @@ pub enum CatalogError {
     /// The id is taken.
     #[error("there is the {kind} `{id}` already; change that one, or choose another id")]
     Exists {
-        /// Of what kind.
+        /// The kind of the object.
         kind: CatalogKind,
         /// Its id.
         id: String,
     },
-    /// The object is not what whoever asked had seen.
+    /// The object is not the version that the caller had read.
     #[error(
         "the {kind} `{id}` is not as was expected: it was made, changed or removed meanwhile; read \
          it anew"
     )]
     Changed {
-        /// Of what kind.
+        /// The kind of the object.
         kind: CatalogKind,
         /// Its id.
         id: String,
     },
-    /// Others refer to it (O41).
+    /// Other objects refer to it (O41).
     #[error("the {kind} `{id}` is in use by {}", told_users(.users))]
     InUse {
-        /// Of what kind.
+        /// The kind of the object.
         kind: CatalogKind,
         /// Its id.
         id: String,
-        /// Every place that refers to it.
+        /// Each place that refers to it.
         users: Vec<FieldError>,
     },
     /// There are too many, or would be.
     #[error("a workspace may have {most} objects of the kind {kind}; remove some first")]
     TooMany {
-        /// Of what kind.
+        /// The kind of the objects.
         kind: CatalogKind,
-        /// How many there may be.
+        /// Most objects allowed.
         most: usize,
     },
     /// Another process changed what an import was checked against.
     #[error("the catalog was changed meanwhile, and nothing was stored; try again")]
     ImportOutrun,
-    /// Servers are not for whoever asks to write.
+    /// The caller may not write servers.
     #[error("`servers`: this needs the role admin in the workspace; leave servers out")]
     ServersDenied,
     /// The object is wrong, or does not fit the others.
     #[error("nothing was stored: {}", told(.0))]
     Refused(Vec<FieldError>),
-    /// What is stored cannot be used.
+    /// The stored object cannot be used.
     #[error("the {kind} `{id}` cannot be used as it is stored, write it anew: {}", told(.errors))]
     Unreadable {
-        /// Of what kind.
+        /// The kind of the object.
         kind: CatalogKind,
         /// Its id.
         id: String,
-        /// Everything that is wrong with it.
+        /// All faults of the object.
         errors: Vec<FieldError>,
     },
 }
 
-/// What is wrong with one field. Shows names and places, never the value of a secret.
+/// A fault of one field. Shows names and places, never the value of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldError {
-    /// Where: in the object that was sent, such as `default_config.api_key`, or in another one,
-    /// which then stands in front: `capabilities.papers.mcpServers.library.ref`. Empty: all of it,
-    /// which is shown as `body`.
+    /// The place in the sent object, such as `default_config.api_key`. A place in another object
+    /// begins with that object: `capabilities.papers.mcpServers.library.ref`. Empty for the whole
+    /// object, which is shown as `body`.
     #[serde(serialize_with = "narthex_resolve::shown_place")]
     pub field: String,
-    /// What kind of fault it is, for programs.
+    /// The kind of the fault, for programs.
     pub code: FieldCode,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// Something that a person should know and that stops nothing. Never holds a value.
+/// A notice for a person that stops nothing. Never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldWarning {
-    /// Where, as in [`FieldError::field`].
+    /// The place, as in [`FieldError::field`].
     #[serde(serialize_with = "narthex_resolve::shown_place")]
     pub field: String,
-    /// What it is and what to do.
+    /// The notice and its remedy.
     pub message: String,
 }
 
-/// What kind of fault it is: a word with `_`.
+/// The kind of a fault: a word with `_`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum FieldCode {
-    /// Of what configuration is made of.
+    /// A code of the configuration's faults.
     Fault(FaultCode),
-    /// Of the catalog's own: `in_use`.
+    /// A code of the catalog's own: `in_use`.
     Own(&'static str),
 }
 
 impl CatalogError {
-    /// What is wrong with a text.
+    /// The error for the faults of a text.
     pub fn of(faults: Faults) -> Self {
         Self::Refused(faults.iter().map(|fault| FieldError::of(fault, "")).collect())
     }
 
-    /// What kind of failure it is (D24).
+    /// The kind of the failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -162,7 +162,7 @@ impl CatalogError {
         }
     }
 
-    /// Everything that is wrong, field by field.
+    /// All faults, field by field.
     #[must_use]
     pub fn fields(&self) -> &[FieldError] {
         match self {
@@ -183,7 +183,8 @@ impl CatalogError {
 }
 
 impl FieldCode {
-    /// Whether it is wrong whatever else there is in the catalog, where all names are known or not.
+    /// True if the fault does not depend on the other objects of the catalog. References to missing
+    /// objects count as such if `is_named`, where all names are known or not.
     pub fn is_of_itself(self, is_named: bool) -> bool {
         match self {
             Self::Fault(code) => code.is_of_itself() || is_named && code.is_of_a_name(),
@@ -229,7 +230,7 @@ fn inside<'p>(path: &'p str, own: &str) -> &'p str {
     match rest.chars().next() {
         Some('.') => &rest[1..],
         Some('[') | None => rest,
-        // Of another object, whose name only begins the same.
+        // A place in another object, whose name only begins the same.
         Some(_) => path,
     }
 }

@@ -41,12 +41,12 @@ impl Fields {
         Ok(Self { fields, faults })
     }
 
-    /// Nothing, if all was well.
+    /// Ends the check; fails if there was a fault.
     pub fn done(self) -> Result<(), CatalogError> {
         if self.faults.is_empty() { Ok(()) } else { Err(CatalogError::Refused(self.faults)) }
     }
 
-    /// The same, if nothing else is wrong, either.
+    /// As [`Self::done`], with further faults.
     pub fn done_with(mut self, more: Vec<FieldError>) -> Result<(), CatalogError> {
         self.faults.extend(more);
         self.done()
@@ -123,7 +123,7 @@ impl Fields {
         meant.map(|(_, value)| *value)
     }
 
-    /// How many days something is kept, of which 0 is for ever.
+    /// Number of days that an object is stored; 0 for ever.
     pub fn days(&mut self, name: &str) -> Option<u32> {
         /// About a hundred years.
         const MOST: u32 = 36_500;
@@ -181,7 +181,7 @@ impl Fields {
         Some(roles)
     }
 
-    /// That something which has to be there is there.
+    /// Checks that a required field is there.
     pub fn needed(&mut self, name: &str) {
         if field(&self.fields, name).is_none() {
             self.fault(name, "it is missing", "say it");
