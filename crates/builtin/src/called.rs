@@ -1,4 +1,4 @@
-//! One call of a tool, and what tools say.
+//! One call of a tool, and the results of tools.
 
 use std::{borrow::Cow, fmt::Display, sync::Arc};
 
@@ -14,19 +14,20 @@ use serde_json::{Value, json};
 
 use crate::{Platform, waiting::Waiting};
 
-/// A call that has passed everything but the tool itself. Who calls is in `run`.
+/// A call that has passed all checks and goes to the tool. The caller is in `run`.
 pub(crate) struct Called<'a> {
     pub(crate) platform: &'a Platform,
-    /// The calls that wait for something to be said.
+    /// The calls that wait for a message.
     pub(crate) waiting: &'a Waiting,
     /// The caller, at one of the gateway's endpoints.
     pub(crate) caller: &'a Caller,
     pub(crate) run: &'a Arc<RunView>,
     /// The arguments as they were sent; absent ones are `{}`.
     pub(crate) text: Vec<u8>,
-    /// Whether the client can lead its user to a page.
+    /// True if the client can lead its user to a page.
     pub(crate) leads_to_pages: bool,
-    /// What was asked for by the page that the client has led its user to before, as it says.
+    /// The id of the request on the page to which the client has led its user before, by the
+    /// client's word.
     pub(crate) asked: Option<String>,
     value: Value,
 }
@@ -51,12 +52,12 @@ impl<'a> Called<'a> {
         })
     }
 
-    /// The session that the run belongs to.
+    /// The session of the run.
     pub(crate) fn session(&self) -> Result<SessionId, CallError> {
         self.platform.runs.session_of(self.run).ok_or_else(no_session)
     }
 
-    /// Makes sure that somebody can be told of what the run asks.
+    /// Makes sure that the run has a session, so that there are receivers of its requests.
     pub(crate) async fn can_be_told(&self) -> Result<(), CallError> {
         let found = self.platform.runs.has_session(self.run).await;
         match found.map_err(|error| of_kind(error.kind(), error))? {
@@ -65,12 +66,12 @@ impl<'a> Called<'a> {
         }
     }
 
-    /// Who calls, for the audit.
+    /// The actor for the audit.
     pub(crate) fn actor(&self) -> By {
         Actor::new(ActorKind::Run, self.run.id.to_text())
     }
 
-    /// Tells everybody who follows the session.
+    /// Sends an event to all followers of the session.
     pub(crate) async fn tell(
         &self,
         kind: EventKind,
@@ -86,7 +87,7 @@ impl<'a> Called<'a> {
         told.map_err(|error| of_events(&error))
     }
 
-    /// What happens in sessions.
+    /// The events of sessions.
     pub(crate) fn events(&self) -> Result<&'a Events, CallError> {
         self.platform.control.events().ok_or_else(|| {
             let text = "this process keeps nothing of sessions";
@@ -95,8 +96,8 @@ impl<'a> Called<'a> {
     }
 }
 
-/// The same arguments with numbers without a fraction as whole ones, however they are written: many
-/// clients send all numbers alike. What is beyond all whole numbers is the nearest.
+/// The same arguments with numbers without a fraction as integers, however they are written: many
+/// clients send all numbers alike. A number beyond the range of integers becomes the nearest one.
 fn with_whole_numbers(mut arguments: Value) -> Value {
     let members = arguments.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut);
     for number in members.filter(|value| value.is_f64()) {
@@ -112,7 +113,7 @@ fn no_session() -> CallError {
     coded(CallErrorKind::ServerError, "no_session", text)
 }
 
-/// A result that says the same in words and for programs.
+/// A result with the same contents in words and for programs.
 pub(crate) fn said(text: impl Into<String>, structured: Value) -> BuiltInResult {
     BuiltInResult { text: text.into(), structured, is_told: false, to_page: None }
 }
@@ -122,7 +123,7 @@ pub(crate) fn coded(kind: CallErrorKind, code: &str, text: impl Into<String>) ->
     CallError { details: Some(json!({ "code": code })), ..CallError::new(kind, text) }
 }
 
-/// Arguments that do not fit: each place, and what is wrong there.
+/// The error of arguments that do not fit: each place, and the fault there.
 pub(crate) fn invalid(faults: Vec<(String, String)>) -> CallError {
     let told = |(place, message): &(String, String)| match place.is_empty() {
         true => message.clone(),
@@ -158,12 +159,12 @@ pub(crate) fn of_events(error: &EventsError) -> CallError {
     of_kind(error.kind(), error)
 }
 
-/// A failure of shares, with its code.
+/// The error of a failure of shares, with its code.
 pub(crate) fn of_sharing(error: &SharingError) -> CallError {
     coded(error.kind().into(), error.code(), error.to_string())
 }
 
-/// A failure of a kind, in its own words.
+/// The error of a failure of a kind, in its own words.
 pub(crate) fn of_kind(kind: ErrorKind, error: impl Display) -> CallError {
     coded(kind.into(), kind.as_str(), error.to_string())
 }

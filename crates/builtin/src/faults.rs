@@ -1,17 +1,17 @@
-//! What is wrong with the arguments of a tool, so that who sent them can mend it: which argument,
-//! of what type it was given, and what it takes. Values are not told back.
+//! Faults of the arguments of a tool, for its caller to correct: the argument, the type of its
+//! value, and what it takes. Values are not repeated.
 
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use narthex_model::did_you_mean;
 use serde_json::Value;
 
-/// How many faults of arguments are told.
+/// Number of faults that one error names.
 const FAULTS_MAX: usize = 20;
-/// How much of the name of an argument is told that there is none of.
+/// Length to which the name of an unknown argument is shown.
 const NAME_SHOWN: usize = 100;
 
-/// What is wrong with arguments, each with its place: everything, up to a limit. `schema` is what
-/// the validator is made of.
+/// The faults of arguments, each with its place: all, up to a limit. `schema` is the one that the
+/// validator is made of.
 pub(crate) fn faults(
     schema: &Value,
     validator: &Validator,
@@ -61,14 +61,14 @@ fn of_error(schema: &Value, error: &ValidationError<'_>) -> Vec<(String, String)
     }
 }
 
-/// What may stand together, as the titles of a schema's alternatives have it.
+/// The permitted combinations, from the titles of a schema's alternatives.
 fn alternatives(schema: &Value) -> String {
     let all = schema["oneOf"].as_array().into_iter().flatten();
     let titles = all.filter_map(|one| one["title"].as_str());
     titles.collect::<Vec<_>>().join("; or ")
 }
 
-/// What is said of an argument that there is none of.
+/// The message for an unknown argument.
 fn unknown(schema: &Value, name: &str) -> String {
     let members = schema["properties"].as_object();
     let known: Vec<_> =
@@ -83,7 +83,7 @@ fn unknown(schema: &Value, name: &str) -> String {
     }
 }
 
-/// The rule of a value that has the right type and is not allowed.
+/// The violated rule of a value that has the right type.
 fn rule(kind: &ValidationErrorKind) -> Option<String> {
     Some(match kind {
         ValidationErrorKind::MinLength { limit } => {
@@ -106,7 +106,7 @@ fn rule(kind: &ValidationErrorKind) -> Option<String> {
     })
 }
 
-/// The schema of what stands at a path of arguments.
+/// The schema of the value at a path of arguments.
 fn at<'s>(schema: &'s Value, path: &str) -> &'s Value {
     path.split('/').skip(1).fold(schema, |schema, step| match schema.get("items") {
         Some(items) if step.bytes().all(|byte| byte.is_ascii_digit()) => items,
@@ -118,7 +118,7 @@ fn is_known(schema: &Value) -> bool {
     ["enum", "const", "type"].iter().any(|key| schema.get(key).is_some())
 }
 
-/// What a schema takes.
+/// The values that a schema takes, in words.
 fn expected(schema: &Value) -> String {
     if let Some(choices) = schema["enum"].as_array() {
         return format!("one of {}", quoted(choices.iter().map(written)));
@@ -146,7 +146,7 @@ fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What kind of value was given, and how much of it: never what it says.
+/// The kind of a given value, and its size: never its contents.
 fn given(value: &Value) -> String {
     match value {
         Value::String(text) => format!("a string of {} characters", text.chars().count()),
@@ -204,8 +204,7 @@ mod tests {
         (place.to_owned(), message.to_owned())
     }
 
-    /// X-M2: a fault names the argument, of what type it was given, and what it takes; never the
-    /// value.
+    /// X-M2: a fault names the argument, the type of its value, and what it takes; never the value.
     #[test]
     fn x_m2_a_fault_names_the_argument_and_what_it_takes() {
         let choices = "one of `starting`, `writing`, `waiting`, `done`";
@@ -234,7 +233,7 @@ mod tests {
         assert_eq!(done("anchor", json!({"column": 1})), fault("anchor.column", inner));
     }
 
-    /// All faults are told at once, also a number where a choice is wanted.
+    /// All faults are reported at once, also a number where a choice is wanted.
     #[test]
     fn all_faults_are_told_at_once() {
         let told = told(&json!({"status": 7, "detail": true, "more": {}}));

@@ -1,8 +1,8 @@
-//! The tools of the built-in server, which every run has (X-M1, X-M2): each is a registration that
-//! says what it takes, what it does and who may reach it, with a handler behind it.
+//! The tools of the built-in server, which every run has (X-M1, X-M2): each is a registration of
+//! its arguments, effect and permitted callers, with a handler behind it.
 //!
-//! Who calls is taken from the run, never from an argument. Nothing here decides who may call:
-//! that is the gateway's, which asks policy for these tools as for any other (D13).
+//! The caller is taken from the run, never from an argument. Permission is decided outside of this
+//! crate: the gateway asks policy for these tools as for any other (D13).
 
 mod called;
 mod faults;
@@ -32,27 +32,27 @@ use self::waiting::Waiting;
 /// The longest arguments, in bytes.
 const ARGUMENTS_MAX: usize = 1024 * 1024;
 
-/// What tools work with; what happens in sessions is in the store of `control`.
+/// The platform that tools work with; events of sessions are in the store of `control`.
 #[derive(Debug, Clone)]
 pub struct Platform {
     /// The catalog, grants and principals.
     pub control: Control,
     /// Runs and sessions.
     pub runs: Runs,
-    /// What agents post to others, if anything is.
+    /// The channels that agents post to, if there are any.
     pub outbound: Option<Outbound>,
 }
 
 /// The registered tools.
 pub struct Tools {
     platform: Platform,
-    /// In the order of their registration.
+    /// The tools in the order of their registration.
     all: Vec<Registered>,
     by_name: HashMap<&'static str, usize>,
     waiting: Waiting,
 }
 
-/// A registration, and what is made of it once.
+/// A registration, with its parts that are made once.
 struct Registered {
     tool: Tool,
     definition: Bytes,
@@ -64,7 +64,7 @@ impl Tools {
     /// The tools of the platform.
     ///
     /// # Errors
-    /// When a registration is at odds with itself: which tool, and why (I-M12, I-M13).
+    /// When a registration contradicts itself: the tool, and the reason (I-M12, I-M13).
     pub fn new(platform: Platform) -> Result<Self, RegistrationError> {
         Self::of(platform, tools::all())
     }
@@ -122,7 +122,7 @@ impl Tools {
     }
 }
 
-/// The arguments as text and as values; absent ones are none.
+/// The arguments as text and as values; absent ones are an empty object.
 fn read(arguments: Option<Raw<'_>>) -> Result<(Vec<u8>, Value), CallError> {
     let Some(raw) = arguments.filter(|raw| raw.as_bytes() != b"null") else {
         return Ok((b"{}".to_vec(), Value::Object(Map::new())));
@@ -157,7 +157,7 @@ impl BuiltInServer for Tools {
         let found = self.by_name.get(name).map(|index| &self.all[*index])?;
         let spelling = found.tool.spelling?;
         let sent = arguments?.as_bytes();
-        // What is too long or no object is refused, whatever rules say.
+        // Arguments that are too long or no object are refused, independently of rules.
         let value = Some(sent).filter(|sent| sent.len() <= ARGUMENTS_MAX);
         let mut value: Map<String, Value> = serde_json::from_slice(value?).ok()?;
         let before = value.clone();

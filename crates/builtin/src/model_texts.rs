@@ -1,4 +1,4 @@
-//! Everything that a model reads of us is looked through for what only operators do (D28).
+//! Checks that texts of narthex for models name nothing that only operators do (D28).
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use narthex_model::{BuiltInTools, for_models};
 
 use crate::tools;
 
-/// The crates whose own words models read: tools, refusals, files, and events of sessions.
+/// The crates whose own texts models read: tools, refusals, files, and events of sessions.
 const SPEAKING: [&str; 9] =
     ["builtin", "devices", "executor", "gateway", "mount", "policy", "socket", "view", "wire"];
 
@@ -28,7 +28,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// D28: what is said of the tools names no command and no address of operators.
+/// D28: descriptions of the tools name no command and no address of operators.
 #[test]
 fn d28_tools_and_instructions_name_nothing_of_operators() {
     let told = tools::all().iter().map(|tool| tool.definition().to_string()).collect::<Vec<_>>();
@@ -39,8 +39,8 @@ fn d28_tools_and_instructions_name_nothing_of_operators() {
     }
 }
 
-/// D28: the same of each text that stands in these crates, such as those of results, of refusals
-/// and of events that other agents read.
+/// D28: likewise each text in these crates, such as those of results, of refusals and of events
+/// that other agents read.
 #[test]
 fn d28_no_text_for_models_names_what_operators_do() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -57,14 +57,14 @@ fn d28_no_text_for_models_names_what_operators_do() {
     }
 }
 
-/// Bytes of `tools/list` that a set of tools has at an aggregated endpoint.
+/// Bytes of a set of tools in `tools/list` of an aggregated endpoint.
 fn listed(has: &BuiltInTools) -> usize {
     let own = tools::all().into_iter().filter(|tool| has.has(tool.name));
     own.map(|tool| tool.definition().to_string().len() + "mcp__narthex__,".len()).sum()
 }
 
-/// D29: what runs have by default, and the core, costs a model no more than this, at four bytes a
-/// token; each name of a set is that of a tool, and each tool has a name that can be asked for.
+/// D29: the default tools of runs, and the core, cost a model no more than this, at four bytes a
+/// token; each name of a set is that of a tool, and each tool has a name that a run can ask for.
 #[test]
 fn d29_sets_of_tools_cost_little() {
     for (set, tokens) in

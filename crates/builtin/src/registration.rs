@@ -1,4 +1,4 @@
-//! What is said of a tool when it is registered.
+//! Registrations of tools.
 
 use std::{fmt, pin::Pin};
 
@@ -9,44 +9,44 @@ use serde_json::{Map, Value, json};
 
 use crate::Called;
 
-/// What a tool does, which its annotations follow from.
+/// The effect of a tool, from which its annotations follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It changes nothing.
+    /// It only reads.
     Reads,
-    /// It adds something, each time that it is called.
+    /// It adds something at each call.
     Adds,
-    /// It changes something; twice is the same as once.
+    /// It changes something; a second call has no further effect.
     Settles,
-    /// It ends something, or overwrites what was there; twice is the same as once.
+    /// It ends something, or overwrites it; a second call has no further effect.
     Destroys,
 }
 
-/// What a tool writes that is submitted at the boundary (D18).
+/// A tool's write that is submitted at the boundary (D18).
 #[derive(Debug, Clone, Copy)]
 pub struct Boundary {
-    /// The argument that has the content.
+    /// The argument with the content.
     pub content_argument: &'static str,
-    /// Where the ids of what it is made from come from.
+    /// The origin of its sources' ids.
     pub sources: SourceRule,
-    /// What is written.
+    /// The kind of the write.
     pub write_kind: WriteKind,
 }
 
-/// Where a write's sources come from.
+/// The origin of a write's sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceRule {
-    /// It has none.
+    /// No sources.
     None,
     /// An argument names them.
     Argument(&'static str),
-    /// What the run has read so far.
+    /// All that the run has read so far.
     ReadTrail,
     /// Both.
     Both(&'static str),
 }
 
-/// What a write makes.
+/// The kind of object that a write makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteKind {
     /// A page.
@@ -59,46 +59,46 @@ pub enum WriteKind {
     Tag,
     /// An attached file.
     Attachment,
-    /// Who may see or change something.
+    /// The permission of users to see or change an object.
     PermissionGrant,
 }
 
-/// What a tool answers with.
+/// The answer of a tool.
 pub(crate) type Answer<'a> =
     Pin<Box<dyn Future<Output = Result<BuiltInResult, CallError>> + Send + 'a>>;
-/// Does what a tool is for.
+/// The function that a tool runs.
 pub(crate) type Handler = for<'a> fn(Called<'a>) -> Answer<'a>;
 
 /// A tool as it is registered.
 pub struct Tool {
     /// Its name.
     pub name: &'static str,
-    /// For people.
+    /// The title for people.
     pub title: &'static str,
-    /// For a model.
+    /// The description for a model.
     pub description: &'static str,
     /// The JSON Schema of its arguments.
     pub schema: Value,
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
-    /// Whether it reaches what is outside of the platform.
+    /// True if it reaches systems outside of the platform.
     pub is_open_world: bool,
-    /// What it submits, if it writes to a workspace.
+    /// Its submitted write, if it writes to a workspace.
     pub boundary: Option<Boundary>,
-    /// The tool scopes that whoever calls it must have been granted (X-M6).
+    /// The tool scopes that its caller must have been granted (X-M6).
     pub required_scopes: &'static [&'static str],
-    /// Whether code in a sandbox may call it.
+    /// True if code in a sandbox may call it.
     pub is_sandbox_eligible: bool,
     /// The version of its schema.
     pub schema_version: u32,
     /// The longest result, in bytes.
     pub result_max: usize,
-    /// Writes its arguments in the one spelling that rules see, where there are several.
+    /// Rewrites its arguments into the one spelling that rules see, where there are several.
     pub(crate) spelling: Option<fn(&mut Map<String, Value>)>,
     pub(crate) handler: Handler,
 }
 
-/// Why a tool cannot be registered.
+/// The reason why a tool cannot be registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the tool `{tool}` cannot be registered: {why}")]
 pub struct RegistrationError {
@@ -113,7 +113,7 @@ impl RegistrationError {
 }
 
 impl Tool {
-    /// A tool that writes nothing at the boundary and that everybody may call: what most are.
+    /// A tool that writes nothing at the boundary and that every run may call, as most are.
     pub(crate) fn new(name: &'static str, effect: Effect, handler: Handler) -> Self {
         Self {
             name,
@@ -132,7 +132,7 @@ impl Tool {
         }
     }
 
-    /// What `tools/list` says of it.
+    /// Its entry in `tools/list`.
     pub(crate) fn definition(&self) -> Value {
         json!({
             "name": self.name,
@@ -157,7 +157,7 @@ impl Tool {
             .into()
     }
 
-    /// What it requires.
+    /// The tool scopes that it requires.
     pub(crate) fn scopes(&self) -> Result<ToolScopes, RegistrationError> {
         let scope = |text: &&str| {
             ToolScope::new(text).map_err(|error| RegistrationError::new(self, error.to_string()))
@@ -165,7 +165,7 @@ impl Tool {
         self.required_scopes.iter().map(scope).collect()
     }
 
-    /// Checks it, and gives what checks its arguments.
+    /// Checks it, and returns the validator of its arguments.
     pub(crate) fn check(&self) -> Result<Validator, RegistrationError> {
         let error = |why: String| RegistrationError::new(self, why);
         if self.title.is_empty() || self.description.is_empty() {
@@ -225,8 +225,8 @@ mod tests {
         Tool { boundary: Some(Boundary { content_argument, sources, write_kind }), ..tool() }
     }
 
-    /// I-M12, I-M13: what a registration says must be in its schema, and a tool that writes cannot
-    /// say that it only reads; the tool is named.
+    /// I-M12, I-M13: the arguments that a registration names must be in its schema, and a tool that
+    /// writes cannot be registered as reading only; the error names the tool.
     #[test]
     fn i_m13_registrations_at_odds_with_themselves_are_refused() {
         assert!(tool().check().is_ok());
@@ -247,7 +247,7 @@ mod tests {
         assert!(Tool { required_scopes, ..tool() }.scopes().is_err());
     }
 
-    /// What a tool says of itself follows from what it does.
+    /// The annotations of a tool follow from its effect.
     #[test]
     fn annotations_follow_from_the_effect() {
         let hints = |effect| {

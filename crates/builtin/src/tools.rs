@@ -47,7 +47,7 @@ pub(crate) fn instructions(has: &BuiltInTools) -> String {
     told.map(|(_, text)| *text).collect::<Vec<_>>().join(" ")
 }
 
-/// Tool and arguments that an alias of a tool stands for; `None` for any other name.
+/// The tool and the arguments that an alias of a tool means; `None` for any other name.
 pub(crate) fn meant(name: &str, arguments: &[u8]) -> Option<(&'static str, Vec<u8>)> {
     let ruled = BuiltInTools::ruled_name(name)?;
     let arguments = match name {
@@ -72,7 +72,8 @@ pub(crate) fn all() -> Vec<Tool> {
     all.into_iter().flatten().collect()
 }
 
-/// By what an agent knows an answer: short enough to be part of a message's id.
+/// The pattern of the id by which an agent recognises an answer: short enough to be part of a
+/// message's id.
 const REQUEST_ID: &str = "^[!-~]{1,100}$";
 
 /// Writes the paths among arguments in their one spelling: texts, and lists of texts.

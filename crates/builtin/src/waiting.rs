@@ -1,4 +1,4 @@
-//! Calls that wait for something to be said in their session: one of each run, and so many of a
+//! Calls that wait for a message in their session: one of each run, and a limited number of a
 //! workspace.
 
 use std::{
@@ -9,18 +9,18 @@ use std::{
 use narthex_model::{RunId, SessionId, WorkspaceId};
 use tokio::sync::Notify;
 
-/// How many calls of one workspace wait at a time.
+/// Number of calls of one workspace that wait at a time.
 const WAITING_MAX: usize = 500;
 
-/// Of which session, and which run of it.
+/// The session and the run of a call.
 type Whose = (SessionId, RunId);
 type Waiters = HashMap<WorkspaceId, HashMap<Whose, Arc<Notify>>>;
 
-/// The calls that wait.
+/// The waiting calls.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting(Mutex<Waiters>);
 
-/// The place of one of them, until it is dropped.
+/// The place of a waiting call, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place<'w> {
     waiting: &'w Waiting,
@@ -30,8 +30,9 @@ pub(crate) struct Place<'w> {
 }
 
 impl Waiting {
-    /// Has a call of a run wait in its session, and the one of it that waited before no longer: two
-    /// runs of a session would chase each other. `None` where as many of the workspace wait as may.
+    /// Lets a call of a run wait in its session, and ends the run's earlier wait. Two runs of a
+    /// session both wait: else they would end each other's waits in turns. `None` at the
+    /// workspace's limit.
     pub(crate) fn begin(&self, workspace: &WorkspaceId, whose: Whose) -> Option<Place<'_>> {
         let mut waiters = self.lock();
         let of = waiters.entry(workspace.clone()).or_default();
@@ -51,7 +52,7 @@ impl Waiting {
 }
 
 impl Place<'_> {
-    /// In which session it is.
+    /// The session of the call.
     pub(crate) fn session(&self) -> SessionId {
         self.whose.0
     }
@@ -84,7 +85,7 @@ mod tests {
         (SessionId::new([0, 0, 0, 0, bytes[6], bytes[7]]), RunId::new([1; 6]))
     }
 
-    /// Two runs of a session do not have each other wait no longer.
+    /// Two runs of a session do not end each other's waits.
     #[test]
     fn x_e93_calls_of_several_runs_wait() {
         let (waiting, here) = (Waiting::default(), WorkspaceId::default());
@@ -96,7 +97,7 @@ mod tests {
         assert!(waiting.lock().is_empty());
     }
 
-    /// X-E93: of a run the newest call waits; one workspace takes no room of another.
+    /// X-E93: the newest call of a run waits; workspaces have separate limits.
     #[tokio::test]
     async fn x_e93_one_call_of_a_run_waits() {
         let (waiting, here) = (Waiting::default(), WorkspaceId::default());

@@ -1,5 +1,5 @@
-//! Sessions that an agent begins, and the one that began its own (D5, X-E84–X-E93). Which they are
-//! follows from the run; an argument only says which of the children.
+//! Child sessions of an agent, and its parent session (D5, X-E84–X-E93). They follow from the run;
+//! an argument only selects among the children.
 
 use std::time::SystemTime;
 
@@ -18,10 +18,10 @@ use crate::{
     said,
 };
 
-/// How many events are read if nothing is said, and at most.
+/// Number of events read by default, and the largest one.
 const EVENTS: i64 = 500;
 const EVENTS_MAX: i64 = 5_000;
-/// How many bytes of events a result has; one event is always in it.
+/// The most bytes of events in a result; one event is always in it.
 const OUTPUT_BYTES: usize = 512 * 1024;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -82,7 +82,8 @@ fn spawn() -> Tool {
 /// Alias of `spawn_session` that orchestrators use.
 pub(super) const START_AGENT: &str = "start_agent";
 
-/// The same in the words of orchestrators; rules, records and limits know `spawn_session` alone.
+/// `spawn_session` in the words of orchestrators; rules, the audit and limits know `spawn_session`
+/// alone.
 fn start_agent() -> Tool {
     Tool {
         title: "Start an agent",
@@ -100,7 +101,7 @@ fn start_agent() -> Tool {
     }
 }
 
-/// Its arguments as `spawn_session` takes them. What is no object is refused there as it is.
+/// Its arguments as `spawn_session` takes them. Arguments that are no object are refused there.
 pub(super) fn start_agent_as(arguments: &[u8]) -> Vec<u8> {
     let Ok(mut members) = serde_json::from_slice::<Map<String, Value>>(arguments) else {
         return arguments.to_vec();
@@ -167,8 +168,8 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     Ok(said(text, answer))
 }
 
-/// Why a child does not begin. Of a fault that only an operator mends a model is told that it is
-/// there, and neither a key of the scope nor a setting (D28).
+/// The reason why a child does not begin. Of a fault that only an operator repairs, a model learns
+/// its existence, and neither a key of the scope nor a setting (D28).
 fn of_spawn(called: &Called<'_>, agent: &str, error: &RunError) -> CallError {
     match (error.for_models(), error) {
         (Some(ModelWords { code, what }), _) => {
@@ -295,11 +296,11 @@ async fn tell_child(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
     let child = called.platform.runs.live_child(called.run, &asked.child_session_id).await;
     let child = child.map_err(|error| of_runs(&error))?;
     let own = called.session()?.to_text();
-    // Of another sender the same id is another message.
+    // The same id from another sender is another message.
     let message_id = asked.message_id.map(|id| format!("{own}-{id}"));
     let more = vec![("from_session_id", json!(own))];
     let message = Message { text: asked.text, message_id, expires_at, more, ..Message::default() };
-    // Whoever drives this one by what they have said last drives the child by it.
+    // The user whose turn this run has gets the turn of the child.
     let speaker = Speaker::handing_on(called.run.authority.actors().user.clone());
     let row = send(&called, child.session.id, message, &speaker).await?;
     Ok(said("sent", json!({ "ok": true, "sequence": row.seq })))
@@ -395,7 +396,7 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
         false => Ok(None),
     };
     let owed = owed.map_err(|error| of_runs(&error))?;
-    // Whoever follows this session sees what was said of it, whoever hears it besides.
+    // Followers of this session see the message, whether the parent agent receives it or not.
     let mut payload = json!({
         "summary": asked.summary,
         "needs_response": asked.needs_response,
@@ -418,7 +419,8 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     more.extend(asked.body.map(|body| ("body", json!(body))));
     let message = Message { text: asked.summary, expires_at, more, owed, ..Message::default() };
     let (runs, by) = (called.platform.runs.clone(), called.actor());
-    // To its end: what the session above is owed is stored with the message, and its wake follows.
+    // Runs to its end: the rest for the session above is stored with the message, and its wake
+    // follows.
     let telling = async move |control: Control| {
         let spoken = (&by, &Speaker::aside());
         let row = control.session_tell(&workspace, caller.session, message, spoken).await?;
@@ -430,7 +432,7 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     Ok(said("sent", json!({ "ok": true, "delivered": true, "sequence": row.seq })))
 }
 
-/// A failure of runs, with the word that documents have for it.
+/// The error of a failure of runs, with the code of the documents.
 pub(super) fn of_runs(error: &RunError) -> CallError {
     match error {
         RunError::Control(error) => failed(error),
@@ -442,7 +444,7 @@ pub(super) fn of_runs(error: &RunError) -> CallError {
         }
         error => {
             let mut told = coded(error.kind().into(), error.code(), error.to_string());
-            // What stands beside an error elsewhere, such as all of its faults.
+            // Members that other interfaces show beside an error, such as all of its faults.
             if let (Some(details), Some(Value::Object(members))) =
                 (&mut told.details, error.members())
             {

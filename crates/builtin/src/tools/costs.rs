@@ -1,4 +1,4 @@
-//! What an agent, its session and what that has begun have cost. Whose it is follows from the run.
+//! Costs of an agent, its session and the descendants of that. The run determines whose they are.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Called, Effect, Tool, said};
 
-/// How many paths are fetched at once.
+/// Number of paths fetched at once.
 const PATHS_MAX: usize = 100;
 
 pub(super) fn tools() -> Vec<Tool> {

@@ -17,14 +17,14 @@ use crate::{
     waiting::Place,
 };
 
-/// How many messages are read if nothing is said, and at most.
+/// Number of messages read by default, and the largest one.
 const LIMIT: u32 = 50;
 const LIMIT_MAX: u32 = 500;
-/// How long it is waited for a message at most, in seconds.
+/// Longest time that a call waits for a message, in seconds.
 const WAIT_MAX: u64 = 60;
-/// How many bytes of messages a result has; one message is always in it.
+/// The most bytes of messages in a result; one message is always in it.
 const RESULT_BYTES: usize = 512 * 1024;
-/// What of a payload stands in a message under its own name.
+/// Members of a payload that a message has under the same name.
 const TAKEN_OVER: [&str; 10] = [
     "user",
     "from_session_id",
@@ -38,13 +38,13 @@ const TAKEN_OVER: [&str; 10] = [
     "comment",
 ];
 
-/// What became of the session's requests for grants, and what the platform wakes it for: messages,
-/// too, until they are acknowledged.
+/// Outcomes of the session's requests for grants, and wakes by the platform: they count as messages
+/// until they are acknowledged.
 const BESIDES: [EventKind; 3] =
     [EventKind::PermissionGranted, EventKind::PermissionDenied, EventKind::SessionWake];
-/// Those of them that are decisions.
+/// The decisions among them.
 const DECISIONS: [EventKind; 2] = [EventKind::PermissionGranted, EventKind::PermissionDenied];
-/// What of such an event stands in its message.
+/// Members of such an event that its message has.
 const DECIDED: [&str; 7] =
     ["grant_request_id", "status", "grant_type", "details", "scope", "reason", "expires_at"];
 
@@ -110,15 +110,15 @@ async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unr
     let unread = called.events()?.unread(workspace, session, (limit, RESULT_BYTES)).await;
     let unread = unread.map_err(|error| of_events(&error))?;
     if !unread.messages.is_empty() {
-        // Whose turn it is since then counts here before anybody acts on them (X-E81).
+        // The present turn counts here before an agent acts on the messages (X-E81).
         let heard = called.platform.control.session_heard(workspace, session).await;
         heard.map_err(|error| failed(&error))?;
     }
     with_besides(called, session, unread, limit).await
 }
 
-/// Messages with decisions and wakes between them. Of what comes behind messages that are left none
-/// is given: acknowledging it would acknowledge those.
+/// Messages with decisions and wakes between them. Those behind messages that are left out are not
+/// given: acknowledging them would acknowledge the others.
 async fn with_besides(
     called: &Called<'_>,
     session: SessionId,
@@ -128,13 +128,13 @@ async fn with_besides(
     let given = u64::try_from(unread.messages.len()).unwrap_or(u64::MAX);
     let (is_all, seen) = (unread.count <= given, unread.last);
     let last = unread.messages.last().map_or(0, |message| message.seq);
-    // What has come since the messages were looked for may have come behind another one.
+    // Events that have come since the messages were read may have come behind a further message.
     let fits = |one: &EventRow| {
         one.seq <= seen && (is_all || one.seq < last) && !wakes::is_of_message(one)
     };
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     let (mut besides, mut after) = (Vec::new(), unread.acknowledged);
-    // Wakes of messages are not given, and hide nothing that is behind them.
+    // Wakes of messages are not given, and hide nothing behind them.
     while besides.len() < most {
         let wanted = Wanted { after, limit: LIMIT_MAX.into(), kinds: &BESIDES };
         let page = called.events()?.read(&called.run.workspace, session, wanted).await;
@@ -152,8 +152,8 @@ async fn with_besides(
     Ok(unread)
 }
 
-/// Waits for the first message, but no longer than the run and its session last, and the daemon,
-/// nor when a newer call of the run waits.
+/// Waits for the first message, but no longer than the run, its session and the daemon last, and
+/// only until a newer call of the run waits.
 async fn wait(
     called: &Called<'_>,
     place: &Place<'_>,
@@ -177,7 +177,7 @@ async fn wait(
         if found.is_none() {
             break;
         }
-        // One may have expired, or been read by somebody else, meanwhile.
+        // A message may have expired meanwhile, or another reader has acknowledged it.
         unread = look(called, session, limit).await?;
     }
     Ok(unread)
@@ -224,7 +224,7 @@ fn shown(event: &EventRow) -> Value {
     Value::Object(message)
 }
 
-/// What became of a request, in words.
+/// The outcome of a request, in words.
 fn decided(event: &EventRow) -> String {
     let said = event.payload["reason"].as_str().filter(|reason| !reason.is_empty());
     let said = said.map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -236,13 +236,13 @@ fn decided(event: &EventRow) -> String {
     }
 }
 
-/// The schema of the time from which on nobody is given a message.
+/// The schema of the time from which a message is delivered no more.
 pub(super) fn expires_at_argument() -> Value {
     json!({"type": "string", "maxLength": 50,
            "description": "Until when it may be read: a time such as 2027-01-31T12:00:00Z."})
 }
 
-/// That time, which must be to come.
+/// The parsed time, which must be in the future.
 pub(super) fn expires_at(text: Option<&str>) -> Result<Option<SystemTime>, CallError> {
     let Some(text) = text else { return Ok(None) };
     match Timestamp::parse(text).filter(|end| *end > SystemTime::now()) {

@@ -1,4 +1,4 @@
-//! How a run asks humans for what it may not do (D15). Nothing here grants anything.
+//! Requests of a run to humans for permissions that it lacks (D15). Nothing here grants anything.
 
 mod named;
 
@@ -19,11 +19,11 @@ pub(super) fn tools() -> Vec<Tool> {
 
 /// The tool by which runs ask.
 pub(crate) const ASKING: &str = "request_grant";
-/// The longest name of a request that is made up here; agents may have longer ones.
+/// The longest id of a request that is made here; agents may use longer ones.
 const MADE_UP_MAX: usize = 100;
 
-/// With what arguments [`ASKING`] is called for what a call lacks. The same is always asked for
-/// under the same name. `None` where the workspace lets no runs ask, or the run acts for nobody.
+/// The arguments of [`ASKING`] for the scope that a call lacks. Equal requests always have the same
+/// id. `None` where the workspace lets no runs ask, or the run acts for no agent or user.
 pub(crate) fn ask(control: &Control, run: &RunView, lacking: &Lacking<'_>) -> Option<Value> {
     if !may_ask(control, run) {
         return None;
@@ -64,12 +64,12 @@ fn may_ask(control: &Control, run: &RunView) -> bool {
     lets_ask && (actors.agent.is_some() || actors.user.is_some())
 }
 
-/// A name as the id of a request. Two names are two ids, also where they are too long for one.
+/// A name as the id of a request. Two names give two ids, also where they are too long for one.
 fn request_id(name: &str) -> String {
     if name.len() <= MADE_UP_MAX && name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return name.to_owned();
     }
-    // FNV-1a: it keeps names apart, and nobody gains by two that are the same.
+    // FNV-1a: it keeps names apart, and a collision gains an attacker nothing.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -119,7 +119,7 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
         return Err(coded(CallErrorKind::InvalidArguments, "request_id_conflict", text));
     }
     let mut absent = named::absent(called.platform.runs.gateway(), called.run, &asked.of);
-    // A refusal names the server, and maybe a scope of a rule, which only a refusal may tell of.
+    // A refusal names the server, and maybe a scope of a rule, which only a refusal may reveal.
     if let GrantOf::ToolScope(of @ ToolScopeGrant { server: None, .. }) = &asked.of {
         let misspelt = misspelt(&called, &of.scope);
         absent.extend(misspelt.map(|told| ("details.scope".to_owned(), told)));
@@ -137,16 +137,16 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     Ok(result)
 }
 
-/// Says of a scope that nothing which the run sees requires it, and which one was probably meant.
-/// The rules of the workspace have no part in it: else the answer would tell a model of them.
+/// The message for a scope that nothing which the run sees requires, with the probably meant one.
+/// It ignores the rules of the workspace: else it would reveal them to a model.
 fn misspelt(called: &Called<'_>, scope: &ToolScope) -> Option<String> {
     let meant = named::meant(called.platform.runs.gateway(), called.run, scope)?;
     Some(format!("nothing that this run has requires `{scope}`; did you mean `{meant}`?"))
 }
 
-/// What the run has asked for before: by this call, before its client led its user to the page, or
-/// under the same name, as far as that was decided and still says something. What the client says
-/// of it is believed as far as it is this run's and the same.
+/// The earlier request of the run: by this call, before its client led its user to the page, or
+/// under the same name, if that has a decision that still matters. The id from the client is
+/// believed only for the same request of this run.
 async fn asked_before(
     called: &Called<'_>,
     asked: &RequestOf,
@@ -163,7 +163,7 @@ async fn asked_before(
     }
 }
 
-/// How a request stands, in words and for programs.
+/// The status of a request, in words and for programs.
 fn standing(called: &Called<'_>, row: &GrantRequestRow) -> BuiltInResult {
     let id = &row.asked_as;
     let is_pending = row.status == GrantRequestStatus::Pending;
@@ -206,9 +206,9 @@ fn to_page(called: &Called<'_>, row: &GrantRequestRow) -> Option<ToPage> {
     Some(ToPage { id, url, message, done })
 }
 
-/// Asks; who follows the session is told once.
+/// Makes the request; followers of the session get one event.
 async fn asked_for(called: &Called<'_>, asked: RequestOf) -> Result<GrantRequested, CallError> {
-    // Where nobody can be told of the decision, nothing is asked.
+    // Without a receiver of the decision, no request is made.
     called.can_be_told().await?;
     let control = &called.platform.control;
     control.request_grant(called.run, asked).await.map_err(|error| failed(&error))
@@ -302,7 +302,7 @@ fn read_scopes(texts: &[String]) -> Result<Vec<ToolScope>, CallError> {
 mod tests {
     use super::*;
 
-    /// D15: what is asked for under made-up ids is told apart by them, however long it is.
+    /// D15: made-up ids differ where the requests differ, however long these are.
     #[test]
     fn d15_made_up_ids_are_as_different_as_names() {
         assert_eq!(request_id("demo.write@demo/echo"), "demo.write@demo/echo");

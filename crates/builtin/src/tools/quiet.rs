@@ -1,4 +1,4 @@
-//! What a child says of its own silence (X-E91).
+//! A child's announcement of its own silence (X-E91).
 
 use std::time::Duration;
 

@@ -18,11 +18,11 @@ use crate::{Called, Effect, Tool, failed, of_sharing, said};
 const READ_MAX: u64 = 6 * 1024 * 1024;
 /// The longest result with such a file.
 const READ_RESULT_MAX: usize = 9 * 1024 * 1024;
-/// The longest text that is given as words, too.
+/// The longest text that a result also has in words.
 const TEXT_MAX: usize = 256 * 1024;
-/// How many files of a share are listed.
+/// Number of listed files of a share.
 const LISTED_MAX: usize = 500;
-/// What their names take at most; each of their characters may be six in JSON.
+/// The most bytes of their names; each of their characters may be six in JSON.
 const LISTED_BYTES: usize = 128 * 1024;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -160,11 +160,11 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         "size": file.size,
         "content_b64": STANDARD.encode(&content),
     });
-    // The text is the file, or says why it is none.
+    // The text is the file's content, or the reason why there is none.
     Ok(BuiltInResult { is_told: true, ..said(text, answer) })
 }
 
-/// The files that there are, where it is not said which one.
+/// The error with the files of a share, where the call does not name one.
 async fn which(called: &Called<'_>, id: &str, error: &SharingError) -> CallError {
     let mut refused = of_sharing(error);
     let share = called.platform.runs.share_get(&called.run.workspace, id).await;

@@ -1,20 +1,20 @@
-//! What the platform wakes a session for, as a message of it (X-E88).
+//! Wakes of a session by the platform, as messages of it (X-E88).
 
 use narthex_events::{EventKind, EventRow};
 use narthex_model::{RunEnd, SessionId};
 use serde_json::Value;
 
-/// Whether it is one.
+/// True if the event is a wake.
 pub(super) fn is_wake(event: &EventRow) -> bool {
     event.kind == EventKind::SessionWake.as_str()
 }
 
-/// Whether it is for a message, which is there by itself.
+/// True if the wake is for a message, which the session has by itself.
 pub(super) fn is_of_message(event: &EventRow) -> bool {
     is_wake(event) && event.payload["kind"] == "message"
 }
 
-/// The child whose end it tells, if it tells one.
+/// The child whose end it reports, if it does.
 pub(super) fn ended(event: &EventRow) -> Option<SessionId> {
     let payload = &event.payload;
     let is_end = is_wake(event)
@@ -23,17 +23,17 @@ pub(super) fn ended(event: &EventRow) -> Option<SessionId> {
     is_end.then(|| SessionId::parse(payload["child_session_id"].as_str()?)).flatten()
 }
 
-/// What it says, as an object.
+/// Its payload, as an object.
 pub(super) fn shown(event: &EventRow) -> Value {
     let mut shown = event.payload.clone();
     if let Some(members) = shown.as_object_mut() {
-        // All of them are from there.
+        // All wakes come from the platform.
         members.remove("source");
     }
     shown
 }
 
-/// The same in words; `None` if it is none.
+/// The wake in words; `None` if the event is none.
 pub(super) fn words(event: &EventRow) -> Option<String> {
     let payload = &event.payload;
     let text = |name: &str| payload[name].as_str().unwrap_or_default();

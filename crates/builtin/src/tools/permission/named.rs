@@ -1,5 +1,5 @@
-//! Whether there is what a run asks a grant for: a grant for a name that nothing has would be
-//! decided on for nothing.
+//! Checks that the server and tool of a requested grant exist: a decision on a grant for an unknown
+//! name would be useless.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use narthex_gateway::{Gateway, RunView, shown};
 use narthex_model::{Alias, BuiltInTools, GrantOf, ToolScope, ToolScopeGrant, meant_hint, nearest};
 use narthex_wire::Template;
 
-/// How many names are told of what there is.
+/// Number of existing names that an error lists.
 const TOLD_MAX: usize = 20;
 
-/// Names the server of a request as grants do: an agent knows it by what its run calls it. What is
-/// an id of one of the run's servers already stays so, since refusals say that.
+/// Replaces the run's own name of a server in a request by the one that grants use. An id of one of
+/// the run's servers stays, since refusals use it.
 pub(super) fn by_id(gateway: &Gateway, run: &RunView, of: &mut GrantOf) {
     let GrantOf::ToolScope(ToolScopeGrant { server: Some(server), .. }) = of else { return };
     let attached = gateway.aliases(run);
@@ -21,9 +21,9 @@ pub(super) fn by_id(gateway: &Gateway, run: &RunView, of: &mut GrantOf) {
     }
 }
 
-/// The server and the tool of a request that the run does not have, each with its place. What is
-/// hidden from it is as what does not exist (D5), and of a server that is not there now nothing is
-/// said.
+/// The server and the tool of a request that the run does not have, each with its place. Servers
+/// and tools that are hidden from the run are treated as absent (D5), and of an unavailable server
+/// nothing is reported.
 pub(super) fn absent(gateway: &Gateway, run: &RunView, of: &GrantOf) -> Vec<(String, String)> {
     let GrantOf::ToolScope(ToolScopeGrant { server: Some(server), tool, .. }) = of else {
         return Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn absent(gateway: &Gateway, run: &RunView, of: &GrantOf) -> Vec<(Str
     };
     let Some(listed) = listed else { return Vec::new() };
     let is_template = |text: &str| text == tool.as_str() || Template::parse(text).matches(tool);
-    // Grants name a built-in tool by one of its names.
+    // Grants use one of a built-in tool's names.
     let granted = |name| match server.is_built_in() {
         true => BuiltInTools::ruled_name(name).unwrap_or(name),
         false => name,
@@ -65,9 +65,9 @@ pub(super) fn absent(gateway: &Gateway, run: &RunView, of: &GrantOf) -> Vec<(Str
     vec![("details.tool".to_owned(), with_names(told, tool, &names))]
 }
 
-/// The scope that was probably meant by one which nothing that the run sees requires; `None` where
-/// something requires it, or none is near. What is hidden from the run is as what does not exist
-/// (D5).
+/// The probably meant scope for one which nothing that the run sees requires; `None` where
+/// something requires it, or none is near. Servers and tools that are hidden from the run are
+/// treated as absent (D5).
 pub(super) fn meant(gateway: &Gateway, run: &RunView, scope: &ToolScope) -> Option<String> {
     let snapshot = gateway.snapshot(run);
     let mut known = BTreeSet::new();
