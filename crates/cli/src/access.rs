@@ -1,11 +1,11 @@
-//! The part of the command line that is about who may what.
+//! The part of the command line for workspaces, members and tokens.
 
 use clap::{Args, Subcommand};
 use narthex_model::{Role, did_you_mean};
 
 use crate::WorkspaceArgs;
 
-/// What can be done with workspaces.
+/// Commands for workspaces.
 #[derive(Debug, Subcommand)]
 pub enum WorkspacesCommand {
     /// List those that you may know of
@@ -58,7 +58,7 @@ pub struct ChangeWorkspaceArgs {
     pub any_model: bool,
 }
 
-/// When agents that are no workers may use servers that each person signs in to.
+/// Cases in which agents that are no workers may use servers that each person signs in to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum OauthSwitch {
@@ -78,7 +78,7 @@ impl OauthSwitch {
     }
 }
 
-/// Whether something is on.
+/// State of a switch: on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Switch {
     On,
@@ -95,7 +95,7 @@ pub struct DeleteWorkspaceArgs {
     pub force: bool,
 }
 
-/// What can be done with the members of a workspace.
+/// Commands for the members of a workspace.
 #[derive(Debug, Subcommand)]
 pub enum MembersCommand {
     /// List them with their roles
@@ -134,7 +134,7 @@ pub enum MembersCommand {
     },
 }
 
-/// What can be done with the tokens of services.
+/// Commands for the tokens of services.
 #[derive(Debug, Subcommand)]
 pub enum TokensCommand {
     /// List all that there ever were, without themselves

@@ -1,4 +1,4 @@
-//! The part of the command line that is about the audit.
+//! The part of the command line for the audit.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::values;
 
-/// What can be done with the record of what was done.
+/// Commands for the audit, the record of all actions.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
     /// List events, the newest first
@@ -86,7 +86,7 @@ pub struct AuditVerifyArgs {
     pub file: Option<PathBuf>,
 }
 
-/// Whose events.
+/// The workspace or the installation whose events are meant.
 #[derive(Debug, Args)]
 pub struct AuditPlaceArgs {
     /// The workspace

@@ -1,4 +1,4 @@
-//! The part of the command line that is about the catalog.
+//! The part of the command line for the catalog.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::WorkspaceArgs;
 
-/// What can be done with the objects of one kind.
+/// Commands for the objects of one kind.
 #[derive(Debug, Subcommand)]
 pub enum CatalogCommand {
     /// List all of them
@@ -22,7 +22,7 @@ pub enum CatalogCommand {
     Delete(DeleteArgs),
 }
 
-/// What can be done with servers of the catalog.
+/// Commands for servers of the catalog.
 #[derive(Debug, Subcommand)]
 pub enum ServersCommand {
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub struct DecideArgs {
     pub place: WorkspaceArgs,
 }
 
-/// Which server is meant, where one of the catalog and one of `mcp.json` have the same name.
+/// The source of a server, where one of the catalog and one of `mcp.json` have the same name.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct SourceArgs {
     /// The server of `mcp.json`, which has `pinDefinitions`
@@ -81,7 +81,7 @@ pub struct SourceArgs {
     pub catalog: bool,
 }
 
-/// What can be done with agents.
+/// Commands for agents.
 #[derive(Debug, Subcommand)]
 pub enum AgentsCommand {
     #[command(flatten)]
@@ -181,8 +181,8 @@ pub struct ApplyArgs {
     pub place: WorkspaceArgs,
 }
 
-/// Stores the servers, capabilities and agents of a document: all of them, or none. What it does
-/// not name stays.
+/// Stores the servers, capabilities and agents of a document: all of them, or none. Objects that
+/// the document does not name stay.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex import workspace.yaml --dry-run\n  \
     narthex export | narthex import - --workspace team\n\n\
@@ -198,7 +198,7 @@ pub struct ImportArgs {
 }
 
 /// Prints the servers, capabilities and agents of a workspace as one document of YAML, always in
-/// the same order. Of secrets it has the names alone.
+/// the same order. It has only the names of secrets.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  narthex export > workspace.yaml")]
 pub struct ExportArgs {

@@ -1,4 +1,4 @@
-//! The part of the command line that is about registered MCP clients.
+//! The part of the command line for registered MCP clients.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use narthex_model::ClientOrigin;
 
 use crate::WorkspaceArgs;
 
-/// What can be done with registered MCP clients.
+/// Commands for registered MCP clients.
 #[derive(Debug, Subcommand)]
 pub enum ClientsCommand {
     /// Register one, and show once what to paste into its configuration

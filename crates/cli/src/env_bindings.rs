@@ -1,10 +1,10 @@
-//! The part of the command line that is about secrets in the environment of agents.
+//! The part of the command line for secrets in the environment of agents.
 
 use clap::{Args, Subcommand};
 
 use crate::WorkspaceArgs;
 
-/// What can be done with the bindings of a workspace. None of these shows a value.
+/// Commands for the bindings of a workspace. None of these shows a value.
 #[derive(Debug, Subcommand)]
 pub enum EnvBindingsCommand {
     /// List them: names only
@@ -43,7 +43,7 @@ pub struct SetEnvBindingArgs {
     pub place: WorkspaceArgs,
 }
 
-/// For whom, which has to be said.
+/// The agents or the preview environment of a binding; required.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct EnvScopeArgs {

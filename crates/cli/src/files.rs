@@ -1,10 +1,10 @@
-//! The part of the command line that has servers as files.
+//! The part of the command line for servers as files.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// What can be done with the files of a run, without a mounted folder.
+/// Commands for the files of a run, without a mounted folder.
 #[derive(Debug, Subcommand)]
 pub enum VfsCommand {
     /// List what a directory has
@@ -49,7 +49,7 @@ pub enum VfsCommand {
     },
 }
 
-/// Has the files of a run at a folder, for any program, until Ctrl-C or the end of the run: each
+/// Shows the files of a run at a folder, for any program, until Ctrl-C or the end of the run: each
 /// server is a directory, each tool a file that takes arguments and gives the result. Linux alone.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  mkdir mcp && narthex mount mcp --detach\n  \

@@ -1,10 +1,10 @@
-//! The part of the command line that is about what users and agents are allowed.
+//! The part of the command line for grants to users and agents.
 
 use clap::{Args, Subcommand};
 
 use crate::WorkspaceArgs;
 
-/// What can be done with grants, and with what runs ask for.
+/// Commands for grants, and for requests of runs.
 #[derive(Debug, Subcommand)]
 pub enum GrantsCommand {
     /// List what is granted
@@ -100,7 +100,7 @@ pub struct CreateGrantArgs {
     pub place: WorkspaceArgs,
 }
 
-/// For whom, which has to be said.
+/// The user or the agent of a grant; required.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct GrantSubjectArgs {
@@ -112,7 +112,7 @@ pub struct GrantSubjectArgs {
     pub agent: Option<String>,
 }
 
-/// For how long [default: until it is revoked].
+/// The duration of a grant [default: until it is revoked].
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct GrantDurationArgs {

@@ -1,5 +1,5 @@
-//! What can be said at the command line: commands, their arguments, and the help of each. Who does
-//! what is said is `narthex`.
+//! The command line: commands, their arguments, and the help of each. Crate `narthex` carries the
+//! commands out.
 
 mod access;
 mod audit;

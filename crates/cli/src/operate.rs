@@ -1,4 +1,4 @@
-//! The part of the command line that is for operators.
+//! The part of the command line for operators.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::values;
 
-/// What can be done with the servers of a daemon.
+/// Commands for the servers of a daemon.
 #[derive(Debug, Subcommand)]
 pub enum McpCommand {
     /// List the servers; works without a daemon, too
@@ -74,7 +74,7 @@ pub struct LogsArgs {
     pub follow: bool,
 }
 
-/// Stores an entry as it stands in an mcp.json: as JSON, or put together from what is given.
+/// Stores an entry as an mcp.json has it: from JSON, or put together from the arguments.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     narthex mcp add memory -- npx -y @modelcontextprotocol/server-memory\n  \
@@ -110,7 +110,7 @@ pub struct AddArgs {
     pub command: Vec<String>,
 }
 
-/// What can be looked at.
+/// The objects that can be checked.
 #[derive(Debug, Subcommand)]
 pub enum CheckCommand {
     /// Programs, files and variables that the servers of this folder need
@@ -138,7 +138,7 @@ pub struct BackupArgs {
     pub file: PathBuf,
 }
 
-/// What can be done with the daemon itself.
+/// Commands for the daemon itself.
 #[derive(Debug, Subcommand)]
 pub enum DaemonCommand {
     /// Stop the daemon: open calls finish, every server ends

@@ -1,10 +1,10 @@
-//! The part of the command line that is about channels and webhooks.
+//! The part of the command line for channels and webhooks.
 
 use clap::{Args, Subcommand};
 
 use crate::WorkspaceArgs;
 
-/// What can be done with the channels that agents post to.
+/// Commands for the channels that agents post to.
 #[derive(Debug, Subcommand)]
 pub enum ChannelsCommand {
     /// List them, without their addresses
@@ -46,7 +46,7 @@ pub struct SetChannelArgs {
     pub place: WorkspaceArgs,
 }
 
-/// What can be done with webhooks, which are told what humans are asked and decide.
+/// Commands for webhooks, which receive the requests to humans and their decisions.
 #[derive(Debug, Subcommand)]
 pub enum WebhooksCommand {
     /// List them, without their addresses

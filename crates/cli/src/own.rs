@@ -27,7 +27,7 @@ pub struct UpArgs {
     pub allow_remote: bool,
 }
 
-/// Calls one tool and prints what it answers: in process with --config, else through the daemon.
+/// Calls one tool and prints its answer: in process with --config, else through the daemon.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     narthex call --config examples/mcp.json everything echo message=hello\n  \
@@ -84,7 +84,7 @@ pub struct ConnectArgs {
 }
 
 /// Shows which programs a file would start and which addresses it would call, asks, and approves
-/// it. Another content, or the same at another place, must be approved anew.
+/// it. Changed content, or the same at another place, must be approved anew.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  cd project && narthex trust && narthex up")]
 pub struct TrustArgs {

@@ -1,4 +1,4 @@
-//! The part of the command line that is about the rules of a workspace.
+//! The part of the command line for the rules of a workspace.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args, Subcommand};
 
 use crate::WorkspaceArgs;
 
-/// What can be done with the rules of a workspace, which only narrow what its runs may call.
+/// Commands for the rules of a workspace, which only narrow the calls of its runs.
 #[derive(Debug, Subcommand)]
 #[command(after_help = "See docs/policy.md for the form of rules.")]
 pub enum PolicyCommand {
@@ -29,7 +29,7 @@ pub enum PolicyCommand {
     Schema,
 }
 
-/// Where the rules are.
+/// The file with the rules.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  narthex policy set --file rules.cedar")]
 pub struct SetPolicyArgs {
@@ -40,7 +40,7 @@ pub struct SetPolicyArgs {
     pub place: WorkspaceArgs,
 }
 
-/// A call that is not made.
+/// A call to check, which is not made.
 #[derive(Debug, Args)]
 #[command(group(
     ArgGroup::new("what").args(["tool", "prompt", "resource", "method"]).multiple(true)

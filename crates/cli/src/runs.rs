@@ -1,4 +1,4 @@
-//! The part of the command line that is about runs and sessions.
+//! The part of the command line for runs and sessions.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -6,8 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::{SessionEventsArgs, SessionMessageArgs, SessionResumeArgs, WorkspaceArgs};
 
-/// What can be done with runs: each has a token of its own, and the servers that it was created
-/// with.
+/// Commands for runs: each has a token of its own, and the servers that it was created with.
 #[derive(Debug, Subcommand)]
 pub enum RunCommand {
     /// Create a run; nothing of it is left if one of its servers does not start
@@ -41,10 +40,10 @@ pub enum RunCommand {
     End(EndArgs),
 }
 
-/// Creates a run for one task and prints what its client needs.
+/// Creates a run for one task and prints the data for its client.
 ///
-/// The file says whose agent it is of, with parameters and scope, or has servers of the run's own,
-/// like an mcp.json that the daemon reads; an entry with "optional": true may fail.
+/// The file names the run's agent, with parameters and scope, or has servers of the run's own, like
+/// an mcp.json that the daemon reads; an entry with "optional": true may fail.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex runs create --agent reader --prompt 'Sum it up'\n  \
     narthex runs create task.json\n  \
@@ -127,7 +126,7 @@ pub struct EndArgs {
     pub place: WorkspaceArgs,
 }
 
-/// What can be done with sessions: what agents are doing, over all their runs.
+/// Commands for sessions: the work of agents, over all their runs.
 #[derive(Debug, Subcommand)]
 pub enum SessionsCommand {
     /// List the sessions, the newest last, with why those have failed that did

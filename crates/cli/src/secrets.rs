@@ -1,8 +1,8 @@
-//! The part of the command line that is about secrets.
+//! The part of the command line for secrets.
 
 use clap::{Args, Subcommand};
 
-/// What can be done with the secrets of a daemon. None of these shows a value.
+/// Commands for the secrets of a daemon. None of these shows a value.
 #[derive(Debug, Subcommand)]
 pub enum SecretsCommand {
     /// Set a secret: asks for its value without showing it, or reads it from standard input
@@ -41,7 +41,7 @@ pub struct SetArgs {
     pub value: Vec<String>,
 }
 
-/// Whose secrets.
+/// The workspace that a command is for.
 #[derive(Debug, Args)]
 pub struct WorkspaceArgs {
     /// The workspace

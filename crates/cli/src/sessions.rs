@@ -1,4 +1,4 @@
-//! What is said of the commands for events of sessions.
+//! The arguments of the commands for events of sessions.
 
 use std::{path::PathBuf, time::Duration};
 

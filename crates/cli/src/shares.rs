@@ -1,4 +1,4 @@
-//! The part of the command line that is about what agents share.
+//! The part of the command line for shares of agents.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::WorkspaceArgs;
 
-/// What can be done with what agents share of their folders.
+/// Commands for the files that agents share from their folders.
 #[derive(Debug, Subcommand)]
 pub enum SharesCommand {
     /// List what is shared in a workspace

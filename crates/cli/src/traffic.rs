@@ -1,11 +1,11 @@
-//! The part of the command line that is about limits of traffic.
+//! The part of the command line for limits of traffic.
 
 use clap::{Args, Subcommand};
 
 use crate::WorkspaceArgs;
 
-/// What can be done with the limits of a workspace. Those of servers and agents stand in their own
-/// definitions.
+/// Commands for the limits of a workspace. The definitions of servers and agents have those of
+/// their own.
 #[derive(Debug, Subcommand)]
 pub enum LimitsCommand {
     /// Show the limits of a workspace
@@ -62,7 +62,7 @@ pub struct SetLimitsArgs {
     pub place: WorkspaceArgs,
 }
 
-/// Shows what a workspace, its agents and its servers have used today, and what they may.
+/// Shows the use of a workspace, its agents and its servers today, and their limits.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex usage\n  \
     narthex usage --json | jq '.data.items[] | select(.kind == \"agent\")'")]

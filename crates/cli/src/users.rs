@@ -1,8 +1,8 @@
-//! The part of the command line that is about humans.
+//! The part of the command line for humans.
 
 use clap::{Args, Subcommand};
 
-/// Humans of the installation, and how they sign in.
+/// Commands for the humans of the installation, and their sign-in.
 #[derive(Debug, Subcommand)]
 pub enum UsersCommand {
     /// Make an account for a human; it has no way in until there is a link
@@ -51,7 +51,7 @@ pub struct CreateUserArgs {
     pub operator: bool,
 }
 
-/// What can be done with passkeys from here. They are added by whoever has signed in.
+/// Commands for passkeys. Only a human who has signed in adds one.
 #[derive(Debug, Subcommand)]
 pub enum PasskeysCommand {
     /// List them

@@ -1,4 +1,4 @@
-//! How values are written at the command line.
+//! The forms of values at the command line.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,13 +16,13 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// Reads a duration of the command line, which may be 0.
 ///
 /// # Errors
-/// When it is none.
+/// When it is no duration.
 pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
 }
 
-/// Reads a point in time of the command line, as the API takes it: a day or a time as it is
-/// written, or how long ago it was.
+/// Reads a point in time of the command line, in the form of the API: a day or a time as it is
+/// written, or the time that has passed since.
 pub fn moment(text: &str) -> Result<String, String> {
     let days = |text: &str| text.strip_suffix('d')?.parse::<u64>().ok()?.checked_mul(86_400);
     let ago = days(text).map(Duration::from_secs).or_else(|| parse(text));
@@ -30,7 +30,7 @@ pub fn moment(text: &str) -> Result<String, String> {
         let then = SystemTime::now().checked_sub(ago).unwrap_or(SystemTime::UNIX_EPOCH);
         return Ok(Timestamp::new(then).to_string());
     }
-    // Which days there are is the daemon's to say.
+    // The daemon decides whether the day exists.
     let is_date = text.len() >= 10 && text.bytes().all(|byte| b"0123456789-T:.Z".contains(&byte));
     is_date.then(|| text.to_owned()).ok_or_else(|| {
         "write a day or a time of UTC as RFC 3339 has them, such as 2026-11-22 or \
@@ -39,7 +39,7 @@ pub fn moment(text: &str) -> Result<String, String> {
     })
 }
 
-/// Reads a duration with its unit. Zero is none.
+/// Reads a duration with its unit. Zero gives `None`.
 fn parse(text: &str) -> Option<Duration> {
     written::duration(text).filter(|duration| !duration.is_zero())
 }
@@ -66,7 +66,7 @@ mod tests {
             let after = SystemTime::now() - Duration::from_secs(seconds);
             assert!(before < read && read <= after, "{text}");
         }
-        // Longer than there is time.
+        // The time is before the first that can be represented.
         assert_eq!(moment("99999999d").as_deref(), Ok("1970-01-01T00:00:00.000Z"));
         for text in ["yesterday", "", "7", "d", "-1d", "2 h", "2026", "99999999999999999999d"] {
             assert!(moment(text).unwrap_err().contains("RFC 3339"), "{text}");

@@ -1,12 +1,12 @@
-//! The part of the command line that is about watching runs.
+//! The part of the command line for watching runs.
 
 use clap::Args;
 
 use crate::WorkspaceArgs;
 
-/// Shows what a run does, as it does it: one line for each operation, by whichever door.
+/// Shows the operations of a run, as they happen: one line for each, through any interface.
 ///
-/// Names, sizes and durations are shown, and never what was written or read.
+/// Names, sizes and durations are shown, and never the contents.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex strace 3\n  \
     narthex strace local --alias github --alias files\n  \
@@ -27,10 +27,10 @@ pub struct StraceArgs {
     pub place: WorkspaceArgs,
 }
 
-/// Shows how busy the runs are that go on, anew each second.
+/// Shows the load of the active runs, anew each second.
 ///
-/// Memory and processor are of the processes of a run's servers, on the daemon's machine. A server
-/// that several runs share counts for each.
+/// Memory and processor are those of the processes of a run's servers, on the daemon's machine. A
+/// server that several runs share counts for each.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex top\n  narthex top --sort memory --interval 5\n  \
     narthex top --once --json | jq '.runs[] | {pid, calls_per_second, p50_us}'\n\n\
