@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt};
 
 use crate::{EnvName, Secret};
 
-/// Values for the environment of one agent. For whoever starts it, and for nobody else: `Debug`
-/// shows the names alone.
+/// Values for the environment of one agent. For the agent's starter alone: `Debug` shows only the
+/// names.
 #[derive(Clone, Default)]
 pub struct AgentEnv(BTreeMap<EnvName, Secret>);
 
@@ -21,13 +21,13 @@ impl AgentEnv {
         self.0.iter().map(|(name, value)| (name, value.expose()))
     }
 
-    /// Which there are.
+    /// The names of the variables.
     #[must_use]
     pub fn names(&self) -> Vec<EnvName> {
         self.0.keys().cloned().collect()
     }
 
-    /// Whether there is none.
+    /// True if there is no variable.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -13,11 +13,12 @@ pub enum AgentType {
     Worker,
     /// Others: it starts and leads their runs.
     Orchestrator,
-    /// Nobody who is there: a clock or an event begins its runs.
+    /// No person is present: a clock or an event creates its runs.
     Scheduled,
 }
 
-/// Whether agents that are no workers may have servers that each person signs in to (X-E31).
+/// The setting that lets agents other than workers have servers that each person signs in to
+/// (X-E31).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OauthOnOrchestrators {
@@ -44,7 +45,7 @@ impl AgentType {
         }
     }
 
-    /// Whether it acts for the human who drives the run.
+    /// True if the agent acts for the human who drives the run.
     #[must_use]
     pub fn is_worker(&self) -> bool {
         *self == Self::Worker

@@ -17,15 +17,15 @@ pub struct Alias(Arc<str>);
 /// Why a text is no alias.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AliasError {
-    /// It breaks the rule.
+    /// The text breaks the rule.
     #[error(
         "`{text}` is no valid server name: use 1 to 64 of a-z, 0-9, `_` and `-`, \
          start with a letter, and no `__`; for example `{suggestion}`"
     )]
     Invalid {
-        /// What was given, cut.
+        /// The given text, shortened.
         text: String,
-        /// A name that would do.
+        /// A valid name.
         suggestion: Alias,
     },
     /// Another server has it.
@@ -51,7 +51,8 @@ impl Alias {
         })
     }
 
-    /// The same for a server that somebody attaches or configures: the built-in one's is taken.
+    /// As [`Alias::new`], for a server that is attached or configured: the built-in server's alias
+    /// is taken.
     ///
     /// # Errors
     /// When the rule is broken, or the alias is reserved.
@@ -68,7 +69,7 @@ impl Alias {
         Self(BUILT_IN.into())
     }
 
-    /// Whether it is the one of the built-in server.
+    /// True if the alias is the built-in server's.
     #[must_use]
     pub fn is_built_in(&self) -> bool {
         self.as_str() == BUILT_IN
@@ -176,7 +177,8 @@ mod tests {
         }
     }
 
-    /// X-M1: nobody's server takes the name of the built-in one, and what is said names another.
+    /// X-M1: no other server takes the name of the built-in one, and the error proposes another
+    /// name.
     #[test]
     fn x_m1_the_built_in_servers_name_is_taken() {
         let error = Alias::of_server("narthex").unwrap_err();

@@ -1,13 +1,13 @@
-//! How requests to a server are authenticated, as configured.
+//! The configured authentication of requests to a server.
 
 use std::collections::BTreeSet;
 
 use crate::{Secret, SecretName, WorkspaceId};
 
-/// How requests to a server are authenticated.
+/// The authentication of requests to a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerAuth {
-    /// Not at all.
+    /// No authentication.
     None,
     /// One header on every request (E22).
     ApiKey(ApiKeyAuth),
@@ -27,13 +27,13 @@ impl ServerAuth {
         }
     }
 
-    /// Whether a person signs in, so that what is gained is theirs alone (X-M14).
+    /// True if a person signs in, so that the resulting connection is theirs alone (X-M14).
     #[must_use]
     pub fn is_per_user(&self) -> bool {
         matches!(self, Self::NotYet(oauth) if matches!(**oauth, OAuth::AuthorizationCode(_)))
     }
 
-    /// Whether a person must sign in first: nothing that proves a consent is there (D17).
+    /// True if a person must sign in first: no proof of a consent exists yet (D17).
     #[must_use]
     pub fn awaits_consent(&self) -> bool {
         match self {
@@ -44,7 +44,7 @@ impl ServerAuth {
         }
     }
 
-    /// What of it must never be shown (D22).
+    /// The secrets of the authentication, which must never be shown (D22).
     pub(crate) fn secrets(&self) -> Vec<&Secret> {
         match self {
             Self::None => Vec::new(),
@@ -75,7 +75,7 @@ pub struct ApiKeyAuth {
     pub key: Option<Secret>,
 }
 
-/// Where the value of a configured header comes from, by names alone: for messages to operators.
+/// The source of a configured header's value, by names alone: for messages to operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderSource {
     /// The header.
@@ -90,7 +90,7 @@ pub struct HeaderSource {
     pub workspace: Option<WorkspaceId>,
 }
 
-/// What OAuth scopes are asked for. A set, as their order means nothing (E49).
+/// The requested OAuth scopes. A set, as their order means nothing (E49).
 pub type OAuthScopes = BTreeSet<String>;
 
 /// One of the two ways to sign in by OAuth.
@@ -98,7 +98,7 @@ pub type OAuthScopes = BTreeSet<String>;
 pub enum OAuth {
     /// Without a person (E24).
     ClientCredentials(ClientCredentialsAuth),
-    /// By a person in a browser (E25).
+    /// A sign-in by a person in a browser (E25).
     AuthorizationCode(AuthorizationCodeAuth),
 }
 
@@ -116,41 +116,41 @@ impl OAuth {
 /// An exchange of a client's id and secret for a token (E24).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientCredentialsAuth {
-    /// Where, as an absolute URL.
+    /// The token endpoint, as an absolute URL.
     pub token_url: String,
     /// The client's id.
     pub client_id: String,
     /// The client's secret.
     pub client_secret: Secret,
-    /// What is asked for.
+    /// The requested scopes.
     pub scopes: OAuthScopes,
-    /// Whom the token is for, as some authorization servers want it.
+    /// The audience of the token, as some authorization servers want it.
     pub audience: Option<String>,
-    /// Whom the token is for, as an absolute URL (RFC 8707).
+    /// The resource of the token, as an absolute URL (RFC 8707).
     pub resource: Option<String>,
 }
 
 /// A sign-in in a browser (E25, E26). Nothing is required.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AuthorizationCodeAuth {
-    /// What is asked for.
+    /// The requested scopes.
     pub scopes: OAuthScopes,
     /// A client that is registered already.
     pub client: Option<OAuthClient>,
     /// Tokens that exist already.
     pub tokens: Option<OAuthTokens>,
-    /// Where the browser comes back to, as an absolute URL.
+    /// The redirect URI of the browser, as an absolute URL.
     pub redirect_uri: Option<String>,
-    /// Whom the token is for, as an absolute URL (RFC 8707).
+    /// The resource of the token, as an absolute URL (RFC 8707).
     pub resource: Option<String>,
 }
 
 /// A client that an operator has registered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OAuthClient {
-    /// Its id.
+    /// The client's id.
     pub id: String,
-    /// Its secret; public clients have none.
+    /// The client's secret; public clients have none.
     pub secret: Option<Secret>,
 }
 

@@ -1,4 +1,4 @@
-//! Which tools of the built-in server a run has (D29).
+//! The tools of the built-in server that a run has (D29).
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use crate::{
     json::{Node, shortened},
 };
 
-/// By which a run asks humans, and hears them.
+/// The tools by which a run asks humans, and reads their answers.
 const ASK: [&str; 3] = ["request_grant", "request_input", "read_messages"];
-/// What every agent uses to talk to its user.
+/// The tools by which every agent talks to its user.
 const CORE: [&str; 7] = [
     "emit_status",
     "emit_artifact",
@@ -22,9 +22,10 @@ const CORE: [&str; 7] = [
     "request_permission",
     "end_session",
 ];
-/// What the run of the daemon itself has, where anything of its servers requires a grant.
+/// The tools of the daemon's own run, where any of its servers requires a grant.
 const LIVE: [&str; 2] = ["request_grant", "read_messages"];
-/// What starts other agents and follows them: what the built-in server has under another alias.
+/// The tools that start other agents and follow them: those of the built-in server under another
+/// alias.
 const ORCHESTRATION: [&str; 11] = [
     "list_spawnable_agents",
     "spawn_session",
@@ -51,14 +52,14 @@ const OTHERS: [&str; 7] = [
     "get_agent_cost",
 ];
 
-/// Which tools of the built-in server a run has: a word for a set, or names.
+/// The tools of the built-in server that a run has: a word for a set, or names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BuiltInTools {
-    /// None.
+    /// No tools.
     None,
-    /// Those to ask humans, and to hear them.
+    /// The tools to ask humans, and to read their answers.
     Ask,
-    /// The seven that every agent uses, and those to ask.
+    /// The seven tools that every agent uses, and those to ask.
     Core,
     /// All.
     All,
@@ -70,21 +71,21 @@ impl BuiltInTools {
     const WORDS: [(&str, Self); 4] =
         [("none", Self::None), ("ask", Self::Ask), ("core", Self::Core), ("all", Self::All)];
 
-    /// What a run has of which nothing is said: the tools to ask, and to end its session; the child
-    /// of another run also that to tell its caller something.
+    /// The tools of a run without a setting: those to ask, and to end its session. A child run also
+    /// has the tool to send its parent run a message.
     #[must_use]
     pub fn usual(is_child: bool) -> Self {
         let child = is_child.then_some("message_caller");
         Self::named(ASK.into_iter().chain(["end_session"]).chain(child))
     }
 
-    /// What the run of the daemon itself has, where anything of its servers requires a grant.
+    /// The tools of the daemon's own run, where any of its servers requires a grant.
     #[must_use]
     pub fn live() -> Self {
         Self::named(LIVE)
     }
 
-    /// What the built-in server has where an agent attaches it under an alias.
+    /// The tools of the built-in server where an agent attaches it under an alias.
     #[must_use]
     pub fn orchestration() -> Self {
         Self::named(ORCHESTRATION)
@@ -94,7 +95,7 @@ impl BuiltInTools {
         Self::Named(names.into_iter().map(str::to_owned).collect())
     }
 
-    /// Whether a tool is among them.
+    /// True if a tool is among them.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         match self {
@@ -213,7 +214,8 @@ mod tests {
         }
     }
 
-    /// D29: a set is a word or names, is written as it is read, and what is misspelt is told.
+    /// D29: a set is a word or names, its text is read as the same set, and a misspelt one is an
+    /// error.
     #[test]
     fn d29_sets_are_words_or_names() {
         for written in [json!("none"), json!("ask"), json!("core"), json!("all"), json!(["share"])]

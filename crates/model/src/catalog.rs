@@ -1,4 +1,4 @@
-//! What kinds of objects the catalog of a workspace has.
+//! The kinds of objects in the catalog of a workspace.
 
 use std::fmt;
 

@@ -169,7 +169,7 @@ fn closing(text: &str) -> Option<usize> {
 }
 
 impl CommandLine {
-    /// With an option and its value.
+    /// Adds an option and its value.
     #[must_use]
     pub fn option(mut self, name: &'static str, value: impl fmt::Display) -> Self {
         self.words.extend([name.to_owned(), value.to_string()]);
@@ -228,7 +228,7 @@ fn without_choice(words: &[String]) -> Vec<String> {
     kept
 }
 
-/// Whether a command takes `--workspace` and does not have it yet.
+/// True if a command takes `--workspace` and does not have it yet.
 fn takes_workspace(words: &[String]) -> bool {
     let starts = |path: &&str| {
         let path: Vec<_> = path.split(' ').collect();

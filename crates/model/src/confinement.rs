@@ -1,4 +1,4 @@
-//! What a server's program may reach of the machine, where its configuration limits that.
+//! The limits of a server's program on the machine, where its configuration sets some.
 
 mod entry;
 
@@ -7,24 +7,24 @@ use std::path::PathBuf;
 pub use entry::{ConfinementProblem, EntryConfinement};
 use serde::{Deserialize, Serialize};
 
-/// How a program is confined. Each part limits one thing; by default nothing is limited.
+/// The confinement of a program. Each part limits one thing; by default nothing is limited.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confinement {
-    /// Which files it reaches; `None`: all that its user does.
+    /// The files that the program reaches; `None`: all that its user does.
     pub files: Option<FileAccess>,
-    /// Which network it reaches.
+    /// The network that the program reaches.
     pub network: NetworkAccess,
-    /// Whether system calls and privileges are taken away that no server needs.
+    /// True if the program loses the system calls and privileges that no server needs.
     pub filters_system_calls: bool,
-    /// What it may use up.
+    /// The resources that the program may use.
     pub limits: ProcessLimits,
-    /// Whether it runs in namespaces of its own, by `bwrap`.
+    /// True if the program runs in namespaces of its own, by `bwrap`.
     pub has_namespaces: bool,
 }
 
 impl Confinement {
-    /// What the word `strict` stands for: files below `read` to read, no network, the filter, and
-    /// limits that an honest server does not meet.
+    /// The confinement of the word `strict`: files below `read` to read, no network, the filter,
+    /// and limits that an honest server does not meet.
     #[must_use]
     pub fn strict(read: Option<PathBuf>) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Confinement {
         }
     }
 
-    /// Whether nothing is limited.
+    /// True if nothing is limited.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -57,19 +57,19 @@ pub struct FileAccess {
     pub write: Vec<PathBuf>,
 }
 
-/// Which network a program reaches.
+/// The network that a program reaches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum NetworkAccess {
-    /// All that its user does.
+    /// The whole network that its user reaches.
     #[default]
     All,
-    /// None: it cannot open a socket of any kind.
+    /// No network: the program cannot open a socket of any kind.
     None,
     /// TCP connections to these ports, and UDP, by which names are looked up. It cannot listen.
     Connect(Vec<u16>),
 }
 
-/// What a program may use up. The system counts for each process by itself.
+/// The resources that a program may use. The system counts them for each process alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessLimits {
     /// Memory that a process may allocate, in MiB.

@@ -1,4 +1,4 @@
-//! Which agents get a secret into their own environment, and under which name.
+//! Bindings: the agents that get a secret into their own environment, and its name there.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub enum EnvScope {
     Agent(AgentName),
     /// One preview environment.
     PreviewEnvironment(PreviewId),
-    /// Everything in the workspace that takes bindings.
+    /// All agents and preview environments of the workspace.
     Workspace,
 }
 
@@ -40,7 +40,7 @@ impl EnvScope {
         }
     }
 
-    /// Its word.
+    /// The scope's word.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {

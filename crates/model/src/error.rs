@@ -1,4 +1,4 @@
-//! What kind of thing went wrong, and whose side it was: the words every error of the project uses.
+//! The kind of a failure, and the side of its cause: the words of every error of the project.
 
 use std::{borrow::Cow, fmt};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::model_text::{REFUSAL_TEXT_MAX, fitting, for_models, value_for_models};
 
-/// What kind of failure an error is. Each door turns this into its own numbers by one table (D24).
+/// The kind of a failure. Each door turns this into its own numbers by one table (D24).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ErrorKind {
     /// The input is wrong and will stay wrong.
@@ -88,7 +88,7 @@ pub enum CallErrorKind {
     AuthUnavailable,
     /// The server could not be reached, or the connection broke.
     TransportError,
-    /// The call's deadline passed; the server was told to cancel.
+    /// The call's deadline passed; the gateway sent the server a cancellation.
     Timeout,
     /// The server answered that the call failed.
     ServerError,
@@ -106,7 +106,7 @@ pub enum CallErrorKind {
     DefinitionChanged,
 }
 
-/// What a call is told that fails for something of this kind, where nothing says more.
+/// The kind of a call's failure by this kind, where no more specific one is known.
 impl From<ErrorKind> for CallErrorKind {
     fn from(kind: ErrorKind) -> Self {
         match kind {
@@ -165,9 +165,9 @@ impl fmt::Display for CallErrorKind {
 /// A failed call or a failed server, in the one shape used on rows and on calls (E48, D16).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallError {
-    /// What kind of failure it is.
+    /// The kind of the failure.
     pub kind: CallErrorKind,
-    /// What happened and what to do, for a person. Never a secret.
+    /// The failure and its remedy, for a person. Never a secret.
     pub message: String,
     /// More, for a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,7 +181,7 @@ impl CallError {
         Self { kind, message: message.into(), details: None }
     }
 
-    /// The same as a model may know it: without what only an operator can do (D28).
+    /// The error as a model may see it: without remedies that only an operator has (D28).
     #[must_use]
     pub fn for_models(mut self) -> Self {
         if let Cow::Owned(text) = for_models(&self.message) {

@@ -1,4 +1,4 @@
-//! What a daemon has to carry runs out.
+//! The executors of a daemon, which carry out runs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,13 +14,13 @@ pub struct KnownExecutors {
 }
 
 impl KnownExecutors {
-    /// Those that are for these workspaces.
+    /// The executors for these workspaces.
     #[must_use]
     pub fn new(of: BTreeMap<ExecutorName, BTreeSet<WorkspaceId>>) -> Self {
         Self { of: Arc::new(of) }
     }
 
-    /// Whether there is one of this name for a workspace.
+    /// True if an executor of this name is for a workspace.
     #[must_use]
     pub fn has(&self, name: &ExecutorName, workspace: &WorkspaceId) -> bool {
         self.of.get(name).is_some_and(|workspaces| workspaces.contains(workspace))

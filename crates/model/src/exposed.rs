@@ -1,6 +1,6 @@
-//! Which of a server's tools, resources and prompts callers may see (decision D5; E151).
+//! The filter of a server's tools, resources and prompts that callers may see (decision D5; E151).
 //!
-//! What a rule hides is absent: from lists, and for calls.
+//! A hidden item is absent: from lists, and for calls.
 
 use wildmatch::WildMatch;
 
@@ -17,16 +17,16 @@ pub struct Exposed {
     pub prompts: NameRule,
 }
 
-/// What names may be seen: those that match each `allow` that is given, and nothing of `deny`. In
-/// patterns `*` is any number of characters and `?` is one; nothing else means anything.
+/// The names that may be seen: those that match each given `allow`, and none of `deny`. In patterns
+/// `*` is any number of characters and `?` is one; all other characters stand for themselves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NameRule {
     allow: Vec<Vec<WildMatch>>,
     deny: Vec<WildMatch>,
 }
 
-/// What resources and templates may be seen, whatever spelling they are asked for by: patterns as
-/// in [`NameRule`], of URIs. A template's text in `deny` means also what the template covers.
+/// The resources and templates that may be seen, under any spelling of a request: patterns as in
+/// [`NameRule`], of URIs. A template's text in `deny` also covers the resources of the template.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UriRule(NameRule);
 
@@ -38,7 +38,7 @@ pub static EVERYTHING: Exposed = Exposed {
 };
 
 impl Exposed {
-    /// Whether nothing is hidden.
+    /// True if nothing is hidden.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.tools.is_open() && self.resources.is_open() && self.prompts.is_open()
@@ -62,20 +62,20 @@ impl NameRule {
         self
     }
 
-    /// Whether it lets everything through.
+    /// True if the rule lets all names through.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.allow.is_empty() && self.deny.is_empty()
     }
 
-    /// Whether a name may be seen.
+    /// True if a name may be seen.
     #[must_use]
     pub fn lets(&self, name: &str) -> bool {
         let is_in = |patterns: &[WildMatch]| patterns.iter().any(|pattern| pattern.matches(name));
         self.allow.iter().all(|patterns| is_in(patterns)) && !self.denies(name)
     }
 
-    /// Whether a name is taken away, whatever is allowed.
+    /// True if a name is denied, even if it is allowed too.
     fn denies(&self, name: &str) -> bool {
         self.deny.iter().any(|pattern| pattern.matches(name))
     }
@@ -91,15 +91,15 @@ impl UriRule {
         Self(NameRule::new(allow.as_deref(), &deny))
     }
 
-    /// Whether it lets everything through.
+    /// True if the rule lets all URIs through.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.0.is_open()
     }
 
-    /// Whether a URI or a template may be seen. Each way to write all of it has to pass, without
-    /// steps such as `..`, which lead elsewhere than the text says, and none of its
-    /// [spellings](crate::uri::spellings) is denied. What can be no URI is nowhere.
+    /// True if a URI or a template may be seen. Each way to write all of it has to pass, without
+    /// steps such as `..`, which lead elsewhere than the text shows. None of its
+    /// [spellings](crate::uri::spellings) may be denied. A text that can be no URI is never seen.
     #[must_use]
     pub fn lets(&self, uri: &str) -> bool {
         let passes = |one: &str| self.0.lets(one) && !has_steps(one);

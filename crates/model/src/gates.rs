@@ -1,4 +1,4 @@
-//! What the tools, resources and prompts of a server require of whoever uses them (D14).
+//! The tool scopes that the tools, resources and prompts of a server require of their users (D14).
 
 mod unmatched;
 
@@ -18,14 +18,14 @@ use crate::{
 /// The tool scopes that something requires: all of them.
 pub type ToolScopes = BTreeSet<ToolScope>;
 
-/// What requires tool scopes. What is not named requires none (X-M57).
+/// The items that require tool scopes. An item without a gate requires none (X-M57).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Gates {
-    /// Of tools, by the server's own names.
+    /// The gates of tools, by the server's own names.
     tools: BTreeMap<String, ToolScopes>,
-    /// Of prompts, by the server's own names.
+    /// The gates of prompts, by the server's own names.
     prompts: BTreeMap<String, ToolScopes>,
-    /// Of resources, by patterns of URIs, and of templates, by patterns of their texts.
+    /// The gates of resources, by patterns of URIs, and of templates, by patterns of their texts.
     resources: Vec<UriGate>,
 }
 
@@ -34,7 +34,7 @@ pub struct Gates {
 struct UriGate {
     /// The pattern as it is written.
     written: String,
-    /// The same in all spellings, with what it means as a template.
+    /// The pattern in all spellings, and the resources that it covers as a template.
     patterns: Vec<WildMatch>,
     scopes: ToolScopes,
 }
@@ -68,27 +68,27 @@ impl Gates {
         Self { tools: named(tools), prompts: named(prompts), resources: resources.collect() }
     }
 
-    /// Whether nothing requires anything.
+    /// True if no item requires a scope.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.prompts.is_empty() && self.resources.is_empty()
     }
 
-    /// What a tool requires, by the server's own name for it.
+    /// The scopes that a tool requires, by the server's own name for it.
     #[must_use]
     pub fn of_tool(&self, name: &str) -> &ToolScopes {
         self.tools.get(name).unwrap_or(&NOTHING)
     }
 
-    /// What a prompt requires, by the server's own name for it.
+    /// The scopes that a prompt requires, by the server's own name for it.
     #[must_use]
     pub fn of_prompt(&self, name: &str) -> &ToolScopes {
         self.prompts.get(name).unwrap_or(&NOTHING)
     }
 
-    /// What a resource requires, by its URI, or a template, by its text: the scopes of all patterns
-    /// that match it in any of its [spellings]. One with steps such as `..` may mean any resource
-    /// of the server, and requires what all of them do.
+    /// The scopes that a resource requires, by its URI, or a template, by its text: those of all
+    /// patterns that match it in any of its [spellings]. A URI with steps such as `..` may lead to
+    /// any resource of the server, and requires the scopes of all patterns.
     #[must_use]
     pub fn of_resource(&self, uri: &str) -> Cow<'_, ToolScopes> {
         if self.resources.is_empty() {

@@ -1,4 +1,4 @@
-//! What a human allows a user or an agent to do (D14).
+//! The grants of humans to users and agents (D14).
 
 use std::{collections::BTreeMap, fmt, time::SystemTime};
 
@@ -23,14 +23,14 @@ id! {
 pub enum GrantSubject {
     /// A human, in each run that they drive.
     User(PrincipalId),
-    /// An agent, whoever drives it.
+    /// An agent, under any driving user.
     Agent(AgentName),
 }
 
-/// What a grant allows.
+/// The permission of a grant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum GrantOf {
-    /// To use what requires this tool scope.
+    /// The use of items that require this tool scope.
     ToolScope(ToolScopeGrant),
     /// To start runs of an agent.
     Spawn(SpawnGrant),
@@ -45,11 +45,11 @@ pub struct ToolScopeGrant {
     pub server: Option<Alias>,
     /// For this tool, prompt or resource only, under the server's own name.
     pub tool: Option<String>,
-    /// With exactly these arguments only.
+    /// Only exactly these arguments, if given.
     pub arguments: Option<ArgumentsDigest>,
 }
 
-/// Which runs may be started.
+/// The runs that may be started.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SpawnGrant {
     /// The agent of the runs.
@@ -60,7 +60,7 @@ pub struct SpawnGrant {
     pub allowed_models: Option<Vec<String>>,
 }
 
-/// How often, or how long, a grant allows something.
+/// The number of uses, or the time, of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GrantDuration {
     /// For one call.
@@ -75,18 +75,18 @@ pub enum GrantDuration {
     Persistent,
 }
 
-/// What a human has allowed. It never changes; whether it still counts is kept beside it (X-E78).
+/// A permission from a human. It never changes; its validity is stored beside it (X-E78).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// Its id.
+    /// The grant's id.
     pub id: GrantId,
-    /// For whom.
+    /// The subject of the permission.
     pub subject: GrantSubject,
-    /// What.
+    /// The permission.
     pub of: GrantOf,
-    /// How often, or how long.
+    /// The number of uses, or the time.
     pub duration: GrantDuration,
-    /// When it stops counting in any case.
+    /// The time at which it stops counting in any case.
     pub expires_at: Option<SystemTime>,
 }
 
@@ -105,7 +105,7 @@ impl GrantOf {
     /// The words for types of grants.
     pub const WORDS: [&'static str; 2] = ["tool_scope", "spawn"];
 
-    /// Its word.
+    /// The permission's word.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ impl GrantOf {
         }
     }
 
-    /// What it allows, as documents say it; without what is not said.
+    /// The permission as in documents, without absent members.
     #[must_use]
     pub fn details(&self) -> Value {
         let details = match self {
@@ -177,7 +177,7 @@ impl GrantDuration {
     /// The words for durations.
     pub const WORDS: [&'static str; 4] = ["once", "run", "session", "persistent"];
 
-    /// Its word.
+    /// The duration's word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -188,7 +188,7 @@ impl GrantDuration {
         }
     }
 
-    /// Whether one call uses it up.
+    /// True if one call uses the grant up.
     #[must_use]
     pub fn is_single(self) -> bool {
         matches!(self, Self::Once | Self::OnceIn(_))
@@ -229,7 +229,7 @@ impl ArgumentsDigest {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// The digest's bytes.
     #[must_use]
     pub fn bytes(self) -> [u8; 32] {
         self.0

@@ -1,4 +1,4 @@
-//! What HTTP headers may be named and hold, for those that a configuration sets.
+//! The rules for names and values of HTTP headers that a configuration sets.
 
 /// Headers that narthex sets itself, in lower case.
 const OWN: [&str; 10] = [
@@ -14,13 +14,13 @@ const OWN: [&str; 10] = [
     "transfer-encoding",
 ];
 
-/// Whether narthex sets a header of this name itself, in any case of letters.
+/// True if narthex sets a header of this name itself, in any case of letters.
 #[must_use]
 pub fn is_own(name: &str) -> bool {
     OWN.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// Whether HTTP allows all of these characters in a header's name.
+/// True if HTTP allows all of these characters in a header's name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     !name.is_empty()
@@ -29,7 +29,7 @@ pub fn is_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// Whether a text can be sent as a header's value: tabs and printable ASCII, so no line breaks.
+/// True if a text can be sent as a header's value: tabs and printable ASCII, so no line breaks.
 #[must_use]
 pub fn is_value(value: &str) -> bool {
     value.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte))

@@ -8,7 +8,7 @@ macro_rules! id {
         pub struct $name([u8; $bytes]);
 
         impl $name {
-            /// How many bytes an id has, which are twice as many digits.
+            /// Number of bytes of an id, half the number of its digits.
             pub const BYTES: usize = $bytes;
 
             /// The id of these bytes.
@@ -17,7 +17,7 @@ macro_rules! id {
                 Self(bytes)
             }
 
-            /// Its bytes.
+            /// The id's bytes.
             #[must_use]
             pub fn bytes(self) -> [u8; $bytes] {
                 self.0

@@ -53,7 +53,7 @@ pub enum TextProblem {
         column: usize,
         /// The parser's words.
         problem: String,
-        /// What to change.
+        /// The change that mends it.
         remedy: &'static str,
     },
 }
@@ -83,7 +83,7 @@ impl Node {
         Self::parse(&without_comments(text))
     }
 
-    /// What it is, for messages.
+    /// The type of the value, for messages.
     #[must_use]
     pub fn found(&self) -> &'static str {
         match self {
@@ -113,8 +113,8 @@ impl Node {
         }
     }
 
-    /// As a value tree, whose keys stand in the order of their letters, so that equal trees have
-    /// equal texts. Of a key given twice the last counts.
+    /// The node as a value tree, whose keys are in the order of their letters, so that equal trees
+    /// have equal texts. If a key is given twice, the last value counts.
     #[must_use]
     pub fn to_value(&self) -> Value {
         match self {
@@ -190,7 +190,7 @@ impl Place {
         }
     }
 
-    /// Whether this place is `outer` or inside it.
+    /// True if this place is `outer` or inside it.
     #[must_use]
     pub fn is_within(&self, outer: &Self) -> bool {
         let rest = self.0.strip_prefix(&outer.0);
@@ -308,8 +308,8 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 }
 
-/// What becomes of a document by a JSON Merge Patch (RFC 7396): members replace members, and null
-/// takes one out.
+/// Applies a JSON Merge Patch (RFC 7396) to a document: members replace members, and null removes
+/// one.
 #[must_use]
 pub fn merged(target: Value, patch: Value) -> Value {
     let Value::Object(patch) = patch else { return patch };

@@ -24,7 +24,7 @@ const NAMESPACES: [&str; 15] = [
     "tools",
 ];
 
-/// Whether a name is written in visible ASCII characters alone, and has at least one.
+/// True if a name is written in visible ASCII characters alone, and has at least one.
 #[must_use]
 pub fn is_plain_method(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic())
@@ -37,7 +37,7 @@ pub fn folded_method(name: &str) -> String {
     folded(name).collect()
 }
 
-/// Whether a lenient reader may take a key for a name that it is not: they differ only by blanks,
+/// True if a lenient reader may take a key for a name that it is not: they differ only by blanks,
 /// control characters and the case of letters.
 #[must_use]
 pub fn imitates(key: &str, name: &str) -> bool {
@@ -50,7 +50,7 @@ fn folded(name: &str) -> impl Iterator<Item = char> {
     kept.flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
-/// Whether a name begins with a word of the protocol, in any case and with blanks around it.
+/// True if a name begins with a word of the protocol, in any case and with blanks around it.
 #[must_use]
 pub fn is_protocol_method(name: &str) -> bool {
     let folded = folded_method(name);
@@ -65,13 +65,13 @@ pub struct NotificationName(Box<str>);
 /// Why a text is no [`NotificationName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotificationNameError {
-    /// It is empty, too long, or has other characters than visible ASCII.
+    /// The name is empty, too long, or has other characters than visible ASCII.
     #[error(
         "`{0}` is no name of a notification; write 1 to {NAME_MAX} visible ASCII characters, such \
          as `acme/changed`"
     )]
     Form(String),
-    /// It begins like a method of the protocol.
+    /// The name begins like a method of the protocol.
     #[error(
         "`{0}` belongs to the protocol and cannot be allowed; notifications that begin with \
          `notifications/` are sent without being listed, so list names of the server's own, such \

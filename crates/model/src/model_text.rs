@@ -42,7 +42,7 @@ pub fn for_models(text: &str) -> Cow<'_, str> {
     Cow::Owned(if kept.is_empty() { MENDED_BY_HUMANS.to_owned() } else { kept.to_owned() })
 }
 
-/// The same for each text inside a value; names of members stay as they are.
+/// As [`for_models`], for each text inside a value; names of members stay unchanged.
 pub fn value_for_models(value: &mut Value) {
     match value {
         Value::String(text) => {

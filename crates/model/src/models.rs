@@ -15,9 +15,9 @@ const NAME_MAX: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnabledModel {
-    /// By which whoever carries a run out knows it.
+    /// The model's id for the executor that carries out a run.
     pub id: String,
-    /// What else it may be called.
+    /// Other names of the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub short_names: Vec<String>,
 }
@@ -28,7 +28,7 @@ pub struct EnabledModels {
     all: Arc<[EnabledModel]>,
 }
 
-/// What is wrong with a list of models, with its place in it.
+/// A fault of a list of models: its place in the list, the problem and the remedy.
 pub type ModelFault = (Place, &'static str, &'static str);
 
 impl EnabledModels {
@@ -66,7 +66,7 @@ impl EnabledModels {
         Some(Self { all: all.into() })
     }
 
-    /// As it is stored; empty without any.
+    /// The stored text of the list; empty without any model.
     #[must_use]
     pub fn text(&self) -> String {
         match self.all.is_empty() {

@@ -166,8 +166,8 @@ impl PrincipalId {
     /// The name of [`Self::local_admin`] for people, which no account can have.
     pub const LOCAL_ADMIN_NAME: &str = "admin";
 
-    /// The fixed id of whoever has the operator's token of this machine: the user who drives the
-    /// run of the daemon itself. It has no row, and nobody else ever gets it.
+    /// The fixed id of the bearer of this machine's operator token: the user who drives the run of
+    /// the daemon itself. It has no row, and no other principal ever gets it.
     #[must_use]
     pub fn local_admin() -> Self {
         Self::new("prn_0000000000000000").expect("it follows the rule")
@@ -212,7 +212,7 @@ name! {
     }
 }
 
-/// What stands for the local admin token and the daemon wherever something was changed.
+/// The names of the local admin token and the daemon in records of changes.
 const RESERVED: [&str; 3] = ["admin", "narthex", "local"];
 
 impl PrincipalName {
@@ -305,7 +305,7 @@ mod tests {
         assert!(PrincipalName::of_service(&WorkspaceId::default(), "a/b").is_err());
     }
 
-    /// X-M63: nobody is called as another kind of actor is, whoever gives the name.
+    /// X-M63: no human is called like another kind of actor, under any way of naming.
     #[test]
     fn x_m63_names_of_humans_stand_for_nothing_else() {
         let unfit = |name: &str| PrincipalName::new(name).unwrap().unfit_for_humans();

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, fmt};
 
-/// What a registry of packages is, and how a version is fixed there.
+/// The registry of a package, which decides the form of a fixed version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ecosystem {
     Npm,
@@ -16,7 +16,7 @@ struct Runner {
     ecosystem: Ecosystem,
     /// Flags whose value is a package to download, in the place of the first word or beside it.
     packages: &'static [&'static str],
-    /// Whether a package of a flag leaves the first word to be the name of a command.
+    /// True if a package of a flag leaves the first word to be the name of a command.
     is_instead: bool,
     /// Other flags that take a value.
     valued: &'static [&'static str],
@@ -109,7 +109,7 @@ pub fn absent_package(name: &str) -> String {
 pub struct UnpinnedPackage {
     /// The package as it is written, such as `@scope/server@latest`.
     pub spec: String,
-    /// What to write instead of it, with `VERSION` in the place of a version that is not known
+    /// The word to write instead of it, with `VERSION` in the place of a version that is not known
     /// here.
     pub pin: String,
     /// The command that prints versions to choose from.
@@ -119,7 +119,7 @@ pub struct UnpinnedPackage {
 }
 
 impl UnpinnedPackage {
-    /// The same for a version that is known to be installed.
+    /// The package with a version that is known to be installed.
     #[must_use]
     pub fn with_version(&self, version: &str) -> Self {
         Self { pin: self.pin.replace("VERSION", version), ..self.clone() }
@@ -140,7 +140,7 @@ impl fmt::Display for UnpinnedPackage {
 /// The packages without a fixed version that a command downloads and starts; none for a command
 /// that is no known runner.
 ///
-/// What has a placeholder in it counts as fixed: its value is not known here.
+/// A word with a placeholder in it counts as fixed: its value is not known here.
 #[must_use]
 pub fn unpinned(command: &str, args: &[impl AsRef<str>]) -> Vec<UnpinnedPackage> {
     let name = command.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
@@ -162,7 +162,7 @@ fn unquoted(word: &str) -> &str {
     word.trim_matches(['\'', '"', ';', '&', '|', '(', ')'])
 }
 
-/// Those of the first runner in the words of a line.
+/// The packages of the first runner in the words of a line.
 fn of_line(words: &[&str]) -> Vec<UnpinnedPackage> {
     let starts = |word: &&str| RUNNERS.iter().any(|runner| runner.words[0] == *word);
     match words.iter().position(starts) {
@@ -178,7 +178,8 @@ fn of_runner(name: &str, args: &[&str]) -> Vec<UnpinnedPackage> {
     specs.into_iter().filter_map(|spec| runner.ecosystem.unpinned(spec)).collect()
 }
 
-/// What a runner downloads: packages of flags, and the first word unless it is a command of theirs.
+/// The packages that a runner downloads: those of flags, and the first word unless it is a command
+/// of theirs.
 fn specs<'a>(runner: &Runner, args: &[&'a str]) -> Vec<&'a str> {
     let mut found = Vec::new();
     let mut is_named = false;
@@ -203,7 +204,7 @@ fn specs<'a>(runner: &Runner, args: &[&'a str]) -> Vec<&'a str> {
             found.extend(value);
             is_named |= runner.is_instead || flag == "--from";
         }
-        // What a shell would run is no package.
+        // A command line for a shell is no package.
         is_named |= matches!(flag, "-c" | "--call") && runner.ecosystem == Ecosystem::Npm;
     }
     found
@@ -229,7 +230,7 @@ impl Ecosystem {
     }
 }
 
-/// Whether something names a place to download from, and no package of a registry.
+/// True if a word names a place to download from, and no package of a registry.
 fn is_address(spec: &str) -> bool {
     let is_short = || spec.contains('/') && !spec.starts_with('@');
     spec.contains("://") || spec.starts_with("git+") || spec.starts_with("github:") || is_short()

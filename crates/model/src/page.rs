@@ -1,4 +1,4 @@
-//! Lists that are told page by page.
+//! Lists that are returned page by page.
 
 /// Some of a list.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,10 +1,10 @@
-//! What principals are, and what they may be in a workspace.
+//! The kinds of principals, and their roles in a workspace.
 
 use std::{collections::BTreeSet, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// What acts beside runs.
+/// The kind of an actor other than a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PrincipalKind {
@@ -40,13 +40,13 @@ impl fmt::Display for PrincipalKind {
     }
 }
 
-/// What an MCP client may say of where something comes from that it writes (D18).
+/// The origin that an MCP client may declare for things that it writes (D18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientOrigin {
-    /// An agent has made it.
+    /// An agent produced it.
     AgentProduced,
-    /// It was brought from elsewhere.
+    /// It was imported from elsewhere.
     Imported,
 }
 
@@ -70,11 +70,12 @@ impl ClientOrigin {
     }
 }
 
-/// What a principal may do in one workspace. Whoever has several may do all that each allows.
+/// The permissions of a principal in one workspace. A principal with several roles has the
+/// permissions of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Everything in the workspace but the values that a run is resolved to.
+    /// All of the workspace but the values that a run is resolved to.
     Admin,
     /// Capabilities and agents; of servers and secrets what attaching them takes.
     Author,
@@ -84,11 +85,11 @@ pub enum Role {
     Auditor,
 }
 
-/// The roles that somebody has in one workspace.
+/// The roles of a principal in one workspace.
 pub type Roles = BTreeSet<Role>;
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Self; 4] = [Self::Admin, Self::Author, Self::Runner, Self::Auditor];
 
     /// The word in tables and documents.

@@ -1,8 +1,9 @@
-//! Where a server's definition comes from.
+//! The source of a server's definition.
 
 use serde::{Deserialize, Serialize};
 
-/// Who declared a server (E139). Only entries of the settings file may be edited or removed by us.
+/// The source that declared a server (E139). Only entries of the settings file may be edited or
+/// removed by us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {

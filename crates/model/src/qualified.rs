@@ -98,7 +98,7 @@ impl QualifiedNames {
                 plain_names.push((text, alias, original));
             }
         }
-        // Last, so that a name made to look like a hashed one takes nobody's place.
+        // Last, so that a name made to look like a hashed one takes no other name's place.
         for (text, alias, original) in plain_names {
             table.insert(text, alias, original);
         }
@@ -130,7 +130,7 @@ impl QualifiedNames {
         Some(QualifiedName(free.into()))
     }
 
-    /// Where a call of `qualified` goes: the server's alias and the tool's own name.
+    /// The route of a call of `qualified`: the server's alias and the tool's own name.
     #[must_use]
     pub fn route(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
         self.routes.get(qualified).map(|(alias, original)| (alias, original))
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(table.route("mcp__a_b__c").unwrap().0, &a_b);
     }
 
-    /// S24: an alias that ends in the separator's letter is told apart, whoever comes first.
+    /// S24: an alias that ends in the separator's letter stays distinct, in any order of arrival.
     #[test]
     fn s24_an_alias_that_ends_in_an_underscore_meets_no_other() {
         let (a, longer) = (alias("a"), alias("a_"));

@@ -1,4 +1,4 @@
-//! What a run's creator hands over for configuration, and no model ever sees.
+//! The configuration values that a run's creator passes in, and that no model ever sees.
 
 use std::fmt;
 

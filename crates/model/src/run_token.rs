@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{RunId, Secret};
 
-/// What every run token starts with, so that secret scanners can find leaked ones.
+/// The prefix of every run token, so that secret scanners can find leaked ones.
 const PREFIX: &str = "nxt_";
 const ID_BYTES: usize = RunId::BYTES;
 const RANDOM_BYTES: usize = 32;
@@ -55,7 +55,7 @@ impl RunToken {
         Self::id_in(self.0.expose()).unwrap_or(RunId::new([0; ID_BYTES]))
     }
 
-    /// What is kept of the token: its SHA-256.
+    /// The stored form of the token: its SHA-256.
     #[must_use]
     pub fn hash(&self) -> [u8; 32] {
         Self::hash_of(self.0.expose())
@@ -70,7 +70,7 @@ impl RunToken {
         (length == bytes.len()).then(|| RunId::new(*id))
     }
 
-    /// What is kept of a text that somebody shows as a token.
+    /// The stored form of a text that a caller presents as a token.
     #[must_use]
     pub fn hash_of(text: &str) -> [u8; 32] {
         Sha256::digest(text).into()

@@ -19,7 +19,8 @@ id! {
 pub struct Pid(u64);
 
 impl Pid {
-    /// That of the daemon's own run, which is in no workspace's count: no other run has its paths.
+    /// The pid of the daemon's own run, which is in no workspace's count: no other run has its
+    /// paths.
     pub const OWN: Self = Self(0);
 
     /// The pid of this number.
@@ -28,13 +29,13 @@ impl Pid {
         Self(number)
     }
 
-    /// That of a run that a workspace counts; `None` for 0.
+    /// The pid of a run that a workspace counts; `None` for 0.
     #[must_use]
     pub fn counted(number: u64) -> Option<Self> {
         (number > 0).then_some(Self(number))
     }
 
-    /// Its number.
+    /// The pid's number.
     #[must_use]
     pub fn get(self) -> u64 {
         self.0
@@ -47,16 +48,16 @@ impl fmt::Display for Pid {
     }
 }
 
-/// How a run came to its end.
+/// The reason why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
-    /// Somebody ended it, or its session.
+    /// A caller ended the run, or its session.
     Ended,
-    /// Its time was over.
+    /// The run's time was over.
     Expired,
-    /// The run above it ended its session.
+    /// The parent run ended its session.
     Cancelled,
-    /// Whatever carried it out did not come to a good end.
+    /// The process that carried it out failed.
     Failed,
 }
 

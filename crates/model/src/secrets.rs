@@ -11,7 +11,7 @@ use crate::WorkspaceId;
 
 /// The longest name.
 const NAME_MAX: usize = 64;
-/// How many digits the id of a key has.
+/// Number of digits of the id of a key.
 const KEY_ID_DIGITS: usize = 16;
 /// The only member of a reference that is written as an object.
 const MEMBER: &str = "$secret";
@@ -124,7 +124,7 @@ impl SecretVersion {
         NonZeroU64::new(number).map(Self)
     }
 
-    /// Its number.
+    /// The version's number.
     #[must_use]
     pub fn get(self) -> u64 {
         self.0.get()
@@ -174,16 +174,17 @@ impl fmt::Debug for KeyId {
     }
 }
 
-/// Points at a secret of the workspace that it stands in.
+/// A reference to a secret of its own workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SecretReference {
-    /// Which secret.
+    /// The name of the secret.
     pub name: SecretName,
-    /// Which of its values; `None` is the newest.
+    /// The version of the value; `None` is the newest.
     pub version: Option<SecretVersion>,
 }
 
-/// What is no reference to a secret. It is not repeated: it may be the secret itself.
+/// The error for a text that is no reference to a secret. The text is not repeated: it may be the
+/// secret itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a secret is named by `${{NAME}}` or {{\"$secret\": \"NAME\"}}, with nothing around it; \
@@ -250,20 +251,20 @@ pub struct SealedSecret {
     pub sealed: String,
 }
 
-/// What may be told of a secret: everything but its values (X-M22).
+/// The facts about a secret that may be shown: all but its values (X-M22).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretSummary {
     pub name: SecretName,
     pub created_at: SystemTime,
     /// When it was set or cleared last.
     pub updated_at: SystemTime,
-    /// Who did that.
+    /// The actor of the last change.
     pub updated_by: String,
-    /// The values that are kept, the oldest first; none once it is cleared.
+    /// The stored values, the oldest first; none once it is cleared.
     pub versions: Vec<VersionSummary>,
 }
 
-/// What may be told of one value.
+/// The facts about one value that may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionSummary {
     pub version: SecretVersion,
@@ -273,7 +274,7 @@ pub struct VersionSummary {
 }
 
 impl SecretSummary {
-    /// Whether it has a value.
+    /// True if the secret has a value.
     #[must_use]
     pub fn is_set(&self) -> bool {
         !self.versions.is_empty()

@@ -1,4 +1,4 @@
-//! What a server is: how to reach it, what state its connection is in.
+//! The definition of a server, and the state of its connection.
 
 use std::{
     collections::BTreeMap,
@@ -46,14 +46,14 @@ impl ServerState {
         }
     }
 
-    /// Whether a start has come to its end, good or bad.
+    /// True if a start has ended, good or bad.
     #[must_use]
     pub fn is_settled(self) -> bool {
         !matches!(self, Self::Connecting)
     }
 }
 
-/// How a server is reached.
+/// The transport to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransportKind {
@@ -82,7 +82,7 @@ impl TransportKind {
 pub struct ServerDefinition {
     /// The name under which it is attached.
     pub alias: Alias,
-    /// How to reach it.
+    /// The target of its connection.
     pub target: Target,
     /// Limit of one call from its acceptance to its answer; `None` means the default. Already
     /// clamped to 1..=600000 ms (E86).
@@ -91,41 +91,41 @@ pub struct ServerDefinition {
     /// anew. `None`: progress extends nothing. Already clamped to 1..=3600000 ms.
     pub progress_extends: Option<Duration>,
     /// Limit of the whole of mounting, from the start to the last list, without downloads; `None`
-    /// means the default of whoever connects.
+    /// means the default of the connecting code.
     pub mount_timeout: Option<Duration>,
-    /// Whether a server over HTTP that was merely unreachable is probed until it is back. Without
-    /// that, its error stays until a person acts (E34).
+    /// True if a server over HTTP that was merely unreachable is probed until it is back. Otherwise
+    /// its error stays until a person acts (E34).
     pub recovers: bool,
-    /// How long its results may be.
+    /// The limits of its results' length.
     pub output: OutputLimits,
-    /// How much traffic it takes (O100).
+    /// The limits of its traffic (O100).
     pub traffic: TrafficLimits,
-    /// What callers may see of it.
+    /// The filter of the items that callers may see.
     pub exposed: Box<Exposed>,
-    /// What of it requires tool scopes (D14).
+    /// The items that require tool scopes (D14).
     pub gates: Box<Gates>,
     /// Notifications outside `notifications/` that clients may send to it, by their exact names.
     pub notifications: Box<[NotificationName]>,
-    /// Whether the configuration itself switches the server off: its row starts as `disabled`.
+    /// True if the configuration itself switches the server off: its row starts as `disabled`.
     pub is_disabled: bool,
-    /// Whether what it says is pinned: what is there of it is what it said first, and what a human
-    /// has accepted since (D10). Only of a server of the live configuration.
+    /// True if its definitions are pinned: only its first definitions are visible, and those that a
+    /// human has accepted since (D10). Only for a server of the live configuration.
     pub pins_definitions: bool,
-    /// Whether what it says from the start is there although it says what it should not; only
-    /// where that is pinned (S22).
+    /// True if its first definitions are visible although they are flagged; only where definitions
+    /// are pinned (S22).
     pub shows_flagged: bool,
-    /// The values of environment variables whose name tells of a secret, wherever in the entry they
-    /// were filled in.
+    /// The filled-in values of environment variables whose names mark a secret, from the whole
+    /// entry.
     pub filled_in: Vec<Secret>,
-    /// Where the values of its headers come from.
+    /// The sources of the values of its headers.
     pub header_sources: Vec<HeaderSource>,
-    /// The file that it stands in, if changes of that file count only once a human has approved
-    /// them (D27).
+    /// The file with its entry, if changes of that file count only once a human has approved them
+    /// (D27).
     pub approved_in: Option<Arc<Path>>,
 }
 
-/// How much text one result may bring (D23). `None` means no limit of this kind, or the default of
-/// whoever applies it.
+/// The most text of one result (D23). `None` means no limit of this kind, or the default of the
+/// code that applies it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutputLimits {
     /// Tokens, by estimate.
@@ -168,13 +168,13 @@ impl ServerDefinition {
         }
     }
 
-    /// Whether clients may send it a notification of this name, which is none of the protocol's.
+    /// True if clients may send it a notification of this name, which is none of the protocol's.
     #[must_use]
     pub fn takes_notification(&self, name: &str) -> bool {
         self.notifications.iter().any(|listed| listed.as_str() == name)
     }
 
-    /// Which transport the configuration names.
+    /// The transport that the configuration names.
     #[must_use]
     pub fn transport(&self) -> TransportKind {
         match &self.target {
@@ -184,13 +184,13 @@ impl ServerDefinition {
         }
     }
 
-    /// Whether a person signs in to it, so that a connection is theirs alone (X-M14).
+    /// True if a person signs in to the server, so that a connection is theirs alone (X-M14).
     #[must_use]
     pub fn is_per_user(&self) -> bool {
         matches!(&self.target, Target::Http(target) if target.auth.is_per_user())
     }
 
-    /// Whether a person must sign in to it before anything can be connected (D17).
+    /// True if a person must sign in to the server before any connection (D17).
     #[must_use]
     pub fn awaits_consent(&self) -> bool {
         matches!(&self.target, Target::Http(target) if target.auth.awaits_consent())
@@ -223,7 +223,7 @@ impl ServerDefinition {
     }
 }
 
-/// Whether an environment variable of this name holds a secret.
+/// True if an environment variable of this name holds a secret.
 #[must_use]
 pub fn is_secret_variable(name: &str) -> bool {
     const PARTS: [&str; 7] =
@@ -232,20 +232,20 @@ pub fn is_secret_variable(name: &str) -> bool {
     PARTS.iter().any(|part| name.contains(part)) || name.split(['_', '-']).any(|word| word == "KEY")
 }
 
-/// Whether a config key of this name, of which nothing else is known, holds a secret.
+/// True if a config key of this name, without further knowledge, holds a secret.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     is_secret_variable(name) || is_secret_header(name)
 }
 
-/// Whether a header of this name holds a secret.
+/// True if a header of this name holds a secret.
 fn is_secret_header(name: &str) -> bool {
     const PARTS: [&str; 5] = ["authorization", "cookie", "token", "secret", "key"];
     let name = name.to_ascii_lowercase();
     PARTS.iter().any(|part| name.contains(part))
 }
 
-/// Where a server is.
+/// The target of a server's connection.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     /// A program to start.
@@ -263,9 +263,9 @@ pub struct StdioTarget {
     pub args: Vec<String>,
     /// Declared environment, which comes on top of the safe base (D22). Values may be secret.
     pub env: BTreeMap<String, Secret>,
-    /// Where it runs; `None` means the daemon's folder.
+    /// The working folder of the program; `None` means the daemon's folder.
     pub working_dir: Option<PathBuf>,
-    /// What it may reach of the machine; `None` leaves that to whoever starts it.
+    /// The limits of the program on the machine; `None` leaves that to the code that starts it.
     pub confinement: Option<Box<Confinement>>,
 }
 
@@ -300,11 +300,11 @@ impl fmt::Debug for StdioTarget {
 pub struct HttpTarget {
     /// Absolute, `http` or `https`.
     pub url: String,
-    /// Whether the configuration says HTTP+SSE of 2024-11-05.
+    /// True if the configuration names HTTP+SSE of 2024-11-05.
     pub is_sse: bool,
     /// Static headers on each request. Values may be secret.
     pub headers: BTreeMap<String, Secret>,
-    /// How requests are authenticated.
+    /// The authentication of requests.
     pub auth: ServerAuth,
 }
 
@@ -313,7 +313,7 @@ pub struct HttpTarget {
 pub struct ConfigFault {
     /// The entry's name as written; it may not even be a valid alias.
     pub name: String,
-    /// What is wrong, where and what to do.
+    /// The fault, its place and its remedy.
     pub error: CallError,
 }
 

@@ -1,4 +1,4 @@
-//! Ids of what runs share, and of what is said of it.
+//! Ids of the shares of runs, and of the comments on them.
 
 use crate::ids::id;
 

@@ -1,4 +1,4 @@
-//! How much traffic something may have: a rate, calls at one time, calls a day (O100).
+//! Limits of traffic: a rate, calls at one time, calls a day (O100).
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -9,7 +9,7 @@ use crate::{
     json::{Node, Place, field},
 };
 
-/// How much traffic a workspace, an agent or a server may have. What is `None` is not limited.
+/// The traffic that a workspace, an agent or a server may have. `None` is not limited.
 ///
 /// Serializes to its one normal form, which [`TrafficLimits::read`] reads as the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -28,24 +28,24 @@ pub struct TrafficLimits {
     pub calls_per_day: Option<NonZeroU64>,
 }
 
-/// How fast calls may follow each other.
+/// The rate of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallRate {
-    /// How many calls a period has in the long run.
+    /// Number of calls of a period in the long run.
     pub calls: NonZeroU32,
     /// The name of the period: `second` or `minute`.
     pub period: &'static str,
     /// The time that each call takes up, in nanoseconds: above zero, rounded up, so that no more
     /// than `calls` fit into a period.
     pub interval_ns: u64,
-    /// How many calls may come at once after a pause.
+    /// Number of calls that may come at once after a pause.
     pub burst: NonZeroU32,
 }
 
-/// What is wrong with limits that somebody wrote.
+/// The fault of written limits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitProblem {
-    /// The whole is something else.
+    /// The whole is no object.
     #[error("{0} stands where an object belongs")]
     NotAnObject(&'static str),
     /// A key that nothing reads.
@@ -54,9 +54,9 @@ pub enum LimitProblem {
     /// A limit that is no whole number, or out of range.
     #[error("{found} stands where a whole number from 1 to {most} belongs")]
     NotAnAmount {
-        /// What it is.
+        /// The type of the found value.
         found: &'static str,
-        /// The largest that is taken.
+        /// The largest allowed number.
         most: u64,
     },
     /// Two rates.
@@ -84,14 +84,13 @@ const COUNT_MAX: u64 = 1_000_000;
 const PER_DAY_MAX: u64 = 1_000_000_000_000;
 
 impl TrafficLimits {
-    /// Whether nothing is limited.
+    /// True if nothing is limited.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The rate, if there is one. A burst that nobody set is as large as the number of calls of one
-    /// period.
+    /// The rate, if there is one. The default burst is the number of calls of one period.
     #[must_use]
     pub fn rate(&self) -> Option<CallRate> {
         let (calls, period, period_ns) = match (self.calls_per_second, self.calls_per_minute) {
@@ -162,7 +161,7 @@ impl CallRate {
 }
 
 impl LimitProblem {
-    /// What to do about it.
+    /// The remedy.
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
@@ -177,7 +176,7 @@ impl LimitProblem {
     }
 }
 
-/// The number of a limit; what is none is told.
+/// The number of a limit; a value that is none is reported.
 pub(crate) fn amount_of(
     node: &Node,
     at: &Place,
@@ -235,7 +234,7 @@ mod tests {
         assert_eq!(read(&json!({"calls_per_day": null})).0.rate(), None);
     }
 
-    /// O100, D9: everything that is wrong is told at once, each with its place.
+    /// O100, D9: all faults are reported at once, each with its place.
     #[test]
     fn o100_everything_wrong_is_told_at_once() {
         let (limits, told) = read(&json!({

@@ -1,21 +1,21 @@
-//! Who has the turn in a session.
+//! The turn of a session.
 
 use crate::PrincipalId;
 
-/// Whose message the runs of a session act on: their grants count, and nobody else's (X-E81).
+/// The author of the message that the runs of a session act on: only their grants count (X-E81).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TurnOf {
     /// This human.
     User(PrincipalId),
-    /// Nobody who is known: grants of agents count alone.
+    /// No known human: grants of agents count alone.
     Nobody,
 }
 
-/// What stands for nobody; no id of a human.
+/// The stored word for no known human; no id of a human.
 const NOBODY: &str = "nobody";
 
 impl TurnOf {
-    /// Whoever is given, or nobody.
+    /// The turn of the given user, or of no known human.
     #[must_use]
     pub fn of(user: Option<PrincipalId>) -> Self {
         user.map_or(Self::Nobody, Self::User)
@@ -30,7 +30,7 @@ impl TurnOf {
         }
     }
 
-    /// As it is stored.
+    /// The stored form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.user().map_or(NOBODY, PrincipalId::as_str)

@@ -21,7 +21,7 @@ pub fn spellings(uri: &str) -> Vec<Cow<'_, str>> {
     all
 }
 
-/// Those of them that are not of all of what is written.
+/// The spellings of parts of a URI: without a fragment, a query or a host.
 pub(crate) fn shortened(uri: &str) -> Vec<String> {
     let mut all = Vec::new();
     for whole in [Some(uri.to_owned()), normal(uri)].into_iter().flatten() {
@@ -41,7 +41,7 @@ pub(crate) fn shortened(uri: &str) -> Vec<String> {
     all
 }
 
-/// What a server opens for a file that has a host, if it does not look at that.
+/// The URI that a server opens for a file with a host if it ignores the host.
 fn without_host(uri: &str) -> Option<String> {
     const SLASHES: [char; 2] = ['/', '\\'];
     let rest = uri.get(5..).filter(|_| is_file(uri))?;
@@ -54,7 +54,7 @@ fn is_file(uri: &str) -> bool {
     uri.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
 }
 
-/// Those of all of what is written.
+/// The spellings of the whole URI.
 pub(crate) fn written(uri: &str) -> Vec<Cow<'_, str>> {
     let mut all = vec![Cow::Borrowed(uri)];
     add(&mut all, percent_decoded(uri));
@@ -68,21 +68,21 @@ pub(crate) fn written(uri: &str) -> Vec<Cow<'_, str>> {
     all
 }
 
-/// Whether it can be a URI at all: none has control characters, or blanks around it. What readers
-/// make of such a text, they do not agree on.
+/// True if a text can be a URI at all: none has control characters, or blanks around it. Readers do
+/// not agree on the meaning of such a text.
 #[must_use]
 pub fn is_plain(uri: &str) -> bool {
     let is_blank = |one: char| one.is_whitespace() || one == '\u{feff}';
     !uri.contains(char::is_control) && !uri.starts_with(is_blank) && !uri.ends_with(is_blank)
 }
 
-/// Whether a text has steps such as `..`, which lead elsewhere than it says.
+/// True if a text has steps such as `..`, which lead elsewhere than the text shows.
 pub(crate) fn has_steps(uri: &str) -> bool {
     uri.split(['/', '\\', '?', '#']).any(|part| matches!(part, "." | ".."))
 }
 
-/// What a pattern of URIs takes away from callers, in all spellings. What is written as a template
-/// means the resources that the template covers as well.
+/// The patterns that a denied pattern of URIs becomes, in all spellings. A template also covers the
+/// resources that it expands to.
 pub(crate) fn closing(pattern: &str) -> Vec<String> {
     let mut all = written_alike(pattern);
     for one in written_alike(&covered(pattern)) {
@@ -91,10 +91,11 @@ pub(crate) fn closing(pattern: &str) -> Vec<String> {
     all
 }
 
-/// What a pattern of URIs opens to callers: the spellings that mean no more than what is written.
+/// The patterns that an allowed pattern of URIs becomes: the spellings that cover no more than the
+/// text itself.
 pub(crate) fn opening(pattern: &str) -> Vec<String> {
     let wild = |text: &str| text.matches('*').count();
-    // A `?` is one character here, and the beginning of a query there.
+    // A `?` is one character in a pattern, and the beginning of a query in a URI.
     if pattern.contains('?') || has_steps(&percent_decoded(pattern)) {
         return vec![pattern.to_owned()];
     }
@@ -107,7 +108,7 @@ pub(crate) fn opening(pattern: &str) -> Vec<String> {
 fn written_alike(pattern: &str) -> Vec<String> {
     let mut all = vec![pattern.to_owned()];
     for one in written(pattern) {
-        // A host that goes on as it likes has no end to which a path could be added.
+        // A host with any ending has no end to which a path could be added.
         let grown = one.strip_suffix("*/").filter(|_| pattern.ends_with('*'));
         add(&mut all, grown.map_or_else(|| one.to_string(), |start| format!("{start}*")));
     }

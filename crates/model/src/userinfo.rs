@@ -5,11 +5,11 @@ use url::Url;
 
 use crate::{Secret, uri::percent_decoded};
 
-/// What a URL says about its caller.
+/// The credentials in a URL.
 struct UserInfo {
     user: String,
     password: String,
-    /// The password as it stands in the URL.
+    /// The password as written in the URL.
     written: String,
 }
 
@@ -35,8 +35,8 @@ pub fn basic_credentials(url: &str) -> Option<Secret> {
     UserInfo::of(url).map(|info| Secret::new(format!("Basic {}", info.encoded())))
 }
 
-/// What must not be shown of the credentials in a URL: the password in each spelling, and the two
-/// as they are sent.
+/// The secrets among the credentials in a URL: the password in each spelling, and the two as they
+/// are sent.
 pub(crate) fn secrets_of(url: &str) -> Vec<Secret> {
     let Some(info) = UserInfo::of(url) else { return Vec::new() };
     let encoded = info.encoded();

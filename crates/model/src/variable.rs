@@ -1,4 +1,4 @@
-//! Names of variables by which whoever sets them changes what programs are.
+//! Names of environment variables that change what a program is.
 
 /// The beginning of the names that are narthex's own.
 pub const OWN_PREFIX: &str = "NARTHEX_";
@@ -76,8 +76,8 @@ const STEERING: [&str; 66] = [
     "_JAVA_OPTIONS",
 ];
 
-/// Whether a variable of this name changes what a program loads or runs, instead of telling it
-/// something.
+/// True if a variable of this name changes the code that a program loads or runs, instead of
+/// passing it a value.
 #[must_use]
 pub fn steers_programs(name: &str) -> bool {
     STEERING.contains(&name) || STEERING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))

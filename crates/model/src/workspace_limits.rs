@@ -1,5 +1,5 @@
-//! What a workspace limits: traffic (O100), what one of its runs may start (X-E115), and how many
-//! children its sessions have.
+//! The limits of a workspace: traffic (O100), the servers of one of its runs (X-E115), and the
+//! children of its sessions.
 
 use std::{
     num::{NonZeroU32, NonZeroU64},
@@ -19,21 +19,21 @@ use crate::{
 /// Serializes to its one normal form, which [`WorkspaceLimits::parse`] reads as the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct WorkspaceLimits {
-    /// How many calls there may be.
+    /// The limits of calls.
     #[serde(flatten)]
     pub traffic: TrafficLimits,
-    /// What one run may start.
+    /// The limits of one run's servers.
     #[serde(flatten)]
     pub run: RunBudget,
-    /// How its agents may start others.
+    /// The limits of agents that start others.
     #[serde(flatten)]
     pub children: ChildLimits,
 }
 
-/// How agents of a workspace may start others, as far as it says so.
+/// The limits of agents that start others, as far as the workspace sets them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ChildLimits {
-    /// The most children of a session that go on at a time.
+    /// The most active children of a session at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children_per_session: Option<NonZeroU32>,
     /// The most sessions above one.
@@ -48,16 +48,16 @@ pub struct ChildLimits {
 }
 
 impl ChildLimits {
-    /// The children of a session where nothing is said.
+    /// The default most children of a session.
     const PER_SESSION: u32 = 32;
-    /// The sessions above one, likewise.
+    /// The default most sessions above one.
     const DEPTH: u32 = 8;
-    /// The children of a workspace on a day, likewise: what agents that go astray come to.
+    /// The default most children of a workspace on a day: a bound for agents that go astray.
     const PER_DAY: u32 = 1000;
     /// The minutes of silence, likewise.
     const SILENCE_MINUTES: u32 = 30;
 
-    /// The most children of a session that go on at a time.
+    /// The most active children of a session at a time.
     #[must_use]
     pub fn per_session(&self) -> u32 {
         self.children_per_session.map_or(Self::PER_SESSION, NonZeroU32::get)
@@ -83,7 +83,7 @@ impl ChildLimits {
     }
 }
 
-/// What the servers of one run may be together.
+/// The limits of all servers of one run together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RunBudget {
     /// The most servers of a run.
@@ -94,7 +94,7 @@ pub struct RunBudget {
     pub memory_mb_per_run: Option<NonZeroU64>,
 }
 
-/// Everything by which a run does not fit into the budget of its workspace.
+/// All excesses of a run over the budget of its workspace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct OverBudget(pub Vec<BudgetProblem>);
@@ -102,30 +102,30 @@ pub struct OverBudget(pub Vec<BudgetProblem>);
 /// One thing of which a run has too much.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetProblem {
-    /// It has too many servers.
+    /// The run has too many servers.
     #[error(
         "the run would have {wanted} servers, and may have {most} (`servers_per_run` of the \
          workspace); attach fewer, or have an admin raise that"
     )]
     Servers {
-        /// How many it would have.
+        /// Number of servers that the run would have.
         wanted: usize,
-        /// How many it may have.
+        /// Number of servers allowed.
         most: NonZeroU32,
     },
-    /// Its programs are allowed too much memory.
+    /// The run's programs are allowed too much memory.
     #[error(
         "the programs of the run may take {wanted} MiB of memory, and {most} MiB are allowed \
          (`memory_mb_per_run` of the workspace); lower their `confinement.limits.memoryMb`, \
          attach fewer, or have an admin raise that"
     )]
     Memory {
-        /// How much they are allowed together, in MiB.
+        /// The memory that the programs are allowed together, in MiB.
         wanted: u64,
-        /// How much they may be allowed, in MiB.
+        /// The most memory allowed, in MiB.
         most: NonZeroU64,
     },
-    /// Programs that are allowed any memory there is.
+    /// The run has programs that are allowed any amount of memory.
     #[error(
         "the memory of {} is not limited, and the workspace limits that of runs \
          (`memory_mb_per_run`); give each a `confinement` with `limits.memoryMb`",
@@ -148,7 +148,7 @@ impl WorkspaceLimits {
     /// Reads a whole text that consists of limits alone.
     ///
     /// # Errors
-    /// When it is no JSON. What is wrong with the limits is told to `tell`, each with its place.
+    /// When it is no JSON. Faults of the limits are reported to `tell`, each with its place.
     pub fn parse(
         text: &[u8],
         tell: &mut dyn FnMut(&Place, LimitProblem),
@@ -264,8 +264,8 @@ mod tests {
         ServerDefinition::new(Alias::new(alias).unwrap(), Target::Http(target))
     }
 
-    /// X-E115, D9: limits of runs stand beside those of traffic, in one normal form, and everything
-    /// that is wrong with either is told.
+    /// X-E115, D9: limits of runs are beside those of traffic, in one normal form, and all faults
+    /// of either are reported.
     #[test]
     fn x_e115_limits_of_runs_stand_beside_those_of_traffic() {
         for value in [
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(told, 1);
     }
 
-    /// X-E86: where nothing is said children are bounded all the same, also on a day.
+    /// X-E86: without a setting children are bounded all the same, also on a day.
     #[test]
     fn x_e86_children_are_bounded_where_nothing_is_said() {
         let none = ChildLimits::default();
@@ -304,8 +304,8 @@ mod tests {
         assert_eq!(said.per_day(), 3);
     }
 
-    /// X-E115: what a run would start is held against its budget, and everything that is too much
-    /// is told; what is just enough fits.
+    /// X-E115: the servers of a run are compared with its budget, and each excess is reported; a
+    /// run that just fits passes.
     #[test]
     fn x_e115_a_budget_is_for_all_servers_of_a_run() {
         let budget = |value: Value| read(&value).0.run;

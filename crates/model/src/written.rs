@@ -1,4 +1,4 @@
-//! How values are written by people: durations with their unit, names of variables.
+//! The notations of values that people write: durations with their unit, names of variables.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ pub fn duration(text: &str) -> Option<Duration> {
     number.parse::<u64>().ok()?.checked_mul(unit_ms).map(Duration::from_millis)
 }
 
-/// Whether a text is the name of a variable of an environment (POSIX.1-2024, 8.1).
+/// True if a text is the name of a variable of an environment (POSIX.1-2024, 8.1).
 ///
-/// That is letters of ASCII, digits and `_`, of which the first is no digit.
+/// Such a name has letters of ASCII, digits and `_`, of which the first is no digit.
 #[must_use]
 pub fn is_variable_name(text: &str) -> bool {
     !text.is_empty()

@@ -33,11 +33,11 @@ fn d36_commands_say_workspace_and_folder() {
         text(narthex("audit list --installation", &[])),
         "narthex audit list --installation --data '/srv/a b'"
     );
-    // What is said by itself counts, the default workspace too.
+    // An explicit workspace counts, the default one too.
     let own = |workspace: &str| narthex("runs list", &[]).in_workspace(workspace);
     assert_eq!(text(own("other")), "narthex runs list --workspace other --data '/srv/a b'");
     assert_eq!(text(own("default")), "narthex runs list --data '/srv/a b'");
-    // What is passed on to a program stays behind.
+    // Arguments for another program stay behind the options.
     assert_eq!(
         text(narthex("mcp add NAME -- COMMAND", &[])),
         "narthex mcp add NAME --data '/srv/a b' -- COMMAND"

@@ -14,7 +14,7 @@ use crate::json::{Node, Place, field, shortened};
 /// Serializes to its one normal form, which [`EntryConfinement::read`] reads as the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryConfinement {
-    /// What [`Confinement::strict`] has.
+    /// The confinement of [`Confinement::strict`].
     Strict,
     /// Nothing is limited, also where the default for all programs says otherwise.
     None,
@@ -22,7 +22,7 @@ pub enum EntryConfinement {
     Parts(Confinement),
 }
 
-/// What is wrong with a confinement that somebody wrote.
+/// The fault of a written confinement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfinementProblem {
     /// A key that nothing reads.
@@ -32,13 +32,13 @@ pub enum ConfinementProblem {
     Key {
         /// The key, shortened.
         key: String,
-        /// What may stand there.
+        /// The allowed keys.
         known: String,
     },
     /// A word or shape that means nothing.
     #[error("this is no confinement")]
     Word {
-        /// What may stand there.
+        /// The allowed values.
         wanted: &'static str,
     },
     /// An object that limits nothing.
@@ -47,15 +47,15 @@ pub enum ConfinementProblem {
     /// JSON of another type.
     #[error("{found} stands where {wanted} belongs")]
     Type {
-        /// What it is.
+        /// The type of the found value.
         found: &'static str,
-        /// What belongs there.
+        /// The allowed type.
         wanted: &'static str,
     },
 }
 
 impl ConfinementProblem {
-    /// What to do about it.
+    /// The remedy.
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
@@ -73,7 +73,7 @@ const KEYS: [&str; 5] = ["filesystem", "network", "syscalls", "limits", "bwrap"]
 const FILES: [&str; 2] = ["read", "write"];
 const LIMITS: [&str; 4] = ["memoryMb", "processes", "openFiles", "cpuSeconds"];
 
-/// What `network` may be, for messages.
+/// The allowed values of `network`, for messages.
 const NETWORKS: &str = "`\"all\"`, `\"none\"` or `{\"connect\": [443]}`";
 
 type Fields = [(String, Node)];
@@ -112,14 +112,15 @@ impl EntryConfinement {
         let mut found = Vec::new();
         for (key, paths) in FILES.into_iter().zip([&files.read, &files.write]) {
             let at = at.key(key);
-            // What was read from JSON is text.
+            // Paths that were read from JSON are text.
             let texts = paths.iter().enumerate().filter_map(|(i, path)| Some((i, path.to_str()?)));
             found.extend(texts.map(|(index, path)| (at.index(index), path)));
         }
         found
     }
 
-    /// The same with other paths, as many as [`EntryConfinement::paths`] gives and in their order.
+    /// The confinement with other paths, as many as [`EntryConfinement::paths`] returns and in
+    /// their order.
     #[must_use]
     pub fn with_paths(self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let Self::Parts(mut confinement) = self else { return self };
@@ -130,7 +131,8 @@ impl EntryConfinement {
         Self::Parts(confinement)
     }
 
-    /// What it stands for. A strict one lets `strict_read` be read, with everything below.
+    /// The confinement that the entry describes. A strict one lets `strict_read` be read, with all
+    /// files below.
     #[must_use]
     pub fn confinement(self, strict_read: Option<PathBuf>) -> Confinement {
         match self {
@@ -355,7 +357,7 @@ fn whole(node: &Node) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is stored of an entry is read as the same again, and says nothing twice.
+    /// The stored form of an entry is read as the same entry, and repeats nothing.
     #[test]
     fn d22_the_normal_form_is_read_as_the_same() {
         let forms = [

@@ -1,5 +1,5 @@
-//! Gates under whose name a server has nothing: a typo there leaves open what somebody meant to
-//! gate.
+//! Gates whose names match nothing of a server: a typo there leaves open an item that its author
+//! meant to gate.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use wildmatch::WildMatch;
 use super::Gates;
 use crate::nearest;
 
-/// What stands in a configuration for each kind of gates.
+/// The configuration's field for each kind of gates.
 const TOOLS: &str = "tool_scopes";
 const RESOURCES: &str = "resource_scopes";
 const PROMPTS: &str = "prompt_scopes";
@@ -18,9 +18,9 @@ const PROMPTS: &str = "prompt_scopes";
 /// The names of what a server lists.
 #[derive(Debug, Clone, Default)]
 pub struct ListedNames<'n> {
-    /// Of tools.
+    /// The names of tools.
     pub tools: Vec<&'n str>,
-    /// Of prompts.
+    /// The names of prompts.
     pub prompts: Vec<&'n str>,
     /// URIs of resources.
     pub resources: Vec<&'n str>,
@@ -31,16 +31,16 @@ pub struct ListedNames<'n> {
 /// A gate under whose name the server lists nothing, so that it gates nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnmatchedGate {
-    /// Where it stands: `tool_scopes`, `resource_scopes` or `prompt_scopes`.
+    /// The field of the gate: `tool_scopes`, `resource_scopes` or `prompt_scopes`.
     pub field: &'static str,
-    /// What it names.
+    /// The name in the gate.
     pub name: String,
-    /// What was probably meant, in the server's own words.
+    /// The name that was probably meant, in the server's own words.
     pub nearest: Option<String>,
 }
 
 impl UnmatchedGate {
-    /// The same in a sentence without a word of the server, for whoever must not be told any.
+    /// The finding in a sentence without a word of the server, for a reader that must not see any.
     #[must_use]
     pub fn plain(&self) -> String {
         let Self { field, name, .. } = self;
@@ -60,7 +60,7 @@ impl fmt::Display for UnmatchedGate {
 }
 
 impl Gates {
-    /// What they name, each with where it stands.
+    /// The names in the gates, each with its field.
     fn named(&self) -> impl Iterator<Item = (&'static str, String)> {
         let tools = self.tools.keys().map(|name| (TOOLS, name.clone()));
         let prompts = self.prompts.keys().map(|name| (PROMPTS, name.clone()));
@@ -76,9 +76,8 @@ impl Gates {
     }
 }
 
-/// Those of some gates, by where they stand and what they name, that gate nothing of what a server
-/// lists. What templates cover is in no list, so that where there are any, patterns of resources
-/// are taken as they are.
+/// The gates, given by their field and name, that match nothing of a server's lists. Resources of
+/// templates are in no list: if there are templates, patterns of resources count as matching.
 fn unmatched_gates(
     named: impl IntoIterator<Item = (&'static str, String)>,
     listed: &ListedNames<'_>,
@@ -100,11 +99,13 @@ fn unmatched_gates(
     unmatched.collect()
 }
 
-/// Where gates stand in a configuration.
+/// The fields of gates in a configuration.
 pub const GATE_FIELDS: [&str; 3] = [TOOLS, RESOURCES, PROMPTS];
 
-/// The same of a server of the catalog, by its definition: held against all that it was seen to
-/// list, each with its kind, such as `tool`. Of one that has listed nothing yet nothing is known.
+/// As [`Gates::unmatched`], for a server of the catalog, by its definition.
+///
+/// Compared with all names that the server was seen to list, each with its kind, such as `tool`.
+/// Empty for a server that has listed nothing yet.
 #[must_use]
 pub fn unmatched_in(definition: &Value, seen: &[(&str, &str)]) -> Vec<UnmatchedGate> {
     if seen.is_empty() {
@@ -169,7 +170,7 @@ mod tests {
         let [found]: [_; 1] = unmatched_in(&definition, &seen).try_into().unwrap();
         assert_eq!(found.nearest.as_deref(), Some("delete_user"));
         assert!(unmatched_in(&definition, &[]).is_empty(), "nobody has listed it yet");
-        // What templates cover is in no list.
+        // Resources of templates are in no list.
         listed.templates = vec!["file:///{path}"];
         assert_eq!(gates.unmatched(&listed).len(), 2);
     }

@@ -42,7 +42,7 @@ pub fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(plain)
 }
 
-/// Whether a comma may stand behind the last element, also where it is text in quotes.
+/// True if a comma may follow the last element, also where it is text in quotes.
 fn has_last_comma(text: &[u8]) -> bool {
     let mut is_behind_comma = false;
     text.iter().any(|byte| match byte {

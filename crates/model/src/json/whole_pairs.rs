@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What stands in place of a half, as in the decoding of text that is no UTF-8.
+/// The replacement of a half, as in the decoding of text that is no UTF-8.
 const REPLACEMENT: &[u8; 6] = b"\\ufffd";
 /// The length of `\uXXXX`.
 const ESCAPE: usize = 6;
@@ -26,7 +26,7 @@ pub fn with_whole_pairs(text: &[u8]) -> Cow<'_, [u8]> {
                 at += 2 * ESCAPE;
             }
             Some(0xd800..=0xdfff) => {
-                // The same length, so that places stay what they are.
+                // The same length, so that offsets do not change.
                 let whole = mended.get_or_insert_with(|| text.to_vec());
                 whole[at..at + ESCAPE].copy_from_slice(REPLACEMENT);
                 at += ESCAPE;

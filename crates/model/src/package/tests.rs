@@ -1,4 +1,4 @@
-//! Which packages are named as not fixed, and what is to be written instead.
+//! The packages that are reported as not fixed, and the proposed replacements.
 
 use super::*;
 

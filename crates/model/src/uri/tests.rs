@@ -1,4 +1,4 @@
-//! Tests of the spellings of URIs, and that none of them goes around what is said of one.
+//! Tests of the spellings of URIs, and that no spelling evades a rule about a URI.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,8 @@ fn d5_no_spelling_of_a_uri_widens_what_is_allowed() {
     assert!(both.lets("demo://y/1") && !both.lets("demo://x/1") && !both.lets("demo://x/{id}"));
 }
 
-/// D5: a text that is no URI is not there, also where all is: whoever reads it may read another.
+/// D5: a text that is no URI is absent, also where all are visible: readers may read different
+/// URIs.
 #[test]
 fn d5_what_can_be_no_uri_is_nowhere() {
     let open = UriRule::default();
@@ -108,7 +109,7 @@ fn d5_what_can_be_no_uri_is_nowhere() {
     }
 }
 
-/// What another writer may have made of a part of a URI, by the URL Standard.
+/// A spelling of a part of a URI by another writer, by the URL Standard.
 fn rewritten(uri: &str, how: &[u8]) -> String {
     let mut text = String::new();
     let scheme = uri.find(':').unwrap_or_default();
