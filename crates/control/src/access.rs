@@ -1,5 +1,5 @@
-//! Who acts, and what they may: humans, services, MCP clients and their tokens, in one table in
-//! memory.
+//! Principals and their permissions: humans, services, MCP clients and their tokens, in one table
+//! in memory.
 //!
 //! No caller waits for the store. The table is read at the start and swapped whole when something
 //! in it changes: here at once, and within [`crate::POLL`] after a change by another daemon on the

@@ -24,8 +24,8 @@ pub type By = Actor<'static>;
 /// Shortest and longest pause before a failed move into the store is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// How long events wait for others before they are moved together: each move waits for the disk, as
-/// every change does. Readers do not wait for it.
+/// Time for which events wait for others before they are moved together: each move waits for the
+/// disk, as every change does. Readers do not wait for it.
 const GATHER: Duration = Duration::from_millis(250);
 /// Pause between two looks for events that are too old.
 const TRIM_EVERY: Duration = Duration::from_secs(3600);
@@ -80,7 +80,7 @@ impl Control {
     }
 }
 
-/// How much of the recorded events is in the store.
+/// The part of the recorded events that is in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shipped {
     All,

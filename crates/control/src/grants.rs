@@ -27,16 +27,16 @@ pub use self::{
 };
 use crate::{AccessError, Account, By, Control, ControlError, Page};
 
-/// How long a request waits for a decision, unless settings give another time.
+/// Time for which a request waits for a decision, unless settings give another one.
 const REQUEST_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// The conditions for grants and for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantOptions {
-    /// Whether only grants by proved humans count (D15). `None`: from the first passkey or OpenID
+    /// True if only grants by proved humans count (D15). `None`: from the first passkey or OpenID
     /// provider on (D28).
     pub require_proof: Option<bool>,
-    /// How long a request waits for a decision.
+    /// Time for which a request waits for a decision.
     pub request_lifetime: Duration,
 }
 

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{AccessError, By, Control, ControlError};
 
-/// How long an answer is stored.
+/// Time for which an answer is stored.
 const KEPT: Duration = Duration::from_hours(24);
 /// Time after which a claim without an answer counts as abandoned.
 const ABANDONED: Duration = Duration::from_mins(15);

@@ -216,7 +216,7 @@ pub struct Message {
     pub expires_at: Option<SystemTime>,
     /// Further members of its payload.
     pub more: Vec<(&'static str, Value)>,
-    /// The rest from which the session is to resume, unless a run of it is active.
+    /// The data for resuming the session, unless a run of it is active.
     pub owed: Option<NewRest>,
 }
 

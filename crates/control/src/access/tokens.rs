@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{Account, By, CatalogError, Control, ControlError};
 
-/// How long a token is valid unless the request says so: 90 days.
+/// Time for which a token is valid unless the request gives another one: 90 days.
 const USUAL_S: u64 = 90 * DAY_S;
 /// Longest time that a token can be valid: ten years.
 const LONGEST_S: u64 = 3650 * DAY_S;

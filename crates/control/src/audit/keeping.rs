@@ -1,4 +1,4 @@
-//! How long events are stored, and their removal after that time.
+//! The time for which events are stored, and their removal after it.
 
 use std::time::{Duration, SystemTime};
 

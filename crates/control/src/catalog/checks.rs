@@ -114,8 +114,8 @@ impl Workspace {
 
     /// Puts an object in its place, if it fits the others (D9). Returns warnings, also of others
     /// that no longer fit: to refuse these would leave no order in which a server and its users
-    /// could be changed. Refused is only what would give an agent something that it may not have
-    /// (X-M15).
+    /// could be changed. Refused is only a change that gives an agent a server with OAuth that it
+    /// may not have (X-M15).
     pub(super) fn take(
         &mut self,
         definition: Definition,
@@ -215,8 +215,8 @@ impl Workspace {
         told.collect()
     }
 
-    /// New faults of these users: warnings, except those about things that they may not have. `own`
-    /// is the place of the change, if it is one object.
+    /// New faults of these users: warnings, except a server with OAuth that an agent may not have,
+    /// which is an error. `own` is the place of the change, if it is one object.
     fn broken(
         &self,
         users: &Users,
@@ -237,7 +237,7 @@ impl Workspace {
     }
 
     /// Faults of other objects that the change of these objects brings; `old` is the workspace
-    /// before it. Refuses a change that gives a user something that it may not have.
+    /// before it. Refuses a change that gives an agent a server with OAuth that it may not have.
     pub(super) fn broken_since<'d>(
         &self,
         old: &Self,

@@ -13,7 +13,7 @@ use crate::{Control, ControlError};
 const EVERY: Duration = Duration::from_secs(15);
 /// Number of requests read together.
 const TOGETHER: u32 = 100;
-/// How long after a decision a starting daemon reports it again.
+/// Time after a decision in which a starting daemon reports it again.
 const TOLD_AGAIN: Duration = Duration::from_secs(10 * 60);
 
 impl Control {
@@ -44,7 +44,7 @@ impl Control {
     }
 
     /// Sends the status `expired` to the sessions of requests whose time for a decision is over.
-    /// Each is told once, by however many daemons. The process does so by itself, too.
+    /// Each session gets it once, however many daemons run. The process does so by itself, too.
     ///
     /// # Errors
     /// When the store fails; the remaining requests are reported the next time.

@@ -28,7 +28,7 @@ pub struct CatalogAttachment {
     pub reference: ServerId,
     /// Config values as they are written: only roles that may write them read them (D39).
     pub config: Map<String, Value>,
-    /// Whether a run continues without the server if it fails. `None`: not given.
+    /// True if a run continues without the server if it fails. `None`: not given.
     pub optional: Option<bool>,
     /// The filter for the server's tools, as it is written. `None`: it hides none.
     pub tools: Option<Value>,
