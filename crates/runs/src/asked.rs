@@ -71,8 +71,8 @@ impl Members {
 ///
 /// # Errors
 /// Every fault of an entry. `taken` are the shared servers, whose aliases an entry may not have. It
-/// is `None` for a run that began before: its entries were checked then, and a shared server may
-/// have taken an alias since.
+/// is `None` for a run or session that began before: its entries were checked then, and a shared
+/// server may have taken an alias since.
 pub(crate) fn read(
     text: &str,
     options: &RunsOptions,

@@ -96,7 +96,7 @@ pub struct Created {
     pub skipped: Vec<RunFault>,
     /// Warnings, in words for humans and for models.
     pub warnings: Vec<RunWarning>,
-    /// Gates of its servers that gate nothing of what these list (D14).
+    /// Gates of its servers that match nothing in the servers' lists (D14).
     pub unmatched: Vec<UnmatchedOf>,
     /// Optional keys of its servers that it does without.
     pub omitted: Vec<OmittedKey>,
@@ -364,7 +364,7 @@ impl Runs {
     }
 }
 
-/// Gates of its servers that gate nothing of what these list (D14).
+/// Gates of its servers that match nothing in the servers' lists (D14).
 fn unmatched(set: &MountSet) -> Vec<UnmatchedOf> {
     let found = set.mounts().iter().flat_map(|mount| {
         let of = |gate: &UnmatchedGate| UnmatchedOf {

@@ -197,7 +197,7 @@ pub enum RunError {
     Local,
 }
 
-/// The end of what a model reads of a fault that its caller cannot mend.
+/// End of the message for models of a fault that its caller cannot repair.
 const MENDED_BY_HUMAN: &str = "a human has to mend it";
 
 /// A fault that only a human repairs, in words for models.

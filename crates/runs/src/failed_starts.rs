@@ -66,8 +66,8 @@ impl FailedStart {
 }
 
 impl Runs {
-    /// The last lines that a server wrote to stderr whose last start for a run of the workspace, in
-    /// this process, failed. `None` if it did not fail, or others have failed since.
+    /// The last lines on stderr of a server whose last start for a run of the workspace, in this
+    /// process, failed. `None` if it did not fail, or other failures have replaced it.
     #[must_use]
     pub fn failed_start(&self, workspace: &WorkspaceId, alias: &str) -> Option<Vec<String>> {
         self.shared.failed_starts.lines(workspace, alias)

@@ -300,8 +300,8 @@ impl Runs {
         }
     }
 
-    /// Ends a stored run, and stores with that the rest from which its session is to resume;
-    /// `false` if it had ended before.
+    /// Ends a stored run, and stores with that the data for resuming its session; `false` if it had
+    /// ended before.
     async fn end_stored(
         &self,
         workspace: &WorkspaceId,

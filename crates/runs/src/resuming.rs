@@ -1,9 +1,9 @@
 //! Sessions that resume by themselves: that of an orchestrator whose run has ended, when a child of
-//! it has something for it (O80).
+//! it ends or sends it a message (O80).
 //!
-//! The rest from which it is to resume is stored with its cause, and forgotten with the run that
-//! begins. So it resumes exactly once, whatever happens in between, also where several daemons are
-//! on the store.
+//! The data for resuming (prompt and scope) is stored with its cause, and forgotten with the run
+//! that begins. So the session resumes exactly once, whatever happens in between, also where
+//! several daemons are on the store.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -96,8 +96,8 @@ struct Rest {
 }
 
 impl Runs {
-    /// The rest from which the session above a child is to resume, if it resumes by itself: it is
-    /// an orchestrator's, and its run was carried out by a platform or an executor.
+    /// The data for resuming the session above a child, if that resumes by itself: it is an
+    /// orchestrator's, and its run was carried out by a platform or an executor.
     pub(crate) async fn owed_above(
         &self,
         child: &SessionRow,
@@ -123,8 +123,8 @@ impl Runs {
         self.rest_of(&run, Rest { prompt, scope }).await.map(Some)
     }
 
-    /// The rest from which the session of a run is to resume when all of its children have ended,
-    /// or one has ended, or sent it a message, without its run knowing.
+    /// The data for resuming the session of a run when all of its children have ended, or one has
+    /// ended, or sent it a message, without its run knowing.
     pub(crate) async fn owed_alone(
         &self,
         run: &RunRow,
@@ -145,8 +145,8 @@ impl Runs {
         Ok(NewRest { workspace, session, run: run.id, sealed })
     }
 
-    /// The rest from which the session above a child is to resume when the child sends it a
-    /// message; `None` where it does not by itself. It belongs into the transaction that stores the
+    /// The data for resuming the session above a child when the child sends it a message; `None`
+    /// where it does not resume by itself. The data belongs into the transaction that stores the
     /// message.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl Runs {
     }
 
     /// Wakes the session above a child, which got a message from the child by the event of this
-    /// number. A failure is logged: the message is stored, and with it the rest for the session.
+    /// number. A failure is logged: the message is stored, and with it the data for resuming.
     pub async fn caller_told(&self, workspace: &WorkspaceId, child: SessionId, sequence: u64) {
         self.shared.resting.call();
         let told = async {
@@ -309,7 +309,7 @@ fn again(tries: u32) -> Duration {
     AGAIN.saturating_mul(2_u32.saturating_pow(tries)).min(AGAIN_MAX)
 }
 
-/// The place that the rest of a session is sealed for.
+/// The place that a session's data for resuming is sealed for.
 fn rest_place(id: SessionId) -> String {
     format!("rest {id}")
 }

@@ -304,9 +304,9 @@ impl Runs {
         Ok(true)
     }
 
-    /// The rest from which the session above an ending one is to resume. If it cannot be found out
-    /// now, the end fails, too, and both are tried again; if it can never be opened, the session
-    /// ends all the same.
+    /// The data for resuming the session above an ending one. If it cannot be found out now, the
+    /// end fails, too, and both are tried again; if it can never be opened, the session ends all
+    /// the same.
     async fn owed_by(
         &self,
         session: Option<&SessionRow>,

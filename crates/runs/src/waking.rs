@@ -51,7 +51,8 @@ impl Runs {
             payload["kind"] = json!("checkup");
             payload["child_session_id"] = json!(own.to_text());
             payload["child_agent_id"] = json!(child.agent);
-            // A wake that is sent without the rest for its session would never be sent again.
+            // A wake that is sent without the data for resuming its session would never be sent
+            // again.
             let Some(owed) = self.owed_for(workspace, own, checkup_prompt(child)).await else {
                 continue;
             };
@@ -89,7 +90,7 @@ impl Runs {
     ) -> Result<(), RunError> {
         let quiet = now.duration_since(row.last_at).unwrap_or_default().as_secs() / 60;
         let is_due = heartbeat(row).is_some_and(|minutes| quiet >= u64::from(minutes));
-        // A woken agent does not carry out waiting runs.
+        // While a run of the session waits for a claim, no agent would receive the wake.
         if !is_due || row.waiting > 0 || self.is_at_work(workspace, row.session).await? {
             return Ok(());
         }
@@ -130,8 +131,8 @@ impl Runs {
         Ok(living.map_err(ControlError::Store)?.iter().any(|row| is_used(row.id)))
     }
 
-    /// The rest from which the session above a child is to resume, if it rests. A failure is
-    /// logged, and gives `None`: then no wake is sent either, and the next look tries again.
+    /// The data for resuming the session above a child, if it rests. A failure is logged, and gives
+    /// `None`: then no wake is sent either, and the next look tries again.
     pub(crate) async fn owed_for(
         &self,
         workspace: &WorkspaceId,
@@ -152,7 +153,7 @@ impl Runs {
     }
 
     /// Sends an orchestrator a wake (X-E88), once for each message id, and stores with that the
-    /// rest from which its session is to resume. Other agents are not woken.
+    /// data for resuming its session. Other agents are not woken.
     pub(crate) async fn wake(
         &self,
         workspace: &WorkspaceId,

@@ -64,9 +64,9 @@ impl KeptServer {
     }
 }
 
-/// How far decisions on the definitions of each live server, by place and alias, are applied in
-/// this process. `numbers` has the number of the store that was read before the last look at all
-/// lists of the server, and `names` the other names that it was compared with.
+/// The applied decisions on the definitions of each live server, by place and alias. `numbers` has
+/// the number of the store that was read before the last look at all lists of the server, and
+/// `names` the other names that it was compared with.
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
     numbers: LookedAt<i64>,
