@@ -419,8 +419,8 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     more.extend(asked.body.map(|body| ("body", json!(body))));
     let message = Message { text: asked.summary, expires_at, more, owed, ..Message::default() };
     let (runs, by) = (called.platform.runs.clone(), called.actor());
-    // Runs to its end: the rest for the session above is stored with the message, and its wake
-    // follows.
+    // Runs to its end: the data for resuming the session above is stored with the message, and its
+    // wake follows.
     let telling = async move |control: Control| {
         let spoken = (&by, &Speaker::aside());
         let row = control.session_tell(&workspace, caller.session, message, spoken).await?;
