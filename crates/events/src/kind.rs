@@ -79,7 +79,7 @@ kinds! {
 }
 
 impl EventKind {
-    /// The one of this word.
+    /// The kind with this word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == word)

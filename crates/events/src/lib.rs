@@ -8,7 +8,7 @@
 //!   reminders of it are sent meanwhile (X-E93).
 //! * Of each session the newest events are kept, within bounds of number and size.
 //!
-//! Knows neither runs nor doors. Nothing here is on the way of a call that is passed on.
+//! Independent of runs and interfaces. No call that is passed on waits for anything here.
 
 mod adding;
 mod delivery;

@@ -111,7 +111,7 @@ impl Events {
     }
 
     /// Removes the events of sessions that have ended so long ago that their workspace does not
-    /// keep them any more; gives how many.
+    /// keep them any more; returns their number.
     ///
     /// # Errors
     /// When the store fails; removed events stay removed.
