@@ -1,5 +1,7 @@
 //! Reads the numbers of passed and failed tests off the output of test runners.
 
+use std::collections::BTreeSet;
+
 use crate::tally::Tally;
 
 /// The last summary of cargo-nextest: `5 tests run: 4 passed (1 slow), 1 failed, 0 skipped`. What
@@ -19,13 +21,17 @@ pub(super) fn nextest(output: &str) -> Option<Tally> {
     Some(Tally { passed, failed: planned.saturating_sub(passed) })
 }
 
-/// Number of tests that passed only when they were run once more: `5 passed (1 slow, 1 flaky)`.
-pub(super) fn flaky(output: &str) -> u64 {
-    let summary = output.lines().rev().find(|line| line.contains("Summary ["));
-    let words: Vec<&str> =
-        summary.unwrap_or_default().split([' ', '(', ')', ',']).filter(|w| !w.is_empty()).collect();
-    let count = words.windows(2).find(|pair| pair[1] == "flaky").map(|pair| pair[0].parse());
-    count.and_then(Result::ok).unwrap_or(0)
+/// The tests that passed only when they were run once more, by binary and name, each once:
+/// `FLAKY 2/2 [   0.010s] (1/9) narthex-wire::it sse::joins_lines`.
+pub(super) fn flaky(output: &str) -> BTreeSet<String> {
+    let lines = output.lines().filter_map(|line| line.trim_start().strip_prefix("FLAKY "));
+    let name = |line: &str| {
+        let (_, rest) = line.split_once(']')?;
+        let rest = rest.trim_start();
+        let place = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        Some(place.map_or(rest, |(_, rest)| rest).trim().to_owned())
+    };
+    lines.filter_map(name).collect()
 }
 
 /// The sum of all `test result: ok. 3 passed; 0 failed; …` lines of `cargo test`.
@@ -71,11 +77,15 @@ mod tests {
 
     #[test]
     fn tells_tests_that_passed_when_run_once_more() {
-        let summary = "     Summary [   9.1s] 4 tests run: 4 passed (1 slow, 2 flaky), 1 skipped";
-        assert_eq!(flaky(summary), 2);
-        assert_eq!(nextest(summary), Some(tally(4, 0)));
-        assert_eq!(flaky("     Summary [   0.010s] 5 tests run: 5 passed, 0 skipped"), 0);
-        assert_eq!(flaky("error: could not compile"), 0);
+        let output = "  TRY 1 FAIL [   0.1s] (1/4) narthex-a::it x::y\n\
+                      \x20    Summary [   9.1s] 4 tests run: 4 passed (2 flaky), 1 skipped\n\
+                      \x20  FLAKY 2/2 [   0.010s] (1/4) narthex-a::it x::y\n\
+                      \x20  FLAKY 2/2 [   0.010s] narthex-b z\n\
+                      \x20  FLAKY 2/2 [   0.010s] narthex-b z\n";
+        let names: Vec<String> = flaky(output).into_iter().collect();
+        assert_eq!(names, ["narthex-a::it x::y", "narthex-b z"]);
+        assert_eq!(nextest(output), Some(tally(4, 0)));
+        assert!(flaky("     Summary [   0.010s] 5 tests run: 5 passed, 0 skipped").is_empty());
     }
 
     #[test]

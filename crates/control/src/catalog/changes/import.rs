@@ -223,15 +223,7 @@ fn prepare(
     if !errors.is_empty() {
         return Err(CatalogError::Refused(errors));
     }
-    warnings.extend(secrets.iter().filter(|name| !stored.secrets.contains(*name)).map(|name| {
-        FieldWarning {
-            field: "secrets".to_owned(),
-            message: format!(
-                "the secret `{name}` is not set; set it with `{}`",
-                narthex("secrets set {}", &[name]).in_workspace(&stored.workspace)
-            ),
-        }
-    }));
+    warnings.extend(unset(&secrets, stored));
     let (mut ready, mut changes) = (Vec::new(), Vec::new());
     let left = left(&given, &new, stored);
     for Given { definition, place, .. } in given {
@@ -248,6 +240,16 @@ fn prepare(
         ready.push(Ready { kind, id, document, before });
     }
     Ok((ready, CatalogImported { changes, warnings, left }))
+}
+
+/// Warnings of the secrets that a document names and that are not set.
+fn unset(secrets: &BTreeSet<SecretName>, stored: &Stored) -> impl Iterator<Item = FieldWarning> {
+    let unset = secrets.iter().filter(|name| !stored.secrets.contains(*name));
+    unset.map(|name| {
+        let command = narthex("secrets set {}", &[name]).in_workspace(&stored.workspace);
+        let message = format!("the secret `{name}` is not set; set it with `{command}`");
+        FieldWarning { field: "secrets".to_owned(), message }
+    })
 }
 
 /// The fault of a server that was written inside an agent and would replace one that no manifest of
