@@ -2,8 +2,9 @@
 //! in memory.
 //!
 //! No caller waits for the store. The table is read at the start and swapped whole when something
-//! in it changes: here at once, and within [`crate::POLL`] after a change by another daemon on the
-//! same store. A table that could not be compared with the store for [`STALE`] admits no caller.
+//! in it changes. A change here takes effect at once, and one by another daemon on the same store
+//! within [`crate::POLL`]. A table that could not be compared with the store for [`STALE`] admits
+//! no caller.
 
 mod agent_env;
 mod change;

@@ -34,7 +34,7 @@ pub struct ControlOptions {
     /// The files that configure servers; they are followed.
     pub files: LayerOptions,
     /// The store for all that must outlive a restart. Without it, a server that was switched off is
-    /// on again after one.
+    /// on again after a restart.
     pub store: Option<Store>,
     /// The store of secrets. Without it there are none.
     pub vault: Option<Vault>,

@@ -59,8 +59,8 @@ impl EnvNames {
 }
 
 impl Control {
-    /// The bindings of a workspace, page by page in the order of their ids: all, those of one
-    /// scope, by its word, or those of one agent or preview environment, by its id.
+    /// The bindings of a workspace, page by page in the order of their ids. `scope` selects those
+    /// of one scope, by its word; `scope_id` those of one agent or preview environment, by its id.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.

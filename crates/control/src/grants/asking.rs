@@ -8,7 +8,7 @@ use super::{GrantError, RequestOf, asked::own};
 use crate::{CatalogError, Control, ControlError};
 
 impl Control {
-    /// A grant with the models that its names mean now: requests of runs are compared by ids, and a
+    /// A grant with the models that its names mean now. Requests of runs are compared by ids: a
     /// short name may mean another model tomorrow, which no human has allowed.
     ///
     /// # Errors

@@ -118,9 +118,9 @@ impl Control {
     }
 
     /// The last decision on the same request of a run under this name, for its agent or for the
-    /// user whose turn it is, if it still matters: a refusal, or a grant that still counts. After a
-    /// grant that was consumed or revoked, or a request without a decision, the run has to ask
-    /// again.
+    /// user whose turn it is. Only decisions that still matter are returned: a refusal, or a grant
+    /// that still counts. After a grant that was consumed or revoked, or a request without a
+    /// decision, the run has to ask again.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.
