@@ -1,4 +1,4 @@
-//! Definitions of servers of the catalog, and of live servers whose entries pin them: callers get
+//! Definitions of servers of the catalog, and of live servers whose entries pin them. Callers get
 //! those that were there before, or that a human has accepted (D10, S22 to S24).
 //!
 //! The first text of a name is pinned; callers get the pinned or accepted texts, and nothing else.

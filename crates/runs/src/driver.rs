@@ -21,8 +21,8 @@ pub enum Creator {
     /// A runner or admin of the workspace, who may set no field that reaches beyond it.
     Member(By, Option<PrincipalId>),
     /// A human who has not proved to be one, where that is required (D15), or a service by a token
-    /// that such a human has made: else the holder of the operator's token would have grants that
-    /// were made to others.
+    /// that such a human has made. Without this case, the holder of the operator's token would have
+    /// grants that were made to others.
     Unproved {
         /// The principal that they claim to be.
         by: By,

@@ -104,8 +104,7 @@ impl Runs {
             None => AgentName::new(&session.agent)
                 .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
         };
-        // Also where a frozen agent is used: whoever has removed the agent from the catalog meant
-        // this run, too.
+        // Also where a frozen agent is used: an author who has removed the agent meant this run, too.
         let now = match Control::agent_parts(self.store()?, workspace, &name).await {
             Ok(parts) => parts,
             Err(error) if is_unknown_agent(&error) => {

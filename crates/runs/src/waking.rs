@@ -20,9 +20,9 @@ const LADDER_END: u64 = 60;
 const UNCLAIMED: u64 = 10;
 
 impl Runs {
-    /// Asks the parent of a child to look after it: once an hour after the watchdog's last step,
-    /// once when no platform carries it out, and once for each message that it has not acknowledged
-    /// after all deliveries.
+    /// Asks the parent of a child to look after it. It is asked once an hour after the watchdog's
+    /// last step, and once when no platform carries the child out. It is also asked once for each
+    /// message that the child has not acknowledged after all deliveries.
     pub(crate) async fn check_up(
         &self,
         workspace: &WorkspaceId,

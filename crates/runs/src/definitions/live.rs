@@ -75,8 +75,8 @@ pub(crate) struct Decided {
     pub(super) known: Named,
 }
 
-/// Definitions under review of each live server, by place and alias, that were logged: a server is
-/// looked at several times when it starts, on each of its links, and beside the lists of others.
+/// Definitions under review of each live server, by place and alias, that were logged. A server is
+/// looked at several times when it starts: on each of its links, and beside the lists of others.
 #[derive(Debug, Default)]
 struct Told(Mutex<BTreeMap<(String, String), Vec<Held>>>);
 
