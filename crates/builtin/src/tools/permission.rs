@@ -145,7 +145,7 @@ fn misspelt(called: &Called<'_>, scope: &ToolScope) -> Option<String> {
 }
 
 /// The earlier request of the run: by this call, before its client led its user to the page, or
-/// under the same name, if that has a decision that still matters. The id from the client is
+/// under the same name. The latter needs a decision that still matters. The id from the client is
 /// believed only for the same request of this run.
 async fn asked_before(
     called: &Called<'_>,
