@@ -1,6 +1,6 @@
-//! The registry in a program of one's own: no doors, no store, no daemon.
+//! Embeds the registry in another program: no doors, no store, no daemon.
 //!
-//! Takes an `mcp.json`, starts its servers, shows how each comes out, and stops them all:
+//! Takes an `mcp.json`, starts its servers, prints the outcome of each, and stops them all:
 //!
 //! ```sh
 //! cargo run -p narthex-registry --example embed -- examples/mcp.json
@@ -29,7 +29,7 @@ pub async fn run(file: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>>
         capabilities: Bytes::from_static(b"{}"),
         revision: Revision::LEGACY_LATEST,
     };
-    // Nothing is read from the environment unless it is given here.
+    // The registry reads no environment but the one given here.
     let options = RegistryOptions::new(identity, BaseEnvironment::from_process());
     let registry = Registry::new(options)?;
 

@@ -54,7 +54,7 @@ async fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Everything that is printed.
+/// All printed results.
 #[derive(Serialize)]
 struct Printed {
     rows: Vec<Measured>,

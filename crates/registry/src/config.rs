@@ -3,7 +3,7 @@
 //! Two kinds of document exist, distinguished by their one top-level key: `servers` (strict) and
 //! `mcpServers` (tolerant, the shape that other programs write). A fault in the file as a whole is
 //! a [`ConfigFileError`]; a fault in one entry is that entry's [`ConfigFault`], and the rest works.
-//! Nothing here starts anything, reads the environment by itself, or prints a value.
+//! No function here starts a server, reads the environment by itself, or prints a value.
 
 mod auth;
 mod confinement;
@@ -67,7 +67,7 @@ pub enum Entry {
     Fault(ConfigFault),
 }
 
-/// Something about a file that a person should know and that stops nothing. Never holds a value.
+/// A notice about a file for a person; it stops no server. Never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigWarning {
     /// The file.
@@ -95,7 +95,7 @@ impl fmt::Display for ConfigWarning {
     }
 }
 
-/// Looks up one environment variable, for those who read files again and again.
+/// Looks up one environment variable, for callers that read files again and again.
 pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Inputs of reading a file, besides its text.
@@ -158,8 +158,8 @@ pub fn load_file(
     parse(&read(path)?, &LoadContext { file: path, workspace_root, env })
 }
 
-/// At most one byte more than a configuration may have. Only a regular file: a pipe or a device,
-/// to which a link may lead, would never end.
+/// Reads at most one byte more than a configuration may have. Only a regular file: a pipe or a
+/// device, to which a link may lead, would never end.
 ///
 /// # Errors
 /// When the file cannot be read: a missing file is of kind `not_found`.
@@ -172,8 +172,8 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
         true => Ok(()),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
     };
-    // Asked before, since opening alone makes some devices act, and after, since another file may
-    // stand there by then. Without waiting, because a pipe would wait for its other end.
+    // Checked before, since opening alone triggers some devices, and after, since another file may
+    // be there by then. Without waiting, because a pipe would wait for its other end.
     refuse_others(fs_err::metadata(path)?)?;
     let mut options = fs_err::OpenOptions::new();
     options.read(true).options_mut().custom_flags(OFlags::NONBLOCK.bits().cast_signed());
@@ -184,7 +184,7 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Reads the text of a settings file as [`parse_settings`] does, but keeps the faults.
+/// Reads the text of a settings file as [`parse_settings`] does; faulty entries stay in the result.
 pub(crate) fn parse_settings_with_faults(
     text: &[u8],
     context: &LoadContext<'_>,

@@ -85,11 +85,12 @@ pub(crate) struct Connection {
     further: Mutex<Vec<Weak<Link>>>,
     /// Further links that are about to be opened.
     opening: AtomicUsize,
-    /// No call begins any more; those that are open may finish.
+    /// No call begins any more; open calls may finish.
     retired: CancellationToken,
-    /// Whatever is open ends at once: the registry is closed, or the server was switched off.
+    /// All open calls and links end at once: the registry is closed, or the server was switched
+    /// off.
     cut: CancellationToken,
-    /// Why it was cut, unless the registry is closed.
+    /// The reason for the cut, unless the registry is closed.
     off: OnceLock<CutReason>,
     /// True if the reason in `off` is already published in the found state.
     is_told: AtomicBool,
@@ -174,8 +175,8 @@ impl Connection {
         &self.definition.alias
     }
 
-    /// Tells in the server's log which headers come out empty: by their names alone, and once, as
-    /// they are not filled in again (R-E47).
+    /// Writes to the server's log which headers are empty: by their names alone, and once, as
+    /// headers are filled in only once (R-E47).
     fn note_empty_headers(&self) {
         let Target::Http(target) = &self.definition.target else { return };
         for name in target.empty_headers() {
@@ -219,14 +220,14 @@ impl Connection {
     }
 
     fn cut_because(&self, reason: CutReason) {
-        // The first reason is the one that open calls hear.
+        // Open calls receive the first reason.
         drop(self.off.set(reason));
         self.cut.cancel();
         self.refuse_calls();
     }
 
-    /// From when this returns no call begins, also none of a caller who looks at an older snapshot:
-    /// the task that ends the links may be late (E40).
+    /// Refuses new calls from now on, also those of a caller with an older snapshot: the task that
+    /// ends the links may be late (E40).
     fn refuse_calls(&self) {
         let shared = self.found().link.clone();
         shared.into_iter().chain(self.further()).for_each(|link| link.retire());
@@ -241,12 +242,12 @@ impl Connection {
         }
     }
 
-    /// Changes what is known and shows it where it is seen.
+    /// Changes the found state and publishes it.
     pub(crate) fn update(&self, shared: &Shared, change: impl FnOnce(&mut Found)) {
         let _in_order = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = Found::clone(&self.found.load());
         change(&mut found);
-        // Nothing that comes later brings it back.
+        // No later change brings the server back.
         if self.is_told.load(Ordering::Acquire)
             && let Some(reason) = self.off.get()
         {
@@ -299,14 +300,14 @@ impl Connection {
     /// Waits until the server is not asleep, or the connection is given up.
     pub(crate) async fn awake(&self) -> Arc<Found> {
         self.once(|found| {
-            // It may have been awake and fallen asleep again since it was last looked at.
+            // The server may have been awake and fallen asleep again since the last check.
             self.wake();
             !found.is_asleep
         })
         .await
     }
 
-    /// Has a server tried soon that is probed, and waits for what comes of it.
+    /// Has a probed server tried soon, and waits for the outcome.
     pub(crate) async fn probed(&self) -> Arc<Found> {
         let before = self.found().probes;
         self.wake();
@@ -325,7 +326,7 @@ impl Connection {
                 return found;
             }
             tokio::select! {
-                // Its sender lives as long as the connection.
+                // The sender lives as long as the connection.
                 _ = changed.changed() => {}
                 () = self.retired.cancelled() => {}
                 () = self.cut.cancelled() => {}
@@ -337,7 +338,7 @@ impl Connection {
     pub(crate) async fn ended(&self) -> Ended {
         let mut ended = self.ended.subscribe();
         let known = ended.wait_for(Option::is_some).await;
-        // Its sender lives as long as the connection.
+        // The sender lives as long as the connection.
         known.ok().and_then(|known| *known).unwrap_or(Ended::Gracefully)
     }
 
@@ -385,7 +386,7 @@ impl Connection {
     }
 }
 
-/// Held while a further link is opened, until it is kept.
+/// Held while a further link is opened, until the link is stored.
 pub(crate) struct Place(Arc<Connection>);
 
 impl Drop for Place {

@@ -14,7 +14,7 @@ use sha2::Sha256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; 32]);
 
-/// The key, made anew by each registry and kept nowhere else.
+/// The key, generated anew by each registry and stored nowhere else.
 pub(crate) struct DigestKey(Hmac<Sha256>);
 
 impl DigestKey {
@@ -77,7 +77,7 @@ impl DigestKey {
     }
 }
 
-/// Each field goes in with its length, so that no two lists look alike (E53).
+/// Each field is hashed with its length, so that no two lists have one hash input (E53).
 struct Fields(Hmac<Sha256>);
 
 impl Fields {

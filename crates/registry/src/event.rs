@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use narthex_model::Alias;
 
-/// Something that happened to one server. A healthy server causes none (R-E42).
+/// An event of one server. A healthy server causes none (R-E42).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent {
     /// A server that was ready is lost; calls that were open have failed (R-E40).
     Lost {
         /// The server.
         alias: Alias,
-        /// Why, in the words of the transport.
+        /// The reason, in the words of the transport.
         reason: Arc<str>,
     },
     /// A server that was lost is back: once for each time (R-E41).

@@ -62,7 +62,7 @@ pub struct KeptServer {
     words: Option<Vec<KeptDigest>>,
 }
 
-/// Tells whether an entry is as it was at first; `None` if there was none of its name.
+/// Compares an entry with the first list: true if unchanged; `None` if its name was not there.
 type Comparing<'a> = Box<dyn Fn(Listed, &InventoryEntry) -> Option<bool> + 'a>;
 
 /// A SHA-256, written in 43 characters.
@@ -222,7 +222,7 @@ impl FirstList {
         }
     }
 
-    /// Tells whether an entry is as it was at first; `None` if there was none of its name.
+    /// Compares an entry with the first list: true if unchanged; `None` if its name was not there.
     fn comparing(&self) -> Comparing<'_> {
         match self {
             Self::Listed(first) => {
@@ -269,7 +269,7 @@ impl KeptServer {
         }
     }
 
-    /// `None` for what is not frozen.
+    /// `None` for a list that is not frozen.
     fn list(&self, list: Listed) -> Option<&BTreeMap<String, KeptDigest>> {
         match list {
             Listed::Tool => Some(&self.tools),
@@ -286,7 +286,7 @@ impl FirstWords {
         Self { digest: text.as_deref().map(KeptDigest::of_text), text }
     }
 
-    /// `None` for what is not frozen.
+    /// `None` if the words are not frozen.
     fn kept(kept: &KeptServer) -> Option<Self> {
         let digest = kept.words.as_ref()?.first().copied();
         Some(Self { digest, text: None })
@@ -321,7 +321,7 @@ impl<'de> Deserialize<'de> for KeptDigest {
     }
 }
 
-/// The first lists on a run's links besides the shared ones, by digests, to be kept.
+/// The first lists on a run's further links, by digests, to be stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptFurther(pub Vec<KeptVariant>);
 

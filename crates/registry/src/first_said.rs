@@ -79,7 +79,7 @@ mod tests {
         }
     }
 
-    /// S23: another text under a name is a change; what comes, goes and comes back is none.
+    /// S23: another text under a name is a change; a new, removed or restored name is none.
     #[test]
     fn s23_another_text_under_a_name_is_a_change() {
         let first = FirstSaid::new(&inventory(&[("a", "1"), ("b", "2")]), &facts("x"));

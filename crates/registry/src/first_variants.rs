@@ -13,9 +13,9 @@ use narthex_wire::Revision;
 
 use crate::{FirstList, KeptFurther, KeptVariant};
 
-/// The most variants whose first lists are kept; clients choose what they say of themselves.
+/// Largest number of variants whose first lists are stored; clients choose what they declare.
 const VARIANTS_MAX: usize = 64;
-/// The longest that a client may declare for it, in bytes: it is stored.
+/// Longest declaration of a client, in bytes: it is stored.
 const CAPABILITIES_MAX: usize = 8 * 1024;
 
 /// First lists by the identity that the clients of a link declared.
@@ -30,7 +30,7 @@ pub struct FirstVariants {
 /// A server as it lists for clients of some capabilities, in some revision.
 type Variant = (Alias, Bytes, Revision);
 
-/// Lists, and what of them was there at first.
+/// A list, and its part that is unchanged since the first one.
 type Compared = (Weak<Inventory>, Arc<Inventory>);
 
 impl FirstVariants {
@@ -98,13 +98,13 @@ impl FirstVariants {
         (seen, is_new)
     }
 
-    /// All of them by digests, to be kept.
+    /// All first lists by digests, to be stored.
     #[must_use]
     pub fn kept(&self) -> KeptFurther {
         let all = self.first();
         let kept = all.iter().map(|((alias, capabilities, revision), first)| KeptVariant {
             alias: alias.clone(),
-            // JSON, so nothing is lost.
+            // The capabilities are JSON, so this conversion loses no character.
             capabilities: String::from_utf8_lossy(capabilities).into_owned(),
             revision: revision.as_str().to_owned(),
             lists: first.kept(),

@@ -1,8 +1,8 @@
 //! Finds out if servers of revision 2026-07-28 answer `initialize` as well, by trying once for each
 //! definition.
 //!
-//! The versions that a server lists do not say: the official SDKs list only 2026-07-28 and answer
-//! `initialize` all the same.
+//! The list of versions of a server does not tell: the official SDKs list only 2026-07-28 and
+//! answer `initialize` all the same.
 
 use std::{
     collections::HashMap,
@@ -40,7 +40,7 @@ pub struct LegacySupport {
     state: AtomicU8,
     /// Time when a doubt ends.
     again: Mutex<Option<Instant>>,
-    /// Held by the one caller who tries.
+    /// Held by the one caller that tries.
     trying: sync::Mutex<()>,
 }
 
@@ -70,7 +70,7 @@ impl LegacySupport {
         }
     }
 
-    /// Notes what came of an attempt. Only the server's own refusal is remembered for good.
+    /// Stores the outcome of an attempt. Only the server's own refusal is remembered for good.
     pub(crate) fn learn(&self, error: Option<&ConnectError>) {
         match error {
             None => self.state.store(ANSWERS, Ordering::Release),
@@ -89,7 +89,7 @@ impl LegacySupport {
         }
     }
 
-    /// Forgets what is known.
+    /// Forgets the knowledge.
     pub(crate) fn forget(&self) {
         self.state.store(UNKNOWN, Ordering::Release);
     }

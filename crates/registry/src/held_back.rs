@@ -118,7 +118,7 @@ impl HeldNames {
         }
     }
 
-    /// The alias and the own name of what is meant by a name at an aggregated endpoint.
+    /// The alias and own name behind a name at an aggregated endpoint.
     fn qualified(&self, list: Listed, name: &str, limit: usize) -> Option<(Alias, String)> {
         let pairs = self.0.iter().flat_map(|(alias, of)| {
             let names = of.list(list).iter();
@@ -156,7 +156,7 @@ impl HeldBack {
         self.servers.get(alias)
     }
 
-    /// Adds what was found later.
+    /// Adds definitions that went under review later.
     pub fn add(&self, names: &HeldNames) {
         self.names().extend(names);
     }

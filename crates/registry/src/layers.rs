@@ -6,9 +6,9 @@
 //!   and in it the first
 //! - the one that counts does so whole: no field of another is mixed in
 //!
-//! The order of strength is the user's settings, then the project's file, then what a program adds
-//! by a call. What a program adds is the strongest as a flag of the command line is: it is the most
-//! recent and explicit wish, and no file that is changed later may take its name over.
+//! The order of strength is the user's settings, then the project's file, then entries that a
+//! program adds by a call. These are the strongest, as a flag of the command line is: they are the
+//! most recent and explicit wish, and no file that is changed later may take their names over.
 //! A caller that applies sets of files adds that layer each time: an entry missing from a set is
 //! removed (E2).
 //!

@@ -1,7 +1,7 @@
 //! The embeddable set of upstream connections: configuration, states, inventories, change events.
 //!
 //! A [`Registry`] connects every server of a configuration at once and keeps a [`Snapshot`] of
-//! all of them. It has no doors, no store and no opinion on who may call what.
+//! all of them. It has no doors, no store and no rules on who may call a server.
 //!
 //! [`layers`] puts several sources of entries together and edits one of them, and [`watch`] follows
 //! their files; both know nothing of connections.

@@ -21,8 +21,7 @@ pub struct LogFollower {
 }
 
 impl Registry {
-    /// Follows what a server writes, from the oldest line that is kept. `None` if there is no such
-    /// server.
+    /// Follows the log of a server, from the oldest stored line. `None` if there is no such server.
     #[must_use]
     pub fn follow_log(&self, name: &str) -> Option<LogFollower> {
         let (registry, name) = (self.clone(), name.to_owned());
@@ -47,7 +46,7 @@ impl LogFollower {
                 return None;
             }
             tokio::select! {
-                // Only a sign that there are lines: what it missed is in the ring, or counted.
+                // Only a signal that there are lines: missed lines are in the ring, or counted.
                 _line = self.added.recv() => {}
                 changed = self.changes.changed() => changed.ok()?,
             }

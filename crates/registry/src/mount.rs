@@ -1,8 +1,8 @@
 //! A set of servers mounted together for one owner: all of them or none, or as many as can be.
 //!
 //! All connect at the same time, so that a set takes as long as its slowest server (R-M9), and each
-//! has deadlines of its own. A set that comes to nothing leaves no process, no place and no
-//! connection behind (R-M12).
+//! has deadlines of its own. A set that fails leaves no process, no place and no connection behind
+//! (R-M12).
 
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
@@ -74,7 +74,7 @@ pub struct MountIdentity {
 }
 
 impl Mountable {
-    /// A server that must start, of the live configuration, shared with everybody.
+    /// A server of the live configuration that must start, shared with all callers.
     #[must_use]
     pub fn new(definition: Arc<ServerDefinition>) -> Self {
         let (sharing, identity) = (Sharing::Everybody, Arc::default());
@@ -89,7 +89,7 @@ pub struct MountSet {
     faults: Vec<MountFault>,
 }
 
-/// Why one server is not mounted.
+/// The reason why one server is not mounted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MountFault {
     /// The server.
@@ -100,7 +100,7 @@ pub struct MountFault {
     pub lines: Vec<String>,
 }
 
-/// A strict set that could not be mounted. Nothing of it is left.
+/// A strict set that could not be mounted. All its mounts are undone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MountError {
     /// Every server that failed, in the order of the set.
@@ -175,22 +175,22 @@ impl Registry {
         Ok(set)
     }
 
-    /// The mount of this number, while anybody holds it: one more reference to it.
+    /// The mount of this number, while any caller holds it: one more reference to it.
     #[must_use]
     pub fn mounted(&self, id: ConnectionId) -> Option<Mount> {
         self.shared.pool.of_id(id)
     }
 
-    /// Ends the connections of mounts whose identity is meant, at once, as if their server had been
-    /// switched off (D10): calls that are open, and all that come, fail for this reason. Rows of
-    /// the configuration are not concerned.
+    /// Ends the connections of the mounts that `is_meant` selects, at once, as if their server had
+    /// been switched off (D10): open and later calls fail for this reason. Rows of the
+    /// configuration are not affected.
     pub fn cut(&self, reason: &CutReason, is_meant: impl Fn(&MountIdentity) -> bool) {
         for mount in self.shared.pool.of_identity(is_meant) {
             mount.connection().cut_for(&self.shared, reason.clone());
         }
     }
 
-    /// Starts what may be started. In a strict set with a server that may not, that is nothing.
+    /// Starts the servers that may be started: none, in a strict set with a server that may not.
     fn begin(&self, set: Vec<Mountable>, options: &MountOptions) -> Result<Begun, MountError> {
         // The lock keeps every caller from switching a server off between the check and the start.
         let rows = self.shared.rows();
@@ -256,7 +256,7 @@ fn fault(mount: &Mount, found: &Found) -> Option<MountFault> {
         return None;
     }
     let text = || "it was stopped before it was ready".to_owned();
-    // Nothing is left of a set that cannot be mounted, so nothing is tried again for it.
+    // No mount is left of a set that failed, so narthex tries none of its servers again.
     let error = found.cause();
     let error = error.unwrap_or_else(|| CallError::new(CallErrorKind::TransportError, text()));
     Some(MountFault { alias: mount.alias().clone(), error, lines: found.log.tail() })

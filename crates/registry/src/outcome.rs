@@ -25,11 +25,11 @@ pub enum ServerResult {
         /// The page for the sign-in.
         auth_url: String,
     },
-    /// It cannot be called; that it is switched off is a reason, too.
+    /// It cannot be called; being switched off is a reason, too.
     Error {
         /// Its name.
         id: String,
-        /// Why.
+        /// The reason.
         error: CallError,
     },
 }
@@ -69,7 +69,7 @@ impl ServerResult {
     }
 }
 
-/// The answer for what is switched off.
+/// The answer for a server that is switched off.
 pub(crate) fn disabled(id: &str) -> ServerResult {
     ServerResult::error(id, CallErrorKind::ServerDisabled, "it is switched off")
 }

@@ -1,5 +1,5 @@
-//! Definitions of live servers that are pinned: who decides on them, and what may be had of what a
-//! server says (D10, S22 to S24).
+//! Pinned definitions of live servers: the decider, and the definitions that callers may see (D10,
+//! S22 to S24).
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use crate::{
     registry::Shared,
 };
 
-/// Looks at what a server says.
+/// The review of a server's definitions.
 pub type Looking<'a> = Pin<Box<dyn Future<Output = Result<Held, LookError>> + Send + 'a>>;
 
 /// Decides on definitions of live servers whose entries pin them.
@@ -54,7 +54,7 @@ pub struct Held {
     pub is_silent: bool,
 }
 
-/// A server could not be looked at, so that nothing of it is known to be harmless.
+/// A server could not be reviewed, so that none of its definitions are known to be harmless.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its definitions could not be looked at: {0}")]
 pub struct LookError(pub String);
@@ -93,8 +93,8 @@ impl PinnedSaid {
         &self.held
     }
 
-    /// Another number each time that other definitions of this connection may be had than before,
-    /// without a word of the server.
+    /// A number that changes each time that the available definitions of this connection change
+    /// without a message of the server.
     #[must_use]
     pub fn decided(&self) -> u64 {
         self.decided

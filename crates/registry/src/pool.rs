@@ -1,7 +1,7 @@
 //! The open connections, each once: all callers that want the same server share one (D12).
 //!
-//! A [`Mount`] is one reference. The count is the one of an [`Arc`], so it cannot fall below
-//! zero; a handle to a connection that was replaced ends that one and no newer one.
+//! A [`Mount`] is one reference. The count is that of an [`Arc`], so it cannot fall below zero. A
+//! handle to a replaced connection ends that connection and no newer one.
 
 use std::{
     collections::HashMap,
@@ -37,8 +37,8 @@ pub(crate) struct PoolKey {
 static APART: AtomicU64 = AtomicU64::new(1);
 
 impl PoolKey {
-    /// The key of a server. Where a person signs in, two share only if the identity says whose
-    /// credential it is (D12, X-M14).
+    /// The key of a server. For a server with sign-in, two mounts share only if the identity names
+    /// the owner of the credential (D12, X-M14).
     pub(crate) fn new(
         definition: &ServerDefinition,
         digest: Digest,
@@ -61,11 +61,11 @@ pub(crate) struct Pool {
 struct Held {
     /// Connections that the next caller with the same key may share.
     by_key: HashMap<PoolKey, Weak<Mounted>>,
-    /// Everything.
+    /// All connections.
     by_id: HashMap<ConnectionId, Weak<Mounted>>,
 }
 
-/// A reference to one connection; the last one that is dropped ends it, after its open calls.
+/// A reference to one connection; dropping the last one ends the connection, after its open calls.
 #[derive(Debug, Clone)]
 pub struct Mount {
     held: Arc<Mounted>,
@@ -107,7 +107,7 @@ impl WatchedMount {
         self.connection.found()
     }
 
-    /// Waits until something about the server has changed; never returns once nothing can.
+    /// Waits until the server's state has changed; never returns once it can no longer change.
     pub async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -120,7 +120,7 @@ impl WatchedMount {
         !self.connection.is_ending()
     }
 
-    /// Waits until the server has ended, and tells how.
+    /// Waits until the server has ended, and returns the way it ended.
     pub async fn ended(&self) -> Ended {
         self.connection.ended().await
     }
@@ -147,7 +147,7 @@ impl Mount {
         Self { held, definition }
     }
 
-    /// A reference as `definition` has it. One that is known is kept once for all.
+    /// A reference with this definition. Equal definitions are stored once.
     fn defined(held: Arc<Mounted>, definition: &Arc<ServerDefinition>) -> Self {
         if held.connection.definition == *definition {
             return Self::first(held);
@@ -206,7 +206,7 @@ impl Mount {
         })
     }
 
-    /// A receiver that sees that something about the server has changed, not each change.
+    /// A receiver of changes in the server's state; it may skip changes.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.held.connection.changes()
@@ -224,7 +224,7 @@ impl Mount {
     }
 
     /// Gives the reference back. If it was the last one, this waits until the server has ended, and
-    /// tells how; open calls finish first.
+    /// returns the way it ended; open calls finish first.
     pub async fn unmount(self) -> Option<Ended> {
         let connection = self.held.connection.clone();
         drop(Arc::into_inner(self.held)?);
@@ -255,7 +255,7 @@ impl Pool {
         self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A reference to the connection of this number, if anybody holds it.
+    /// A reference to the connection of this number, if any caller holds it.
     pub(crate) fn of_id(&self, id: ConnectionId) -> Option<Mount> {
         self.mounted().by_id.get(&id).and_then(Weak::upgrade).map(Mount::first)
     }
@@ -287,9 +287,9 @@ impl Pool {
 }
 
 impl Shared {
-    /// A reference to the connection of a key, which is made if there is none or if the one that
-    /// is there has failed (E35, E51). Until it has listed, what was found of the server `before`
-    /// tells its things by name, so that calls wait for it instead of finding nothing (E41).
+    /// A reference to the connection of a key, which is created if there is none or if the present
+    /// one has failed (E35, E51). Until the server has listed, the inventory in `before` names its
+    /// items, so that calls wait for the server instead of finding no item (E41).
     pub(crate) fn mount(
         self: &Arc<Self>,
         key: PoolKey,
@@ -314,7 +314,7 @@ impl Shared {
         mounted.by_id.insert(connection.id, Arc::downgrade(&new));
         mounted.by_key.insert(key, Arc::downgrade(&new));
         drop(mounted);
-        // Only now, as its drop takes the lock.
+        // Dropped only now, as its drop takes the lock.
         drop(held);
         self.tasks.spawn_on(connection::run(self.clone(), connection), &self.home());
         Mount::first(new)

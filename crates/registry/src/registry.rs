@@ -178,7 +178,7 @@ impl Registry {
     /// subscriber itself bears the cost of its slowness.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        // Under the lock under which snapshots are made, so that none is missed or comes twice.
+        // Under the lock of publishing snapshots, so that none is missed or comes twice.
         let _rows = self.shared.rows();
         Subscription::new(self.snapshot(), self.shared.snapshots.subscribe())
     }
@@ -197,7 +197,7 @@ impl Registry {
         self.shared.notices.subscribe()
     }
 
-    /// The proxies on the way to servers over HTTP, and to whatever else this process asks.
+    /// The proxies on the way to servers over HTTP, and to other hosts that this process contacts.
     #[must_use]
     pub fn proxies(&self) -> Arc<Proxies> {
         self.shared.options.proxies.clone()
@@ -235,7 +235,7 @@ impl Registry {
         &self.shared.tasks
     }
 
-    /// Stops every server, all at once, and waits until all are gone; nothing is applied any more.
+    /// Stops every server, all at once, and waits until all are gone; later sets are refused.
     /// Subscribers get one last snapshot without rows (E69). A second call is a no-op.
     pub async fn close(&self) {
         self.shared.rows().is_closed = true;
@@ -268,7 +268,7 @@ impl Shared {
         Settings { deadlines, idle_stop, awaits_consent: false }
     }
 
-    /// Makes a snapshot of the rows as they are, which may be others than before.
+    /// Publishes a snapshot of the rows as they are, which may differ from the last ones.
     pub(crate) fn publish_rows(&self, rows: &mut Rows) {
         let seq = self.current.load().seq + 1;
         self.publish(Snapshot::new(seq, all(rows)));
@@ -284,7 +284,7 @@ impl Shared {
         }
     }
 
-    /// Shows what is known of a connection in the row that it belongs to, if it still does.
+    /// Publishes the found state of a connection in the row that it belongs to, if it still does.
     pub(crate) fn show(&self, id: ConnectionId, found: Arc<Found>) {
         let mut rows = self.rows();
         if rows.is_closed {
@@ -330,7 +330,7 @@ impl Shared {
         }
     }
 
-    /// Passes on what a server says outside requests.
+    /// Passes on a server's message outside requests.
     pub(crate) fn notice(&self, connection: &Connection, message: Message) {
         let (alias, is_shared) = (connection.alias().clone(), connection.is_shown());
         let notice = Notice { alias, connection: connection.id, is_shared, message };
@@ -339,7 +339,7 @@ impl Shared {
         }
     }
 
-    /// Tells what happened to a server.
+    /// Publishes an event of a server.
     pub(crate) fn event(&self, event: ServerEvent) {
         tracing::info!(event = event.name(), "{event:?}");
         if self.events.send(event).is_err() {

@@ -1,7 +1,7 @@
 //! The rows of a registry and how a new configuration changes them, in one step.
 //!
-//! All of it happens under one lock and waits for nothing, so applies come one after the other and
-//! the newest wins (E128), however slow the servers of an older one are.
+//! Each change happens under one lock and waits for no server, so applies come one after the other
+//! and the newest wins (E128), however slow the servers of an older one are.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -120,10 +120,10 @@ impl Rows {
         self.slots.iter().position(|slot| slot.is_named(name))
     }
 
-    /// Puts a whole set in place of what was there; what is not in it goes (E2).
+    /// Puts a whole set in place of the present one; servers missing from the set are removed (E2).
     pub(crate) fn replace(&mut self, shared: &Arc<Shared>, set: Vec<Declared>) -> Vec<Awaited> {
-        // By name, as sets may be large. Rows that do not count, and those of a name that is taken,
-        // hold no connection.
+        // Indexed by name, as sets may be large. Rows that do not count, and those of a name that
+        // is taken, hold no connection.
         let mut before = HashMap::with_capacity(self.slots.len());
         for slot in std::mem::take(&mut self.slots) {
             if !slot.row.is_overridden {
@@ -155,7 +155,7 @@ impl Rows {
         is_there
     }
 
-    /// Ends what no row holds any more. To be called when the rows are published.
+    /// Ends the mounts that no row holds any more. To be called when the rows are published.
     pub(crate) fn end_leaving(&mut self) {
         for leaving in self.leaving.drain(..) {
             match leaving {
@@ -194,7 +194,7 @@ impl Rows {
         }
     }
 
-    /// Builds a slot; what `old` holds is kept if nothing has changed.
+    /// Builds a slot; the mount of `old` is kept if its configuration is unchanged.
     fn slot(
         &mut self,
         shared: &Arc<Shared>,
@@ -237,7 +237,7 @@ impl Rows {
         if retry == IsRetry::Always
             && let Some(mount) = old.as_ref().and_then(|old| old.mount.as_ref())
         {
-            // Another connection must come of the same key. Mounts that share this one keep it.
+            // A new connection must come under the same key. Mounts that share this one keep it.
             shared.pool.forget(mount);
             // The program behind the same definition may be another by now.
             mount.found().legacy.forget();
@@ -291,7 +291,7 @@ fn kept_of(old: Option<&Slot>) -> (LogRing, Arc<Inventory>) {
     (old.row.log.clone(), had.clone())
 }
 
-/// A row without a connection, which keeps this of what was there before.
+/// A row without a connection, with the log and inventory from before.
 fn at_rest(
     declared: Declared,
     state: ServerState,
@@ -334,7 +334,7 @@ fn bare(declared: &Declared) -> ServerRow {
 }
 
 impl Shared {
-    /// The connection that a live row shares with everybody.
+    /// The connection that a live row shares with all callers.
     fn mount_live(
         self: &Arc<Self>,
         definition: &Arc<ServerDefinition>,

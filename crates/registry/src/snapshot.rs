@@ -27,7 +27,7 @@ pub struct Snapshot {
     pub servers: Vec<Arc<ServerRow>>,
     index: Arc<HashMap<Alias, usize>>,
     is_settled: bool,
-    /// Nothing follows.
+    /// True in the last snapshot.
     pub(crate) is_last: bool,
 }
 
@@ -48,8 +48,8 @@ pub struct ServerRow {
     pub definition: Option<Arc<ServerDefinition>>,
     /// The state found of the server.
     pub found: Arc<Found>,
-    /// Which connection that is; another after each change of the configuration. `None` for what
-    /// is not started at all.
+    /// The connection of the row; another one after each change of the configuration. `None` for a
+    /// server that is not started at all.
     pub connection: Option<ConnectionId>,
     /// Held while the lists are read because of a call.
     pub(crate) listing: Arc<Mutex<()>>,
@@ -57,7 +57,7 @@ pub struct ServerRow {
     pub(crate) mounted: Option<Weak<Connection>>,
 }
 
-/// Tells one connection of a registry from all others, also from later ones to the same server.
+/// Identifies one connection of a registry among all, also among later ones to the same server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) u64);
 
@@ -114,7 +114,7 @@ pub struct Found {
     /// Standard error of the server's processes, over all starts and changes of its configuration
     /// (R-E17), and narthex's own remarks about them.
     pub log: LogRing,
-    /// When the server's lists were last read.
+    /// Time when the server's lists were last read.
     pub last_check: Option<SystemTime>,
     /// True if a server in `error` is probed, so that it comes back by itself.
     pub is_probed: bool,
@@ -125,7 +125,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// A server that nothing is known of yet.
+    /// The state of a server before any contact.
     pub(crate) fn new(state: ServerState) -> Self {
         Self {
             state,
@@ -168,7 +168,7 @@ impl Found {
         self.state.is_settled() || self.is_backing_off
     }
 
-    /// Why the server cannot be used now, without what narthex does about it.
+    /// The reason why the server cannot be used now, without narthex's action.
     #[must_use]
     pub fn cause(&self) -> Option<CallError> {
         let failure = self.health.last_failure();
@@ -219,8 +219,8 @@ impl Snapshot {
         Self { seq, servers, index, is_settled, is_last: false }
     }
 
-    /// Rows of a snapshot, and after them rows of mounts, which have their aliases for
-    /// themselves: what one owner sees that has servers of its own (E7). `seq` is the owner's.
+    /// Rows of a snapshot, and after them rows of mounts, whose aliases replace those of the
+    /// snapshot: the view of an owner that has servers of its own (E7). `seq` is the owner's.
     #[must_use]
     pub fn joined(seq: u64, shared: Vec<Arc<ServerRow>>, own: &[Arc<ServerRow>]) -> Self {
         let is_free = |row: &Arc<ServerRow>| own.iter().all(|own| own.alias != row.alias);
@@ -248,7 +248,8 @@ fn is_settled(servers: &[Arc<ServerRow>]) -> bool {
 }
 
 impl ServerRow {
-    /// A server that could not be mounted, for an owner that should have it: it says why.
+    /// The row of a server that could not be mounted, for the owner that wants it: it has the
+    /// reason.
     #[must_use]
     pub fn failed(alias: Alias, error: CallError) -> Self {
         let found = Found { error: Some(error), ..Found::new(ServerState::Error) };
@@ -303,8 +304,8 @@ impl ServerRow {
         self.known().find_map(|all| all.tool(tool)).is_some_and(InventoryEntry::is_shaped)
     }
 
-    /// Gates of its entry as it is now that gate nothing of what the server lists, or listed when
-    /// it was there. None where it has listed nothing so far.
+    /// Gates of its present entry that match nothing in the server's present lists, or in its last
+    /// ones while it is away. None where the server has listed nothing so far.
     #[must_use]
     pub fn unmatched(&self) -> Vec<UnmatchedGate> {
         let listed = self.pinned.as_ref().map_or(&self.inventory, |said| said.listed());
@@ -316,8 +317,8 @@ impl ServerRow {
         definition.gates.unmatched(&listed.names())
     }
 
-    /// Faults that take away a part of the server and leave the rest: those of its connection, of
-    /// its lists, and of gates that gate nothing.
+    /// Faults that disable a part of the server and leave the rest: those of its connection, of its
+    /// lists, and of gates that match nothing.
     #[must_use]
     pub fn warnings(&self) -> Vec<RowWarning> {
         let listed = self.pinned.as_ref().map_or(&self.inventory, |said| said.listed());

@@ -34,7 +34,7 @@ impl Subscription {
         Self { first: Some(first), next: 0, snapshots, is_over: false }
     }
 
-    /// The next snapshot; the first one is there at once. `None` after the registry was closed.
+    /// The next snapshot; the first one is available at once. `None` after the registry was closed.
     pub async fn next(&mut self) -> Option<Update> {
         loop {
             if let Some(update) = self.try_next() {
@@ -51,7 +51,7 @@ impl Subscription {
         }
     }
 
-    /// The next snapshot, if it is there already.
+    /// The next snapshot, if it is available already.
     pub fn try_next(&mut self) -> Option<Update> {
         if let Some(first) = self.first.take() {
             return Some(self.update(first));

@@ -79,8 +79,8 @@ pub struct ProjectFile {
     pub path: PathBuf,
     /// Decides whether a content may count.
     pub approve: Approve,
-    /// The file in which approvals are kept, if it is one: when it changes, a content that was
-    /// refused is asked about again.
+    /// The file of approvals, if they are stored in one: when it changes, a refused content is
+    /// checked again.
     pub approvals: Option<PathBuf>,
 }
 
@@ -104,7 +104,7 @@ pub struct LayerFiles {
 #[derive(Debug)]
 struct Running {
     stop: CancellationToken,
-    /// Held for what it does when it is dropped.
+    /// Held for its effect on drop.
     _guard: DropGuard,
     followers: Vec<tokio::task::JoinHandle<()>>,
 }
@@ -175,9 +175,9 @@ impl LayerFiles {
         stop.run_until_cancelled(self.shared.wait_until_loaded()).await;
     }
 
-    /// Stops following. Afterwards no file changes the set, not even one that is being read now;
-    /// its reading ends by itself, as a task of the tracker, and is forgotten. Does nothing while
-    /// it is stopped (E126, E127).
+    /// Stops following. Afterwards no file changes the set, not even one that is being read now:
+    /// its reading ends by itself, as a task of the tracker, and its result is dropped. Does
+    /// nothing while stopped (E126, E127).
     pub async fn stop(&self) {
         let mut running = self.running.lock().await;
         let Some(Running { stop, _guard, followers }) = running.take() else { return };
@@ -195,7 +195,8 @@ impl LayerFiles {
         self.shared.current()
     }
 
-    /// Every state, for pages that show how the files stand. Most differ only in when was read.
+    /// Every state, for pages that show the status of the files. Most differ only in the time of
+    /// reading.
     #[must_use]
     pub fn states(&self) -> watch::Receiver<Arc<LayersState>> {
         self.shared.states()

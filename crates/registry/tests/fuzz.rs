@@ -36,7 +36,7 @@ fn env(name: &str) -> Option<String> {
     (name == "KEY").then(|| SECRET.to_owned())
 }
 
-/// E117, S27: any text gives entries, faults or an error; none of them tells a variable's value.
+/// E117, S27: any text gives entries, faults or an error; none of them shows a variable's value.
 #[test]
 fn e117_s27_any_text_is_read_and_no_value_is_told() {
     let target = bolero::check!().with_iterations(rounds(ROUNDS));

@@ -189,7 +189,7 @@ fn meant(key: &str) -> Option<String> {
     UnknownKey::new(key, &[STRICT, TOLERANT]).meant().map(str::to_owned)
 }
 
-/// At most ten names for a message.
+/// Quotes at most ten names for a message.
 fn quoted(keys: &[&str]) -> String {
     let mut text =
         keys.iter().take(10).map(|key| format!("`{}`", shortened(key))).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The part of an entry that says what callers may see of a server (D5, E151).
+//! Reads the part of an entry that limits what callers may see of a server (D5, E151).
 
 use narthex_model::{Exposed, NameRule, UriRule};
 
@@ -43,7 +43,7 @@ impl Reader<'_> {
         match field(fields, key) {
             None => Rule::default(),
             Some(Node::Object(fields)) => {
-                // A misspelt key would hide nothing.
+                // A misspelt key would hide no item.
                 for (key, node) in fields.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
                     self.wrong_type(&place.key(key), node, "nothing but `allow` and `deny`");
                 }

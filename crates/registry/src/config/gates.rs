@@ -1,4 +1,4 @@
-//! The part of an entry that says what of a server requires tool scopes (D14).
+//! Reads the part of an entry that requires tool scopes for items of a server (D14).
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Reader<'_> {
         found
     }
 
-    /// One scope or a list of them, of which all are required.
+    /// Reads one scope or a list of scopes, of which all are required.
     fn scopes_of(&mut self, node: &Node, at: &Place) -> ToolScopes {
         match node {
             Node::List(nodes) => {

@@ -24,7 +24,7 @@ const NUMBER_MAX: f64 = 9_007_199_254_740_991.0;
 /// The spellings of the limits of output.
 const TOKENS: [&str; 2] = ["maxOutputTokens", "max_output_tokens"];
 const BYTES: [&str; 2] = ["maxOutputBytes", "max_output_bytes"];
-/// The spellings of what progress extends.
+/// The spellings of the key for extension by progress.
 const EXTENDS: [&str; 2] = ["progressExtends", "progress_extends"];
 /// The spellings of the limit of mounting.
 const MOUNT: [&str; 2] = ["mountTimeout", "mount_timeout"];
@@ -156,7 +156,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A whole number above zero under one of two keys; anything less means the default.
+    /// Reads a whole number above zero under one of two keys; a smaller one means the default.
     fn amount(&mut self, fields: &Fields, at: &Place, keys: [&str; 2]) -> Option<NonZeroU64> {
         let [key, other] = keys;
         if field(fields, key).is_some() && field(fields, other).is_some() {
@@ -178,7 +178,7 @@ impl Reader<'_> {
         amount
     }
 
-    /// A fault in a file that narthex alone reads; in one that is shared, a warning.
+    /// Reports a fault in a file that only narthex reads; in a shared file, a warning.
     pub(super) fn tolerated(&mut self, place: &Place, problem: EntryProblem) {
         match self.dialect {
             Dialect::Strict => self.fault(place, problem),

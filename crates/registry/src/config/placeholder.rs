@@ -31,7 +31,7 @@ pub(super) struct Expanded {
     pub(super) rewritten: Vec<(String, String)>,
 }
 
-/// Why a string cannot be filled in. Shows names, never values or defaults.
+/// The reason why a string cannot be filled in. Shows names, never values or defaults.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PlaceholderError {
     #[error(
@@ -222,7 +222,7 @@ fn unknown(inside: &str) -> PlaceholderError {
     PlaceholderError::Unknown { name: printable(name), remedy }
 }
 
-/// Text that is shaped like a name is shown; anything else could be part of a secret.
+/// Shows text that is shaped like a name; other text could be part of a secret.
 fn printable(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
     if name.len() <= 60 && name.chars().all(is_plain) { name.to_owned() } else { "…".to_owned() }

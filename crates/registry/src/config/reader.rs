@@ -17,7 +17,7 @@ use super::{
     secrets,
 };
 
-/// Keys of an older form, each with the one that replaces it (E111).
+/// Keys of an older form, each with the key that replaces it (E111).
 pub(super) const REFERENCES: [(&str, &str); 3] =
     [("valueRef", "key"), ("clientIdRef", "clientId"), ("clientSecretRef", "clientSecret")];
 
@@ -34,16 +34,16 @@ pub(super) struct Reader<'a> {
     /// Keys of other programs, and the entries they were found in.
     pub(super) foreign_keys: BTreeMap<String, Vec<String>>,
     faults: Vec<(Place, EntryProblem)>,
-    /// Keys of this entry that are warned of, and that nearly spell known ones.
+    /// Keys of this entry that caused a warning, and that nearly spell known ones.
     misspelt: Vec<(Place, UnknownKey)>,
     /// Values of secret variables in this entry.
     filled_in: Vec<Secret>,
-    /// Where the values of its headers come from.
+    /// Sources of the values of the entry's headers.
     header_sources: Vec<HeaderSource>,
 }
 
-/// Keys that say what callers must not do. One that is misspelt is a fault: passed over, it would
-/// leave a server open.
+/// Keys that restrict callers. A misspelt one is a fault: if it were ignored, the server would be
+/// open.
 const RESTRICTIONS: [&str; 7] = [
     "tool_scopes",
     "resource_scopes",
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Recommends a variable where a secret seems to stand in the file itself (E16).
+    /// Recommends a variable where the file itself seems to hold a secret (E16).
     pub(super) fn advise_if_secret(&mut self, place: &Place, name: &str, value: &Expanded) {
         if !value.is_from_env() && secrets::looks_secret(name, &value.value) {
             self.warn(place, secrets::ADVICE);

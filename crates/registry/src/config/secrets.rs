@@ -1,4 +1,4 @@
-//! Guesses whether a text in a file is a secret that should not stand there (E16, E138).
+//! Guesses if a text in a file is a secret that should not be in the file (E16, E138).
 
 /// Advice for a secret in a file.
 pub(super) const ADVICE: &str =

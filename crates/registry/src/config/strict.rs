@@ -41,7 +41,7 @@ fn definition(
     let is_disabled = reader.flag(fields, at, "disabled").unwrap_or(false);
     let (pins_definitions, shows_flagged) = reader.pins(fields, at);
     let Some(wanted) = wanted(reader, fields, at) else {
-        // The block is checked all the same, so that one look tells every fault.
+        // The block is checked all the same, so that all faults are reported at once.
         super::auth::read(reader, fields, at);
         return None;
     };

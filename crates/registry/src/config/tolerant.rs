@@ -1,5 +1,5 @@
-//! Entries of the document `mcpServers`, as desktop programs and editors write it: what can be
-//! understood is, and each liberty taken is a warning.
+//! Entries of the document `mcpServers`, as desktop programs and editors write it: understandable
+//! entries are accepted, and each liberty taken is a warning.
 
 use std::collections::HashSet;
 
@@ -34,7 +34,7 @@ pub(super) fn entries(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> V
         let place = at.key(name);
         let alias = Alias::suggest(name);
         if alias.is_built_in() {
-            // Such a file is shared with the programs that reach us by this entry.
+            // Such a file is shared with the programs that reach narthex by this entry.
             reader.warn(&place, "passed over: this is narthex itself".to_owned());
             continue;
         }

@@ -18,8 +18,8 @@ const FILTER: &[u8] = concat!(
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Hears changes until the link ends or the server says that it announces none. `acknowledged`
-/// hears when it will.
+/// Receives changes until the link ends or the server refuses to announce any. `acknowledged` is
+/// notified once the server has agreed.
 pub(super) async fn hear(
     shared: Arc<Shared>,
     connection: Arc<Connection>,

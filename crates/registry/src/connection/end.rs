@@ -1,4 +1,4 @@
-//! The end of a connection: open calls finish on it, then every process and session goes.
+//! The end of a connection: open calls finish on it, then all its processes and sessions end.
 
 use std::{sync::Arc, time::Duration};
 

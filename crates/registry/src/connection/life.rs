@@ -43,14 +43,14 @@ const CHANGED_TOLD: usize = 10;
 /// Time that a server whose session is no longer wanted may take to open the session.
 const GIVE_BACK_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Why the life of a link came to its end.
+/// The reason why a link ended.
 enum End {
     /// The connection is to end.
     Asked,
     /// No caller has used the server for long enough.
     Idle,
     Lost(Arc<str>),
-    /// The server refuses what only a person can change.
+    /// The server refuses for a reason that only a person can change.
     Refused(Fault),
 }
 
@@ -68,7 +68,7 @@ struct Losses {
 }
 
 impl Losses {
-    /// The pause before the next attempt; `None` when enough were made.
+    /// The pause before the next attempt; `None` after the last one.
     fn pause(&self) -> Option<Duration> {
         if self.failures >= BACKOFF.len() {
             return None;
@@ -99,7 +99,7 @@ impl Losses {
     }
 }
 
-/// Connects a server and keeps it connected until it is not wanted any more or fails for good.
+/// Connects a server and keeps it connected until it is no longer wanted or fails for good.
 pub(crate) async fn run(shared: Arc<Shared>, connection: Arc<Connection>) {
     connection.note_empty_headers();
     if connection.settings.awaits_consent {
@@ -180,11 +180,11 @@ impl Life<'_> {
                     if is_in_order {
                         losses.in_a_row = 0;
                     }
-                    // A session that the server forgot is no failure, unless it makes a habit of
-                    // it. A program that ends after each answer waits for no failure, either.
+                    // A session that the server forgot is no failure, unless that recurs. A program
+                    // that ends after each answer waits for no failure, either.
                     pauses = !(is_in_order || link.is_session_over() && losses.in_a_row == 1);
                 }
-                // Nothing is wrong with the server, unless it makes a habit of it.
+                // The server works, unless it forgets again.
                 Err(fault) if fault.is_forgotten && !has_forgotten => {
                     has_forgotten = true;
                     continue;
@@ -248,7 +248,7 @@ impl Life<'_> {
             }
             sleep_until(tried + PROBE_WANTED).await;
         };
-        // A probe that a caller wants says nothing of how long the server stays away.
+        // A probe that a caller wants is no sign of how long the server stays away.
         tokio::select! {
             () = sleep(pause) => losses.probes += 1,
             () = wanted => {}
@@ -289,7 +289,7 @@ impl Life<'_> {
         if link.closed().is_cancelled() {
             self.connection.stopped(shared, link).await;
         } else {
-            // Calls that the server still answers keep it, and no attempt waits for them.
+            // Calls that the server still answers keep the link, and no attempt waits for them.
             self.connection.keep(link);
             let (connection, link) = (self.connection.clone(), link.clone());
             let ending = async move {
@@ -318,10 +318,10 @@ impl Life<'_> {
         }
     }
 
-    /// Shows the server as ready and handles what it says by itself, until the link ends.
+    /// Shows the server as ready and handles its own messages, until the link ends.
     async fn live(&self, opened: Opened, events: &mut mpsc::Receiver<LinkEvent>) -> End {
         let Opened { link, dialect: _, seen, turn, is_stale } = opened;
-        // Failures on the way here, and those of an earlier link, say nothing of this one.
+        // Failures on the way here, and those of an earlier link, are no sign for this link.
         link.health().clear();
         self.connection.ready(self.shared, link.clone(), seen);
         drop(turn);
@@ -359,7 +359,7 @@ impl Life<'_> {
             let within = if is_grave { CHECK_GRAVE } else { CHECK_SLIGHT };
             let checked = timeout(within, link.ping()).await;
             if link.closed().is_cancelled() {
-                // The end of the link says why, and comes by itself.
+                // The end of the link has its own reason, and comes by itself.
                 std::future::pending::<()>().await;
             }
             match checked {
@@ -387,8 +387,8 @@ impl Life<'_> {
         }
     }
 
-    /// Follows what the server says by itself until the link is lost. Of changed lists others hear
-    /// when they were read.
+    /// Follows the server's own messages until the link is lost. Callers are notified of changed
+    /// lists once these were read.
     async fn follow(&self, link: &Arc<Link>, events: &mut mpsc::Receiver<LinkEvent>) -> End {
         let mut changes = ListChanges::default();
         loop {
@@ -544,7 +544,7 @@ impl Connection {
         found.unmatched = unmatched.into();
     }
 
-    /// The fault with what a person does about a credential that is refused.
+    /// The fault with a person's remedy for a credential that is refused.
     fn with_remedy(&self, fault: Fault) -> Fault {
         match super::remedy::of(&self.definition, self.is_shown()).filter(|_| fault.is_refused) {
             Some(remedy) => fault.and(remedy),
@@ -561,7 +561,7 @@ impl Connection {
         self.definition.recovers && is_remote && is_temporary && !fault.needs_person()
     }
 
-    /// Keeps the cause of an attempt that failed where callers and operators see it.
+    /// Stores the cause of a failed attempt where callers and operators see it.
     fn note_fault(&self, fault: &Fault) {
         self.found().health.failed(fault.kind, &fault.message);
     }
@@ -597,7 +597,7 @@ impl Connection {
     }
 }
 
-/// Reads the lists anew, and shows what may be had of them.
+/// Reads the lists anew, and publishes the part that callers may see.
 pub(crate) async fn relist(shared: &Arc<Shared>, connection: &Arc<Connection>, link: &Arc<Link>) {
     let within = connection.settings.deadlines.list;
     // Pinned definitions are listed and reviewed in turns, so that the newest list counts.

@@ -34,7 +34,7 @@ pub(super) struct Opened {
     pub(super) is_stale: bool,
 }
 
-/// Why it did not come to that.
+/// The reason why a connection could not be opened.
 pub(super) struct Fault {
     pub(super) kind: CallErrorKind,
     /// The cause.
@@ -43,7 +43,7 @@ pub(super) struct Fault {
     pub(super) outcome: Option<Cow<'static, str>>,
     /// The server refuses the credential that it got.
     pub(super) is_refused: bool,
-    /// The server forgot the session that it had just opened: it may be tried again at once.
+    /// The server forgot the session that it had just opened: an attempt may follow at once.
     pub(super) is_forgotten: bool,
     /// True if time alone may mend the fault: the server was not reached, or reported that it
     /// cannot work now.
@@ -72,7 +72,7 @@ impl Fault {
         self.kind == CallErrorKind::AuthUnavailable
     }
 
-    /// The cause with what is done about it.
+    /// The cause with narthex's action.
     pub(super) fn text(&self) -> String {
         match &self.outcome {
             Some(outcome) => format!("{}; {outcome}", self.message),
@@ -164,7 +164,7 @@ impl Connection {
         }
     }
 
-    /// Shows what a server that is not there yet is busy with.
+    /// Shows the activity of a server that is not ready yet.
     pub(super) fn busy(&self, shared: &Shared, activity: &'static str) {
         let is_new = |found: &Found| {
             found.state == ServerState::Connecting && found.activity != Some(activity)
@@ -178,8 +178,8 @@ impl Connection {
         }
     }
 
-    /// Reads all lists, while the server may already ask and tell things; whether they changed
-    /// meanwhile comes with them.
+    /// Reads all lists, while the server may already ask and send notifications. The flag is true
+    /// if the lists changed meanwhile.
     async fn list(
         &self,
         shared: &Shared,

@@ -22,9 +22,9 @@ use crate::{
     registry::Shared,
 };
 
-/// The pauses before a server that starts is looked at again.
+/// The pauses before a starting server is reviewed again.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
-/// The longest pause before one that is there is.
+/// The longest pause before a ready server is reviewed again.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Held by the task that reviews, until its result is published.
@@ -176,7 +176,7 @@ impl Connection {
         Seen { inventory, facts, pinned: Some(said) }
     }
 
-    /// Asks who decides. Where there are no facts, the lists alone are looked at.
+    /// Has the decider review the definitions. Without facts, only the lists are reviewed.
     pub(crate) async fn look(
         &self,
         shared: &Shared,
@@ -272,7 +272,7 @@ async fn decider(shared: &Shared) -> Result<Arc<dyn DefinitionPins>, LookError> 
     tokio::select! {
         biased;
         () = shared.shutdown.cancelled() => Err(LookError("the daemon ends".to_owned())),
-        // Its sender lives as long as the registry.
+        // The sender lives as long as the registry.
         known = pins.wait_for(Option::is_some) => {
             let known = known.ok().and_then(|known| known.clone());
             known.ok_or_else(|| LookError("nobody looks at definitions".to_owned()))

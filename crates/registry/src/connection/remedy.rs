@@ -7,9 +7,9 @@ use narthex_model::{
     for_operators,
 };
 
-/// Names each header that holds a credential, where its value comes from, and the commands that
-/// mend it; `None` for a program. Models read nothing of it (D28). `is_live`: the server is one of
-/// the live configuration, and not a run's.
+/// Names each header that holds a credential, the source of its value, and the commands that mend
+/// it; `None` for a program. Models never read it (D28). `is_live`: the server is one of the live
+/// configuration, and not a run's.
 pub(super) fn of(definition: &ServerDefinition, is_live: bool) -> Option<String> {
     remedy(definition, is_live).map(for_operators)
 }
@@ -46,7 +46,7 @@ fn remedy(definition: &ServerDefinition, is_live: bool) -> Option<String> {
     Some(format!("{}: {}, {then}", named.join(" and "), mend.join(" and ")))
 }
 
-/// The headers whose values are kept out of the configuration, or all if there are none.
+/// The headers whose values are not in the configuration, or all if there are none.
 fn likely(sources: &[HeaderSource]) -> Vec<&HeaderSource> {
     let is_filled_in =
         |source: &&HeaderSource| source.secret.is_some() || !source.variables.is_empty();
@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    /// E88: the message names the header, the key, the secret and the command; a run keeps what
-    /// it has.
+    /// E88: the message names the header, the key, the secret and the command; a run keeps its own
+    /// version.
     #[test]
     fn e88_a_secret_is_named_with_the_command_that_sets_it() {
         let mut key = source("Authorization", "config.api_key");

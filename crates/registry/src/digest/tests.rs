@@ -70,8 +70,7 @@ fn api_key(definition: &mut ServerDefinition) -> &mut ApiKeyAuth {
     auth
 }
 
-/// E42, E50, E52: everything that a child depends on counts, and nothing is mistaken for
-/// something else.
+/// E42, E50, E52: each input of a child counts, and no field is mistaken for another one.
 #[test]
 fn e52_each_field_of_a_program_counts() {
     assert_all_differ(
@@ -222,7 +221,7 @@ fn e53_arguments_are_compared_one_by_one() {
     assert_ne!(digest(&stdio(&["a", "bc"])), digest(&stdio(&["ab", "c"])));
 }
 
-/// E52: a digest tells nothing to who has not the key.
+/// E52: a digest reveals nothing without the key.
 #[test]
 fn e52_digests_are_keyed() {
     assert_ne!(DigestKey::new(&[1; 32]).of(&http()), DigestKey::new(&[2; 32]).of(&http()));

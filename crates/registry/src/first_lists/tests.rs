@@ -1,4 +1,4 @@
-//! Tests of what is frozen with a run.
+//! Tests of the freezing of lists with a run.
 
 use bytes::Bytes;
 
@@ -26,8 +26,8 @@ fn both(first: &Arc<Inventory>) -> [FirstList; 2] {
     [FirstList::Listed(first.clone()), FirstList::Kept(kept)]
 }
 
-/// D10, S23: what is added or changed is not there, what is removed is gone, and what comes
-/// back as it was is there again; the same from digests that were written down.
+/// D10, S23: added or changed entries are hidden, removed ones are gone, and ones that come back
+/// unchanged are listed again; the same holds for stored digests.
 #[test]
 fn s23_a_definition_cannot_be_exchanged() {
     let first = inventory(&[("a", "{1}"), ("b", "{2}"), ("c", "{3}")], &[]);
@@ -47,8 +47,8 @@ fn s23_a_definition_cannot_be_exchanged() {
     }
 }
 
-/// D10, D5: resources freeze by what a model reads of them, not by what their content changes;
-/// what comes later is not there, unless a template that was there covers it.
+/// D10, D5: resources freeze by the members that a model reads, not by changes of their content. A
+/// later resource is hidden, unless a template of the first list covers it.
 #[test]
 fn d10_resources_freeze_by_what_is_told_of_them() {
     let (small, large) = (r#"{"name":"n","size":1}"#, r#"{"name":"n","size":2}"#);
@@ -74,7 +74,7 @@ fn d10_resources_freeze_by_what_is_told_of_them() {
     assert!(Arc::ptr_eq(&FirstList::Kept(Arc::new(kept)).of(&now), &now));
 }
 
-/// D5: of what a server had before it was lost, a run knows what it was frozen to, and no more.
+/// D5: of a lost server, a run knows the frozen entries of the last inventory, and no more.
 #[test]
 fn d5_a_run_knows_no_more_of_a_server_that_is_lost() {
     let shaped = r#"{"outputSchema":{}}"#;
@@ -108,7 +108,7 @@ fn s22_the_second_of_two_of_one_name_does_not_count() {
     }
 }
 
-/// S23: a server that lists later, unseen by anybody, has nothing; others have what they had.
+/// S23: a server that lists later, without a review, has an empty list; others keep theirs.
 #[test]
 fn s23_what_nobody_has_looked_at_is_nothing() {
     let listed = inventory(&[("a", "{1}")], &[("r:1", "{2}")]);
@@ -142,7 +142,7 @@ fn s23_first_lists_are_without_what_is_held_back() {
     }
 }
 
-/// S23: what a server tells models of itself is what it was at first, also from its digest.
+/// S23: a server's instructions to models are the first ones, also by their digest.
 #[test]
 fn s23_what_a_server_tells_models_cannot_be_exchanged() {
     let alias = Alias::new("docs").unwrap();

@@ -9,7 +9,7 @@ use narthex_model::Alias;
 pub struct DefaultServer {
     /// Its name.
     pub name: Alias,
-    /// Its entry as JSON text, as it would stand under `mcp.servers`.
+    /// Its entry as JSON text, in the form of an entry under `mcp.servers`.
     pub entry: String,
 }
 

@@ -185,7 +185,7 @@ impl SettingsFile {
         prepare.await.map_err(|source| self.bug(source))?
     }
 
-    /// The file's text, once it is known to be one that can be edited.
+    /// The file's text, if the file can be edited.
     fn read(&self) -> Result<String, EditError> {
         let bytes = match config::read(&self.file) {
             Ok(bytes) => bytes,
@@ -302,7 +302,7 @@ impl fmt::Debug for SettingsFile {
     }
 }
 
-/// `entry` without the space around it, if it is exactly one JSON object: anything after it would
+/// `entry` without the space around it, if it is exactly one JSON object: any text after it would
 /// become a part of the file.
 fn object<'t>(name: &Alias, entry: &'t str) -> Result<&'t str, EditError> {
     let fail = |problem: String| EditError::Entry { name: name.clone(), problem };
@@ -319,8 +319,8 @@ fn keeps_transport(entry: &str, changes: &str) -> Result<bool, TextError> {
     Ok(is_same(stored, asked)?)
 }
 
-/// The field that changes give twice, if there is one: the reader of the file sees only what
-/// comes of them.
+/// The field that changes give twice, if there is one: the reader of the file sees only the
+/// outcome.
 fn twice(changes: &str) -> Result<Option<String>, TextError> {
     let fields = text::keys(changes, &[])?;
     let auth = match text::get(changes, &["auth"])? {

@@ -16,10 +16,10 @@ use serde_json::value::RawValue;
 /// Indentation of one level where the text itself does not show any.
 const INDENT: &str = "  ";
 
-/// Why a text cannot be changed.
+/// The reason why a text cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TextError {
-    /// Not the JSON that was expected; the reader of the whole tells better what is wrong.
+    /// Not the expected JSON; the reader of the whole text gives a better error.
     #[error(transparent)]
     Syntax(#[from] serde_json::Error),
     /// A value other than an object is in the place of an object.
@@ -39,7 +39,7 @@ struct Member {
     value: Range<usize>,
 }
 
-/// The text of the value at `path`, if it is there.
+/// The text of the value at `path`, if there is one.
 pub(super) fn get<'t>(text: &'t str, path: &[&str]) -> Result<Option<&'t str>, TextError> {
     Ok(find(text, path)?.map(|value| &text[value]))
 }
@@ -53,7 +53,7 @@ pub(super) fn keys(text: &str, path: &[&str]) -> Result<Vec<String>, TextError> 
     Ok(members(&plain(text), &object)?.into_iter().map(|member| member.key).collect())
 }
 
-/// The text with `value` at `path`; objects on the way are made where they are missing.
+/// The text with `value` at `path`; missing objects on the way are created.
 pub(super) fn set(text: &str, path: &[&str], value: &str) -> Result<String, TextError> {
     let Some((key, parents)) = path.split_last() else { return Ok(value.to_owned()) };
     let Some(object) = find(text, parents)? else {
@@ -137,7 +137,7 @@ fn find(text: &str, path: &[&str]) -> Result<Option<Range<usize>>, TextError> {
 fn plain(text: &str) -> Cow<'_, str> {
     match without_comments(text.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(text),
-        // Only whole characters were made blanks.
+        // Only whole characters were replaced by blanks.
         Cow::Owned(plain) => String::from_utf8(plain).map_or(Cow::Borrowed(text), Cow::Owned),
     }
 }
@@ -154,7 +154,7 @@ fn members(text: &str, object: &Range<usize>) -> Result<Vec<Member>, serde_json:
     let mut end = object.start + 1;
     for (key, value) in pairs {
         let value = place_of(text, value);
-        // Between two values stand white space, a comma, white space, and the key.
+        // Between two values are white space, a comma, white space, and the key.
         let skipped = text[end..].find('"').unwrap_or_default();
         members.push(Member { key, start: end + skipped, value: value.clone() });
         end = value.end;

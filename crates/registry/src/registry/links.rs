@@ -1,4 +1,4 @@
-//! Links to a server besides the one that all share.
+//! Links to a server besides the shared one.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     handshakes::{TRY_AGAIN, TRY_DEADLINE},
 };
 
-/// Why a link of one's own could not be opened.
+/// The reason why a caller's own link could not be opened.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum OpenError {
     /// There is no such server.
@@ -31,7 +31,7 @@ pub enum OpenError {
     /// The server has as many processes as it may have.
     #[error("{0}")]
     Full(CallError),
-    /// The server forgot the session that it had just opened: it may be tried again at once.
+    /// The server forgot the session that it had just opened: an attempt may follow at once.
     #[error("{0}")]
     Forgotten(CallError),
 }
@@ -44,11 +44,11 @@ impl From<ConnectError> for OpenError {
 }
 
 impl Registry {
-    /// Opens a further link to a server for one owner, who must stop it; it also ends when the
-    /// server is changed, removed or switched off, after the owner's open calls. Messages of the
-    /// server outside requests go to `events`. With `dialect`, the server is spoken to in that one,
-    /// which need not be the one of its shared link. The link lives on the registry's runtime, not
-    /// on the caller's; a caller who gives up ends the attempt.
+    /// Opens a further link to a server for one owner, who must stop it. The link also ends when
+    /// the server is changed, removed or switched off, after the owner's open calls. Messages of
+    /// the server outside requests go to `events`. `dialect` is the dialect of the link, which may
+    /// differ from that of the shared link. The link lives on the registry's runtime, not on the
+    /// caller's; a caller that gives up ends the attempt.
     ///
     /// # Errors
     /// When there is no such server, it cannot be connected, or it has as many processes as it may.
@@ -86,8 +86,8 @@ impl Registry {
         opened.unwrap_or_else(|_lost| Err(OpenError::Failed(stopping())))
     }
 
-    /// Opens a link to a server beside everything else, for one owner, who must stop it: for trying
-    /// whether it works. Lives on the caller's runtime.
+    /// Opens a link to a server apart from all shared state, for one owner, who must stop it: to
+    /// test if the server works. Lives on the caller's runtime.
     ///
     /// # Errors
     /// When the server cannot be connected.
@@ -145,8 +145,8 @@ impl Registry {
         }
     }
 
-    /// Has a server tried soon that is in `error` and probed, and waits for what comes of it, not
-    /// longer than `within`. Callers at the same time share one try; there is a second between
+    /// Has a probed server in `error` tried soon, and waits for the outcome, not longer than
+    /// `within`. Callers at the same time share one attempt; there is at least a second between
     /// two.
     pub async fn probe(&self, row: &ServerRow, within: Duration) {
         if let Some(connection) = self.shared.connection(row).filter(|_| row.is_probed) {
@@ -154,8 +154,8 @@ impl Registry {
         }
     }
 
-    /// The shared link of a server that is ready, in use by the caller; one that sleeps is started
-    /// first. `None` when the row has changed meanwhile: look again.
+    /// The shared link of a server that is ready, in use by the caller; a server that sleeps is
+    /// started first. `None` when the row has changed meanwhile: read the row again.
     pub async fn enter(&self, row: &ServerRow, within: Duration) -> Option<InUse> {
         if let Some(link) = &row.link {
             return link.enter();

@@ -40,11 +40,11 @@ impl Enabling {
 }
 
 impl Registry {
-    /// Puts a whole set in place of the one before, at once: what is new is added, what has
-    /// changed is connected anew, what is the same is left alone, everything else is removed (E2).
-    /// Returns before any server is connected; a server that fails or hangs holds up no other.
-    /// Open calls finish on the connection on which they began (E40, E41). Needs a tokio runtime;
-    /// all links live on the one that was there first.
+    /// Puts a whole set in place of the one before, at once: new servers are added, changed ones
+    /// are connected anew, equal ones are left alone, all others are removed (E2). Returns before
+    /// any server is connected; a server that fails or hangs holds up no other. Open calls finish
+    /// on the connection on which they began (E40, E41). Needs a tokio runtime; all links live on
+    /// the first one used.
     ///
     /// # Errors
     /// When the registry is closed.
@@ -64,7 +64,7 @@ impl Registry {
     }
 
     /// Adds one server, or changes the one of its name. The same configuration again is a no-op,
-    /// unless the server has failed: then it is tried again (E51).
+    /// unless the server has failed: then it is connected anew (E51).
     ///
     /// # Errors
     /// When the registry is closed.
@@ -102,11 +102,12 @@ impl Registry {
         Ok(())
     }
 
-    /// Switches a server on again, from the same configuration. For one that was not off, the
-    /// answer is how it is (E61). It connects in any case; how it comes out can be waited for.
+    /// Switches a server on again, from the same configuration. For a server that was not off, the
+    /// answer is its present state (E61). The server connects even if no caller waits for its
+    /// outcome.
     ///
     /// # Errors
-    /// When there is no such server, its own configuration says that it is off, or the registry is
+    /// When there is no such server, its own configuration switches it off, or the registry is
     /// closed.
     pub fn enable(&self, name: &str) -> Result<Enabling, VerbError> {
         let mut rows = self.open_rows()?;
@@ -131,8 +132,8 @@ impl Registry {
         Ok(Enabling(awaited))
     }
 
-    /// Connects a server anew, whatever its state; open calls finish on the old connection (E47).
-    /// Nothing happens to one that is switched off.
+    /// Connects a server anew, whatever its state; open calls finish on the old connection (E47). A
+    /// server that is switched off stays off.
     ///
     /// # Errors
     /// When there is no such server, its entry is faulty, or the registry is closed.
@@ -147,9 +148,9 @@ impl Registry {
         Ok(self.put(declared, IsRetry::Always)?.result().await)
     }
 
-    /// Forgets a server's tokens and has its user sign in again. Nothing happens to a server that
-    /// needs no sign-in, that is switched off, or that there is none of (E58, E59): the answer is
-    /// how it is.
+    /// Forgets a server's tokens and has its user sign in again. A server that needs no sign-in, or
+    /// that is switched off, is left alone (E58, E59): the answer is its present state, or `None`
+    /// for an unknown name.
     ///
     /// # Errors
     /// When the registry is closed.

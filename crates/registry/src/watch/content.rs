@@ -30,7 +30,7 @@ pub(super) enum Origin {
     Project { approve: Approve, approvals: Option<PathBuf> },
 }
 
-/// Why a content may not count.
+/// The reason why a content may not count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Refused {
@@ -38,13 +38,13 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// Why the present content of a file does not count.
+/// The reason why the present content of a file does not count.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum FollowError {
-    /// It cannot be read, or is no configuration.
+    /// The file cannot be read, or is no configuration.
     #[error(transparent)]
     File(Arc<ConfigFileError>),
-    /// It is not approved (D27).
+    /// The content is not approved (D27).
     #[error("{}: {refused}", file.display())]
     Refused {
         /// The file.
@@ -97,7 +97,7 @@ impl Source {
         }
     }
 
-    /// The paths at which something may happen that matters.
+    /// The paths where changes matter.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         let more = match &self.origin {
             Origin::Settings => None,
@@ -115,7 +115,7 @@ impl Source {
         }
     }
 
-    /// Looks at the file; blocks. `known` is the content that counts now.
+    /// Reads the file; blocks. `known` is the content that counts now.
     pub(super) fn look(&self, options: &LayerOptions, known: Option<ContentHash>) -> Found {
         let fail = |error| Found::Bad(FollowError::File(Arc::new(error)));
         let text = match config::read(&self.file) {
@@ -123,7 +123,7 @@ impl Source {
             Err(error) if error.kind() == ErrorKind::NotFound => return Found::Missing,
             Err(error) => return fail(error),
         };
-        // It says which programs are started, and no approval is bound to its content.
+        // The file decides which programs are started, and no approval is bound to its content.
         if self.is_trusted_by_name()
             && let Err(error) = narthex_private::check_named(&self.file)
         {

@@ -24,7 +24,7 @@ pub(super) struct Follower {
     shared: Arc<Shared>,
     index: usize,
     wake: Arc<Notify>,
-    /// `None` when we look from time to time instead.
+    /// `None` when the file is polled instead.
     sight: Option<Sight>,
     paths: Vec<PathBuf>,
 }
@@ -56,7 +56,7 @@ impl Follower {
         Self { shared, index, wake, sight, paths }
     }
 
-    /// Every await here may be the last: what is not taken over by then never is.
+    /// Every await here may be the last: a result that is not applied by then never is.
     pub(super) async fn run(mut self) {
         let shared = self.shared.clone();
         let _unmark = Unmark(&shared, self.index);
@@ -64,7 +64,7 @@ impl Follower {
             self.poll("polling is what was asked for".to_owned());
         }
         loop {
-            // Watched first and read then: what changes in between is read again.
+            // Watched first and read then: changes in between cause another reading.
             self.refresh().await;
             self.examine().await;
             self.wait().await;
@@ -122,7 +122,7 @@ impl Follower {
         self.shared.examine(self.index, false).await;
     }
 
-    /// Waits until there is a reason to look again.
+    /// Waits until there is a reason to read again.
     async fn wait(&mut self) {
         if self.sight.is_none() {
             return tokio::time::sleep(self.shared.options.poll_interval).await;
@@ -132,8 +132,7 @@ impl Follower {
     }
 }
 
-/// Waits until nothing has happened for as long as `quiet`; not forever, if something always does
-/// (E121).
+/// Waits until no event has come for as long as `quiet`; not forever, if events always come (E121).
 async fn settle(wake: &Notify, quiet: Duration) {
     let end = Instant::now() + quiet * RESTLESS_FACTOR;
     loop {

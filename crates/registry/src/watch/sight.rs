@@ -1,4 +1,4 @@
-//! Learns from the system that something happened on the way to a file, or tells that it cannot.
+//! Receives events of the system on the way to a file, or reports that the system has none.
 
 use std::{
     collections::HashSet,
@@ -31,7 +31,7 @@ pub enum Watching {
     },
 }
 
-/// Makes what asks the system; another one in tests.
+/// Creates the watcher of the system; another one in tests.
 pub(super) type MakeWatcher =
     fn(Box<dyn Fn(notify::Result<Event>) + Send>) -> notify::Result<Box<dyn Watcher + Send>>;
 
@@ -95,7 +95,7 @@ impl Sight {
         };
         let watcher = self.watcher.insert(watcher);
         for folder in self.watched.drain(..) {
-            // The system forgets by itself what is gone.
+            // The system forgets removed folders by itself.
             if let Err(error) = watcher.unwatch(&folder) {
                 tracing::trace!(%error, folder = %folder.display(), "not watched any more");
             }
@@ -161,7 +161,7 @@ fn is_gone(error: &notify::Error) -> bool {
     }
 }
 
-/// Why the system does not tell, with what would help.
+/// The reason why the system reports no events, with the remedy.
 fn reason(error: &notify::Error) -> String {
     let remedy = match &error.kind {
         notify::ErrorKind::MaxFilesWatch => {
@@ -187,7 +187,7 @@ fn reason(error: &notify::Error) -> String {
 
 const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
 
-/// Why nothing is heard of changes that others make in `folder`, if that is so.
+/// The reason why changes that others make in `folder` cause no events, if that is so.
 fn without_events(folder: &Path) -> Option<String> {
     // A folder that is gone shows when it is to be watched.
     let kind = rustix::fs::statfs(folder).ok()?.f_type;

@@ -29,7 +29,7 @@ pub struct LayersState {
     pub warnings: Arc<[ConfigWarning]>,
     /// The files that are followed, the settings first.
     pub files: Vec<FileState>,
-    /// Counts the sets; the one that was loaded first is 0.
+    /// Number of the set; the first loaded set is 0.
     pub(super) revision: u64,
 }
 
@@ -49,13 +49,13 @@ pub struct FileState {
     /// Time when the first reading found a content that does not count, with none that counts since
     /// then.
     pub refused_since: Option<SystemTime>,
-    /// When it was looked at last.
+    /// Time of the last reading.
     pub last_read: Option<SystemTime>,
     /// Number of readings.
     pub reads: u64,
     /// The way in which changes are noticed; `None` while the file is not followed.
     pub watching: Option<Watching>,
-    /// Counts failures that differ from the one before.
+    /// Number of failures that differ from the one before.
     pub(super) failures: u64,
     /// Counts the ends of failures.
     pub(super) recoveries: u64,
@@ -143,7 +143,7 @@ impl Shared {
         self.states.subscribe()
     }
 
-    /// Waits until every file was looked at once.
+    /// Waits until every file was read once.
     pub(super) async fn wait_until_loaded(&self) {
         let mut states = self.states();
         let is_loaded = |state: &Arc<LayersState>| state.files.iter().all(|file| file.reads > 0);
@@ -153,8 +153,8 @@ impl Shared {
         }
     }
 
-    /// Looks at a file, if there are so many, and takes over what is found; tells and gives up when
-    /// that takes too long.
+    /// Reads a file, if there are so many, and applies the result; reports and gives up when that
+    /// takes too long.
     pub(super) async fn examine_now(self: &Arc<Self>, index: usize) {
         let Some(turn) = self.looks.get(index) else { return };
         let limit = self.options.read_deadline;
@@ -186,8 +186,8 @@ impl Shared {
         Examined::Done
     }
 
-    /// Looks at a file, and once more at what is in doubt; not at the first look, which takes
-    /// nothing away and for which a start waits.
+    /// Reads a file, and once more if its content is doubtful; not at the first reading, which
+    /// removes no entry and for which a start waits.
     async fn look_twice(self: &Arc<Self>, index: usize) -> Found {
         let is_first = self.states.borrow().files[index].reads == 0;
         let found = self.look(index).await;
@@ -198,7 +198,7 @@ impl Shared {
         self.look(index).await
     }
 
-    /// Looks at a file on a thread that may block.
+    /// Reads a file on a thread that may block.
     async fn look(self: &Arc<Self>, index: usize) -> Found {
         let shared = self.clone();
         let known = self.contents().files[index].hash;

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::{FollowError, LayersState};
 use crate::{config::ConfigWarning, layers::Declared};
 
-/// Something that a listener should act on.
+/// An event that a listener should act on.
 #[derive(Debug, Clone)]
 pub enum LayersEvent {
     /// Another set is declared.
@@ -24,15 +24,15 @@ pub enum LayersEvent {
         /// The reason and the remedy.
         error: FollowError,
     },
-    /// A file that had failed is good again, or gone.
+    /// A file that had failed is good again, or is removed.
     Recovered {
         /// The file.
         file: Arc<Path>,
     },
 }
 
-/// Events from the moment of subscribing. A listener that is slow misses what was overtaken in the
-/// meantime, never the newest set and never the last failure of a file.
+/// Events from the moment of subscribing. A slow listener misses events that are superseded
+/// meanwhile, never the newest set and never the last failure of a file.
 #[derive(Debug)]
 pub struct Subscription {
     states: watch::Receiver<Arc<LayersState>>,
@@ -46,8 +46,7 @@ impl Subscription {
         Self { states, seen, pending: VecDeque::new() }
     }
 
-    /// The next event; `None` once the files are dropped. Loses nothing when it is not awaited to
-    /// the end.
+    /// The next event; `None` once the files are dropped. Cancelling the future loses no event.
     pub async fn next(&mut self) -> Option<LayersEvent> {
         loop {
             if let Some(event) = self.pending.pop_front() {

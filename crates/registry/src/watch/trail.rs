@@ -1,5 +1,5 @@
-//! The way to a file: the folders in which something can happen that changes what its path leads
-//! to, and the names in them that matter.
+//! The way to a file: the folders in which a change can redirect its path, and the names in them
+//! that matter.
 //!
 //! Folders are watched, not files, because a save often puts another file in the place of the old
 //! one. Where the path goes through links, the folders of the links count as well: replacing a link
@@ -117,7 +117,8 @@ mod tests {
         (dir, root)
     }
 
-    /// E123, E125: the folder counts, whether the file is there or not, and the folder's own place.
+    /// E123, E125: the folder is watched, with or without the file, and so is the folder's own
+    /// place.
     #[test]
     fn e125_a_file_is_watched_by_its_folder() {
         let (_dir, root) = root();
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(trail(&root, "a/b/c/mcp.json").1, ["a", "a/b"]);
     }
 
-    /// E125: each link on the way can be exchanged, and so can what it leads to.
+    /// E125: each link on the way can be exchanged, and so can its target.
     #[test]
     fn e125_links_are_watched_where_they_stand() {
         let (_dir, root) = root();

@@ -1,4 +1,4 @@
-//! Reading `mcp.json`: what is accepted, what is refused, and in which words.
+//! Reading `mcp.json`: accepted and refused texts, and the words of the refusals.
 
 mod auth;
 mod confinement;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::world::{in_time, shell_script};
 
-/// E1, E65: the example starts what a file has, tells how it came out, and leaves nothing.
+/// E1, E65: the example starts the servers of a file, prints their outcomes, and leaves no process.
 #[tokio::test]
 async fn e1_the_example_of_embedding_runs() {
     let dir = tempfile::tempdir().unwrap();

@@ -25,7 +25,7 @@ fn variables() -> Variables {
     Arc::new(|name| (name == "KEY").then(|| "k-123".to_owned()))
 }
 
-/// One stdio server as JSON, told from others by its argument.
+/// One stdio server as JSON, distinguished from others by its argument.
 fn server(argument: &str) -> String {
     format!(r#"{{ "transport": "stdio", "command": "true", "args": ["{argument}"] }}"#)
 }
@@ -46,7 +46,7 @@ fn replace(path: &Path, text: &str) {
     fs_err::rename(new, path).unwrap();
 }
 
-/// A set in short: `name=argument`, and `name!` for what is overridden.
+/// A set in short: `name=argument`, and `name!` for an overridden entry.
 fn short(declared: &[Declared]) -> Vec<String> {
     use narthex_model::Target;
     use narthex_registry::config::Entry;
@@ -66,7 +66,7 @@ fn short(declared: &[Declared]) -> Vec<String> {
     declared.iter().map(one).collect()
 }
 
-/// A folder with both files, neither of which exists yet, and what happens to them.
+/// A folder with both files, neither of which exists yet, and their events.
 struct World {
     _folder: tempfile::TempDir,
     root: PathBuf,

@@ -1,4 +1,4 @@
-//! Sets of servers for one owner, and references to what is shared.
+//! Sets of servers for one owner, and references to shared connections.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -139,7 +139,7 @@ async fn x_m14_what_a_person_signs_in_to_is_shared_with_nobody() {
     in_time(registry.close()).await;
 }
 
-/// R-E5: a reference to what has failed and was replaced does not end its successor.
+/// R-E5: a stale reference to a failed and replaced connection does not end its successor.
 #[tokio::test]
 async fn r_e5_a_stale_reference_ends_nothing_newer() {
     let folder = tempfile::tempdir().unwrap();
@@ -161,7 +161,7 @@ async fn r_e5_a_stale_reference_ends_nothing_newer() {
     in_time(registry.close()).await;
 }
 
-/// R-M12: one failure and nothing is left, no process either.
+/// R-M12: after one failure no mount is left, and no process either.
 #[tokio::test]
 async fn r_m12_a_strict_set_is_all_or_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -234,13 +234,13 @@ async fn d10_a_server_that_is_switched_off_is_not_mounted() {
     in_time(registry.close()).await;
 }
 
-/// R-M9, R-M13, R-E2: both are asked before either has answered.
+/// R-M9, R-M13, R-E2: both servers get a request before either has answered.
 #[tokio::test]
 async fn r_m9_a_set_connects_at_the_same_time() {
     let folder = tempfile::tempdir().unwrap();
     let server = |name: &str, other: &str| {
         let path = |name| folder.path().join(name).display().to_string();
-        // Each tells the other that it runs, and speaks only when it has heard the same.
+        // Each process signals the other that it runs, and answers only after the other's signal.
         let script = format!(
             "exec 4<>{} 5<>{}; echo up >&5; read -r _ <&4; {}",
             path(name),

@@ -22,7 +22,7 @@ use serde_json::json;
 
 use crate::world::{http, identity, in_time, program, shell_script, until};
 
-/// Holds back what the test says, or fails.
+/// A decider that puts the names of the test under review, or fails.
 #[derive(Debug, Default)]
 struct Deciding {
     fails: AtomicBool,
@@ -147,7 +147,7 @@ async fn s23_a_decision_holds_on_every_link() {
     registry.close().await;
 }
 
-/// S23: a decision waits for no server that does not say what it lists.
+/// S23: a decision does not wait for a server that does not list.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_a_server_that_does_not_answer_holds_no_decision_up() {
     let once = r#"*tools/list*) if [ -z "$n" ]; then n=1;

@@ -1,4 +1,4 @@
-//! Servers in a registry: how they start, what they have, how they are lost and how they end.
+//! Servers in a registry: their starts, inventories, losses and ends.
 
 mod ending;
 mod health;

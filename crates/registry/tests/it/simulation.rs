@@ -1,4 +1,4 @@
-//! Random orders of everything that can happen to a registry, against a model of it.
+//! Random orders of all events of a registry, against a model of it.
 //!
 //! After each step the rows, their order, and who is switched off must be the model's; at quiet
 //! points also the states, the tools, and the sessions and processes that are open at the servers.

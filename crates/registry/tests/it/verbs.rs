@@ -1,4 +1,4 @@
-//! The verbs of a registry: what they answer, what they leave alone, and in which order they count.
+//! The verbs of a registry: their answers, their limits, and the order in which they count.
 
 mod applies;
 mod drains;
@@ -22,7 +22,7 @@ use crate::{
 /// The id of a call, and the stream on which it is answered.
 type OpenCall = (serde_json::Value, mpsc::Sender<String>);
 
-/// A server whose calls are answered when a test says so.
+/// A server whose calls are answered when the test decides.
 pub(crate) struct Slow {
     pub(crate) peer: Peer,
     open: Arc<Mutex<Vec<OpenCall>>>,

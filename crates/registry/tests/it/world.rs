@@ -1,4 +1,4 @@
-//! A registry over servers made by tests, and what can be seen of it.
+//! A registry over servers made by tests, and its visible state.
 
 use std::{
     collections::BTreeMap,
@@ -123,7 +123,7 @@ fn define(name: &str, target: Target) -> ServerDefinition {
     ServerDefinition::new(alias, target)
 }
 
-/// Waits for a snapshot that `is_it`; each on the way keeps the rules of side data (E33).
+/// Waits for a snapshot that `is_it`; each one on the way must have valid side data (E33).
 pub(crate) async fn until(registry: &Registry, is_it: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
     let mut changes = registry.changes();
     in_time(async {
@@ -186,7 +186,7 @@ pub(crate) fn booking() -> (AuditSlot, Admission) {
     (slot, Meters::default().admit([None, None, None], true).unwrap())
 }
 
-/// A request that policy lets through, as nothing forbids it.
+/// A request that policy permits, as no rule forbids it.
 pub(crate) fn permitted(request: Request) -> Permitted<Request> {
     let attempt = Attempt::first(SystemTime::now);
     let decided = RunPolicy::AllAttached.authorize(

@@ -58,7 +58,7 @@ fn e114_a_missing_variable_is_named() {
     assert!(error.contains("`NO_SUCH` is not set"), "{error}");
 }
 
-/// E115: names that name nothing.
+/// E115: names that cannot be a variable's.
 #[test]
 fn e115_bad_names_are_refused() {
     for text in ["${env:}", "${env: A}", "${env:1A}", "${env:A-B}", "${env::-x}", "${env:${env:A}}"]
@@ -72,7 +72,7 @@ fn e115_bad_names_are_refused() {
     assert!(strict("${env:NO:-${env:A}}").unwrap_err().contains("another placeholder"));
 }
 
-/// S30: what a variable holds is never looked at again.
+/// S30: the value of a variable is never read for placeholders again.
 #[test]
 fn s30_a_value_with_placeholder_text_stays_literal() {
     assert_eq!(strict("<${env:NESTED}>").unwrap(), "<${env:A} ${workspaceRoot} $${>");
@@ -93,7 +93,7 @@ fn two_dollars_and_a_brace_are_a_literal_brace() {
     }
 }
 
-/// D7: the other place's dialect is not expanded, and the message says what to write.
+/// D7: the other place's dialect is not expanded, and the message gives the remedy.
 #[test]
 fn d7_unknown_placeholders_name_the_remedy() {
     for (text, remedy) in [
@@ -109,7 +109,7 @@ fn d7_unknown_placeholders_name_the_remedy() {
     }
 }
 
-/// D7: other programs' spellings are rewritten and reported, their defaults kept out of reports.
+/// D7: other programs' spellings are rewritten and reported; reports leave out their defaults.
 #[test]
 fn d7_plain_variables_are_rewritten_in_other_programs_files() {
     let out = run("${A} ${NO:-s3cret} ${workspaceFolder}", Dialect::Tolerant).unwrap();

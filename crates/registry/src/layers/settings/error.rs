@@ -1,4 +1,4 @@
-//! Why an edit of the settings was not made.
+//! Errors of edits of the settings.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -6,7 +6,7 @@ use narthex_model::{Alias, AliasError, ErrorKind};
 
 use crate::config::ConfigFileError;
 
-/// Why nothing was stored.
+/// The reason why no edit was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
     /// The name is no alias.
@@ -39,7 +39,7 @@ pub enum EditError {
         /// The server.
         name: Alias,
     },
-    /// There is nothing to change or to remove.
+    /// There is no such server to change or to remove.
     #[error("{}: there is no server `{name}`; add it, or correct the name", file.display())]
     Unknown {
         /// The settings file.
@@ -58,7 +58,7 @@ pub enum EditError {
         /// The server.
         name: Alias,
     },
-    /// Changes that say two things of one field.
+    /// Changes that give one field twice.
     #[error("the changes of `{name}`: `{key}` is given twice; keep one of them")]
     Twice {
         /// The server.
@@ -66,7 +66,7 @@ pub enum EditError {
         /// The field.
         key: String,
     },
-    /// The file itself cannot be used, so nothing in it is touched.
+    /// The file itself cannot be used, so it stays as it is.
     #[error(transparent)]
     File(#[from] ConfigFileError),
     /// A value other than an object is in the place of the servers.
@@ -112,7 +112,7 @@ pub enum EditError {
     Bug {
         /// The settings file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: tokio::task::JoinError,
     },

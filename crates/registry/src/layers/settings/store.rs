@@ -17,7 +17,7 @@ const LOCK_DEADLINE: Duration = Duration::from_secs(5);
 /// Pause between attempts to lock: the system cannot wake a waiter and keep a deadline at once.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Settings may hold what only their user should see.
+/// Settings may hold data that only their user should see.
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
@@ -27,7 +27,7 @@ pub(super) struct EditLock {
     _file: fs_err::File,
 }
 
-/// Waits until no other edit of `file` is going on, in this process or another.
+/// Waits until no other edit of `file` is under way, in this process or another.
 pub(super) async fn lock(file: &Path) -> Result<EditLock, EditError> {
     let fail = |source| EditError::Write { file: file.to_owned(), source };
     let lock = open_lock(file).map_err(fail)?;

@@ -85,7 +85,7 @@ fn written(value: &Value, is_pretty: bool) -> String {
 }
 
 proptest! {
-    /// E141: setting and taking out do to the text what they would do to the tree.
+    /// E141: setting and removing change the text as they would change the tree.
     #[test]
     fn e141_a_change_of_the_text_is_that_change_of_the_tree(
         outer in object(), inner in object(), value in object(),
@@ -109,7 +109,7 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Value>(&less).unwrap(), Value::Object(tree));
     }
 
-    /// E141: what was added and taken out again leaves no trace.
+    /// E141: adding a member and removing it again leaves no trace.
     #[test]
     fn e141_a_new_member_taken_out_leaves_the_text_as_it_was(
         tree in object(), is_pretty in any::<bool>(),

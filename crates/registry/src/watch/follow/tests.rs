@@ -109,7 +109,7 @@ async fn e124_a_file_that_comes_back_at_once_was_never_away() {
     let wake = Arc::new(Notify::new());
     let mut follower = Follower::with(shared.clone(), 0, wake.clone(), None);
     let save = async {
-        // Half of the quiet time: the first look, and its doubt, are over by then.
+        // Half of the quiet time: the first reading, and its doubt, are over by then.
         tokio::time::sleep(QUIET / 2).await;
         fs_err::write(&file, text).unwrap();
         wake.notify_one();

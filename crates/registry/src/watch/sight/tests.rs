@@ -10,7 +10,7 @@ fn event(kind: EventKind, path: &str) -> notify::Result<Event> {
     Ok(Event::new(kind).add_path(path.into()))
 }
 
-/// E43: what happens beside the file, and reading it, is no reason to look.
+/// E43: changes beside the file, and reading the file, are no reason to read it again.
 #[test]
 fn e43_only_changes_on_the_way_to_the_file_wake() {
     let names = HashSet::from(["/repo".into(), "/repo/mcp.json".into()]);

@@ -172,7 +172,7 @@ fn e49_scopes_have_no_order() {
     }
 }
 
-/// D22: what signs in is as secret as a key.
+/// D22: credentials of a sign-in are as secret as a key.
 #[test]
 fn d22_secrets_of_a_sign_in_are_known() {
     let secrets = |auth: &str| {
@@ -194,7 +194,7 @@ fn d22_secrets_of_a_sign_in_are_known() {
     assert_eq!(found, ["s3cr3t-1", "s3cr3t-2", "s3cr3t-3"]);
 }
 
-/// E119: a field of an older form says nothing any more and is let through.
+/// E119: a field of an older form has no effect and is let through.
 #[test]
 fn e119_flow_is_tolerated() {
     let (read, warnings) = entry(&with(r#"{ "mode": "authorizationCode", "flow": "pkce" }"#));

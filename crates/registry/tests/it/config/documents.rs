@@ -63,7 +63,7 @@ fn e11_a_settings_file_holds_entries_of_the_same_shape() {
     assert_eq!(config.entries.len(), 1);
 }
 
-/// E120: in a settings file nothing that is wrong stops the rest.
+/// E120: in a settings file a fault never stops the rest.
 #[test]
 fn e120_a_settings_file_skips_what_is_wrong_with_a_warning() {
     for text in ["{\"mcp\": []}", "{\"mcp\": {\"servers\": 7}}"] {
@@ -119,7 +119,7 @@ fn e9_comments_and_last_commas_are_read() {
     assert!(matches!(&loaded.entries[0], Entry::Server(_)), "{:?}", loaded.entries);
 }
 
-/// E118: where the text stops being JSON, and what to do.
+/// E118: the place where the text stops being JSON, and the remedy.
 #[test]
 fn e118_a_file_that_is_no_json_names_line_column_and_remedy() {
     for (text, parts) in [
@@ -148,7 +148,7 @@ fn e118_a_byte_order_mark_is_no_fault_and_too_much_text_is() {
     assert_file_refused(&long, &["longer than"]);
 }
 
-/// JSON readers disagree about such keys, so what a person approved would not be what runs.
+/// JSON readers disagree about such keys, so a person could approve one value while another runs.
 #[test]
 fn e110_a_key_given_twice_is_refused_with_its_path() {
     for (text, path) in [
@@ -162,7 +162,7 @@ fn e110_a_key_given_twice_is_refused_with_its_path() {
     }
 }
 
-/// E123: a caller can tell a missing file from a broken one.
+/// E123: a caller can distinguish a missing file from a broken one.
 #[test]
 fn e123_a_missing_file_is_of_kind_not_found() {
     let folder = tempfile::tempdir().unwrap();

@@ -43,7 +43,7 @@ fn e110_each_fault_of_an_entry_has_its_own_message() {
     );
 }
 
-/// D9: one look tells all faults, each with its path and a code for programs.
+/// D9: all faults are reported at once, each with its path and a code for programs.
 #[test]
 fn d9_all_faults_of_an_entry_are_told_at_once() {
     let fault = fault(
@@ -156,7 +156,7 @@ fn s30_a_value_is_never_expanded_twice() {
     assert_eq!(stdio(entry(json).0).args, ["${env:KEY}"]);
 }
 
-/// S27: what came from a secret variable is kept from view, wherever it was filled in.
+/// S27: values of secret variables are kept from view, wherever they were filled in.
 #[test]
 fn s27_secret_variables_are_known_wherever_they_are_filled_in() {
     let told = |json: &str| -> Vec<String> {
@@ -204,8 +204,8 @@ fn e109_unknown_keys_of_an_entry_are_warnings_naming_the_nearest() {
     assert_warned(&warnings, &["`zzzz` is ignored"]);
 }
 
-/// A misspelt key of an entry that cannot be used is a fault of the row, in place of the one that
-/// the key it was meant to be is missing.
+/// A misspelt key of an entry that cannot be used is a fault of the row, in place of the fault that
+/// the meant key is missing.
 #[test]
 fn e109_a_misspelt_key_is_named_in_place_of_the_missing_one() {
     for (json, told, hidden) in [
@@ -242,7 +242,7 @@ fn e109_a_misspelt_key_is_named_in_place_of_the_missing_one() {
     );
 }
 
-/// D10, X-M53: what restricts a server is not passed over where it is misspelt.
+/// D10, X-M53: a misspelt restriction of a server is not ignored.
 #[test]
 fn d10_a_misspelt_restriction_starts_nothing() {
     for (key, meant) in [
@@ -318,7 +318,7 @@ fn e57_a_server_can_be_switched_off_in_the_file() {
     assert!(!server(entry(r#"{ "transport": "stdio", "command": "true" }"#).0).is_disabled);
 }
 
-/// X-M1: what is configured as the built-in server is a fault that says what to do.
+/// X-M1: an entry in the name of the built-in server is a fault with a remedy.
 #[test]
 fn x_m1_the_built_in_servers_name_is_taken() {
     let text = r#"{ "servers": { "narthex": { "transport": "stdio", "command": "true" } } }"#;

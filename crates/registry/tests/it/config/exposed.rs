@@ -1,4 +1,4 @@
-//! Rules on what callers may see of a server.
+//! Rules for the items of a server that callers may see.
 
 use narthex_model::Exposed;
 

@@ -105,7 +105,7 @@ fn d23_a_limit_of_output_that_is_no_number_is_a_fault() {
     assert_warned(&warnings, &["mcpServers.x.maxOutputTokens", "a whole number above 0"]);
 }
 
-/// R-M6: what one server's entry says is nothing to another's.
+/// R-M6: one server's entry has no effect on another's.
 #[test]
 fn r_m6_limits_are_each_servers_own() {
     let text = r#"{"servers": {
@@ -123,7 +123,7 @@ fn r_m6_limits_are_each_servers_own() {
     assert_eq!(found, expected);
 }
 
-/// R-M11, R-D4: the limit of connecting is apart from the one of calls.
+/// R-M11, R-D4: the limit of connecting is independent of the limit of calls.
 #[test]
 fn r_m11_connecting_has_a_limit_of_its_own() {
     for (json, ms) in [("\"2s\"", Some(2_000)), ("\"0s\"", None), ("\"750ms\"", Some(750))] {

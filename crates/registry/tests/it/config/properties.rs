@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Any JSON, with the keys that mean something made likely.
+/// Any JSON, in which keys with a meaning are likely.
 fn json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),
@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!(stdio(read).args, args);
     }
 
-    /// The escape makes every text sayable.
+    /// The escape makes it possible to write any text.
     #[test]
     fn e115_any_text_can_be_written_with_the_escape(text in "[${}a-z:]{0,16}") {
         let file = serde_json::json!({

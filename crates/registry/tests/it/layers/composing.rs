@@ -53,7 +53,7 @@ fn e12_a_faulty_project_entry_hides_a_good_global_one() {
     assert_eq!(short(&list), ["x!", "x?"]);
 }
 
-/// E139: what a program adds by a call is the strongest, and only settings in a file are editable.
+/// E139: an entry that a program adds is the strongest, and only settings in a file are editable.
 #[test]
 fn e139_an_entry_of_a_program_is_the_strongest() {
     let file: Arc<Path> = Path::new("/s.json").into();
@@ -70,7 +70,7 @@ fn e139_an_entry_of_a_program_is_the_strongest() {
     assert_eq!(editable, [true, false, false]);
 }
 
-/// Entries told apart by their message.
+/// Entries distinguished by their message.
 fn layers() -> impl Strategy<Value = Vec<Layer>> {
     let entry = ("[a-d]", any::<u16>()).prop_map(|(name, number)| {
         let error = CallError {
@@ -91,7 +91,7 @@ fn layers() -> impl Strategy<Value = Vec<Layer>> {
 }
 
 proptest! {
-    /// Nothing is lost and nothing is moved.
+    /// E140: the list keeps every entry in its order.
     #[test]
     fn e140_the_list_has_every_entry_in_order(layers in layers()) {
         let list = compose(&layers);

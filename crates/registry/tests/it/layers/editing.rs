@@ -33,7 +33,7 @@ fn mode(path: &Path) -> u32 {
     fs_err::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// E141: a file is made for its user alone, with the folders that it needs.
+/// E141: a file is created for its user alone, with the folders that it needs.
 #[tokio::test]
 async fn e141_the_first_server_makes_the_file() {
     let mut world = World::new();
@@ -49,7 +49,7 @@ async fn e141_the_first_server_makes_the_file() {
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
 }
 
-/// E141: everything that is not edited stays byte for byte, mode and links too.
+/// E141: all other content stays byte for byte, and so do mode and links.
 #[tokio::test]
 async fn e141_the_rest_of_the_file_stays_as_it_is() {
     let world = World::new();
@@ -74,7 +74,7 @@ async fn e141_the_rest_of_the_file_stays_as_it_is() {
     assert_eq!(names, ["b", "z"]);
 }
 
-/// E142: adding an existing name is refused and says so; replacing it is asked for by name.
+/// E142: adding an existing name is refused with that reason; only a replacement overwrites it.
 #[tokio::test]
 async fn e142_an_existing_name_is_only_overwritten_on_demand() {
     let world = World::new();
@@ -139,7 +139,7 @@ async fn e142_the_transport_is_fixed() {
     assert_eq!(read(&world).len(), before.len() + 5);
 }
 
-/// D9: what would not be accepted when read is not stored, with the words of the reader.
+/// D9: an edit that would not be accepted when read is refused, with the words of the reader.
 #[tokio::test]
 async fn d9_nothing_that_is_refused_is_stored() {
     let world = World::new();
@@ -176,7 +176,7 @@ async fn e16_no_value_of_the_environment_is_stored() {
     assert_eq!(edited.warnings[0].path, "mcp.servers.a.env.B_TOKEN");
 }
 
-/// E144: a project's file is never written, and what cannot be read is not touched.
+/// E144: a project's file is never written, and an unreadable file is not touched.
 #[tokio::test]
 async fn e144_other_files_are_not_written() {
     let world = World::new();
@@ -199,7 +199,7 @@ async fn e144_other_files_are_not_written() {
     }
 }
 
-/// Edits at the same time, of several handles, are all kept, and no reader sees a part.
+/// Edits at the same time, of several handles, are all stored, and no reader sees a part.
 #[tokio::test(flavor = "multi_thread")]
 async fn e143_edits_at_the_same_time_are_all_kept() {
     let world = World::new();
@@ -236,7 +236,7 @@ async fn e143_a_lock_that_is_held_is_told() {
     file(&world).add("a", HTTP).await.unwrap();
 }
 
-/// E141, E10: what is edited is what is followed.
+/// E141, E10: an edit changes the file that is followed.
 #[tokio::test]
 async fn e143_an_edit_reaches_those_who_follow() {
     let world = World::new();

@@ -21,7 +21,7 @@ async fn e8_the_project_file_is_read_only_on_demand() {
     assert_eq!(state.files.len(), 1);
 }
 
-/// E122: what is there at the start is given by the load, and is no event.
+/// E122: the load returns the content at the start, and that is no event.
 #[tokio::test]
 async fn e122_the_first_load_is_no_event() {
     let world = World::new();
@@ -90,7 +90,7 @@ async fn d27_a_content_that_is_not_approved_does_not_count() {
     let told = failed(next(&mut events).await);
     assert!(told.ends_with("mcp.json: not trusted yet"), "{told}");
     assert_eq!(short(&files.current().declared), ["a=1"]);
-    // Approved afterwards, the same content counts at the next look.
+    // Approved afterwards, the same content counts at the next reading.
     world.refused.lock().unwrap().clear();
     assert_eq!(short(&files.load().await.declared), ["evil=1"]);
     assert!(matches!(next(&mut events).await, LayersEvent::Recovered { .. }));
@@ -118,7 +118,7 @@ async fn d27_a_named_file_that_others_may_write_does_not_count() {
     assert_eq!(changed(next(&mut events).await), ["evil=1"]);
 }
 
-/// D27: an approval by another program is seen where approvals are kept.
+/// D27: an approval by another program is noticed in the file of approvals.
 #[tokio::test]
 async fn d27_an_approval_that_comes_later_is_seen() {
     let mut world = World::new();
@@ -135,7 +135,7 @@ async fn d27_an_approval_that_comes_later_is_seen() {
     assert_eq!(changed(next(&mut events).await), ["a=1"]);
 }
 
-/// D27: what was approved is what is parsed, though the file changes in between.
+/// D27: the approved text is the one that is parsed, though the file changes in between.
 #[tokio::test]
 async fn d27_the_text_is_read_once() {
     let mut world = World::new();
@@ -166,7 +166,7 @@ fn slow(world: &mut World) -> (Receiver<()>, SyncSender<()>) {
     (asks, go)
 }
 
-/// Waits for the approver to be asked, on a thread that may block.
+/// Waits for the call of the approver, on a thread that may block.
 async fn asked(asks: Receiver<()>) -> Receiver<()> {
     let wait = tokio::task::spawn_blocking(move || {
         asks.recv().unwrap();
@@ -175,7 +175,7 @@ async fn asked(asks: Receiver<()>) -> Receiver<()> {
     in_time(wait).await.unwrap()
 }
 
-/// E127: a stop does not wait for a slow read, and what that finds in the end is forgotten.
+/// E127: a stop does not wait for a slow read, and the late result is dropped.
 #[tokio::test]
 async fn e127_a_stop_during_a_slow_read_leaves_nothing_running() {
     let mut world = World::new();
@@ -249,7 +249,7 @@ async fn e118_a_read_that_stalls_is_told_and_still_counts() {
     fs_err::write(world.project(), project("a", "1")).unwrap();
     let told = failed(next(&mut events).await);
     assert!(told.contains("mcp.json: reading has taken more than 0.05 s"), "{told}");
-    // The other file is not held up, and a look out of turn comes back.
+    // The other file is not delayed, and an extra reading returns.
     fs_err::write(world.settings(), settings("g", "2")).unwrap();
     assert_eq!(changed(next(&mut events).await), ["g=2"]);
     in_time(files.load()).await;
@@ -277,7 +277,7 @@ async fn d27_an_approver_that_panics_approves_nothing() {
     assert_eq!(changed(next(&mut events).await), ["a=1"]);
 }
 
-/// E124: a look out of turn in the middle of a save takes nothing away either.
+/// E124: an extra reading in the middle of a save removes no entry either.
 #[tokio::test(start_paused = true)]
 async fn e124_a_look_out_of_turn_waits_out_a_save() {
     let world = World::new();
@@ -314,7 +314,7 @@ async fn e131_the_global_layer_can_be_replaced_by_code() {
     assert_eq!(changed(next(&mut events).await), ["a!", "c=3", "a=1"]);
     let is_from_code = |state: &LayersState| state.declared[0].file.is_none();
     assert!(is_from_code(&files.current()) && !files.current().declared[0].is_editable());
-    // The same again is quiet, and so is the settings file from now on.
+    // The same set again causes no event, and the settings file causes none from now on.
     files.replace_global(list(given));
     let mut states = files.states();
     let reads = files.current().files[0].reads;

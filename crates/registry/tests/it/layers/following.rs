@@ -40,7 +40,7 @@ async fn e121_many_writes_give_one_event() {
     world.options.debounce = Duration::from_millis(200);
     let (files, mut events) = world.follow().await;
     in_time(files.states().wait_for(|state| state.files[1].reads == 2)).await.unwrap();
-    // Nothing else runs on this thread until the last of them is written.
+    // No other task runs on this thread until the last file is written.
     for round in 0..50 {
         fs_err::write(world.project(), project("a", &round.to_string())).unwrap();
     }
@@ -49,7 +49,7 @@ async fn e121_many_writes_give_one_event() {
     assert_eq!(changed(next(&mut events).await), ["a=end"]);
 }
 
-/// E43: a save that changes nothing is looked at and is no event.
+/// E43: a save that changes nothing is read and is no event.
 #[tokio::test]
 async fn e43_a_save_of_the_same_content_is_no_event() {
     let world = World::new();
@@ -83,7 +83,7 @@ async fn e123_a_file_in_a_folder_that_does_not_exist_yet_is_seen_when_it_comes()
     assert_eq!(changed(next(&mut events).await), ["a=2"]);
 }
 
-/// E124: a file that is deleted is an empty layer; one that is made anew counts again.
+/// E124: a deleted file is an empty layer; a file that is created anew counts again.
 #[tokio::test]
 async fn e124_a_deleted_file_is_an_empty_layer_until_it_is_made_anew() {
     let world = World::new();
@@ -200,7 +200,7 @@ async fn e118_a_half_written_file_keeps_the_last_good_set() {
     assert_eq!(changed(next(&mut events).await), ["g=2", "a=3"]);
 }
 
-/// E118: what never ends, is too long or is no file is refused as at a start.
+/// E118: an endless or too long text, and a special file, are refused as at a start.
 #[tokio::test]
 async fn e118_pipes_and_endless_files_are_refused_at_once() {
     let world = World::new();
@@ -266,7 +266,7 @@ async fn e10_polling_finds_what_events_would() {
     assert_eq!(changed(events.next().await.unwrap()), [""; 0]);
 }
 
-/// Nothing is polled where the system tells.
+/// No file is polled where the system reports events.
 #[tokio::test]
 async fn e10_events_are_the_rule() {
     let world = World::new();

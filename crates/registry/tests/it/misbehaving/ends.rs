@@ -86,7 +86,7 @@ async fn r_m20_closing_many_times_at_once_is_closing_once() {
     assert_eq!((mark.alive().len(), zombies()), (0, 0));
 }
 
-/// R-M21, E69: closing the registry ends what is configured and what is mounted, side by side.
+/// R-M21, E69: closing the registry ends configured and mounted servers, side by side.
 #[tokio::test]
 async fn r_m21_the_end_takes_all_mounts_along() {
     let mark = Mark::new();
@@ -139,7 +139,7 @@ async fn e7_a_server_of_one_task_is_no_row_and_ends_with_it() {
     in_time(registry.close()).await;
 }
 
-/// R-E3, R-M12: a mount that fails leaves neither a process nor anything that a later one could
+/// R-E3, R-M12: a mount that fails leaves neither a process nor any state that a later one could
 /// find.
 #[tokio::test]
 async fn r_e3_a_failed_mount_leaves_nothing() {
@@ -182,8 +182,7 @@ async fn r_e4_a_mount_in_progress_is_shared_and_delays_no_other() {
     in_time(registry.close()).await;
 }
 
-/// R-E1: an alias is there once in a set; the same server again in another set is one more
-/// reference.
+/// R-E1: an alias occurs once in a set; the same server again in another set is one more reference.
 #[tokio::test]
 async fn r_e1_an_alias_is_mounted_once_a_set() {
     let mark = Mark::new();
@@ -212,7 +211,7 @@ async fn e56_adding_the_same_child_again_starts_none() {
     in_time(registry.close()).await;
 }
 
-/// R-M18: what a registry has started does not outlive the process that it is in.
+/// R-M18: children of a registry do not outlive its process.
 #[tokio::test]
 async fn r_m18_children_die_with_a_daemon_that_is_killed() {
     let mark = Mark::new();
@@ -230,7 +229,7 @@ async fn r_m18_children_die_with_a_daemon_that_is_killed() {
     mark.until(0).await;
 }
 
-/// Not a test of its own: see the one above.
+/// Not a test of its own: the test above starts it.
 #[tokio::test]
 async fn daemon_to_be_killed() {
     let Some(value) = std::env::var_os("NARTHEX_DAEMON") else { return };

@@ -1,4 +1,4 @@
-//! Starts that hang, fail, are noisy or slow, and what a child is started with.
+//! Starts that hang, fail, are noisy or slow, and the environment of a child.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn impatient() -> Registry {
     .unwrap()
 }
 
-/// E75: a child that says nothing, one that does not even read, and one that does not list are
+/// E75: a child that writes nothing, one that does not even read, and one that does not list are
 /// given up, each with its reason, and none of them is left.
 #[tokio::test]
 async fn e75_children_that_hang_at_the_start_are_given_up_and_gone() {
@@ -42,7 +42,7 @@ async fn e75_children_that_hang_at_the_start_are_given_up_and_gone() {
     assert_eq!(zombies(), 0);
 }
 
-/// E133: what fails at its start is an error with its last words; a retry that works is ready.
+/// E133: a failed start is an error with the child's last words; a retry that works is ready.
 #[tokio::test]
 async fn e133_a_child_that_fails_so_many_times_works_when_it_is_tried_again() {
     let notes = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ async fn e133_a_child_that_fails_so_many_times_works_when_it_is_tried_again() {
     in_time(registry.close()).await;
 }
 
-/// R-E9: what is no message, before and between all messages, costs nothing.
+/// R-E9: lines that are no messages, before and between messages, have no effect.
 #[tokio::test]
 async fn r_e9_garbage_on_stdout_costs_nothing() {
     let registry = start([crate::unruly::unruly("x", "garbage")]);
@@ -153,8 +153,8 @@ async fn e129_fifty_slow_servers_start_at_the_same_time() {
     assert_eq!((mark.alive().len(), zombies()), (0, 0));
 }
 
-/// D30: a program that fails before it has read anything is started once for each attempt, since
-/// no question can be the reason.
+/// D30: a program that fails before it has read anything is started once for each attempt, since no
+/// question can be the reason.
 #[tokio::test]
 async fn d30_a_program_that_fails_is_started_once_for_each_attempt() {
     let notes = tempfile::tempdir().unwrap();

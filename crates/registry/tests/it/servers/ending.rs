@@ -1,4 +1,4 @@
-//! The end: everything stops, whatever it was doing, and nothing is left.
+//! The end: every server stops, whatever it was doing, and no process is left.
 
 use std::sync::Arc;
 

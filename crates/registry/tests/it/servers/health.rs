@@ -112,7 +112,7 @@ async fn d30_a_failing_call_marks_the_row_at_once() {
         moody.set(mode);
         let failed = call(&row).await;
         assert!(failed.is_err(), "{mode}");
-        // A person must change a credential, so that nothing is tried.
+        // A person must change a credential, so that narthex makes no attempt.
         let state = match kind {
             CallErrorKind::AuthUnavailable => ServerState::Error,
             _ => ServerState::Connecting,
@@ -196,7 +196,7 @@ async fn d17_wanted_probes_do_not_lengthen_the_pause() {
 }
 
 /// D17: a mount of a server that is being connected again fails with the attempt that is due first,
-/// and says the cause alone: nothing is left for which narthex could try again.
+/// and reports the cause alone: no mount is left for which narthex could try again.
 #[tokio::test]
 async fn d17_a_mount_waits_for_one_attempt_at_most() {
     let Failed { peer, registry, .. } = failed(ServerState::Connecting, |_| {}).await;
@@ -214,8 +214,8 @@ async fn d17_a_mount_waits_for_one_attempt_at_most() {
     registry.close().await;
 }
 
-/// D17: one that could not be reached at its start comes back, too; what was never a server of MCP
-/// does not.
+/// D17: a server that could not be reached at its start comes back, too; a program that was never
+/// an MCP server does not.
 #[tokio::test]
 async fn d17_a_server_that_starts_late_comes_by_itself() {
     let (peer, mode) = moody().await;
@@ -281,7 +281,8 @@ async fn d30_one_bad_tool_takes_no_server_away() {
     registry.close().await;
 }
 
-/// D30: a server that leaves a call unanswered is checked; one that does not answer that is lost.
+/// D30: a server that leaves a call unanswered is checked; if it does not answer the check, it is
+/// lost.
 #[tokio::test]
 async fn d30_a_silent_server_is_checked() {
     let (peer, mode) = moody().await;

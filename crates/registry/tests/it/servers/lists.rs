@@ -1,4 +1,4 @@
-//! Lists: what a ready server has, and how they follow its changes.
+//! Lists: the inventory of a ready server, and its changes.
 
 use narthex_model::ServerState;
 use narthex_testkit::fixture::{Eras, Options, Running};
@@ -61,7 +61,7 @@ fn acknowledgement(id: &Value) -> String {
         "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": id}, "notifications": {}}}))
 }
 
-/// A stream of changes that breaks is opened again, and what was missed is read.
+/// A broken stream of changes is opened again, and missed changes are read.
 #[tokio::test]
 async fn e74_a_stream_of_changes_that_breaks_is_opened_again() {
     let peer = Peer::modern(|seen| match seen.rpc() {

@@ -123,7 +123,7 @@ async fn e133_a_child_that_crashed_is_started_again() {
     registry.close().await;
 }
 
-/// A session that the server forgot costs no pause: nothing is wrong with the server.
+/// A session that the server forgot costs no pause: the server works.
 #[tokio::test]
 async fn d17_a_forgotten_session_is_opened_again_at_once() {
     let is_first = Arc::new(std::sync::atomic::AtomicBool::new(true));

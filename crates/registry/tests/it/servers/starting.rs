@@ -20,7 +20,7 @@ async fn fixture(eras: Eras, quirks: Vec<Quirk>) -> Running {
     Running::http(Options { eras, quirks, ..Options::default() }).await.unwrap()
 }
 
-/// E6: what code hands over is taken as it is; only files have placeholders.
+/// E6: values given by code are taken as they are; only files have placeholders.
 #[tokio::test]
 async fn e6_code_gives_values_and_no_placeholders() {
     let peer = Peer::legacy(|_| None).await;
@@ -59,7 +59,7 @@ async fn e129_a_server_that_hangs_or_fails_delays_no_other() {
     registry.close().await;
 }
 
-/// Each server answers only when the other was asked, too.
+/// Each server answers only when the other has got a request, too.
 #[tokio::test]
 async fn e129_servers_start_at_the_same_time() {
     let asked = Arc::new(tokio::sync::Semaphore::new(0));
@@ -73,7 +73,7 @@ async fn e129_servers_start_at_the_same_time() {
     })
     .await;
     let registry = start([http("first", &first.url), http("second", "http://127.0.0.1:9/mcp")]);
-    // The second has failed while the first is still being asked.
+    // The second has failed while the first still waits for its answer.
     let permit = wait.acquire().await.unwrap();
     let snapshot =
         until(&registry, |snapshot| row(snapshot, "second").state == ServerState::Error).await;
@@ -107,7 +107,7 @@ async fn e63_a_refused_connection_is_a_transport_error_with_its_cause() {
     registry.close().await;
 }
 
-/// E34: with `autoRecover: false`, nothing recovers by itself from a failed start.
+/// E34: with `autoRecover: false`, no server recovers by itself from a failed start.
 #[tokio::test(start_paused = true)]
 async fn e34_an_error_stays() {
     let mut definition = http("x", "http://127.0.0.1:9/mcp");
@@ -187,7 +187,7 @@ async fn e117_faulty_and_disabled_entries_are_rows_and_the_rest_works() {
     registry.close().await;
 }
 
-/// E68: what a server does first is a change, too, and nothing goes back.
+/// E68: a server's first step is a change, too, and no later state is an earlier one.
 #[tokio::test]
 async fn e68_every_step_is_a_snapshot_with_a_higher_number() {
     let server = fixture(Eras::Legacy, Vec::new()).await;
@@ -223,7 +223,7 @@ async fn e70_what_a_server_declared_is_recorded() {
     let row = until_state(&registry, "x", ServerState::Ready).await;
     let declared = row.link.as_ref().unwrap().facts().capabilities;
     assert!(declared.resources && declared.subscribe && declared.logging && !declared.tools);
-    // E76: a server without tools is ready all the same.
+    // E76: a server without tools is ready, too.
     assert!(row.inventory.tools.is_empty());
     assert!(registry.snapshot().get("x").is_some_and(|row| row.is_ready()));
     assert_eq!(row.alias, Some(Alias::new("x").unwrap()));

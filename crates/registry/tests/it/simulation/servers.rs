@@ -1,4 +1,5 @@
-//! The servers of a simulation: all over HTTP are one peer, which tells them apart by their paths.
+//! The servers of a simulation: all over HTTP are one peer, which distinguishes them by their
+//! paths.
 
 use std::{
     collections::HashMap,
@@ -89,7 +90,7 @@ impl Servers {
         }
     }
 
-    /// Keeps no memory of what was asked.
+    /// Forgets all requests.
     pub(super) fn forget_requests(&self) {
         self.peer.forget();
     }

@@ -1,4 +1,4 @@
-//! The steps, and what must hold after each of them and at quiet points.
+//! The steps, and the conditions after each of them and at quiet points.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -56,7 +56,7 @@ pub(super) struct Simulation {
     /// Number of sets that are being mounted or unmounted.
     under_way: usize,
     running: JoinSet<Done>,
-    /// Rises when something is done that may end open calls: for each name.
+    /// Rises with each action that may end open calls: for each name.
     disturbed: [u64; NAMES.len()],
     /// The last steps, for a failure.
     log: Vec<String>,
@@ -127,7 +127,7 @@ impl Simulation {
         }
     }
 
-    /// Everything goes, and nothing is left.
+    /// Ends all servers and mounts, and checks that no process or session is left.
     pub(super) async fn end(mut self) {
         self.be_quiet().await;
         assert!(self.calls > 30, "{} calls", self.calls);
@@ -251,8 +251,8 @@ impl Simulation {
 
     /// A server over HTTP forgets its sessions, which the next call finds out; a child dies.
     async fn crash(&mut self, name: &'static str) {
-        // A start that fails stays failed (E34), so only what is up is crashed. A mount on its way
-        // may be starting the same server, and share it with a row later.
+        // A start that fails stays failed (E34), so only running servers are crashed. A mount on its
+        // way may be starting the same server, and share it with a row later.
         if self.under_way > 0 {
             return;
         }
@@ -337,7 +337,7 @@ impl Simulation {
         });
     }
 
-    /// E2, E55, E57: nothing is lost, all is in its place, and who is off stays off.
+    /// E2, E55, E57: no row is lost, all are in their places, and disabled names stay off.
     fn check_rows(&self) {
         let rows = self.registry.list();
         let found: Vec<_> = rows.iter().map(|row| row.name.as_str()).collect();
@@ -364,7 +364,7 @@ impl Simulation {
         }
     }
 
-    /// E40: what was left just now takes no calls, also from who looks at it as it was before.
+    /// E40: a connection that was just left takes no calls, also from a caller with its older row.
     fn check_refused(&self, before: &ServerRow) {
         let Some(link) = &before.link else { return };
         let is_same = |row: Arc<ServerRow>| row.connection == before.connection;
@@ -378,7 +378,7 @@ impl Simulation {
         assert!(may_be_shared || link.enter().is_none(), "{} takes calls", before.name);
     }
 
-    /// Waits until all is done, and compares everything.
+    /// Waits until all is done, and compares the registry with the model.
     async fn be_quiet(&mut self) {
         self.note("quiet");
         tokio::time::timeout(DEADLINE, self.settle()).await.expect("it comes to no rest");

@@ -1,4 +1,4 @@
-//! Whole sets: what changes, what stays, and which set counts.
+//! Whole sets: changed servers, unchanged servers, and the set that counts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -55,7 +55,7 @@ async fn e2_a_set_is_answered_in_its_order() {
     registry.close().await;
 }
 
-/// E1: what programs read.
+/// E1: answers in the form for programs.
 #[tokio::test]
 async fn e1_answers_have_one_spelling() {
     let ready = ServerResult::Ready { id: "a".to_owned(), tool_count: 3 };
@@ -87,7 +87,7 @@ async fn e54_what_is_no_part_of_a_connection_is_the_newest() {
     registry.close().await;
 }
 
-/// E2, E42, E43, E56: what is the same keeps its process; what is gone or changed does not.
+/// E2, E42, E43, E56: an unchanged server keeps its process; a removed or changed one does not.
 #[tokio::test]
 async fn e56_an_unchanged_server_is_left_alone() {
     let registry = start([shell("same"), with_env(shell("changed"), "A", "1"), shell("gone")]);
@@ -120,7 +120,7 @@ async fn e55_places_are_kept() {
     registry.close().await;
 }
 
-/// E35, E51: the same configuration again is a retry for what has failed, and for nothing else.
+/// E35, E51: the same configuration again retries only servers that have failed.
 #[tokio::test]
 async fn e51_the_same_configuration_retries_what_failed() {
     let folder = tempfile::tempdir().unwrap();
@@ -139,8 +139,8 @@ async fn e51_the_same_configuration_retries_what_failed() {
     registry.close().await;
 }
 
-/// E35, E51: a set in which anything else changed tries again what has failed, and leaves alone
-/// what is still being tried.
+/// E35, E51: a set with another change retries failed servers, and leaves alone servers that are
+/// still connecting.
 #[tokio::test]
 async fn e35_a_changed_set_tries_again_what_has_failed() {
     let slow = hanging().await;
@@ -175,7 +175,7 @@ async fn e128_the_newest_set_wins() {
     in_time(registry.close()).await;
 }
 
-/// E129: what is removed goes although another server of the same set hangs.
+/// E129: a removed server ends although another server of the same set hangs.
 #[tokio::test]
 async fn e129_removals_do_not_wait_for_slow_adds() {
     let slow = hanging().await;
@@ -200,7 +200,7 @@ async fn e117_a_name_twice_is_an_error_row() {
     registry.close().await;
 }
 
-/// E140: an overridden entry is a row that nothing is done with.
+/// E140: an overridden entry is a row to which no verb applies.
 #[tokio::test]
 async fn e140_an_overridden_entry_is_shown_and_never_started() {
     let registry = start([]);
@@ -222,7 +222,7 @@ async fn e140_an_overridden_entry_is_shown_and_never_started() {
     registry.close().await;
 }
 
-/// E126: after the end nothing is applied, and nothing starts.
+/// E126: after the end no set is applied, and no server starts.
 #[tokio::test]
 async fn e126_a_closed_registry_refuses() {
     let registry = start([]);
@@ -232,7 +232,7 @@ async fn e126_a_closed_registry_refuses() {
     assert!(registry.list().is_empty());
 }
 
-/// E130: applying returns although no server is there yet.
+/// E130: applying returns although no server is ready yet.
 #[tokio::test]
 async fn e130_applying_waits_for_nothing() {
     let slow = hanging().await;

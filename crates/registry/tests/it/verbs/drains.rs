@@ -38,7 +38,7 @@ async fn e41_a_changed_server_finishes_its_calls_on_the_old_connection() {
     in_time(registry.close()).await;
 }
 
-/// E40: a server that is removed gets no call any more, and ends when the open ones have.
+/// E40: a removed server gets no further call, and ends when its open calls have.
 #[tokio::test]
 async fn e40_a_removed_server_finishes_its_calls() {
     let server = Slow::start().await;
@@ -104,10 +104,10 @@ async fn d12_an_idle_server_sleeps_until_it_is_called() {
     in_time(registry.close()).await;
 }
 
-/// R-E12, R-E13: a server that was not called for long is asked first; a dead one is found out.
+/// R-E12, R-E13: a server without calls for long is checked first; a dead one is found out.
 #[tokio::test]
 async fn r_e13_a_server_is_asked_whether_it_is_there_after_30_seconds() {
-    // It reads, and answers nothing after its lists.
+    // The server reads, and answers nothing after its lists.
     let script = crate::world::shell_script().replace("*'\"id\"'*)", "*list*)");
     let registry = start([crate::world::program("x", "sh", &["-c", &script]), shell("y")]);
     until(&registry, |snapshot| snapshot.servers.iter().all(|row| row.is_ready())).await;
@@ -159,7 +159,7 @@ async fn e23_a_changed_key_is_used_at_once() {
     let calls = calls.iter().filter(|seen| seen.rpc() == "tools/call");
     let keys: Vec<_> = calls.map(|seen| seen.header("x-key").unwrap().to_owned()).collect();
     assert_eq!(keys, ["Key two"]);
-    // The same key again is no change.
+    // The same key again changes nothing.
     in_time(registry.add_server(Entry::Server(with_key("two")))).await.unwrap();
     assert_eq!(registry.get("x").unwrap().connection, after.connection);
     in_time(registry.close()).await;

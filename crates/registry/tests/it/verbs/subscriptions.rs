@@ -40,7 +40,7 @@ async fn e68_every_transition_is_one_snapshot() {
     registry.close().await;
 }
 
-/// E65: who comes late gets what there is, as number 0.
+/// E65: a late subscriber gets the present state, as number 0.
 #[tokio::test]
 async fn e65_a_late_subscriber_gets_the_present_state_at_once() {
     let registry = start([shell("x")]);
@@ -82,7 +82,7 @@ async fn e66_a_subscriber_that_sleeps_harms_nobody() {
     registry.close().await;
 }
 
-/// E69: the end is one snapshot without rows, and then nothing.
+/// E69: the end is one snapshot without rows, and then no more.
 #[tokio::test]
 async fn e69_the_end_is_one_empty_snapshot() {
     let registry = start([shell("x"), shell("y")]);

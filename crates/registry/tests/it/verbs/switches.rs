@@ -1,4 +1,4 @@
-//! Disable, enable, reconnect, reauthorize, remove: on servers that are there and on others.
+//! Disable, enable, reconnect, reauthorize, remove: on existing servers and on others.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn kind(result: &ServerResult) -> Option<CallErrorKind> {
     }
 }
 
-/// E58: what the verbs say of a name that nothing has.
+/// E58: the answers of the verbs for an unknown name.
 #[tokio::test]
 async fn e58_unknown_names() {
     let registry = start([]);
@@ -55,7 +55,7 @@ async fn e57_a_disabled_server_stays_disabled() {
     registry.close().await;
 }
 
-/// E57: also after a restart, when the embedder says so.
+/// E57: disabled names stay disabled after a restart, when the embedder gives them.
 #[tokio::test]
 async fn e57_disabled_names_are_given_at_the_start() {
     let registry = Registry::new(RegistryOptions {
@@ -71,7 +71,7 @@ async fn e57_disabled_names_are_given_at_the_start() {
     registry.close().await;
 }
 
-/// E61: enabling what was not off tells how it is.
+/// E61: enabling a server that was not off returns its present state.
 #[tokio::test]
 async fn e61_enable_tells_the_true_state() {
     let registry = start([program("x", "no-such-program", &[]), shell("y")]);
@@ -114,7 +114,7 @@ async fn e47_reconnect_makes_a_new_connection_in_place() {
     registry.close().await;
 }
 
-/// E59: nothing to sign in to.
+/// E59: a server without sign-in stays as it is.
 #[tokio::test]
 async fn e59_reauthorize_changes_nothing_without_oauth() {
     let registry = start([shell("x")]);
