@@ -1,5 +1,5 @@
-//! A run's configuration from a server, a capability, an agent and a request: what the author sees,
-//! what a runner would get, and how a refusal reads.
+//! A run's configuration from a server, a capability, an agent and a request: the author's preview,
+//! a runner's payload, and the text of a refusal.
 //!
 //! ```sh
 //! cargo run -p narthex-resolve --example preview

@@ -1,4 +1,4 @@
-//! An agent: capabilities, attachments of its own, and what parameters its runs take.
+//! An agent: capabilities, attachments of its own, and the parameters of its runs.
 
 use std::collections::BTreeSet;
 
@@ -53,14 +53,14 @@ pub struct Agent {
     /// The daemon's executor of its runs; `None` if others carry them out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor: Option<ExecutorName>,
-    /// After how many minutes without anything new an orchestrator's session is woken (X-E88).
-    /// `None`: never.
+    /// Minutes without a new event after which an orchestrator's session is woken (X-E88). `None`:
+    /// never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_minutes: Option<u16>,
     /// The answer to its runs that call `end_session`.
     #[serde(skip_serializing_if = "EndSession::is_accept")]
     pub end_session: EndSession,
-    /// Which tools of the built-in server its runs have (D29). `None`: the usual ones.
+    /// Tools of the built-in server that its runs have (D29). `None`: the usual ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builtin: Option<BuiltInTools>,
     /// Limits for the traffic of all its runs together (O100); never frozen with a run.
@@ -86,7 +86,7 @@ pub enum EndSession {
 }
 
 impl EndSession {
-    /// The one of this word.
+    /// Parses a word; `None` for an unknown one.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         ENDINGS.into_iter().find(|(one, _)| *one == word).map(|(_, one)| one)
@@ -122,7 +122,7 @@ const KEYS: [&str; 17] = [
 ];
 
 impl Agent {
-    /// Reads an agent. `name` is the one of the address that it is written to.
+    /// Reads an agent. `name` is the name in the address of the request.
     ///
     /// # Errors
     /// All faults at once, each with its place in the text.
@@ -193,7 +193,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
     })
 }
 
-/// `mcp` without anything in it. With servers inside it is a manifest, which an import takes apart.
+/// `mcp` as an empty object. With servers inside it is a manifest, which an import takes apart.
 fn no_servers(reader: &mut Reader, object: &Object<'_>) -> Option<NoServers> {
     let mcp = reader.object(object, "mcp")?;
     if mcp.entries().next().is_some() {
@@ -245,8 +245,8 @@ fn params_schema(reader: &mut Reader, object: &Object<'_>) -> Option<ParamsSchem
     }
 }
 
-/// The `name` of an object, which may stand as its `id`, or the one of the address that it is
-/// written to.
+/// The `name` of an object, which may be written as its `id`, or the name in the address of the
+/// request.
 pub(crate) fn wanted_name<T: Clone + PartialEq>(
     reader: &mut Reader,
     object: &Object<'_>,

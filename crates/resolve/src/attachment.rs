@@ -17,7 +17,7 @@ use crate::{
     template::{ConfigValue, Source},
 };
 
-/// The use of one server (O6). Without `config` nothing is asked of it (O27).
+/// The use of one server (O6). Without `config` it asks for no restriction (O27).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Attachment {
     /// The server's id in the catalog.
@@ -46,8 +46,8 @@ pub(crate) enum Holder {
 }
 
 impl Attachment {
-    /// The values that it sets, as their author writes them and may read them again (D39): what is
-    /// sent back as it was read changes nothing.
+    /// The values that it sets, as their author writes them and may read them again (D39): sending
+    /// back the values as they were read changes nothing.
     #[must_use]
     pub fn written(&self) -> Map<String, Value> {
         let shown = |value: &ConfigValue| match value {

@@ -54,7 +54,7 @@ const KINDS: [(&str, CapabilityKind); 3] = [
 ];
 
 impl Capability {
-    /// Reads a capability. `name` is the one of the address that it is written to.
+    /// Reads a capability. `name` is the name in the address of the request.
     ///
     /// # Errors
     /// All faults at once, each with its place in the text.

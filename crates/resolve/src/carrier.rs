@@ -104,7 +104,7 @@ pub(crate) fn mistaken(entry: &ServerEntry, key: &str) -> Option<String> {
     }
 }
 
-/// Why a header may not be set by configuration (O88).
+/// The reason why configuration may not set a header (O88).
 fn reserved(entry: &ServerEntry, name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     if header::is_own(&lower) || lower.starts_with("mcp-") {

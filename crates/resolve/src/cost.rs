@@ -7,7 +7,7 @@ use crate::{
     reader::{Object, Parsed, Reader, parse},
 };
 
-/// A report of what was used.
+/// A report of used tokens and cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostRequest {
     /// The id by which a repeated report is recognized.

@@ -16,7 +16,7 @@ pub enum FaultCode {
     TextInvalid,
     /// A key that occurs twice in one object.
     DuplicateKey,
-    /// A key that nothing reads (O35).
+    /// An unknown key (O35).
     UnknownField,
     /// A field that must be there.
     FieldMissing,
@@ -28,7 +28,7 @@ pub enum FaultCode {
     FieldsExclude,
     /// A placeholder that is not closed, or of no known source or key (O56).
     PlaceholderInvalid,
-    /// A placeholder of a source that may not stand here (O12, O67, O69).
+    /// A placeholder of a source that is not allowed here (O12, O67, O69).
     PlaceholderNotAllowed,
     /// A variable of the environment that is not on the allowlist (O68).
     EnvNotAllowed,
@@ -44,7 +44,7 @@ pub enum FaultCode {
     CapabilityMissing,
     /// One alias with two servers (O46).
     AliasConflict,
-    /// Two capabilities with different values for one key, and no word of the agent.
+    /// Two capabilities with different values for one key, which the agent does not settle.
     ValueConflict,
     /// A key that the server does not declare (X-E21).
     KeyUndeclared,
@@ -100,13 +100,13 @@ pub struct Fault {
     /// Which config key it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The server that was referred to, where that is what failed.
+    /// The server whose reference failed.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<ServerId>,
-    /// The secret that is not set, where that is what failed.
+    /// The secret that is not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<SecretName>,
-    /// The variable that may not be used, where that is what failed.
+    /// The variable that may not be used.
     #[serde(skip)]
     pub(crate) variable: Option<String>,
 }
@@ -156,7 +156,7 @@ pub fn shown_place<S: Serializer>(place: &str, serializer: S) -> Result<S::Ok, S
     serializer.serialize_str(if place.is_empty() { "body" } else { place })
 }
 
-/// Everything that is wrong with a text, an agent or a run: never empty, in a stable order.
+/// All faults of a text, an agent or a run: never empty, in a stable order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Faults(Vec<Fault>);
 
@@ -227,7 +227,7 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
-/// Something that a person should know and that stops nothing. Never holds a value.
+/// A notice for a person that stops nothing. Never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
     /// The place, as in [`Fault::path`].

@@ -27,7 +27,7 @@ pub struct RunInputs<'a> {
     pub project_dir: Option<&'a str>,
     /// The agent's parameters: in a resumed session, the parameters of its start.
     pub params: &'a Map<String, Value>,
-    /// The scope of this run, with what it inherits.
+    /// The scope of this run, with the inherited keys.
     pub scope: &'a RunScope,
 }
 
@@ -42,7 +42,7 @@ impl std::fmt::Debug for RunInputs<'_> {
     }
 }
 
-/// Why a value could not be filled in.
+/// The reason why a value could not be filled in.
 #[derive(Debug, Default)]
 pub(crate) struct Unfilled {
     /// The placeholders that have no value, in the order of the text.
@@ -123,7 +123,7 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// Takes this much of what a run may have.
+    /// Takes this length from the run's budget; false if the value or the run is too long.
     fn take(&mut self, length: usize, unfilled: &mut Unfilled) -> bool {
         let is_enough = length <= VALUE_MAX && length <= self.left;
         self.left = self.left.saturating_sub(length);
@@ -131,7 +131,7 @@ impl<'a> Filler<'a> {
         is_enough
     }
 
-    /// The tree with everything in it that is known here.
+    /// The tree with all placeholders filled in whose values are known here.
     pub(crate) fn tree(&mut self, tree: &Tree, unfilled: &mut Unfilled) -> Tree {
         match tree {
             Tree::Plain(value) => Tree::Plain(value.clone()),
@@ -211,7 +211,7 @@ fn by_key<'v>(values: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
     })
 }
 
-/// A value inside a text: a string as it is, anything else as compact JSON (O65).
+/// A value inside a text: a string as it is, any other value as compact JSON (O65).
 pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -228,7 +228,7 @@ pub(crate) struct Openers<'a> {
     pub(crate) runner: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// The template as text, with what only starters know; the placeholder that cannot be had.
+/// The template as text, with the values of the starter; else the placeholder without a value.
 pub(crate) fn opened_text(
     template: &Template,
     openers: &Openers<'_>,

@@ -12,7 +12,7 @@ use crate::{
 /// Values by config key at one level (O7).
 pub(crate) type Layer = BTreeMap<String, ConfigValue>;
 
-/// Something that is wrong with a value as it is written.
+/// An objection to a value as it is written.
 pub(crate) struct Objection {
     pub(crate) code: FaultCode,
     pub(crate) message: String,
@@ -33,7 +33,7 @@ pub(crate) fn read(reader: &mut Reader, object: &Object<'_>) -> Layer {
     layer
 }
 
-/// Reads the schema under `key`, if it is there.
+/// Reads the schema under `key`, if there is one.
 pub(crate) fn schema(
     reader: &mut Reader,
     object: &Object<'_>,
@@ -84,7 +84,7 @@ pub(crate) fn objection(schema: &KeySchema, value: &ConfigValue) -> Option<Objec
     }
 }
 
-/// X-M38: an empty text where a secret may stand, but none has to, means that none is given.
+/// X-M38: an empty text in a key for an optional secret means that no secret is given.
 pub(crate) fn is_empty_optional_secret(schema: &KeySchema, value: &ConfigValue) -> bool {
     let empty = ConfigValue::Tree(Tree::Plain("".into()));
     schema.kind == Some(KeyKind::Secret) && !schema.required && *value == empty

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 pub use self::document::ManifestDocument;
 use self::places::Places;
 
-/// An agent, and what stood inside it.
+/// An agent, and the servers that were inside it.
 #[derive(Debug, Clone, PartialEq)]
 struct TakenApart {
     /// The agent, which attaches them, as far as it can be used.
@@ -24,7 +24,7 @@ struct TakenApart {
     /// Servers of the catalog, named after the agent, as `AGENT-ALIAS`, which is their `made_by`.
     /// Another server may have that name: the caller that stores them checks.
     servers: Vec<Inside>,
-    /// Everything that cannot be used.
+    /// All parts that cannot be used.
     faults: Vec<ManifestFault>,
     /// Notices for a person: parts that were rewritten, and parts that have no effect.
     notices: Vec<ManifestFault>,
@@ -32,7 +32,7 @@ struct TakenApart {
     places: Places,
 }
 
-/// A server that stood inside an agent.
+/// A server that was inside an agent.
 #[derive(Debug, Clone, PartialEq)]
 struct Inside {
     /// The place, such as `mcp.servers.github`.
@@ -42,7 +42,7 @@ struct Inside {
     places: Places,
 }
 
-/// Something about one place of a manifest. Never holds a value.
+/// A remark on one place of a manifest. Never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestFault {
     /// The place, such as `mcp.servers.github.timeout`.
@@ -145,7 +145,7 @@ impl Reading {
             self.names(&at, names, &mut attached);
         }
         if attached.is_empty() && self.faults.is_empty() {
-            // A mark that there are none, which is kept (R-M8).
+            // A mark that there are none, which is stored (R-M8).
             self.notice("mcp", "the agent has no server there, which is noted in the agent");
             fields.insert("mcp".to_owned(), json!({}));
             return;

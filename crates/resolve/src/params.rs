@@ -31,7 +31,7 @@ impl ParamsSchema {
     /// with `required` as a flag; then no other keys may be given.
     ///
     /// # Errors
-    /// Why it cannot be used. Nothing is fetched, and patterns take linear time.
+    /// The reason why it cannot be used. Validation fetches nothing, and patterns take linear time.
     pub(crate) fn new(written: Value) -> Result<Self, String> {
         let full = match &written {
             Value::Object(fields) if is_short(fields) => from_short(fields),
@@ -78,7 +78,7 @@ impl ParamsSchema {
     }
 }
 
-/// The key that was given in place of one that is required, with that one.
+/// The misspelt key in place of a required one, with the required one.
 fn misspelt_one<'e>(
     error: &'e jsonschema::ValidationError<'_>,
     known: Vec<&str>,
@@ -99,7 +99,7 @@ fn shortened(text: String) -> String {
     }
 }
 
-/// The short form has nothing but objects, while a JSON Schema says something of the whole.
+/// The short form has objects only, while a JSON Schema has members about the whole.
 fn is_short(fields: &Map<String, Value>) -> bool {
     let has_property_schemas = fields.get("properties").is_some_and(|properties| {
         properties.as_object().is_some_and(|properties| {

@@ -1,4 +1,4 @@
-//! The servers of one agent with all levels merged: everything that holds for each of its runs.
+//! The servers of one agent with all levels merged, as they hold for each of its runs.
 
 mod check;
 mod merge;
@@ -150,10 +150,10 @@ impl<'a> Plan<'a> {
         self
     }
 
-    /// Refuses what no run could be made of, and gives what is unwise.
+    /// Refuses a plan from which no run could be created, and returns warnings.
     ///
     /// # Errors
-    /// Everything that is wrong with any server, also with optional ones.
+    /// All faults of any server, also of optional ones.
     pub fn check(&self) -> Result<Vec<Warning>, Faults> {
         let of_servers = self.servers.values().flat_map(|server| &server.faults);
         let faults = self.faults.iter().chain(of_servers).cloned().collect();
@@ -163,8 +163,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The merged result for people: each key with its value as it is written, the level that it
-    /// comes from, what it overrides and where levels disagree (O32, O101). Of a hidden key no
+    /// The merged result for people: each key with its value as it is written, its level, the
+    /// values that it overrides and the levels that disagree (O32, O101). Of a hidden key no
     /// literal is shown, on no level.
     #[must_use]
     pub fn preview(&self) -> Value {
@@ -197,19 +197,19 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Checks a server by itself, as it is saved: the secrets and variables that it names are there.
+/// Checks a server by itself, as it is saved: its secrets and variables exist.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All faults of the server.
 pub fn check_server(entry: &ServerEntry, surroundings: Surroundings<'_>) -> Result<(), Faults> {
     Faults::of_all(check::server(entry, surroundings), &surroundings).map_or(Ok(()), Err)
 }
 
-/// Checks a capability by itself, as it is saved: its servers exist and take what it sets. Gives
-/// what is unwise.
+/// Checks a capability by itself, as it is saved: its servers exist and take its values. Returns
+/// warnings.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All faults of the capability.
 pub fn check_capability(
     catalog: &Catalog,
     capability: &Capability,
@@ -219,8 +219,8 @@ pub fn check_capability(
     Faults::of_all(faults, &surroundings).map_or(Ok(warnings), Err)
 }
 
-/// The capabilities and agents that use a server, by their places: who would be left with a
-/// reference to nothing if it were deleted (O41).
+/// The capabilities and agents that use a server, by their places: their references would be
+/// invalid if it were deleted (O41).
 #[must_use]
 pub fn users_of<'o>(
     id: &ServerId,

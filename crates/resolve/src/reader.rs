@@ -13,7 +13,7 @@ use crate::{
     template::{self, BadText, ConfigValue, Template, Text, Tree},
 };
 
-/// An object that was read, and what is worth knowing about it.
+/// An object that was read, and warnings about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed<T> {
     /// The object.
@@ -29,7 +29,7 @@ pub(crate) struct Object<'n> {
     pub(crate) at: Place,
 }
 
-/// Collects what is found while one text is read.
+/// Collects findings while one text is read.
 #[derive(Default)]
 pub(crate) struct Reader {
     faults: Vec<Fault>,
@@ -42,7 +42,7 @@ const FAULTS_MAX: usize = 1000;
 /// Floats from here on are no longer apart by 1: two ids that differ could become one.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Reads a text whose root must be an object, with `read` for what is in it.
+/// Reads a text whose root must be an object, with `read` for its members.
 pub(crate) fn parse<T>(
     text: &[u8],
     read: impl FnOnce(&mut Reader, &Object<'_>) -> Option<T>,
@@ -64,7 +64,7 @@ pub(crate) fn parse<T>(
     }
 }
 
-/// Reads what can be read of a text: what has a fault is left out. `None` if nothing is left.
+/// Reads the valid parts of a text: parts with a fault are left out. `None` if none are left.
 pub(crate) fn partly<T>(
     text: &[u8],
     read: impl FnOnce(&mut Reader, &Object<'_>) -> Option<T>,
@@ -166,7 +166,7 @@ impl Reader {
         }
     }
 
-    /// Refuses keys that nothing reads (O35).
+    /// Refuses unknown keys (O35).
     pub(crate) fn only(&mut self, object: &Object<'_>, known: &[&str]) {
         let unknown = object.fields.iter().filter(|(key, _)| !known.contains(&key.as_str()));
         for (key, _) in unknown.take(FAULTS_MAX) {
@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(document(br#"{"a": null}"#).unwrap(), json!({ "a": null }));
     }
 
-    /// D9: what can be read of an object says what else is wrong with it.
+    /// D9: the valid parts of a faulty object reveal its other faults.
     #[test]
     fn d9_what_has_no_fault_is_read_of_what_has_one() {
         let text = br#"{"name": "a", "executor": "x", "activ": true, "description": 3,

@@ -23,8 +23,8 @@ impl Plan<'_> {
     /// (D17), and otherwise refuses the run.
     ///
     /// # Errors
-    /// Everything that is wrong: parameters, every key of every server, and what [`Plan::check`]
-    /// would tell. Nothing of a refused run exists.
+    /// All faults: of parameters, of every key of every server, and those of [`Plan::check`].
+    /// Nothing of a refused run exists.
     pub fn resolve(&self, inputs: RunInputs<'_>) -> Result<ResolvedRun, Faults> {
         let mut faults = self.faults.clone();
         if !self.agent.active {
@@ -116,7 +116,7 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
         self.faults.push(fault.of(&self.planned.alias, key));
     }
 
-    /// O94: what the server says of the scope.
+    /// O94: checks the scope against the server's schema.
     fn scope(&mut self, entry: &ServerEntry, inputs: &RunInputs<'_>) {
         for (key, schema) in &entry.scope_schema.keys {
             let at = Place::root("run").key("scope").key(key);

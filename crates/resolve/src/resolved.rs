@@ -48,7 +48,7 @@ pub struct ResolvedRun {
 pub struct Skipped {
     /// The server.
     pub alias: Alias,
-    /// Why.
+    /// The reasons.
     pub faults: Vec<Fault>,
 }
 
@@ -113,7 +113,7 @@ pub struct ResolvedKey {
 pub(crate) enum ResolvedValue {
     /// To be opened when the server starts.
     Secret(SecretName),
-    /// Only placeholders of the environment and the runner are left in it.
+    /// The remaining placeholders are of the environment and the runner only.
     Tree(Tree),
 }
 
@@ -282,8 +282,8 @@ pub(crate) fn is_from_env(tree: &Tree) -> bool {
     whole.is_some_and(|placeholder| placeholder.source == Source::Env)
 }
 
-/// A value as the text that travels (O65): of type `json` a string is quoted, so that no text
-/// becomes something else.
+/// A value as the text that travels (O65): of type `json` a string is quoted, so that no text turns
+/// into another type.
 pub(crate) fn carried(value_type: Option<ValueType>, filled: &Tree, value: &Value) -> String {
     match value {
         Value::String(_) if value_type == Some(ValueType::Json) && !is_from_env(filled) => {

@@ -1,4 +1,4 @@
-//! The request to create a run: what the model sees, and what it never does.
+//! The request to create a run: the parts that the model sees, and those that it never does.
 
 use std::fmt;
 
@@ -31,9 +31,9 @@ pub struct RunRequest {
     pub has_scope: bool,
     /// Value of `${runtime.project_dir}`.
     pub project_dir: Option<String>,
-    /// The run whose child this is to be, where its caller may say so.
+    /// The parent run, where the caller may name one.
     pub parent_run_id: Option<String>,
-    /// The human who drives it, by id or name, where its caller may say so.
+    /// The driving human, by id or name, where the caller may name one.
     pub user: Option<String>,
     /// After how many seconds it ends by itself.
     pub expires_in: Option<u64>,
@@ -93,8 +93,8 @@ impl RunRequest {
         parse(text, read)
     }
 
-    /// The parameters of a run of this agent: a prompt that stood among them is one only if the
-    /// agent's schema says so.
+    /// The parameters of a run of this agent: a prompt among them is one only if the agent's schema
+    /// declares it.
     #[must_use]
     pub fn params_for(&self, agent: &Agent) -> Map<String, Value> {
         let mut params = self.params.clone();

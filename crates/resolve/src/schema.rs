@@ -56,7 +56,7 @@ pub struct KeySchema {
     /// Its value where no level gives one (O43).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default: Option<ConfigValue>,
-    /// The header as which it travels, if not the one by rule (D8).
+    /// The header in which it travels, if not the one by rule (D8).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
     /// The variable as which it travels, if not its own name (D8).
@@ -86,19 +86,19 @@ pub enum ValueType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyKind {
-    /// Anything but a secret's reference.
+    /// Any value but a secret's reference.
     Value,
-    /// Nothing but a secret's reference.
+    /// A secret's reference only.
     Secret,
 }
 
-/// `enum` and `pattern` as one check, made of these two fields.
+/// `enum` and `pattern` as one check, compiled from these two fields.
 #[derive(Debug, Clone, Default)]
 struct Check(Option<Arc<Validator>>);
 
 impl PartialEq for Check {
     fn eq(&self, _: &Self) -> bool {
-        // It follows from fields that are compared beside it.
+        // The check follows from fields that are compared beside it.
         true
     }
 }
@@ -123,8 +123,8 @@ impl ValueType {
         }
     }
 
-    /// The value as this type: exactly that type where a person wrote it, or what a text or number
-    /// from elsewhere says without loss.
+    /// The value as this type: exactly that type where a person wrote it, or a text or number from
+    /// elsewhere that converts without loss.
     pub(crate) fn take(self, value: Value, is_written: bool) -> Option<Value> {
         match (self, &value) {
             (Self::String, Value::String(_))

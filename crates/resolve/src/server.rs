@@ -79,10 +79,10 @@ pub struct ServerEntry {
     /// True if config keys are header names verbatim, whatever they look like.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verbatim_headers: bool,
-    /// Whose manifest has made it, and may overwrite it. `None`: a person has.
+    /// The agent whose manifest has made it, and may overwrite it. `None`: a person has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_by: Option<MadeBy>,
-    /// Limits, and what callers may see.
+    /// Limits, and the items that callers may see.
     #[serde(flatten)]
     pub settings: ServerSettings,
 }
@@ -130,8 +130,8 @@ const KEYS: [&str; 39] = [
 ];
 
 impl ServerEntry {
-    /// Reads an entry. `id` is the one of the address that it is written to: the entry may leave
-    /// its own out, but not have another (O1).
+    /// Reads an entry. `id` is the id in the address of the request: the entry may leave its own
+    /// out, but not have another (O1).
     ///
     /// # Errors
     /// All faults at once, each with its place in the text.
@@ -153,7 +153,7 @@ impl ServerEntry {
     }
 }
 
-/// Reads everything before it asks whether all is there, so that no fault hides another.
+/// Reads all members before it checks that the required ones exist, so that no fault hides another.
 fn read(reader: &mut Reader, object: &Object<'_>, id: Option<&ServerId>) -> Option<ServerEntry> {
     reader.only(object, &KEYS);
     let names = names(reader, object, id);
@@ -192,8 +192,8 @@ fn read(reader: &mut Reader, object: &Object<'_>, id: Option<&ServerId>) -> Opti
     Some(entry)
 }
 
-/// The id and the name for people. Where there is no `id`, `name` is it, and `display_name` is what
-/// people read.
+/// The id and the name for people. Where there is no `id`, `name` is the id, and `display_name` is
+/// the name for people.
 fn names(
     reader: &mut Reader,
     object: &Object<'_>,
@@ -271,8 +271,8 @@ fn is_spelling_of(known: &str, key: &str) -> bool {
 }
 
 impl ServerEntry {
-    /// Why the server can never start in this version, whatever its values are: the field that says
-    /// so, and what to write instead. `None` if it may start.
+    /// The reason why the server can never start in this version, whatever its values are: the
+    /// field at fault, and the remedy. `None` if it may start.
     #[must_use]
     pub fn never_starts(&self) -> Option<(&'static str, String)> {
         let started = |what: &str, instead: &str| format!("{what} is not built yet; {instead}");

@@ -16,14 +16,14 @@ pub enum EnvValue {
     Set(Secret),
 }
 
-/// The world as far as configuration concerns it. Asked while a plan is made and resolved.
+/// The inputs of configuration from the world. Called while a plan is built and resolved.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// The workspace, for commands that mend a fault.
     pub workspace: &'a WorkspaceId,
     /// Looks up one variable of the daemon's environment, never the runner's.
     pub env: &'a dyn Fn(&str) -> EnvValue,
-    /// Gives the steps that allow variables, which an operator takes.
+    /// Returns the steps that allow variables, which an operator takes.
     pub allowing: &'a dyn Fn(&[&str]) -> String,
     /// True if a secret of the workspace exists and has a value.
     pub is_secret_set: &'a dyn Fn(&SecretName) -> bool,

@@ -1,7 +1,7 @@
 //! Values with placeholders: `${source.key}`, whole or inside a string, parsed once.
 //!
-//! A text is taken apart when it is read, and what is filled in later is a piece beside the others:
-//! nothing ever looks for placeholders in a value again (O62, S30). `$${` is a literal `${`.
+//! A text is split when it is read, and a filled-in value is a piece beside the others: no value is
+//! ever searched for placeholders (O62, S30). `$${` is a literal `${`.
 
 mod text;
 
@@ -48,7 +48,7 @@ impl Source {
     }
 }
 
-/// One `${source.key}`. The key is everything after the first dot (O55).
+/// One `${source.key}`. The key is all text after the first dot (O55).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Placeholder {
     /// The source of its value.
@@ -103,7 +103,7 @@ impl ConfigValue {
     }
 }
 
-/// Why a text is no template: what is wrong, and what to do.
+/// The reason why a text is no template, with the remedy.
 pub(crate) struct BadText {
     pub(crate) is_secret: bool,
     pub(crate) message: String,

@@ -18,7 +18,7 @@ use crate::EnvValue;
 /// Looks up one variable of the daemon's environment.
 pub type LookUp = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Reads the list of allowed names again, or tells why it cannot be read.
+/// Reads the list of allowed names again, or returns the reason why it cannot be read.
 pub type ReadAllowed = Arc<dyn Fn() -> Result<Vec<String>, String> + Send + Sync>;
 
 /// Which variables may be named, and their values, which count as secrets. Without more, none.
@@ -156,7 +156,7 @@ fn read(text: &str) -> Option<Allowed> {
     }
     match stem.len() == text.len() {
         true => Some(Allowed::Name(stem.to_owned())),
-        // `A*` would allow more than anybody means.
+        // `A*` would allow more than its author means.
         false if stem.ends_with('_') && stem.len() > 1 => Some(Allowed::Prefix(stem.to_owned())),
         false => None,
     }
@@ -193,7 +193,7 @@ mod tests {
         Variables::new(&allowed, Arc::new(look_up))
     }
 
-    /// O68: names and groups are allowed, all else is not, and what is narthex's own never.
+    /// O68: listed names and groups are allowed, all others are not, and narthex's own never.
     #[test]
     fn o68_only_what_is_listed_may_be_named() {
         let listed = variables(&["REGION", "DOCS_*", "NARTHEX*_"]);
@@ -211,8 +211,8 @@ mod tests {
         assert!(!format!("{listed:?}").contains("value of"));
     }
 
-    /// O68: the steps name the whole line with what was allowed before, and each clone has it once
-    /// it is read again.
+    /// O68: the steps name the whole line including the names allowed before, and each clone has
+    /// the new name once the line is read again.
     #[test]
     fn o68_a_name_is_allowed_by_the_line_that_is_named() {
         let file = Arc::new(std::sync::Mutex::new(vec!["REGION".to_owned(), "DOCS_*".to_owned()]));
@@ -234,7 +234,7 @@ mod tests {
         file.lock().unwrap().push("NEW_KEY".to_owned());
         listed.reload().unwrap();
         assert_eq!(clone.find("NEW_KEY"), EnvValue::Set(Secret::new("value of NEW_KEY")));
-        // A list that cannot be read takes nothing away.
+        // A list that cannot be read withdraws no name.
         file.lock().unwrap().clear();
         assert_eq!(listed.reload().unwrap_err(), "no list");
         assert_ne!(clone.find("NEW_KEY"), EnvValue::NotAllowed);

@@ -93,7 +93,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&Alias>) -> Opt
     Some(AttachRequest { alias, attachment: attachment?, reference_member, config_member })
 }
 
-/// The one of these members that is there, or the first.
+/// The first of these members that is present, or the first of all.
 fn said(reader: &mut Reader, object: &Object<'_>, members: &[&'static str]) -> &'static str {
     let mut there = members.iter().filter(|member| object.get(member).is_some());
     let Some(first) = there.next() else { return members[0] };

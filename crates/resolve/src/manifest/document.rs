@@ -22,8 +22,8 @@ pub struct ManifestDocument {
 }
 
 impl ManifestDocument {
-    /// Takes manifests apart among the `agents` of a document, whose `servers` have those that
-    /// stood inside as well then. `None` if there is none among them, or it is no such document.
+    /// Takes manifests apart among the `agents` of a document, whose `servers` then include those
+    /// that were inside. `None` if no agent is a manifest, or it is no such document.
     #[must_use]
     pub fn of_workspace(mut document: Value) -> Option<Self> {
         let agents = document.get_mut("agents").and_then(Value::as_array_mut)?;
@@ -76,7 +76,7 @@ impl ManifestDocument {
         Self { plain: Value::Null, faults, notices, inside, places }
     }
 
-    /// Adds an agent at a place, and gives its servers, which come to stand from `next` on.
+    /// Adds an agent at a place, and returns its servers, whose indexes begin at `next`.
     fn add(&mut self, at: &str, next: usize, taken: &TakenApart) -> Vec<Value> {
         let below = |one: &ManifestFault| {
             let field = format!("{at}.{}", one.field);

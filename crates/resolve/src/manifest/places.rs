@@ -1,6 +1,6 @@
 //! Maps a place in the result to the place in the text that a person wrote.
 
-/// Places of what was made, each with the one as it was written.
+/// Places in the result, each with the written place.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Places(Vec<Named>);
 
@@ -51,7 +51,7 @@ impl Places {
             }
         };
         let fitting = self.0.iter().filter_map(|one| Some((one.made.len(), below(one)?)));
-        // The nearest one counts; of the same ones the first.
+        // The nearest place counts; of equal ones the first.
         let nearest = fitting.reduce(|one, other| if other.0 > one.0 { other } else { one });
         nearest.map(|(_, written)| written)
     }

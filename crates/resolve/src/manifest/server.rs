@@ -61,8 +61,8 @@ enum Spot {
 const BEARER: &str = "Bearer ";
 
 impl Reading {
-    /// A server of the catalog, and whether a run begins without it. The words of the catalog are
-    /// noted with those that stand there instead.
+    /// A server of the catalog, and true if a run begins without it. Registers the written words in
+    /// place of those of the catalog.
     pub(super) fn server(
         &mut self,
         (id, alias): (&str, &str),
@@ -288,7 +288,7 @@ impl Reading {
 }
 
 /// A text with `${env:NAME}` in the words of the catalog, and the first of these names. An `Err`
-/// has the name of what looks like a secret.
+/// has the name that looks like a secret's.
 fn rewritten(text: &str) -> Result<(String, Option<String>), String> {
     let (mut out, mut first) = (String::with_capacity(text.len()), None);
     let mut rest = text;

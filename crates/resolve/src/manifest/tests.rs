@@ -105,7 +105,7 @@ fn r_m4_skills_are_capabilities() {
     assert_eq!(fields(&apart.notices), ["skills"]);
 }
 
-/// `${NAME}` is a secret and a whole value; nothing else is guessed.
+/// `${NAME}` is a secret and a whole value; no other form is one.
 #[test]
 fn a_1_a_secret_is_a_whole_value() {
     let faulty = with(json!({ "command": "x", "args": ["${TOKEN}"],
@@ -115,8 +115,8 @@ fn a_1_a_secret_is_a_whole_value() {
     assert!(faults[1].remedy.contains("${env:TOKEN}"), "{faults:?}");
 }
 
-/// R-M5: what all users of the machine can read has no variable of the daemon, whose value counts
-/// as a secret; nor has it a secret.
+/// R-M5: arguments, which all users of the machine can read, hold neither a secret nor a variable
+/// of the daemon, whose value counts as a secret.
 #[test]
 fn r_m5_arguments_have_no_variables() {
     let args = ["${env:HOME}/x", "env:HOME", "a ${env:A} ${env:B}", "env: HOME", "$${env:HOME}"];
@@ -190,7 +190,7 @@ fn r_m4_what_cannot_be_used_is_named() {
     assert_eq!(fields(&faults), ["mcp.servers.s"]);
 }
 
-/// R-M4: a key that is not known names the one that was meant.
+/// R-M4: the fault of an unknown key names the known one that was meant.
 #[test]
 fn r_m4_misspelt_keys_name_the_one_that_was_meant() {
     for (mcp, field, remedy) in [
@@ -260,7 +260,7 @@ fn r_m4_a_name_that_cannot_be_used_is_one_fault() {
     assert_eq!(taken.servers[0].server["id"], "unnamed-s");
 }
 
-/// R-M4: each server says whose manifest has made it, and no manifest says it itself.
+/// R-M4: each server names the agent of its manifest, and a manifest cannot name another.
 #[test]
 fn r_m4_a_server_says_whose_manifest_made_it() {
     let inside = |agent: &str| {

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// The most parts that a schema may have, with each reference counted as what it refers to.
+/// Largest number of parts of a schema, with each reference counted as its target.
 const PARTS_MAX: usize = 10_000;
-/// The most levels that parts may stand in each other, with each reference counted as what it
-/// refers to: compiling and checking call themselves for each.
+/// Largest depth of nested parts, with each reference counted as its target: compiling and checking
+/// call themselves for each level.
 const LEVELS_MAX: usize = 128;
 
 /// Keywords that refer by other means than a place.

@@ -20,7 +20,7 @@ use crate::{
     template::{ConfigValue, Placeholder, Source, Tree},
 };
 
-/// Looks at one value of one server.
+/// Checks values of one server.
 struct Checker<'a> {
     alias: &'a Alias,
     entry: &'a ServerEntry,
@@ -30,7 +30,7 @@ struct Checker<'a> {
     faults: Vec<Fault>,
 }
 
-/// Looks at the values that count, at what is required, and at how all of it travels.
+/// Checks the effective values, the required keys, and the carriers of all keys.
 pub(super) fn check(server: &mut PlannedServer<'_>, agent: &Agent, surroundings: Surroundings<'_>) {
     let Some(entry) = server.entry else { return };
     let alias = server.alias.clone();
@@ -69,12 +69,12 @@ pub(super) fn check(server: &mut PlannedServer<'_>, agent: &Agent, surroundings:
     server.faults.append(&mut checker.faults);
 }
 
-/// X-M38: what is required has to be there.
+/// X-M38: a required key must have a value.
 fn required(checker: &mut Checker<'_>, server: &PlannedServer<'_>, key: &str, schema: &KeySchema) {
     if !schema.required {
         return;
     }
-    // There a literal is misplaced, whatever it says.
+    // There a literal is misplaced, whatever its text.
     let is_secret = schema.kind == Some(KeyKind::Secret);
     let (at, message) = match server.keys.get(key) {
         None => {
@@ -168,7 +168,7 @@ impl Checker<'_> {
         self.faults.push(Fault::new(at, code, message, remedy).of(self.alias, key));
     }
 
-    /// Looks at a value of any level; gives what carries it.
+    /// Checks a value of any level; returns its carrier.
     fn value(&mut self, key: &str, value: &ConfigValue, at: &Place) -> Option<Carrier> {
         match self.entry.declared(key) {
             Err(found) => {

@@ -17,7 +17,7 @@ use crate::{
 /// One level's use of an alias.
 pub(super) type Use<'a> = (Origin, &'a Attachment);
 
-/// All servers of an agent, and what is wrong with none of them in particular.
+/// All servers of an agent, and the faults that concern no single one.
 pub(super) fn merge<'a>(
     catalog: &'a Catalog,
     agent: &'a Agent,
@@ -75,7 +75,7 @@ fn one<'a>(catalog: &'a Catalog, alias: &Alias, uses: &[Use<'a>]) -> PlannedServ
     }
 }
 
-/// The agent's word counts; without one, all capabilities must say so.
+/// The agent's setting counts; without one, all capabilities must agree.
 fn is_optional(uses: &[Use<'_>]) -> bool {
     let of_agent = uses.iter().find(|(origin, _)| matches!(origin, Origin::Agent(_)));
     match of_agent.and_then(|(_, attachment)| attachment.optional) {
@@ -182,7 +182,7 @@ fn keys<'a>(
     keys
 }
 
-/// Sets a key at one level. Capabilities stand side by side: the same value twice is one, and
+/// Sets a key at one level. Capabilities are of equal rank: the same value twice is one, and
 /// different ones disagree.
 fn set<'a>(
     keys: &mut BTreeMap<String, PlannedKey<'a>>,

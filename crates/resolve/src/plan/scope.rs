@@ -1,5 +1,5 @@
-//! The keys of a run's scope, held against what the servers of its agent take from it: a misspelt
-//! key would leave out a value that narrows what a server shows.
+//! Compares the keys of a run's scope with those that the servers of its agent take: a misspelt key
+//! would leave out a value that narrows the items of a server.
 
 use std::collections::BTreeSet;
 

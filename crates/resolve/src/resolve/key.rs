@@ -87,7 +87,7 @@ impl Resolver<'_, '_, '_> {
         }
     }
 
-    /// The value as its type, if its schema and what carries it have nothing against it.
+    /// The value as its type, if its schema and carrier accept it.
     fn checked(
         &mut self,
         name: &str,
@@ -150,7 +150,7 @@ pub(crate) fn taken(
     value_type.take(value, false)
 }
 
-/// Why a text cannot travel this way (O88).
+/// The reason why a text cannot travel this way (O88).
 pub(crate) fn objection(carrier: &Carrier, text: &str) -> Option<&'static str> {
     match carrier {
         Carrier::Header(_) if !header::is_value(text) => {

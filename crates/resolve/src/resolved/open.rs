@@ -1,4 +1,4 @@
-//! Opens a run's configuration: the one place where values of secrets come in.
+//! Opens a run's configuration: only here values of secrets are put in.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ pub struct Opening<'a> {
     pub runner: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Why a server's configuration cannot be opened. Shows names and no values.
+/// The reason why a server's configuration cannot be opened. Shows names and no values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// A secret was cleared since the run was created.
@@ -81,7 +81,7 @@ pub enum OpenError {
         /// The objection to the value.
         why: &'static str,
     },
-    /// Images, scripts and sign-ins by OAuth, which nothing here starts.
+    /// Images, scripts and sign-ins by OAuth, which cannot be started here.
     #[error("`{field}` of `{alias}`: {shape} cannot be started yet; {remedy}")]
     NotStarted {
         /// The server.
@@ -116,10 +116,10 @@ impl ResolvedRun {
 }
 
 impl ResolvedServer {
-    /// The server as the rest of the program starts and calls it, with all values filled in.
+    /// The definition for starting and calling the server, with all values filled in.
     ///
     /// # Errors
-    /// The first value that cannot be had, or what no part of the program starts.
+    /// The first value that is not available, or a server that cannot be started.
     pub fn definition(&self, opening: Opening<'_>) -> Result<ServerDefinition, OpenError> {
         let opener = Opener { server: self, opening };
         let mut carried = BTreeMap::new();
@@ -192,7 +192,7 @@ impl ResolvedServer {
     /// The server with all values, as [`ResolvedRun::payload`] has it, and for the same callers.
     ///
     /// # Errors
-    /// The first value that cannot be had.
+    /// The first value that is not available.
     pub fn payload(&self, opening: Opening<'_>) -> Result<Value, OpenError> {
         let opener = Opener { server: self, opening };
         let mut config = Map::new();
@@ -288,8 +288,8 @@ impl Opener<'_> {
         OpenError::UnfitSecret { alias, field, name: name.clone(), why }
     }
 
-    /// The values of variables of the daemon, all of which count as secrets: they are taken out of
-    /// what the server says (D22).
+    /// The values of variables of the daemon, all of which count as secrets: they are redacted from
+    /// the server's output (D22).
     fn variables<'p>(&self, open: impl IntoIterator<Item = &'p Placeholder>) -> Vec<Secret> {
         let of_env = open.into_iter().filter(|open| open.source == Source::Env);
         of_env.filter_map(|open| (self.opening.env)(&open.key)).collect()

@@ -7,7 +7,7 @@ use crate::{
     template::Source,
 };
 
-/// Why gates, patterns and limits of an entry or an attachment would reach no call.
+/// The reason why gates, patterns and limits of an entry or an attachment would reach no call.
 pub(crate) const MESSAGE: &str =
     "the built-in server is asked inside narthex, and calls of its tools do not pass this";
 /// The remedy.
@@ -27,7 +27,7 @@ impl ServerEntry {
     }
 }
 
-/// Refuses gates, patterns and limits that would say nothing.
+/// Refuses gates, patterns and limits that would have no effect.
 pub(super) fn check(entry: &ServerEntry, reader: &mut Reader, object: &Object<'_>) {
     if !entry.is_built_in() {
         return;

@@ -13,7 +13,7 @@ use crate::{
     template::Template,
 };
 
-/// The confinement of a program, whose paths may hold what the daemon itself knows.
+/// The confinement of a program, whose paths may hold values that the daemon itself knows.
 #[derive(Clone, PartialEq)]
 pub(crate) struct ProgramConfinement {
     written: EntryConfinement,
@@ -37,7 +37,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> Option<ProgramCo
     Some(ProgramConfinement { written, paths })
 }
 
-/// A path. One that is at fault already is empty.
+/// Reads a path. A faulty one is empty.
 fn path(reader: &mut Reader, text: &str, at: &Place) -> Template {
     if text.is_empty() {
         return Template::default();

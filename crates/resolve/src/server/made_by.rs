@@ -1,4 +1,4 @@
-//! Whose manifest has made a server of the catalog.
+//! The agent whose manifest has made a server of the catalog.
 
 use narthex_model::AgentName;
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub struct MadeBy {
     pub agent: AgentName,
 }
 
-/// `{"agent": "NAME"}`, if it is there.
+/// Reads `{"agent": "NAME"}`, if it is there.
 pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> Option<MadeBy> {
     let inner = reader.object(object, "made_by")?;
     reader.only(&inner, &["agent"]);

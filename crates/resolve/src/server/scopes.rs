@@ -1,4 +1,4 @@
-//! Scopes of a server: what its tools, resources and prompts require, and what runs have to say.
+//! Scopes of a server: requirements of its tools, resources and prompts, and the scope of its runs.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub struct ScopeSchema {
     pub is_closed: bool,
 }
 
-/// The member that says whether there are others.
+/// The member that allows or forbids other keys.
 const OTHERS: &str = "additionalProperties";
 
 impl ScopeSchema {

@@ -1,4 +1,4 @@
-//! Limits of a server, and what callers may see of it: as in the entries of files.
+//! Limits of a server, and the items that callers may see: as in the entries of files.
 
 use std::{num::NonZeroU64, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     schema::word,
 };
 
-/// Limits, and what callers may see.
+/// Limits, and the items that callers may see.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerSettings {
@@ -86,7 +86,7 @@ pub enum OnFlagged {
 /// The visible names, as patterns: [`NameRule`] as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NameRules {
-    /// Only these, if it is given.
+    /// Only these names, if given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
     /// None of these.
@@ -97,7 +97,7 @@ pub struct NameRules {
 /// The longest time that a call may have, in milliseconds (E86).
 const TIMEOUT_MAX_MS: u64 = 600_000;
 
-/// The longest time of a call whose progress extends it, and the one where none is named.
+/// The longest time of a call whose progress extends it, and the default.
 const EXTENDS_MAX_MS: u64 = 3_600_000;
 const EXTENDS_USUAL_MS: u64 = 600_000;
 
@@ -205,7 +205,7 @@ fn extends(reader: &mut Reader, object: &Object<'_>, key: &str) -> Option<u64> {
     }
 }
 
-/// `{"allow": […], "deny": […]}`, or a list of what is allowed.
+/// Reads `{"allow": […], "deny": […]}`, or a list of allowed names.
 pub(crate) fn rules(reader: &mut Reader, object: &Object<'_>, key: &str) -> NameRules {
     match object.get(key) {
         None => NameRules::default(),

@@ -47,7 +47,7 @@ pub enum StdioShape {
         /// Its OCI reference.
         image: String,
     },
-    /// A script that the daemon keeps (O95).
+    /// A script that the daemon stores (O95).
     Script {
         /// Its name.
         script: String,
@@ -221,8 +221,8 @@ fn command(reader: &mut Reader, object: &Object<'_>) -> Option<CommandShape> {
     Some(CommandShape { command: command?, args, cwd, confinement })
 }
 
-/// An argument. Other processes can read it, and what a run says could become an option: so only
-/// what the daemon itself knows may be filled in.
+/// Reads an argument. Other processes can read it, and a run's value could become an option: so
+/// only values that the daemon itself knows may be filled in.
 pub(super) fn argument(reader: &mut Reader, node: &Node, at: &Place) -> Option<Template> {
     let template = reader.template(node, at)?;
     let is_own = |source| matches!(source, Source::Runtime | Source::Runner);

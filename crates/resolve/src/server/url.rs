@@ -1,4 +1,4 @@
-//! A server's URL with placeholders: what a run says may fill in a part of it, and never lead
+//! A server's URL with placeholders: a run's values may fill in a part of it, and never lead
 //! elsewhere (O3, O66, O69, S4).
 
 use narthex_model::json::Place;
@@ -11,7 +11,7 @@ use crate::{
     template::{Piece, Placeholder, Source, Template},
 };
 
-/// Everything but what means nothing anywhere in a URL.
+/// All characters but those without a meaning in any part of a URL.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The place of the next piece in a URL.
@@ -154,7 +154,7 @@ fn sketch(pieces: &[Piece]) -> String {
     text
 }
 
-/// Why a whole URL cannot be used.
+/// The reason why a whole URL cannot be used.
 pub(crate) fn objection(text: &str) -> Option<&'static str> {
     match Url::parse(text) {
         _ if text.contains(|c: char| c.is_whitespace() || c.is_control()) => {

@@ -113,7 +113,7 @@ fn unknown(inside: &str) -> BadText {
     bad(format!("`${{{}}}` is no placeholder here", shown(inside)), remedy)
 }
 
-/// Text that is shaped like a name is shown; anything else could be part of a secret.
+/// Shows text that is shaped like a name; other text could be part of a secret.
 fn shown(inside: &str) -> &str {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
     if inside.len() <= 60 && inside.chars().all(is_plain) { inside } else { "…" }

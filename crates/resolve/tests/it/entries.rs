@@ -1,4 +1,4 @@
-//! Servers of the catalog as people write them: what just fits, pasted entries, manifests.
+//! Servers of the catalog as people write them: barely valid ones, pasted entries, manifests.
 
 use narthex_resolve::{Agent, FaultCode, Faults, ServerEntry};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn entry(members: &Value) -> Value {
     entry
 }
 
-/// The places of what is wrong, in order, with their codes.
+/// The places of the faults, in order, with their codes.
 #[track_caller]
 fn faults(value: &Value) -> Vec<(String, FaultCode)> {
     let faults: Faults = ServerEntry::parse(&text(value), None).expect_err("it is refused");
@@ -107,7 +107,7 @@ fn d13_the_built_in_server_takes_no_gates_and_patterns() {
     assert!(found[0].remedy.contains("narthex/spawn_session"), "{found:?}");
 }
 
-/// X-E6: the kind may be left out, or says what the shape says.
+/// X-E6: the kind may be left out, or agrees with the shape.
 #[test]
 fn x_e6_the_kind_follows_from_the_shape() {
     let kind = |members: Value| json!(server(&entry(&members)))["type"].clone();
@@ -149,8 +149,8 @@ fn x_m12_an_entry_of_a_desktop_client_is_taken() {
     );
 }
 
-/// X-M35: what a server composes of several secrets it gets as several variables; a text around a
-/// secret is refused at every level, when it is saved.
+/// X-M35: a value that a server composes of several secrets arrives as several variables; a text
+/// around a secret is refused at every level, when it is saved.
 #[test]
 fn x_m35_nothing_is_composed_of_secrets() {
     let schema = json!({ "DB_HOST": {}, "DB_USER": { "kind": "secret" },
@@ -266,8 +266,8 @@ fn o71_config_is_flat() {
     assert_eq!(world(json!({ "X-Team": "1" })).carried("a")["X-Team"], "1");
 }
 
-/// Equal documents have equal normal forms, in whatever order the keys of their values stand: they
-/// are compared as texts.
+/// Equal documents have equal normal forms, whatever the order of keys in their values: they are
+/// compared as texts.
 #[test]
 fn normal_forms_do_not_tell_the_order_of_keys() {
     let normal = |value: &str| {

@@ -152,7 +152,7 @@ fn x_m17_a_manifest_is_a_config_schema() {
     assert_eq!(variables["LINEAR_WORKSPACE_ID"], "org");
 }
 
-/// O92, X-M13: OAuth in both spellings is read; nothing pretends to start what is not built.
+/// O92, X-M13: OAuth in both spellings is read; a server that cannot be started is not started.
 #[test]
 fn o92_reserved_forms_are_read() {
     let entry = server(&data!("oauth.json"));

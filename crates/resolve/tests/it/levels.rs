@@ -125,7 +125,7 @@ fn o10_a_changed_url_reaches_every_user() {
     }
 }
 
-/// O41: who uses a server is known before it goes.
+/// O41: the users of a server are known before it is deleted.
 #[test]
 fn o41_users_of_a_server_are_found() {
     let world = World::one(plain(&[]), json!({}), json!({}))
@@ -154,7 +154,7 @@ fn d17_an_optional_server_is_left_out() {
     assert_eq!(run.skipped[0].faults[0].code, FaultCode::MissingRequiredMcpConfig);
     assert!(optional.clone().scope(json!({ "k": "x" })).run().skipped.is_empty());
 
-    // A capability says so for itself; the agent has the last word.
+    // A capability sets it for itself; the agent overrides it.
     let attached = json!({ "c": { "ref": "nothing", "optional": true } });
     let by_capability = optional.including("cap", attached);
     assert_eq!(by_capability.run().skipped.len(), 2);
@@ -162,7 +162,7 @@ fn d17_an_optional_server_is_left_out() {
     assert_eq!(overruled.codes(), [FaultCode::McpRefResolutionFailed]);
 }
 
-/// O32, O101: the preview tells for each value where it comes from and what it overrides.
+/// O32, O101: the preview shows the origin of each value and the values that it overrides.
 #[test]
 fn o101_the_preview_shows_origins_and_hides_secrets() {
     let schema = json!({ "k": { "required": true }, "key": { "sensitive": true } });
@@ -231,7 +231,7 @@ fn d5_each_level_narrows_the_tools() {
     assert!(open.definition("a").unwrap().exposed.is_everything());
 }
 
-/// D12: what a run shares, by its shape and by its own word.
+/// D12: the sharing of a server by runs, by its shape and by its own setting.
 #[test]
 fn d12_programs_belong_to_a_run_unless_they_are_shared() {
     let isolation = |further: &[(&str, &str)]| {

@@ -18,7 +18,7 @@ fn attached(agent_type: AgentType) -> World {
     world
 }
 
-/// X-M15: an agent says whom it acts for; without that it is a worker, and says nothing of it.
+/// X-M15: an agent has a type; without one it is a worker, and its normal form leaves the type out.
 #[test]
 fn x_m15_agents_have_a_type() {
     let read = |value: &Value| agent(value).agent_type;
@@ -42,7 +42,7 @@ fn x_m15_agents_have_a_type() {
 }
 
 /// X-M15, X-E31: while the setting is `off`, each attachment is a fault, at its place, which names
-/// the setting and what to do; workers are as ever.
+/// the setting and the remedy; workers are not affected.
 #[test]
 fn x_e31_only_workers_have_servers_that_people_sign_in_to() {
     assert_eq!(attached(AgentType::Worker).plan_codes(), []);

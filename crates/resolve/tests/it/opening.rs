@@ -51,7 +51,7 @@ fn x_e121_each_server_gets_its_own_alone() {
     assert!(!format!("{definition:?}").contains("canary"), "{definition:?}");
 }
 
-/// D22, O68: the values of all variables are known for redaction, wherever they stand.
+/// D22, O68: the values of all variables are known for redaction, at any place.
 #[test]
 fn d22_variables_are_known() {
     let url = "https://x.test/${env.API_TOKEN}/${env.REGION}";
@@ -65,7 +65,8 @@ fn d22_variables_are_known() {
     assert_eq!(known, ["canary", "eu"].into());
 }
 
-/// D10, O70: what was cleared meanwhile, or that no runner knows, is named before the start.
+/// D10, O70: a secret that was cleared meanwhile, or a key unknown to the runner, is named before
+/// the start.
 #[test]
 fn o70_what_cannot_be_had_is_named() {
     let mut world = two();
@@ -126,8 +127,8 @@ fn x_m31_keys_of_authentication_are_secrets_too() {
     assert_eq!(world.faults()[0].path, "servers.s.auth.key");
 }
 
-/// D22: a run's program is confined as its entry says, with paths of this run; `strict` lets it
-/// read where it runs.
+/// D22: a run's program is confined by its entry, with paths of this run; `strict` lets it read its
+/// working folder.
 #[test]
 fn d22_programs_are_started_confined() {
     let confined = |confinement: Value, cwd: Value, project_dir: Option<&str>| {

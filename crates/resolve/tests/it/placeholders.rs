@@ -62,7 +62,7 @@ fn o65_types_stay_and_texts_are_json() {
     }
 }
 
-/// O55: the key is everything after the first dot, and after that a path.
+/// O55: the key is all text after the first dot, and then a path.
 #[test]
 fn o55_keys_with_dots() {
     let world = one(json!("${scope.a.b}"));
@@ -73,7 +73,8 @@ fn o55_keys_with_dots() {
     }
 }
 
-/// O16, O17, O57, O59: required refuses, optional is left out, and nothing falls back.
+/// O16, O17, O57, O59: a missing required value refuses, a missing optional one is left out, and
+/// nothing falls back.
 #[test]
 fn o59_an_unresolved_override_does_not_fall_back() {
     let schema =
@@ -94,7 +95,7 @@ fn o59_an_unresolved_override_does_not_fall_back() {
     }
 }
 
-/// O58: an empty text is a value, null is none; what is required is not empty.
+/// O58: an empty text is a value, null is none; a required value must not be empty.
 #[test]
 fn o58_empty_is_present_and_null_is_missing() {
     let schema = json!({ "k": { "required": true, "sensitive": true } });
@@ -110,7 +111,7 @@ fn o58_empty_is_present_and_null_is_missing() {
     assert_eq!(run.servers.values().next().unwrap().config.len(), 1);
 }
 
-/// O62, O63, S30: what was filled in is never read again.
+/// O62, O63, S30: a filled-in value is never read again.
 #[test]
 fn o62_values_are_not_scanned_again() {
     let world = one(json!("${params.p}${scope.s}"))
@@ -131,8 +132,8 @@ fn o63_the_escape() {
     }
 }
 
-/// O56, D7: unknown sources, keys and the other dialect are refused when they are saved, each
-/// with what to write instead.
+/// O56, D7: unknown sources, keys and the other dialect are refused when they are saved, each with
+/// its remedy.
 #[test]
 fn o56_unknown_placeholders_are_refused() {
     for (written, remedy) in [
@@ -157,7 +158,7 @@ fn o56_unknown_placeholders_are_refused() {
     }
 }
 
-/// O67, D7: texts that a model sees are never filled in, and may not look so.
+/// O67, D7: texts that a model sees are never filled in, and must not look like templates.
 #[test]
 fn o67_no_placeholders_in_texts_of_models() {
     for key in ["env", "scope"] {
@@ -184,7 +185,7 @@ fn o68_variables_need_an_allowlist() {
     assert!(allowed.run().servers.values().all(|server| server.config.is_empty()));
 }
 
-/// O69: what the model steers sets no sensitive or internal key.
+/// O69: parameters, which the model steers, set no sensitive or internal key.
 #[test]
 fn o69_parameters_set_no_sensitive_keys() {
     for schema in

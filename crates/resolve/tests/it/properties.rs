@@ -11,7 +11,7 @@ use crate::world::{World, agent, capability, server};
 
 const KEYS: [&str; 4] = ["k0", "k1", "k2", "k3"];
 
-/// Text full of what placeholders are made of. All of it can travel in a header.
+/// Text full of characters of placeholders. All of it can travel in a header.
 fn tricky() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("${env.CANARY}"),
@@ -32,7 +32,7 @@ fn tricky() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
 }
 
-/// The values of one level: absent, null, or a number that tells the level.
+/// The values of one level: absent, null, or a number that identifies the level.
 fn level() -> impl Strategy<Value = BTreeMap<&'static str, Option<u8>>> {
     prop::collection::btree_map(
         prop::sample::select(KEYS.as_slice()),
@@ -87,7 +87,7 @@ fn escaped(value: &Value) -> Value {
 }
 
 proptest! {
-    /// D6, O7, O8: whatever the levels say, the highest that speaks counts, and null removes.
+    /// D6, O7, O8: the highest level that sets a key counts, and null removes.
     #[test]
     fn d6_the_highest_level_that_speaks_counts(
         defaults in level(), one in level(), two in level(), own in level(),
@@ -113,7 +113,7 @@ proptest! {
             false => prop_assert_eq!(world.codes(), disagreeing),
         }
 
-        // The order of capabilities changes nothing.
+        // The order of capabilities has no effect.
         let mut turned = world.clone();
         turned.agent.capabilities.reverse();
         match world.resolve() {
@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// O62, O63, S30: what comes in by a run arrives as it is, and reaches nothing else.
+    /// O62, O63, S30: values of a run arrive as they are, and reach no other place.
     #[test]
     fn s30_values_of_runs_are_never_read_again(scope in tricky(), param in tricky()) {
         let schema = json!({ "k": {}, "own": {}, "key": { "kind": "secret" } });
@@ -140,7 +140,7 @@ proptest! {
         prop_assert!(!told.contains("canary"), "{}", told);
     }
 
-    /// O65, S30: whole values keep their type, whatever they hold.
+    /// O65, S30: whole values keep their type and content.
     #[test]
     fn o65_whole_values_arrive_as_they_are(value in any_json()) {
         let world = World::one(json!({ "k": { "type": "json" } }), json!({}),
@@ -230,11 +230,11 @@ proptest! {
         }
         prop_assert!(copy.catalog == world.catalog && copy.agent == world.agent);
         prop_assert!(copy.run() == run);
-        // O53: nothing of the sources was changed.
+        // O53: the sources are unchanged.
         prop_assert!(before.catalog == world.catalog && before.agent == world.agent);
     }
 
-    /// S4, O69: whatever a scope says, the host, the depth of the path and the query stay.
+    /// S4, O69: any value of a scope leaves the host, the depth of the path and the query.
     #[test]
     fn s4_no_scope_leads_elsewhere(value in "[a-zA-Z0-9./?#@:%\\\\ \u{e4}$&={}\r\n-]{0,12}") {
         let entry = json!({ "id": "s", "url": "https://h.test/t/${scope.v}/mcp?q=${scope.v}&end" });

@@ -67,7 +67,7 @@ fn o35_texts_that_readers_could_differ_on_are_refused() {
     assert!(refused(RunRequest::parse(&text(&unknown))).contains(&FaultCode::UnknownField));
 }
 
-/// X-M9, X-E2–X-E6: one shape, and what each may be.
+/// X-M9, X-E2–X-E6: one shape, and the rules for each.
 #[test]
 fn x_m9_exactly_one_shape() {
     let refuse = |value: Value| {
@@ -115,7 +115,7 @@ fn o48_no_server_is_described_inline() {
     }
 }
 
-/// O49: the type of a capability says what it holds.
+/// O49: the type of a capability decides its contents.
 #[test]
 fn o49_types_of_capabilities() {
     let servers = json!({ "a": { "ref": "s" } });
@@ -170,7 +170,7 @@ fn x_d2_attach_requests() {
     }
 }
 
-/// X-E19, X-E20, X-E22: values that say of which kind they are, and mean it.
+/// X-E19, X-E20, X-E22: values with a kind are of that kind.
 #[test]
 fn x_e19_values_with_their_kind() {
     let read = |env: Value| {
@@ -233,7 +233,7 @@ fn o85_run_requests() {
     }
 }
 
-/// O20, O29, S27: what people must not see is in no debug output.
+/// O20, O29, S27: values that people must not see are in no debug output.
 #[test]
 fn s27_requests_do_not_print_their_values() {
     let request = json!({ "agent_name": "x", "prompt": "canary", "params": { "p": "canary" },
@@ -247,8 +247,8 @@ fn s27_requests_do_not_print_their_values() {
     assert!(!format!("{entry:?}").contains("canary"), "{entry:?}");
 }
 
-/// X-E116, D22: a program of the catalog is confined as one of a file, or refused with everything
-/// that is wrong; nothing is passed over.
+/// X-E116, D22: a program of the catalog is confined like one of a file, or refused with all
+/// faults; no fault is ignored.
 #[test]
 fn x_e116_confinement_is_read_strictly() {
     let entry =
@@ -292,7 +292,7 @@ fn x_e116_confinement_is_read_strictly() {
     }
 }
 
-/// R-M4: the mark of a manifest is read strictly, and kept as it is.
+/// R-M4: the mark of a manifest is read strictly, and stored as it is.
 #[test]
 fn r_m4_who_has_made_a_server_is_read_strictly() {
     let entry = |made_by: Value| json!({ "id": "s", "command": "sh", "made_by": made_by });
@@ -314,8 +314,8 @@ fn r_m4_who_has_made_a_server_is_read_strictly() {
     assert_eq!((parsed.made_by.as_ref(), json!(parsed).get("made_by")), (None, None));
 }
 
-/// D17, D30: what progress extends, and whether a server comes back by itself, in a definition of
-/// the catalog; a bad value is refused at its field.
+/// D30, D17: extension by progress and recovery in a definition of the catalog; a bad value is
+/// refused at its field.
 #[test]
 fn d30_recovery_and_extension_are_read_and_refused_by_field() {
     let with = |key: &str, value: Value| {

@@ -72,7 +72,7 @@ fn o51_inactive_agents_have_no_runs() {
     assert_eq!(world.codes(), [FaultCode::AgentInactive]);
 }
 
-/// O94: what a server says of the scope is checked.
+/// O94: a server's schema for the scope is checked.
 #[test]
 fn o94_a_servers_scope_schema_is_checked() {
     let entry = json!({ "id": "s", "url": "https://s.test", "scope_schema": {
@@ -88,8 +88,8 @@ fn o94_a_servers_scope_schema_is_checked() {
     assert!(!faults[0].to_string().contains("canary"));
 }
 
-/// O94: a key of the scope that no server takes is warned of, with the one that was meant; where a
-/// server says that there are no others, it refuses the run.
+/// O94: a key of the scope that no server takes causes a warning with the key that was meant; if a
+/// server's schema is closed, the key refuses the run.
 #[test]
 fn o94_a_misspelt_key_of_the_scope_is_told() {
     let url = "https://${scope.tenant}.docs.test/mcp";
@@ -136,7 +136,7 @@ fn o94_a_misspelt_key_of_the_scope_is_told() {
     assert_eq!(again.scope_schema, entry.scope_schema);
 }
 
-/// O26: two runs of one server with other scopes share nothing.
+/// O26: two runs of one server with different scopes share no value.
 #[test]
 fn o26_runs_do_not_share_values() {
     let base =
@@ -203,7 +203,7 @@ fn d9_a_refused_run_tells_everything() {
     );
 }
 
-/// S31: no schema makes endless or exponential work, and no text endless faults.
+/// S31: no schema causes endless or exponential work, and no text endless faults.
 #[test]
 fn s31_schemas_and_faults_are_bounded() {
     let mut doubling = json!({ "type": "object", "$ref": "#/$defs/n0", "$defs": {} });
@@ -248,7 +248,7 @@ fn o94_a_scope_schema_without_its_type_is_named() {
     assert_eq!(told, [("scope_schema", "add `\"type\": \"object\"`")]);
 }
 
-/// O16: a missing value that was given under a misspelt key is asked for by that key.
+/// O16: the fault of a missing value names the misspelt key under which it was given.
 #[test]
 fn o16_a_missing_value_names_the_key_that_was_misspelt() {
     let schema = json!({ "k": { "required": true } });

@@ -101,7 +101,7 @@ fn o88_reserved_headers_are_refused() {
     }
 }
 
-/// O88: what a header cannot carry is refused when it is saved, and not in each run.
+/// O88: a value that a header cannot carry is refused when it is saved, and not in each run.
 #[test]
 fn o88_literals_that_cannot_travel_are_refused_when_saved() {
     for (value, is_fine) in [
@@ -173,7 +173,7 @@ fn o88_values_that_cannot_travel_are_refused() {
     assert_eq!(world.scope(json!({ "v": "a\nä" })).carried("a")["k"], "a\nä");
 }
 
-/// X-M19, X-M33, X-M34, X-M38, X-E22: what kinds take.
+/// X-M19, X-M33, X-M34, X-M38, X-E22: values that each kind accepts.
 #[test]
 fn x_m19_kinds_take_what_they_are_for() {
     let kind = |kind: &str, required: bool| json!({ "k": { "kind": kind, "required": required } });
@@ -201,7 +201,7 @@ fn x_m19_kinds_take_what_they_are_for() {
     }
 }
 
-/// O44, X-M40: types and constraints, on what is written and on what is filled in.
+/// O44, X-M40: types and constraints, on written and on filled-in values.
 #[test]
 fn x_m40_values_fit_type_pattern_and_enum() {
     let written = |schema: Value, value: Value| {
@@ -272,7 +272,7 @@ fn x_m40_regex_is_another_word_for_pattern() {
     }
 }
 
-/// O65: JSON travels as JSON text, and a text never becomes something else.
+/// O65: JSON travels as JSON text, and a text never turns into another type.
 #[test]
 fn o65_json_travels_as_json() {
     let world = http(json!({ "k": { "type": "json" } }), json!({ "k": "${scope.v}" }));
@@ -288,7 +288,7 @@ fn o65_json_travels_as_json() {
     assert_eq!(by_env.env("E", "{").codes(), [FaultCode::TypeWrong]);
 }
 
-/// X-E21: keys that a server does not take are refused, with the one that was meant.
+/// X-E21: undeclared keys of a server are refused, with the key that was meant.
 #[test]
 fn x_e21_undeclared_keys_are_refused() {
     let world = http(json!({ "context_id": {} }), json!({ "contextid": "x" }));

@@ -73,7 +73,7 @@ fn chains() -> Vec<String> {
     all
 }
 
-/// D9: a chain of references is as deep as what it leads to.
+/// D9: a chain of references is as deep as its target.
 #[test]
 fn d9_references_that_lead_on_and_on_are_refused() {
     let refused = |text: &String| match Agent::parse(text.as_bytes(), None) {

@@ -90,7 +90,7 @@ fn o69_no_run_chooses_the_destination() {
     }
 }
 
-/// S4, S30: what a scope says stays in the part of the URL where it was put.
+/// S4, S30: a scope's value stays in the part of the URL where it was put.
 #[test]
 fn s4_values_stay_in_their_part() {
     let host = at("https://${scope.v}.x.test/mcp");
@@ -130,8 +130,8 @@ fn o42_urls_are_checked_when_they_are_saved() {
 }
 
 /// S27: a URL with a password is refused at its field, since all readers of the catalog see it. The
-/// password is in no word of the refusal, which names what to use instead. A user name alone, and a
-/// password that only a run fills in, are as before.
+/// refusal does not contain the password, and names the remedy. A user name alone, and a password
+/// that only a run fills in, are allowed as before.
 #[test]
 fn s27_a_password_in_a_url_is_refused() {
     for url in [

@@ -128,7 +128,7 @@ impl World {
         self
     }
 
-    /// Does something with the plan.
+    /// Calls a function with the plan.
     pub(crate) fn plan<T>(&self, look: impl FnOnce(&Plan<'_>) -> T) -> T {
         self.with_plan(|plan| look(&plan))
     }
