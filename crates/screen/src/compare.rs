@@ -1,4 +1,4 @@
-//! A list of definitions held against what was accepted before.
+//! Compares a list of definitions with the accepted one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -38,7 +38,7 @@ pub enum Change {
         /// The changed places, including the name.
         difference: Difference,
     },
-    /// It is no longer there.
+    /// A definition that is no longer listed.
     Removed {
         /// Key of the definition.
         key: String,
@@ -82,7 +82,7 @@ pub fn compare(old: &[Definition], new: &[Definition]) -> Vec<Change> {
     changes
 }
 
-/// Definitions whose names are no longer there, by what they can be known again by.
+/// Definitions whose names are no longer listed, by the digests that recognize them.
 struct Gone<'a> {
     definitions: Vec<&'a Definition>,
     is_taken: Vec<bool>,
@@ -125,8 +125,8 @@ impl<'a> Gone<'a> {
 pub struct Unwanted(HashMap<[u8; 32], String>);
 
 impl Unwanted {
-    /// These. Where two are alike the first counts. Of those that are still there the parameters
-    /// alone say nothing: many tools have the same.
+    /// Builds the set from these definitions. Where two are alike the first counts. A definition
+    /// that is still listed is not recognized by its parameters alone: many tools have the same.
     #[must_use]
     pub fn new(all: &[Definition], is_there: impl Fn(&str) -> bool) -> Self {
         let mut by_trait = HashMap::new();

@@ -1,9 +1,10 @@
-//! A definition as it is read to be looked at or compared.
+//! A definition in the form for screening and comparing.
 
 use narthex_model::json::Node;
 use sha2::{Digest, Sha256};
 
-/// The most bytes of one definition that are looked at. Ordinary ones have about one thousand.
+/// Largest number of bytes of one definition that are screened. Ordinary ones have about one
+/// thousand.
 pub const DEFINITION_MAX: usize = 256 << 10;
 
 /// One definition of a tool, prompt, template or resource.
@@ -13,7 +14,7 @@ pub struct Definition {
     pub(crate) node: Node,
 }
 
-/// Why a definition could not be read.
+/// The reason why a definition could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
     /// More than [`DEFINITION_MAX`] bytes.
@@ -44,7 +45,7 @@ impl Definition {
         &self.key
     }
 
-    /// The SHA-256 of what it says: neither blanks between values nor the order of keys change it.
+    /// The SHA-256 of its content: neither blanks between values nor the order of keys change it.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         digest(&self.node)
@@ -68,7 +69,7 @@ pub(crate) fn digest(node: &Node) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Each value with its kind and length, so that no two values look alike.
+/// Hashes each value with its kind and length, so that no two values have one hash input.
 fn add(hash: &mut Sha256, node: &Node) {
     match node {
         Node::Null => hash.update(b"n"),

@@ -85,7 +85,7 @@ fn compare(old: &Node, new: &Node, place: &Place<'_>, found: &mut Difference) {
             let (old, new) = changed_parts(old, new);
             found.add(place, Some(old), Some(new));
         }
-        // The order of keys means nothing, unless one is there twice.
+        // The order of keys has no meaning, unless a key occurs twice.
         _ if crate::definition::digest(old) == crate::definition::digest(new) => {}
         _ => found.add(place, Some(as_json(old)), Some(as_json(new))),
     }
@@ -118,7 +118,7 @@ fn has_twice(members: &[(String, Node)]) -> bool {
 
 fn as_json(node: &Node) -> String {
     let text = match node {
-        // A value tree would drop one of two equal keys, which is what has to be seen.
+        // A value tree would drop one of two equal keys, which must be visible.
         Node::Object(members) if has_twice(members) => {
             let members = members.iter().map(|(key, node)| {
                 format!("{}:{}", Node::Text(key.clone()).to_value(), node.to_value())
@@ -135,7 +135,7 @@ fn as_json(node: &Node) -> String {
     shown(&text)
 }
 
-/// Both texts without most of what they begin and end with alike.
+/// Both texts without most of their common beginning and end.
 fn changed_parts(old: &str, new: &str) -> (String, String) {
     let alike = old.chars().zip(new.chars()).take_while(|(old, new)| old == new);
     let start = alike.map(|(c, _)| c.len_utf8()).sum::<usize>();
@@ -146,7 +146,7 @@ fn changed_parts(old: &str, new: &str) -> (String, String) {
     (part(old, start, end), part(new, start, end))
 }
 
-/// A text from a little before `start` to a little after what is `end` bytes from its end.
+/// A text from a little before `start` to a little after the place `end` bytes from its end.
 fn part(text: &str, start: usize, end: usize) -> String {
     let changed_end = text.len() - end;
     let first = text[..start].char_indices().rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
@@ -157,14 +157,14 @@ fn part(text: &str, start: usize, end: usize) -> String {
     format!("{before}{}{after}", shown(&text[first..last]))
 }
 
-/// A text made harmless, with a word on what is left out of it.
+/// A text made harmless, with a note on the left-out part.
 fn shown(text: &str) -> String {
     let whole = text.chars().count();
     let kept = match text.char_indices().nth(SHOWN_MAX) {
         None => text,
         Some((end, _)) => &text[..end],
     };
-    // Escapes are longer than what they stand for.
+    // Escapes are longer than the characters that they replace.
     let mut shown = harmless(kept, SHOWN_MAX * 10);
     if kept.len() < text.len() {
         shown.push_str(&format!("… ({} more characters)", whole - SHOWN_MAX));

@@ -1,4 +1,4 @@
-//! Text that has to be decoded before it can be read, by people that is: models read it at sight.
+//! Text that people must decode before they can read it: models read it at sight.
 
 use std::sync::LazyLock;
 
@@ -24,8 +24,8 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_allow_trailing_bits(true)
     .with_decode_padding_mode(DecodePaddingMode::RequireNone);
 
-/// The fewest characters that have to be read in a text that is broken into groups, and the most
-/// that are looked at behind the begin of one.
+/// Smallest number of decoded characters in a text that is broken into groups, and largest number
+/// of encoded ones that are read from the beginning of a group.
 const BROKEN_MIN: usize = 18;
 const BROKEN_MAX: usize = 400;
 
@@ -111,8 +111,8 @@ fn of_hex(text: impl Iterator<Item = u8>) -> Vec<u8> {
     drawn(four, 4)
 }
 
-/// The bytes that so many bits each make, up to the first that is no part of a text in ASCII, nor
-/// the empty half of one of two bytes for each character.
+/// The bytes from groups of so many bits, up to the first byte that is no ASCII text, nor the empty
+/// half of one of two bytes for each character.
 fn drawn(parts: impl Iterator<Item = u8>, bits: u32) -> Vec<u8> {
     let (mut held, mut count, mut said) = (0_u32, 0, Vec::new());
     for part in parts {
@@ -137,7 +137,7 @@ fn blob(run: &str) -> Option<String> {
         let read = readable(bytes).map(|said| format!("reads: {said}"));
         return read.or_else(|| (run.len() > HEX_MAX).then(|| run.to_owned()));
     }
-    // One digit over makes no byte.
+    // One digit too many makes no byte.
     let whole = if run.len() % 4 == 1 { &run[..run.len() - 1] } else { run };
     let decoded = [&STANDARD, &URL_SAFE].into_iter().find_map(|alphabet| {
         let bytes = GeneralPurpose::new(alphabet, LENIENT).decode(whole).ok()?;
@@ -149,7 +149,7 @@ fn blob(run: &str) -> Option<String> {
     (run.len() > BASE64_MAX && is_mixed(run)).then(|| run.to_owned())
 }
 
-/// The bytes as text, if that is what they are.
+/// The bytes as text, if they are text.
 fn readable(bytes: Vec<u8>) -> Option<String> {
     // Some shells want two bytes for each character, of which one is zero.
     let bytes = bytes.into_iter().filter(|byte| *byte != 0).collect();
@@ -211,7 +211,8 @@ mod tests {
         }
     }
 
-    /// Lines of any length, pairs of digits, and words around it: models read it all the same.
+    /// Lines of any length, pairs of digits, and surrounding words: models read such text all the
+    /// same.
     #[test]
     fn s22_encoded_text_is_read_in_groups() {
         let groups = |text: &str, size: usize, between: &str| {

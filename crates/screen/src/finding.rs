@@ -9,7 +9,7 @@ use crate::place::Place;
 /// The most characters of an excerpt.
 pub const EXCERPT_MAX: usize = 200;
 
-/// The most findings of one definition; one is enough for a human to look.
+/// Largest number of findings of one definition; one is enough for a human to look.
 pub const FINDINGS_MAX: usize = 32;
 
 /// A reason for a human to look at a definition.
@@ -30,7 +30,7 @@ pub struct Finding {
 pub enum Rule {
     /// It is no JSON object that could be read.
     Unreadable,
-    /// It is longer than what is looked at.
+    /// It is longer than the limit for screening.
     TooLarge,
     /// An object has a key twice: readers disagree on which counts.
     KeyTwice,
@@ -44,9 +44,9 @@ pub enum Rule {
     VariationSelectors,
     /// Control characters, such as those that steer terminals.
     ControlCharacters,
-    /// Characters without a meaning that everybody knows.
+    /// Characters without a common meaning.
     PrivateUse,
-    /// Blanks that push what follows out of sight.
+    /// Blanks that push the following text out of sight.
     Padding,
     /// A comment of HTML or Markdown, which a page does not show.
     Comment,
@@ -62,19 +62,19 @@ pub enum Rule {
     SpacedLetters,
     /// A name with letters that look like others.
     ConfusableName,
-    /// A schema refers to one elsewhere.
+    /// A schema with a reference to another document.
     RemoteReference,
     /// Asks to ignore instructions, or to follow others.
     OverridesInstructions,
-    /// Asks to keep something from people.
+    /// Asks to hide something from people.
     Secrecy,
-    /// Speaks of reading files that hold secrets.
+    /// Mentions reading files that hold secrets.
     SecretFiles,
     /// Wants the conversation, the system prompt or credentials.
     AsksForContext,
     /// Asks to send data to another receiver than the intended one.
     Redirects,
-    /// Says how tools of others are to be used.
+    /// Tells how to use tools of others.
     OtherTools,
     /// Asks to go without an approval.
     SkipsApproval,
@@ -202,7 +202,7 @@ impl Findings {
         self.0.len() >= FINDINGS_MAX
     }
 
-    /// Keeps a finding if there is room.
+    /// Stores a finding if there is room.
     pub(crate) fn add(&mut self, rule: Rule, place: &Place<'_>, excerpt: &str) {
         if !self.is_full() {
             let excerpt = crate::harmless(excerpt, EXCERPT_MAX);

@@ -1,14 +1,14 @@
-//! Text of strangers, made fit to be shown to people: on a terminal, in a page, in JSON.
+//! Text of strangers, made fit for display to people: on a terminal, in a page, in JSON.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// More marks than this on one character bury what is around them.
+/// More marks than this on one character bury the text around them.
 const MARKS_MAX: usize = 3;
 
-/// The text on one line and without anything that is unseen or steers what shows it.
+/// The text on one line and without characters that are unseen or steer the display.
 ///
 /// Such characters are written as `\u{…}`, breaks of lines as `\n`. At most `max` characters of the
-/// outcome are kept; then follows `…`.
+/// outcome are returned; then follows `…`.
 #[must_use]
 pub fn harmless(text: &str, max: usize) -> String {
     let mut shown = String::new();

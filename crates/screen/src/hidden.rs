@@ -4,7 +4,7 @@ use unicode_properties::{GeneralCategory, UnicodeEmoji, UnicodeGeneralCategory};
 
 use crate::{finding::Rule, harmless::is_unseen};
 
-/// Blanks in a row, from which on they hide what follows.
+/// Number of blanks in a row that hide the following text.
 const BLANKS_MAX: usize = 100;
 
 /// Empty lines in a row, from which on they do.
@@ -13,10 +13,10 @@ const LINES_MAX: usize = 12;
 /// Number of characters shown around an unseen one.
 const AROUND: usize = 40;
 
-/// The tags behind a black flag that make the flags of England, Scotland and Wales.
+/// The tags after a black flag that make the flags of England, Scotland and Wales.
 const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 
-/// Each kind of hidden character that the text has, with what it hides where that can be read.
+/// Each kind of hidden character in the text, with its decoded content if that can be read.
 pub(crate) fn hidden(text: &str) -> Vec<(Rule, String)> {
     let mut found = Vec::new();
     if let Some(at) = padding(text) {

@@ -1,4 +1,4 @@
-//! Phrases by which a definition tells a model what to do besides using it, or asks for what it
+//! Phrases by which a definition instructs a model beyond its own use, or asks for data that it
 //! should not have.
 
 use std::sync::LazyLock;
@@ -72,7 +72,7 @@ const CONTEXT: &[&str] = &[
      private keys?|access tokens?|environment variables?|secrets) ",
 ];
 
-/// Names of parameters that a model fills in with what it should keep.
+/// Names of parameters that make a model reveal its context.
 const CONTEXT_NAMES: &str = "^ (?:(?:conversation|chat|message|tool calls?) history|system prompt|\
      chain of thought|previous messages|full conversation|conversation context|tools? list \
      history) $";
@@ -117,7 +117,7 @@ const ADDRESSES: &[&str] = &[
     " as an (?:ai|llm)(?: assistant| model| agent| language model)? you ",
 ];
 
-/// Words for reading; what is read follows or goes before.
+/// Words for reading; the object follows or goes before.
 const READ: &str = "(?:read|reads|reading|open|opening|cat|load|loads|include|including|send|\
      sending|pass|passing|copy|upload|attach|provide|paste|print|fetch|access|get|put|retrieve|\
      extract|contents?|dump|exfiltrate|steal|show|list|curl|base64)";
@@ -139,7 +139,7 @@ struct Phrase {
 }
 
 struct Phrases {
-    /// All at once, to see in one pass that there is nothing.
+    /// All expressions at once, to find in one pass that none matches.
     any: RegexSet,
     each: Vec<(Phrase, Regex)>,
 }
@@ -194,7 +194,7 @@ fn with_gaps(words: &str) -> String {
     text
 }
 
-/// Any of these texts, in the form in which they are looked for.
+/// A pattern for any of these texts, in their folded form.
 fn any_of(texts: &[&str]) -> String {
     let folded = texts.iter().map(|text| regex::escape(Folded::new(text).text.trim()));
     format!("(?:{})", folded.collect::<Vec<_>>().join("|"))

@@ -8,7 +8,7 @@ use unicode_security::confusable_detection::skeleton;
 /// First part of names of tools where all servers' tools are in one list.
 const QUALIFIED: &str = "mcp";
 
-/// The most characters of a name that are compared: clients cut longer ones.
+/// Largest number of compared characters of a name: clients cut longer ones.
 pub const NAME_MAX: usize = 64;
 
 /// Largest number of stored names of one server that look alike: a server with more has enough.
@@ -30,7 +30,8 @@ pub struct Names {
 /// The resemblance of a name to that of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resemblance {
-    /// The same name, letter for letter. Two servers of one kind have that, and calls go by server.
+    /// The same name, letter for letter. Two servers of one kind have equal names, and calls go by
+    /// server.
     Same,
     /// The same letters with other cases or separators: `readFile` and `read_file`.
     Spelling,
@@ -54,7 +55,7 @@ pub struct LookAlike {
 }
 
 impl Names {
-    /// The names of all servers, each with its server; what is built in is a server, too.
+    /// The names of all servers, each with its server; the built-in server is one of them.
     #[must_use]
     pub fn new<'a>(names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut all = Self::default();
@@ -115,7 +116,7 @@ impl Names {
         self.exactly.get(server).is_some_and(|names| names.contains(name))
     }
 
-    /// Looks for a name that is another server's and a name of that one.
+    /// Finds a name that is another server's name followed by a name of that server.
     fn look_behind_prefix(&self, server: &str, skeleton: &str, best: &mut Option<LookAlike>) {
         for (end, _) in skeleton.char_indices().skip(1).take(self.server_max) {
             let (prefix, rest) = skeleton.split_at(end);
@@ -162,7 +163,7 @@ fn resemblance(one: &str, other: &str) -> Resemblance {
     }
 }
 
-/// The forms in which names that look alike are one: as they are written, and in small letters.
+/// The forms in which names that look alike are equal: as they are written, and in small letters.
 ///
 /// Both are needed: `Iist` looks like `list` only while its first letter is a capital, and `LIST`
 /// is like it only in small letters.

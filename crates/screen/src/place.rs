@@ -43,7 +43,7 @@ impl<'a> Place<'a> {
             && list.and_then(|list| list.outer).is_some_and(|root| root.outer.is_none())
     }
 
-    /// The pointer, made harmless and cut: keys are the server's words.
+    /// The pointer, made harmless and cut: keys are the server's text.
     pub(crate) fn pointer(&self) -> String {
         let mut steps = Vec::new();
         let mut next = Some(self);

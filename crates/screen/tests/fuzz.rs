@@ -109,7 +109,7 @@ fn s22_s23_any_definition_is_looked_at() {
     });
 }
 
-/// S25: definitions of any shape are looked at within the room of a thread.
+/// S25: definitions of any shape are screened within the stack of a thread.
 #[test]
 fn s25_definitions_of_any_shape_leave_the_process_alive() {
     let definition = Grammar {

@@ -1,4 +1,4 @@
-//! Each phrase in the words of attacks, and what ordinary definitions say that is close to it.
+//! Each phrase in the words of attacks, and similar phrases of ordinary definitions.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Definitions of honest servers, in which nothing may be found.
+//! Definitions of honest servers, in which no rule may find anything.
 
 use narthex_screen::screen;
 use serde_json::{Value, json};

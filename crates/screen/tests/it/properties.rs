@@ -126,7 +126,7 @@ proptest! {
         prop_assert!(rules.contains(&Rule::OverridesInstructions), "{:?}", rules);
     }
 
-    /// S22: what is shown is bounded and has nothing that is unseen or steers.
+    /// S22: shown text is bounded and has no character that is unseen or steers.
     #[test]
     fn s22_what_is_shown_is_harmless(text in any::<String>(), max in 0..60_usize) {
         let shown = harmless(&text, max);

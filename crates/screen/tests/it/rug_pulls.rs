@@ -1,4 +1,4 @@
-//! Lists that are not what was accepted (S23).
+//! Lists that differ from the accepted ones (S23).
 
 use narthex_screen::{Change, compare, difference};
 use serde_json::{Value, json};
