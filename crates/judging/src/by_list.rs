@@ -25,7 +25,7 @@ impl<T> ByList<T> {
         self.0.get(&Arc::as_ptr(list).addr()).map(|(_, value)| value)
     }
 
-    /// Notes what is known of a list, in place of what was.
+    /// Stores the value for a list, in place of the former one.
     pub fn insert(&mut self, list: &Arc<Inventory>, value: T) {
         self.0.insert(Arc::as_ptr(list).addr(), (Arc::downgrade(list), value));
     }
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(known.count(), 2);
         known.forget_gone();
         assert_eq!((known.count(), known.get(&other)), (1, Some(&2)));
-        // The place of what is gone stays taken until it is forgotten.
+        // The place of a dropped list stays taken until it is forgotten.
         drop(other);
         for _ in 0..100 {
             assert_eq!(known.get(&list()), None);

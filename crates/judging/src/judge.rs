@@ -1,4 +1,4 @@
-//! Definitions that a server lists, held against those that it had before. Pure.
+//! Compares the definitions that a server lists with its earlier ones. Pure.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -15,12 +15,12 @@ use narthex_upstream::{Inventory, InventoryEntry, Listed};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// The longest name or URI that is kept, in bytes: ordinary ones have some dozens.
+/// The longest name or URI that is stored, in bytes: ordinary ones have some dozens.
 const NAME_BYTES_MAX: usize = 500;
 /// Largest stored part of a text that cannot be read, in characters.
 const UNREAD_MAX: usize = 2000;
 
-/// The lists of which definitions are kept.
+/// The lists whose definitions are stored.
 pub const LISTS: [(Listed, &str); 4] = [
     (Listed::Tool, "tool"),
     (Listed::Prompt, "prompt"),
@@ -35,16 +35,16 @@ const TOLD: [&str; 5] = ["uri", "name", "title", "description", "mimeType"];
 /// Those of them that can hold more text than a name.
 const PROSE: [&str; 2] = ["title", "description"];
 
-/// Why a definition is to be looked at by a human.
+/// The reason why a human must review a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionReason {
-    /// It says something else than one of its name that was there before.
+    /// Its content differs from that of an earlier one of its name.
     Changed,
     /// A definition that runs have, or that no run may get, had another name.
     Renamed,
-    /// Its name is like one of another server.
+    /// Its name resembles one of another server.
     LookAlike,
-    /// It says what it should not.
+    /// It was flagged by a rule.
     Flagged,
 }
 
@@ -355,8 +355,7 @@ pub fn difference(name: &str, old: &str, new: &str) -> Option<Difference> {
     Some(narthex_screen::difference(&old, &new))
 }
 
-/// The tools of a list that have a name: what waits for a human has one, what was rejected has
-/// none.
+/// The tools of a list whose names count: names under review do, rejected ones do not.
 pub fn tools<'a>(
     list: &'a Inventory,
     rejected: &'a HashSet<String>,

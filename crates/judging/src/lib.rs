@@ -1,8 +1,8 @@
-//! Which definitions of servers wait for a human (S22 to S25): what they say is held against what
-//! was pinned, and their names against those of others.
+//! Decides which definitions of servers wait for a human (S22 to S25): compares their content with
+//! the pinned one, and their names with those of other servers.
 //!
-//! Takes lists and gives what becomes of them: knows neither runs nor a store. Looks at many
-//! servers go in waves, and what was found of a list is kept for as long as the list is.
+//! Takes lists and returns verdicts: knows neither runs nor a store. Looks at many servers go in
+//! waves, and findings on a list are kept for as long as the list exists.
 
 mod by_list;
 pub mod judge;

@@ -1,4 +1,4 @@
-//! Looks at everything that is behind, some at a time, as often as there is news, and not too
+//! Looks at all subjects that are out of date, some at a time, after each change, and not too
 //! often.
 
 use std::{
@@ -12,19 +12,19 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// From one wave to the next at least: what comes meanwhile is looked at together.
+/// Shortest pause between two waves: changes in between are handled together.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Largest number of looks that are under way.
 const AT_ONCE: usize = 8;
 
-/// Looks under way, and those that are to come.
+/// Looks under way, and the waiting ones.
 #[derive(Debug)]
 struct Waves<T> {
     looks: JoinSet<()>,
     /// Subjects of the looks under way.
     busy: HashMap<Id, T>,
     waiting: VecDeque<T>,
-    /// Something may be behind that is not looked at as it is now.
+    /// True if a subject may be out of date.
     is_due: bool,
 }
 
@@ -54,7 +54,7 @@ pub async fn follow<A, B, T, F>(
             }
             () = sleep_until(next), if waves.is_due => {
                 next = Instant::now() + PAUSE;
-                // Before it is asked: what changes meanwhile is another wave.
+                // Before the call of `behind`: changes meanwhile cause another wave.
                 one.borrow_and_update();
                 other.borrow_and_update();
                 waves.begin(behind(), &is_same);
@@ -71,7 +71,7 @@ pub async fn follow<A, B, T, F>(
 }
 
 impl<T: Clone + PartialEq> Waves<T> {
-    /// Begins as many looks as there is room for.
+    /// Starts as many looks as there is room for.
     fn fill<F: Future<Output = ()> + Send + 'static>(&mut self, look: impl Fn(T) -> F) {
         while self.looks.len() < AT_ONCE {
             let Some(one) = self.waiting.pop_front() else { return };
@@ -80,13 +80,13 @@ impl<T: Clone + PartialEq> Waves<T> {
         }
     }
 
-    /// Has all of these looked at, but for what is being looked at just so.
+    /// Queues a look at each of these, but for subjects that are being looked at unchanged.
     fn begin(&mut self, behind: Vec<T>, is_same: impl Fn(&T, &T) -> bool) {
         self.is_due = false;
         self.waiting.clear();
         for one in behind {
             match self.busy.values().find(|busy| is_same(busy, &one)) {
-                // It is looked at again after that, with whatever there is then.
+                // The subject is looked at again after that, with its data of that time.
                 Some(busy) => self.is_due |= *busy != one,
                 None => self.waiting.push_back(one),
             }
@@ -118,7 +118,7 @@ mod tests {
     /// The server that is looked at only when the test lets it.
     const SLOW: usize = 0;
 
-    /// Servers, of which each was looked at with a number.
+    /// Servers, each of which was looked at with a number.
     struct World {
         numbers: Mutex<Vec<u64>>,
         news: watch::Sender<u64>,
@@ -189,8 +189,8 @@ mod tests {
         }
     }
 
-    /// S24: few looks are under way at once, changes that they make themselves begin a wave of
-    /// nothing for all of them together, and many changes are one wave.
+    /// S24: few looks are under way at once, changes by the looks themselves cause one empty wave
+    /// for all of them together, and many changes are one wave.
     #[tokio::test(start_paused = true)]
     async fn s24_waves_are_bounded() {
         let world = World::new(500);
@@ -212,8 +212,8 @@ mod tests {
         following.abort_all();
     }
 
-    /// S24: a look that takes its time holds up no other, also none with names that come later, and
-    /// is made again with these when it has ended.
+    /// S24: a slow look holds up no other, also none with names that come later, and is repeated
+    /// with these when it has ended.
     #[tokio::test(start_paused = true)]
     async fn s24_a_slow_look_holds_up_no_other() {
         let world = World::new(3);

@@ -1,4 +1,4 @@
-//! Lists held against what was there before.
+//! Lists compared with earlier ones.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -68,7 +68,7 @@ fn s23_another_text_of_a_name_waits_for_a_human() {
     }
 }
 
-/// S23: a new name for what was there does not make it a new one, and a new one is new.
+/// S23: a new name for a known definition does not make it a new one, and a new one is new.
 #[test]
 fn s23_a_new_name_is_no_way_round() {
     let before = known(&[tool("read", READS)], &[]);
@@ -124,8 +124,8 @@ fn s24_names_like_those_of_others_wait_for_a_human() {
     }
 }
 
-/// S22: what says what it should not waits for a human, unless its server's entry says otherwise;
-/// what cannot be read does in any case.
+/// S22: a flagged definition waits for a human, unless its server's entry sets otherwise; an
+/// unreadable one waits in any case.
 #[test]
 fn s22_flagged_definitions_wait_for_a_human() {
     let nothing = Known::default();
@@ -176,8 +176,8 @@ fn of_resources(resources: &[Value], told: Option<&str>) -> Vec<(&'static str, S
     all.into_iter().map(|one| (one.kind, one.name, one.digest)).collect()
 }
 
-/// S23: of a resource counts what a model reads, and one that has a name alone is nothing to be
-/// kept, unless that says what it should not.
+/// S23: of a resource the members that a model reads count. A resource with a name alone is not
+/// stored, unless a rule flags it.
 #[test]
 fn s23_of_resources_counts_what_a_model_reads() {
     let named = json!({ "uri": "a:1", "name": "one", "size": 3 });
@@ -195,7 +195,7 @@ fn s23_of_resources_counts_what_a_model_reads() {
     assert_eq!(of_resources(&[poisoned], None).len(), 1);
 }
 
-/// S22, S23: what a server tells models is one more text of it; where it tells nothing there is
+/// S22, S23: a server's instructions to models are one more definition; a server without any has
 /// none.
 #[test]
 fn s22_what_a_server_tells_models_is_a_definition() {
@@ -241,8 +241,8 @@ fn s23_of_resources_what_was_held_back_has_no_other_uri() {
     assert_eq!(reason(&unwanted, "a:2"), (json!("renamed"), json!("a:1")));
 }
 
-/// A server of a file: whether it is pinned, the tools that it lists, and what of these a human
-/// has rejected.
+/// A server of a file: a flag that is true if it is pinned, the tools that it lists, and those of
+/// them that a human has rejected.
 type Listing = (&'static str, bool, Vec<&'static str>, HashSet<String>);
 
 /// The definitions under review when servers list in this order: each is reviewed with the names
@@ -359,8 +359,8 @@ fn s24_a_rejected_name_holds_nobody_back() {
     assert!(judged[0].is_quarantined, "{}", judged[0].why);
 }
 
-/// S31: of what cannot be kept nothing is looked at: the looks of a server that lists more than
-/// that cost no more.
+/// S31: definitions beyond the limit of stored ones are not judged: a server that lists more costs
+/// no more.
 #[test]
 fn s31_what_is_beyond_what_is_kept_is_not_judged() {
     let tools: Vec<_> = (0..5).map(|n| tool(&format!("t{n}"), "Reads a file.")).collect();
