@@ -42,7 +42,7 @@ const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 /// input (`-`).
 ///
 /// # Errors
-/// When something cannot be read, or is no document.
+/// When a file cannot be read, or is no document.
 pub fn read(path: &Path) -> Result<Vec<Document>, DocumentError> {
     if path == Path::new("-") {
         let text = text_of(path).map_err(|error| unreadable(path, error))?;

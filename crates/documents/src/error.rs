@@ -1,10 +1,10 @@
-//! Why a document cannot be used.
+//! Errors of documents.
 
 use std::io;
 
 use narthex_model::ErrorKind;
 
-/// Why a document cannot be used.
+/// The reason why a document cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// A file, a folder or standard input cannot be read; the message names the path.
@@ -22,7 +22,7 @@ pub enum DocumentError {
 }
 
 impl DocumentError {
-    /// The kind of failure. For [`Self::Read`], the error within says more.
+    /// The kind of failure. For [`Self::Read`], the error within is more specific.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

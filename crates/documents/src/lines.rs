@@ -20,8 +20,8 @@ pub(crate) enum Lines {
 }
 
 impl Lines {
-    /// The line of a place such as `mcp.servers.git.args[0]`; of what is not there, that of what it
-    /// is missing from. `None` for the document itself.
+    /// The line of a place such as `mcp.servers.git.args[0]`; for a missing place, the line of the
+    /// part that it is missing from. `None` for the document itself.
     pub(crate) fn of(&self, place: &str) -> Option<u64> {
         let rest = place.strip_prefix('.').unwrap_or(place);
         match self {

@@ -10,14 +10,14 @@ use serde_json::{Map, Value, json};
 
 use crate::Document;
 
-/// Servers, and what of them was written in another way, in words for people.
+/// Servers, and notices for people about rewritten parts.
 #[derive(Debug)]
 pub struct Pasted {
     /// Servers of the catalog.
     pub servers: Vec<PastedServer>,
     /// In words for people.
     pub notices: Vec<String>,
-    /// Each part that cannot be used. With one, nothing of it may be stored, but the rest can be
+    /// Each part that cannot be used. If there is one, no server may be stored, but the rest can be
     /// checked.
     pub faults: Vec<PastedFault>,
 }
@@ -58,7 +58,7 @@ impl PastedServer {
     }
 }
 
-/// The members under which clients keep their servers.
+/// The members in which clients have their servers.
 const PLACES: [&str; 2] = ["mcpServers", "servers"];
 
 /// The member with the headers of a server: a key of such files alone.
@@ -140,7 +140,7 @@ impl Reader {
         }
         for (key, written) in env.as_object_mut().into_iter().flatten() {
             *written = self.value(written, &at.key(key), true).into();
-            // The catalog keeps variables in its configuration.
+            // The catalog has variables in its configuration.
             moved.push((place("default_config", key), place("env", key)));
         }
     }

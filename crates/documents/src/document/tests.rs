@@ -1,4 +1,4 @@
-//! Documents of all kinds, and what is none.
+//! Documents of all kinds, and files that are none.
 
 use serde_json::json;
 
@@ -74,7 +74,7 @@ fn r_m4_what_is_no_document_is_told_with_what_to_do() {
     for name in ["bare", "AGENT.YML"] {
         assert_eq!(read(&path(name)).unwrap()[0].value, json!({ "name": "a" }), "{name}");
     }
-    // A folder has only what is read; the others are none of its documents.
+    // Only files with a known ending are documents of a folder.
     fs::remove_file(path("latin.yaml")).unwrap();
     fs::remove_file(path("open.yaml")).unwrap();
     assert_eq!(read(folder.path()).unwrap().len(), 1);
