@@ -7,8 +7,8 @@ use narthex_model::command::Chosen;
 use crate::{Flags, Settings, settings::usual_data};
 
 impl Settings {
-    /// The daemon that this process is about, as flags for commands that it prints. `flags` are
-    /// what its own command line says.
+    /// The daemon of this process, as flags for commands that it prints. `flags` are those of its
+    /// own command line.
     #[must_use]
     pub fn chosen(&self, flags: &Flags, workspace: Option<String>) -> Chosen {
         let mut chosen = Vec::new();

@@ -26,7 +26,7 @@ pub enum KeyPlace {
     },
 }
 
-/// Reads it; says what is wrong.
+/// Reads the place of the keys; an error names the fault.
 pub(crate) fn read(layers: &Layers) -> Result<KeyPlace, String> {
     let keychain = match layers.get(KEYCHAIN) {
         None => None,

@@ -17,7 +17,7 @@ pub(crate) enum Shape {
     List,
     /// `true` or `false`.
     Flag,
-    /// One of these, or a word.
+    /// `true` or `false`, or a word.
     FlagOrWord,
 }
 
@@ -157,10 +157,10 @@ impl Layers {
         }
     }
 
-    /// Adds what the environment says.
+    /// Adds the values of the environment.
     pub(crate) fn add_environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
         for key in KEYS {
-            // A variable set to nothing is how scripts unset one.
+            // Scripts unset a variable by an empty value.
             let Some(text) = env(key.variable).filter(|text| !text.is_empty()) else { continue };
             let value = match key.shape {
                 Shape::Text | Shape::Duration => Value::String(text),
@@ -178,7 +178,7 @@ impl Layers {
         }
     }
 
-    /// Adds a flag's value, which is already what the setting wants.
+    /// Adds a flag's value, which has the type of the setting already.
     pub(crate) fn add_flag(&mut self, path: &str, flag: &str, value: Option<String>) {
         let (Some(key), Some(value)) = (KEYS.iter().find(|key| key.path == path), value) else {
             return;

@@ -1,7 +1,7 @@
-//! Everything that is read from the environment, and the settings made of it.
+//! Reads the environment, and builds the settings from it.
 //!
 //! Flags win over the environment, the environment over the settings file, the file over the
-//! defaults. No other module of the project looks at environment variables.
+//! defaults. No other module of the project reads environment variables.
 
 mod chosen;
 mod connections;
@@ -38,7 +38,7 @@ pub const MASTER_KEY: &str = "NARTHEX_MASTER_KEY";
 /// The variable that gives the database of the store, with a password.
 pub const STORE_URL: &str = "NARTHEX_STORE_URL";
 
-/// The master keys that the environment gives, also if that is nothing.
+/// The master keys that the environment gives, even if empty.
 pub fn master_key() -> Option<Secret> {
     variable(MASTER_KEY).map(Secret::new)
 }
@@ -46,7 +46,7 @@ pub fn master_key() -> Option<Secret> {
 /// The variable that gives the token of an operator's commands.
 pub const TOKEN: &str = "NARTHEX_TOKEN";
 
-/// The token that the environment gives. One set to nothing is how scripts unset it.
+/// The token that the environment gives. Scripts unset it by an empty value.
 pub fn token() -> Option<Secret> {
     variable(TOKEN).filter(|text| !text.is_empty()).map(Secret::new)
 }

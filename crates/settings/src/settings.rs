@@ -60,26 +60,26 @@ pub struct Held {
     pub body_bytes: Option<usize>,
     /// The most bytes of bodies of the API.
     pub api_body_bytes: usize,
-    /// The most bytes of events that streams keep for clients that come back.
+    /// Largest number of bytes of events that streams store for clients that come back.
     pub replay_bytes: usize,
     /// The most resources and tasks that are followed, with the streams of changes.
     pub followed: usize,
     /// The most questions of servers that wait for answers of clients.
     pub questions: usize,
-    /// Calls of modern clients that wait for what legacy servers ask.
+    /// Largest number of calls of modern clients that wait for answers to legacy servers.
     pub parked: usize,
 }
 
-/// Everything that can be set, with its value.
+/// All settings, with their values.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The address on which HTTP is served.
     pub listen: String,
     /// The data directory.
     pub data: PathBuf,
-    /// The daemon that operators' commands ask, instead of the one of the data directory.
+    /// The daemon for operators' commands, instead of the one of the data directory.
     pub daemon_url: Option<String>,
-    /// The token that they show there, instead of the data directory's.
+    /// The token for that daemon, instead of the data directory's.
     pub token_file: Option<PathBuf>,
     /// Named explicitly; `None` means the current folder's.
     pub config: Option<PathBuf>,
@@ -111,11 +111,11 @@ pub struct Settings {
     pub connections_max: usize,
     /// The most characters of the name of a tool.
     pub name_length_max: usize,
-    /// The most tokens of a result, unless its server says otherwise.
+    /// Largest number of tokens of a result, unless its server sets another.
     pub output_tokens: Option<NonZeroU64>,
-    /// The most bytes of what the runs of one workspace share.
+    /// Largest number of bytes of the data that the runs of one workspace share.
     pub shares_bytes: u64,
-    /// Limits of what all runs hold together.
+    /// Limits for all runs together.
     pub held: Held,
     /// Limits of the connections to servers.
     pub connections: ConnectionOptions,
@@ -123,9 +123,9 @@ pub struct Settings {
     pub call_timeout: Duration,
     /// Time that a call of a modern client waits for the answer to a legacy server's question.
     pub input_timeout: Duration,
-    /// The values of `Host` that are let in besides our own.
+    /// The accepted values of `Host` besides our own.
     pub allowed_hosts: Vec<String>,
-    /// The origins that are let in.
+    /// The accepted origins.
     pub allowed_origins: Vec<String>,
     /// Hosts that may be posted to wherever they are.
     pub post_hosts: Vec<String>,
@@ -258,7 +258,7 @@ pub(crate) fn layers_of(
     Ok(layers)
 }
 
-/// The settings file: the one that is named, or the user's; and whether it is named.
+/// The settings file: the named one, or the user's; and true if it is named.
 pub(crate) fn settings_file(
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
@@ -270,7 +270,7 @@ pub(crate) fn settings_file(
     Some((crate::user_folder(env, "XDG_CONFIG_HOME", ".config")?.join(FILE), false))
 }
 
-/// Its text, unless there is no file of the user's.
+/// The text of the settings file; `None` if the user has no file.
 fn read_file(
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
@@ -456,7 +456,7 @@ fn check(layers: &mut Layers, settings: &Settings, format: Option<&str>) {
     layers.faults.append(&mut faults);
 }
 
-/// A person sees in rows and messages what else would be warnings.
+/// Rows and messages show a person the contents of warnings.
 fn usual_log_filter() -> String {
     let level = if std::io::stderr().is_terminal() { "error" } else { "warn" };
     level.to_owned()
@@ -531,8 +531,8 @@ mod tests {
         assert!(failure.message.contains("chmod go-w"), "{failure}");
     }
 
-    /// S31: the limits of what all hold are settings; one whose half has no room for the largest
-    /// single thing is refused with the least that it may be.
+    /// S31: the limits of shared resources are settings; a limit whose half has no room for the
+    /// largest single item is refused with the smallest permitted value.
     #[test]
     fn s31_limits_of_what_all_hold_are_settings() {
         let folder = tempfile::tempdir().unwrap();

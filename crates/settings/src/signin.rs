@@ -11,9 +11,9 @@ use narthex_login::{
 use narthex_model::{Role, Roles, Secret, WorkspaceId, meant_hint};
 use toml::{Table, Value};
 
-/// The variable with our password at a provider begins so; the provider's name follows.
+/// Prefix of the variable with our password at a provider; the provider's name follows.
 pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
-/// Everything that a provider has.
+/// All members of a provider.
 const MEMBERS: [&str; 6] =
     ["issuer", "client_id", "client_secret_file", "email_domains", "claims", "roles"];
 
