@@ -1,4 +1,4 @@
-//! Why a command failed, and the table from there to exit codes (D24).
+//! Failures of commands, and the table from their kinds to exit codes (D24).
 
 use std::{fmt, io, process::ExitCode};
 
@@ -10,7 +10,7 @@ use narthex_store::{BackupError, ConnectError, OpenError, StatementError};
 use narthex_vault::{KeeperError, VaultError};
 use serde_json::{Value, json};
 
-/// A failed command: what happened, where, and what to do.
+/// A failed command: the failure, its place, and the remedy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// The kind of the failure.
@@ -193,7 +193,7 @@ impl From<StatementError> for Failure {
 mod tests {
     use super::*;
 
-    /// D24: the exit codes stand in one table.
+    /// D24: one table has all exit codes.
     #[test]
     fn d24_exit_codes() {
         let code = |failure: Failure| format!("{:?}", failure.exit_code());
