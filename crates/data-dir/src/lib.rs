@@ -23,8 +23,8 @@ pub use token::{read_admin_token, read_client_token};
 
 /// More than `daemon.json` ever has.
 const STATE_MAX: u64 = 1 << 20;
-/// Folders in the data folder: records, copies of what runs share, and what runs and executors
-/// work in.
+/// Folders in the data folder: records, copies of the data that runs share, and the folders in
+/// which runs and executors work.
 const FOLDERS: [&str; 4] = ["audit", "shares", "folders", "executors"];
 
 /// The folder of data that outlive the daemon.
@@ -56,10 +56,10 @@ pub struct DaemonState {
 }
 
 impl DataDir {
-    /// Opens the directory, and creates it for its owner alone if need be.
+    /// Opens the directory, and creates it for its owner alone if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be made, or another user may write it.
+    /// When it cannot be created, or another user may write to it.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
@@ -129,7 +129,7 @@ impl DataDir {
         }
     }
 
-    /// Opens the store only to see what is trusted; `None` if there is none. Makes nothing.
+    /// Opens the store only to read the trusted files; `None` if there is none. Creates nothing.
     pub async fn look_at_store(&self) -> Result<Option<Store>, Failure> {
         match &self.store_url {
             Some(url) => Ok(Store::connect_to_look(url).await?),
@@ -256,7 +256,7 @@ impl DataDir {
         }
     }
 
-    /// Tells other processes how to reach this daemon.
+    /// Publishes the address of this daemon to other processes.
     pub fn publish(&self, state: &DaemonState) -> Result<(), Failure> {
         Ok(narthex_private::replace(&self.state_file(), &to_json(state))?)
     }
@@ -333,7 +333,7 @@ mod tests {
         (dir, data)
     }
 
-    /// D4: what lies in the data folder is not written through a link that leads out of it.
+    /// D4: data in the data folder is not written through a link that leads out of it.
     #[test]
     fn d4_folders_of_the_data_folder_are_no_links() {
         let outside = tempfile::tempdir().unwrap();
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    /// A question does not keep a daemon from starting.
+    /// A check for a daemon does not keep a daemon from starting.
     #[test]
     fn who_asks_is_not_taken_for_a_daemon() {
         let (_dir, data) = data();
@@ -371,8 +371,8 @@ mod tests {
         assert!(!data.is_locked().unwrap());
     }
 
-    /// D4: where a killed daemon was reached, anybody may listen by the time that the next one
-    /// starts, and no token is shown there.
+    /// D4: at the address of a killed daemon any program may listen by the time that the next one
+    /// starts, and no token is sent there.
     #[test]
     fn d4_a_killed_daemon_is_not_asked_in_the_name_of_the_next() {
         let (_dir, data) = data();
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn a_lock_that_cannot_be_looked_at_is_no_free_one() {
         let (_dir, data) = data();
-        // A link in a circle: root, too, cannot look at it.
+        // A link in a circle: root cannot read it either.
         std::os::unix::fs::symlink("daemon.lock", data.lock_file()).unwrap();
         let failure = data.is_locked().unwrap_err();
         assert!(failure.message.contains("daemon.lock") && failure.message.contains("--data"));

@@ -1,4 +1,4 @@
-//! The two token files (D4): made once, for their owner alone, and used from then on.
+//! The two token files (D4): created once, for their owner alone, and used from then on.
 
 use std::{
     io::{self, Read, Write},
@@ -17,12 +17,12 @@ use super::DataDir;
 const TOKEN_MAX: u64 = 1024;
 
 impl DataDir {
-    /// The token that clients show, made now if there is none yet.
+    /// The token of clients, created now if there is none yet.
     pub fn client_token(&self) -> Result<RunToken, Failure> {
         ensure(&self.client_token_file())
     }
 
-    /// The token that operators show, made now if there is none yet.
+    /// The token of operators, created now if there is none yet.
     pub fn admin_token(&self) -> Result<RunToken, Failure> {
         ensure(&self.admin_token_file())
     }
@@ -48,7 +48,7 @@ fn ensure(path: &Path) -> Result<RunToken, Failure> {
         Ok(mut file) => {
             let made = make(&mut file);
             if made.is_err() {
-                // The next start would find a part, and ask for it to be deleted.
+                // The next start would find a partial file, and ask to delete it.
                 fs::remove_file(path)?;
             }
             made

@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 /// More than any configuration that is accepted.
 const TEXT_MAX: u64 = 4 * 1024 * 1024 + 1;
 
-/// A file's text, read once: what was approved is what is started.
+/// A file's text, read once: the approved text is the one that is started.
 #[derive(Debug)]
 pub struct Folder {
-    /// Its folder without links, and its name there: a file that two folders name is two, since the
-    /// folder decides what it starts.
+    /// Its folder without links, and its name there. A file with two folders counts as two files,
+    /// since the folder decides what it starts.
     place: PathBuf,
     /// The text of the file.
     pub text: Vec<u8>,
@@ -51,10 +51,10 @@ impl Folder {
         Ok(Self { place, text })
     }
 
-    /// A text that was read already, of a file that is there.
+    /// A text that was read already, of an existing file.
     ///
     /// # Errors
-    /// When it is not there any more.
+    /// When the file no longer exists.
     pub fn of(path: &Path, text: &[u8]) -> Result<Self, Failure> {
         Ok(Self { place: place(path)?, text: text.to_vec() })
     }
@@ -99,7 +99,7 @@ impl Folder {
     }
 
     /// Programs named by a relative path differ from folder to folder, so a content is approved for
-    /// one place. Two places must not look the same, so none is approximated.
+    /// one place. Two places must not have one text, so a place that is no text is refused.
     fn place(&self) -> Result<&str, Failure> {
         self.place.to_str().ok_or_else(|| {
             let text = format!(
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(same.root(), fs::canonicalize(one).unwrap());
     }
 
-    /// D27: two places that would look alike are not taken for one.
+    /// D27: two places that would have the same text are not taken for one.
     #[tokio::test]
     async fn d27_a_place_that_is_no_text_is_not_trusted() {
         let dir = tempfile::tempdir().unwrap();
