@@ -20,7 +20,7 @@ pub struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// A request without anything in it.
+    /// A request without headers and body.
     #[must_use]
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), ..Self::default() }
@@ -43,13 +43,13 @@ impl ApiRequest {
     }
 }
 
-/// The path of a server, or of something that it has.
+/// The path of a server, or of a resource below it.
 #[must_use]
 pub fn server_path(name: &str, below: &str) -> String {
     format!("/api/servers/{}{below}", utf8_percent_encode(name, NON_ALPHANUMERIC))
 }
 
-/// The path of a workspace, or of something in it.
+/// The path of a workspace, or of a resource in it.
 #[must_use]
 pub fn workspace_path(workspace: &str, below: &str) -> String {
     format!("/api/workspaces/{}{below}", segment(workspace))
@@ -64,7 +64,7 @@ pub fn segment(name: &str) -> String {
 }
 
 impl DaemonClient {
-    /// Asks for bytes, whatever they are.
+    /// Requests bytes of any kind.
     ///
     /// # Errors
     /// When the daemon cannot be asked, refuses, or answers what cannot be read.
@@ -79,7 +79,7 @@ impl DaemonClient {
         }
     }
 
-    /// Asks the API; null if there is nothing to say.
+    /// Sends a request to the API; returns null for an empty answer.
     ///
     /// # Errors
     /// When the daemon cannot be asked, refuses, or answers what cannot be read.
@@ -102,7 +102,7 @@ impl DaemonClient {
         }
     }
 
-    /// Asks the API for something.
+    /// Reads from the API.
     ///
     /// # Errors
     /// When the daemon cannot be asked, refuses, or answers what cannot be read.
@@ -121,7 +121,7 @@ impl DaemonClient {
         }
     }
 
-    /// A list with the items of all its pages, and what its last page has besides them.
+    /// A list with the items of all its pages, and the further members of its last page.
     ///
     /// # Errors
     /// When the daemon cannot be asked, refuses, or answers what cannot be read.
@@ -145,7 +145,7 @@ impl DaemonClient {
         }
     }
 
-    /// Has the API do something.
+    /// Sends a POST to the API.
     ///
     /// # Errors
     /// When the daemon cannot be asked, refuses, or answers what cannot be read.
@@ -153,7 +153,7 @@ impl DaemonClient {
         self.api(ApiRequest::new(Method::POST, path)).await
     }
 
-    /// Asks for a stream of events.
+    /// Requests a stream of events.
     ///
     /// # Errors
     /// When the daemon cannot be asked, refuses, or answers what cannot be read.

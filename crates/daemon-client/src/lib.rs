@@ -37,7 +37,7 @@ pub struct DaemonClient {
 }
 
 impl DaemonClient {
-    /// Finds the daemon. Nothing is sent yet.
+    /// Finds the daemon, and sends nothing yet.
     ///
     /// # Errors
     /// When the daemon cannot be asked, refuses, or answers what cannot be read.
@@ -148,7 +148,7 @@ impl DaemonClient {
             .map_err(|_not_json_rpc| refused(status, &String::from_utf8_lossy(&text)))
     }
 
-    /// The answer at the end of an event stream; what comes before it is not asked for.
+    /// The answer at the end of an event stream; earlier messages are skipped.
     async fn last_of_stream(&self, mut response: HttpResponse) -> Result<Message, Failure> {
         let mut parser = SseParser::new(self.limits.message_bytes);
         while let Some(chunk) = response.body.chunk().await {
@@ -180,7 +180,7 @@ fn refused(status: StatusCode, text: &str) -> Failure {
         StatusCode::BAD_REQUEST => ErrorKind::Invalid,
         _ => ErrorKind::Unavailable,
     };
-    // A problem of our daemon says what is wrong in one of its members.
+    // A problem of our daemon has its text in one of its members.
     let problem: Option<Value> = serde_json::from_str(text).ok();
     let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
     let text = detail.unwrap_or(text);

@@ -23,7 +23,7 @@ pub struct LineReader {
 }
 
 impl DaemonClient {
-    /// Asks for lines.
+    /// Requests lines.
     ///
     /// # Errors
     /// When the daemon cannot be asked, refuses, or ends in the middle.
@@ -32,7 +32,7 @@ impl DaemonClient {
         Ok(LineReader { response, rest: Vec::new(), lines: VecDeque::new() })
     }
 
-    /// Asks for something that is read piece by piece.
+    /// Requests a content that is read piece by piece.
     ///
     /// # Errors
     /// When the daemon cannot be asked, refuses, or ends in the middle.

@@ -1,4 +1,4 @@
-//! Which daemon an operator's commands ask, and with whose token.
+//! Finds the daemon for an operator's commands, and the token for it.
 
 use std::{io::Read, path::Path};
 
@@ -17,7 +17,7 @@ use super::DaemonClient;
 const TOKEN_MAX: u64 = 4096;
 
 impl DaemonClient {
-    /// Finds the daemon, to work as its operator. Nothing is sent yet.
+    /// Finds the daemon, to work as its operator. Sends nothing yet.
     ///
     /// # Errors
     /// When a daemon or a token that is given cannot be used, or none is found.
@@ -33,12 +33,12 @@ impl DaemonClient {
         Self::holder_if_up(settings, |data| Ok(Secret::new(read_admin_token(data)?.expose())))
     }
 
-    /// Finds the daemon, to work as a run: the one whose token is given, or the daemon's own.
+    /// Finds the daemon, to work as a run: the run whose token is given, or the daemon's own.
     ///
     /// # Errors
     /// When a daemon or a token that is given cannot be used, or none is found.
     pub fn of_run(settings: &Settings) -> Result<Self, Failure> {
-        // A script whose command for the token has failed means another run than the daemon's own.
+        // A script whose command for the token has failed wants another run than the daemon's own.
         if settings.token_file.is_none() && settings::is_token_empty() {
             let text = "NARTHEX_TOKEN is set to nothing; set it to the token of a run, or unset it \
                         to use the daemon's own run";
@@ -116,7 +116,7 @@ fn read(path: &Path) -> Result<Secret, Failure> {
     Ok(Secret::new(token))
 }
 
-/// A daemon of which nothing is known but its address.
+/// A daemon of which only the address is known.
 fn remote(text: &str) -> Result<DaemonState, Failure> {
     let wrong = |what: &str| {
         let text = format!("--daemon-url `{text}` {what}; write it like https://narthex.example");
