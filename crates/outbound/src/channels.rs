@@ -193,7 +193,7 @@ impl Outbound {
     ///
     /// # Errors
     /// When there is no such channel, it does not take the message or cannot be reached in 5 s, or
-    /// nothing can be recorded.
+    /// the audit record cannot be written.
     pub async fn post(
         &self,
         workspace: &WorkspaceId,
@@ -308,7 +308,7 @@ fn of_post(channel: String, failure: &PostFailure) -> MessageFailure {
     }
 }
 
-/// The fields of a small document, and everything that is wrong with them.
+/// The fields of a small document, and all their faults.
 pub(crate) struct Fields {
     pub(crate) values: Map<String, Value>,
     pub(crate) faults: Vec<FieldError>,
@@ -360,7 +360,7 @@ impl Fields {
         found
     }
 
-    /// The name of a secret, where one has to be, and else nothing.
+    /// The name of a secret, where one is required, and no other value.
     pub(crate) fn secret(&mut self, field: &str, is_needed: bool) -> Option<SecretName> {
         let remedy = "write the name of a secret, as `${NAME}`";
         match self.values.get(field).filter(|value| !value.is_null()) {
@@ -371,7 +371,7 @@ impl Fields {
             }
             Some(value) => match SecretReference::from_json(value) {
                 Ok(reference) if reference.version.is_none() => return Some(reference.name),
-                // It is not repeated: it may be the value itself.
+                // The value is not repeated: it may be the secret itself.
                 _ => self.fault(field, "it is no name of a secret", remedy),
             },
         }

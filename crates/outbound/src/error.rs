@@ -1,9 +1,9 @@
-//! Why nothing is changed, or nothing posted.
+//! Errors of changes and posts.
 
 use narthex_control::{CatalogError, ControlError, FieldError};
 use narthex_model::{ErrorKind, command::narthex};
 
-/// Nothing of what was asked for has happened.
+/// The requested action was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
     /// The workspace has no such channel.
@@ -38,7 +38,7 @@ impl OutboundError {
     }
 }
 
-/// Why a message of an agent did not get to its channel.
+/// The reason why a message of an agent did not get to its channel.
 #[derive(Debug, thiserror::Error)]
 pub enum MessageFailure {
     /// There is no such channel.

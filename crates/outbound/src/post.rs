@@ -26,12 +26,12 @@ pub(crate) struct Letter {
     pub(crate) body: Vec<u8>,
 }
 
-/// Why something did not arrive. Says nothing of where it should have gone: that is a secret.
+/// The reason why a post did not arrive. Never contains the address: that is a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PostFailure {
     /// The address can never be used: why.
     Unfit(&'static str),
-    /// It was answered with this.
+    /// The server answered with this status.
     Answered(StatusCode),
     /// There was no answer.
     Unreachable(&'static str),
@@ -68,7 +68,7 @@ impl Poster {
         }
     }
 
-    /// Posts, and tries again what may go better, until `deadline` at the latest.
+    /// Posts, and repeats transient failures, until `deadline` at the latest.
     pub(crate) async fn post_soon(
         &self,
         address: &Secret,
@@ -163,7 +163,8 @@ fn unreachable(error: &ClientError) -> PostFailure {
 mod tests {
     use super::*;
 
-    /// X-E37: what only this host reaches is refused, however it is written, unless it is allowed.
+    /// X-E37: an address that only this host reaches is refused, in any spelling, unless it is
+    /// allowed.
     #[test]
     fn x_e37_addresses_that_cannot_be_posted_to() {
         let allowed = vec!["hooks.internal".to_owned(), "127.0.0.1:8080".to_owned()];

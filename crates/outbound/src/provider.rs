@@ -59,7 +59,7 @@ impl ProviderKind {
         }
     }
 
-    /// The one of this word.
+    /// Parses a word; `None` for an unknown one.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
@@ -145,8 +145,8 @@ fn json_headers() -> HeaderMap {
     HeaderMap::from_iter([(header::CONTENT_TYPE, json), (header::USER_AGENT, agent)])
 }
 
-/// Text in which nothing has a meaning for a chat: an agent must not call everybody, nor have its
-/// words read otherwise than they are written.
+/// Text in which no character has a meaning for a chat: an agent must not call all members, nor
+/// have its text rendered differently than it is written.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut before = ' ';
@@ -164,7 +164,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// A space of no width: what follows it belongs to no word before it.
+/// A space of no width: the following text belongs to no word before it.
 const NO_WORD: char = '\u{200b}';
 
 /// True for characters that are unseen or change how the rest is shown: controls but for line ends

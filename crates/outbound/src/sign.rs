@@ -1,4 +1,4 @@
-//! Signatures of what is posted, as Standard Webhooks has them.
+//! Signatures of posts, by Standard Webhooks.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};

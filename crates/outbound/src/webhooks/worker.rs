@@ -29,7 +29,7 @@ const ATTEMPTS_MAX: u32 = 12;
 type Busy = Arc<Mutex<HashSet<(WorkspaceId, ChannelName)>>>;
 
 impl Outbound {
-    /// Tells webhooks from now on, looking each `poll` for something to tell. To be called once.
+    /// Starts the deliveries, and checks each `poll` for due ones. To be called once.
     pub fn start(&self, poll: Duration) {
         let (outbound, closing) = (self.clone(), self.control().closing());
         self.control().spawn(async move {
@@ -67,8 +67,8 @@ impl Outbound {
         Ok(())
     }
 
-    /// Tells one what has happened, until there is no more or an attempt fails. It is looked at
-    /// anew before each: what it is set to may be another by then, or it may be gone.
+    /// Delivers events to one webhook, until there is no more or an attempt fails. The row is read
+    /// anew before each event: its settings may have changed by then, or it may be deleted.
     async fn tell(
         &self,
         (workspace, name): &(WorkspaceId, ChannelName),
@@ -83,7 +83,7 @@ impl Outbound {
         }
     }
 
-    /// Tells one the next event. `false` if there is none, or it has not arrived.
+    /// Delivers the next event to one webhook. `false` if there is none, or it has not arrived.
     async fn tell_next(&self, store: &Store, row: &WebhookRow) -> Result<bool, ControlError> {
         let kinds: Vec<_> = row.kinds.iter().filter_map(|kind| EventKind::parse(kind)).collect();
         let feed = self.events()?.feed(&row.workspace, row.position, &kinds, 1).await;
