@@ -94,7 +94,7 @@ fn is_surely_short(message: &Message, limits: &OutputLimits) -> bool {
     fits(limits.tokens, (bytes * QUARTERS_PER_BYTE).div_ceil(4)) && fits(limits.bytes, bytes)
 }
 
-/// The members of an object at a place of a valid text, also those whose key stands twice.
+/// The members of an object at a place of a valid text, also those whose key is given twice.
 fn members(text: &[u8], object: Span) -> Vec<Member> {
     let mut members = Vec::new();
     let scanned = scanner(text, object).object_with(|scanner, key| {

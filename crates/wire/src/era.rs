@@ -81,12 +81,12 @@ impl fmt::Display for Revision {
     }
 }
 
-/// Tells by which era's rules a client's message is meant. `version_header` is the value of
+/// Returns the era whose rules a client's message follows. `version_header` is the value of
 /// `MCP-Protocol-Version`, if there is one.
 ///
-/// A version in `_meta` is modern, whatever it is. Otherwise the header decides if it names a
-/// modern revision or one that is not known, so that the answer can list the known ones; its mere
-/// presence says nothing, as legacy clients send it too. What is then left is legacy, and must be
+/// A version in `_meta` is modern, with any value. Otherwise the header decides if it names a
+/// modern revision or an unknown one, so that the answer can list the known ones; its mere presence
+/// decides nothing, as legacy clients send it too. Any other message is legacy, and must be
 /// `initialize` or carry a live session; the caller knows about sessions.
 #[must_use]
 pub fn classify_downstream(message: &Message, version_header: Option<&str>) -> Era {
@@ -310,9 +310,9 @@ pub mod method {
     pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
     /// Modern: the first message of a listen stream.
     pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-    /// Tasks, modern: how a task stands.
+    /// Tasks, modern: the status of a task.
     pub const TASKS: &str = "notifications/tasks";
-    /// Tasks, legacy: how a task stands.
+    /// Tasks, legacy: the status of a task.
     pub const TASKS_STATUS: &str = "notifications/tasks/status";
 }
 

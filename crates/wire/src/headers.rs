@@ -62,7 +62,7 @@ pub enum HeaderFault {
         #[source]
         fault: ValueFault,
     },
-    /// Says something else than the body.
+    /// The header has another value than the body.
     #[error(
         "header mismatch: {header} is {found:?} but {member} is {expected}; \
          send the value of the body in the header"
@@ -109,7 +109,7 @@ pub fn name_member(method: &str) -> Option<&'static str> {
     }
 }
 
-/// Checks that the headers of a modern message say what its body says.
+/// Checks that the headers of a modern message agree with its body.
 ///
 /// `params` are those of the called tool. Other `Mcp-Param-` headers are ignored, as the protocol
 /// demands. A request without a version in `_meta` passes the check of that header: it is refused

@@ -64,7 +64,7 @@ pub type Members = SmallVec<[Member; 6]>;
 #[derive(Debug)]
 pub(crate) struct KnownNames {
     names: &'static [&'static str],
-    /// Bit n stands for a name of n bytes.
+    /// Bit n is set if there is a name of n bytes.
     lengths: u64,
 }
 

@@ -1,7 +1,7 @@
 //! MCP on the wire as raw JSON: envelopes, both protocol eras, headers, SSE, framing and limits.
 //!
-//! Messages stay bytes. This crate checks them, says where their parts are, and writes changed
-//! copies; it does no I/O and holds no state beyond a parser's buffer.
+//! Messages stay bytes. This crate checks them, locates their parts, and writes changed copies; it
+//! does no I/O and holds no state beyond a parser's buffer.
 
 pub mod headers;
 pub mod json;

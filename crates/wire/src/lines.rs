@@ -109,7 +109,7 @@ impl LineParser {
 
 /// Frames JSON messages as one line each, to be written at once.
 ///
-/// Raw line ends become spaces: in valid JSON they stand only between tokens.
+/// Raw line ends become spaces: in valid JSON they occur only between tokens.
 #[must_use]
 pub fn line_frames(payloads: &[Payload]) -> Payload {
     let nothing = Bytes::new();

@@ -26,7 +26,7 @@ pub enum PagesError {
     /// The pages lead in circles.
     #[error("gave the same cursor twice")]
     Twice,
-    /// There are more pages than anybody reads.
+    /// There are more pages than any client reads.
     #[error("has over {PAGES_MAX} pages")]
     Endless,
 }

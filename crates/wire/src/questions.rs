@@ -1,5 +1,5 @@
-//! Questions of legacy servers as modern clients are asked them, and what a modern client says that
-//! it can be asked.
+//! Questions of legacy servers in the form for modern clients, and the questions that a modern
+//! client declares it can answer.
 
 use bytes::Bytes;
 
@@ -39,7 +39,7 @@ impl Answerable {
         }
         if let Some(elicitation) = declared("elicitation") {
             let (form, url) = (object(elicitation, "form"), object(elicitation, "url"));
-            // No mode stands for forms.
+            // Without a mode, elicitation means forms.
             bits |= if form || !url { Self::FORMS } else { 0 };
             bits |= if url { Self::URLS } else { 0 };
         }

@@ -257,7 +257,7 @@ mod tests {
         readable(kind, &Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    /// E81: members that say nothing are left out, and all else stays as it was written.
+    /// E81: meaningless members are left out, and all others stay as they were written.
     #[test]
     fn e81_odd_definitions_are_repaired_where_that_changes_nothing() {
         use DefinitionKind::{Prompt, Resource, Template, Tool};

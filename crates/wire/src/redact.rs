@@ -221,7 +221,7 @@ fn is_telling(value: &str) -> bool {
     value.len() >= if is_number { DIGITS_MIN } else { BYTES_MIN }
 }
 
-/// The number that a value is, if it has digits enough to be told from a setting.
+/// The number that a value is, if it has digits enough to differ from a setting.
 fn telling_number(value: &str) -> Option<f64> {
     let is_decimal = |b: u8| b.is_ascii_digit() || b == b'.';
     let digits = value.trim_start_matches(['0', '.']).bytes().filter(u8::is_ascii_digit).count();
@@ -321,7 +321,7 @@ impl Walk<'_, '_> {
         rest.copied().find(|b| !b.is_ascii_whitespace()) == Some(b':')
     }
 
-    /// Replaces a whole key: what is left of it would say where the secret began.
+    /// Replaces a whole key: the rest of it would show where the secret began.
     fn clean_key(&mut self, quoted: Range<usize>) {
         let is_known =
             decode_string(&self.text[quoted.clone()]).is_some_and(|key| keys::is_known(&key));
@@ -344,7 +344,7 @@ impl Walk<'_, '_> {
                 Cow::Owned(clean) => Some(clean),
                 Cow::Borrowed(_) => None,
             },
-            // Half a character stands in it, so that it is no text of which a part can be replaced.
+            // Half a character is in it, so that it is no text of which a part can be replaced.
             None => self.redactor.is_in(raw).then(|| REDACTED.to_owned()),
         }
     }

@@ -86,8 +86,8 @@ impl Rewrite<'_> {
         Some(changed.and_then(|code| code.parse().ok()).unwrap_or(before))
     }
 
-    /// Writes `message` with the changes. What is not named by them stays byte for byte; between
-    /// members around a removed one, a lone comma stands.
+    /// Writes `message` with the changes. Members without a change stay byte for byte; between
+    /// members around a removed one, a lone comma is left.
     #[must_use]
     pub fn apply(&self, message: &Message) -> Payload {
         if self.is_empty() {

@@ -8,8 +8,8 @@ use crate::{Era, Payload, PayloadBuilder, Raw, Revision, json::encode_string, me
 
 /// Error codes of JSON-RPC, of MCP and of the gateway.
 ///
-/// The gateway's own codes stand outside −32768…−32000, which JSON-RPC and MCP divide among
-/// themselves. Their last three digits are those of the HTTP status that means the same.
+/// The gateway's own codes are outside −32768…−32000, which JSON-RPC and MCP divide among
+/// themselves. Their last three digits are those of the HTTP status with the same meaning.
 pub mod code {
     /// Not JSON.
     pub const PARSE_ERROR: i64 = -32700;
@@ -27,7 +27,7 @@ pub mod code {
     pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
     /// Modern: the revision is not spoken here.
     pub const UNSUPPORTED_VERSION: i64 = -32022;
-    /// Legacy: no such session, as the official SDKs say it.
+    /// Legacy: no such session, with the code of the official SDKs.
     pub const LEGACY_SESSION_NOT_FOUND: i64 = -32001;
     /// Legacy: no such resource. Modern peers get [`INVALID_PARAMS`].
     pub const LEGACY_RESOURCE_NOT_FOUND: i64 = -32002;
@@ -64,13 +64,13 @@ pub fn code_for(kind: ErrorKind) -> i64 {
     }
 }
 
-/// The kind that a code stands for, by the same table. A code of a server's own says that it did
-/// not do what was asked, and no more.
+/// The kind of a code, by the same table. A code of a server's own only means that the server
+/// refused the request.
 #[must_use]
 pub fn kind_of(code: i64) -> ErrorKind {
     match code {
         code::PARSE_ERROR | code::INVALID_REQUEST | code::METHOD_NOT_FOUND => ErrorKind::Invalid,
-        // Servers say it of themselves.
+        // Servers use this code for their own faults.
         code::INTERNAL_ERROR => ErrorKind::Unavailable,
         code => {
             let known = ErrorKind::ALL.into_iter().find(|kind| code_for(*kind) == code);

@@ -194,7 +194,7 @@ impl Pending {
 
 /// Writes one event. `data` is one JSON message, or empty for a priming event.
 ///
-/// Raw line ends in `data` become spaces: in valid JSON they stand only between tokens. Characters
+/// Raw line ends in `data` become spaces: in valid JSON they occur only between tokens. Characters
 /// that `id` cannot carry are left out.
 #[must_use]
 pub fn sse_event(id: Option<&str>, retry_ms: Option<u64>, data: &Payload) -> Payload {

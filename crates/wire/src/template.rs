@@ -151,7 +151,7 @@ mod tests {
             ("a://{b}-{c}.md", "a://one-two.md", true),
             ("a://fixed", "a://fixed", true),
             ("a://fixed", "a://fixed2", false),
-            // Each spelling of what stands between expressions.
+            // Each spelling of the text between expressions.
             ("a://café/{x}", "a://café/1", true),
             ("a://café/{x}", "a://caf%C3%A9/1", true),
             ("a://caf%c3%a9/{x}", "a://café/1", true),

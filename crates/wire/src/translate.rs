@@ -178,7 +178,7 @@ pub fn error_to_legacy<'a>(method: &str, error: &Message) -> Rewrite<'a> {
     let mut rewrite = Rewrite::default();
     let data = error.get("data");
     match error.error_code() {
-        // The URI is what tells an absent resource from other bad parameters.
+        // The URI distinguishes an absent resource from other bad parameters.
         Some(code::INVALID_PARAMS)
             if method == method::RESOURCES_READ
                 && data.is_some_and(|data| data.get("uri").is_some()) =>
@@ -210,7 +210,7 @@ fn missing_message(required: Option<Raw<'_>>) -> String {
 
 /// Changes a legacy server's error for a modern client.
 ///
-/// Codes that the modern protocol keeps for itself would say something else there, so they become
+/// Codes that the modern protocol reserves would have another meaning there, so they become
 /// internal errors, which name the code in `data` unless the server has data of its own.
 #[must_use]
 pub fn error_to_modern<'a>(error: &Message) -> Rewrite<'a> {

@@ -138,7 +138,7 @@ fn s12_batches_split_into_messages() {
     });
 }
 
-/// D2: what a rewrite makes of an accepted message is accepted, and says what was asked for.
+/// D2: a rewrite of an accepted message is accepted, and has the requested changes.
 #[test]
 fn d2_rewritten_messages_are_messages() {
     let target = bolero::check!().with_iterations(rounds(ROUNDS));

@@ -17,7 +17,7 @@ pub(super) struct Size {
 /// The way in which a string's inside will be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Decoded: an escape is the character that it stands for.
+    /// Decoded: an escape counts as its character.
     Text,
     /// As JSON: an escape is its own characters.
     Json,

@@ -1,4 +1,4 @@
-//! Cuts against what they promise: where they fall, what stays, and what the marker says.
+//! Tests of the guarantees of cuts: their places, the remaining text, and the marker.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -66,7 +66,7 @@ fn r_e19_results_within_their_limits_are_untouched() {
     }
 }
 
-/// D23, R-M7: the marker says how much is shown of how much, and which limit it was.
+/// D23, R-M7: the marker gives the shown part, the whole size, and the limit.
 #[test]
 fn d23_the_marker_is_visible_and_says_what_was_cut() {
     let long = text_of(&"x".repeat(240_000));
@@ -164,7 +164,7 @@ fn d23_structured_content_keeps_its_form_and_its_short_strings() {
     assert!(tokens(&shown.to_string()) < 150 + 40, "{shown}");
 }
 
-/// D23: where members and numbers alone are too much, the marker stands for all of it.
+/// D23: where members and numbers alone are too much, the marker replaces all content.
 #[test]
 fn d23_structured_content_without_texts_to_cut_gives_way_to_the_marker() {
     let numbers: Vec<u32> = (0..1000).collect();
@@ -175,7 +175,7 @@ fn d23_structured_content_without_texts_to_cut_gives_way_to_the_marker() {
     assert_eq!(shown.as_object().unwrap().len(), 1);
 }
 
-/// D23: text and structured content say the same in most results; each has the limit by itself.
+/// D23: text and structured content are alike in most results; each has the limit by itself.
 #[test]
 fn d23_text_and_structured_content_have_the_limit_each() {
     let both = json!({"content": [{"type": "text", "text": "t".repeat(360)}],
@@ -233,7 +233,7 @@ proptest! {
                 kept.push_str(beginning);
             }
         }
-        // Texts as short as what would stand for them are left as they are.
+        // Texts as short as their replacement are left as they are.
         let slack = 3 * texts.len() as u64;
         let length = if is_bytes { kept.len() as u64 } else { tokens(&kept) };
         prop_assert!(length <= most + slack, "{} > {}", length, most);

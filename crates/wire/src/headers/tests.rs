@@ -394,7 +394,7 @@ proptest::proptest! {
     }
 }
 
-/// Media types compare without case, and parameters say nothing.
+/// Media types compare without case, and without parameters.
 #[test]
 fn media_types_compare_without_case() {
     let is_stream = |value: &'static str| {

@@ -1,4 +1,4 @@
-//! The one walk over a message that checks it and says where its parts are.
+//! The one walk over a message that checks the message and locates its parts.
 
 use bytes::Bytes;
 

@@ -24,7 +24,7 @@ const ANCHOR_MAX: usize = 16;
 /// Most breaks and blanks between two characters of base64: those of one line's end, and the
 /// indentation of the next line.
 const BREAKS_MAX: usize = 10;
-/// The longest escape that may stand for a line's end.
+/// The longest escape for a line's end.
 const ESCAPE_MAX: usize = 8;
 /// The shortest lines into which base64 is broken.
 const LINE_MIN: usize = 60;
@@ -105,7 +105,7 @@ impl All {
         }
     }
 
-    /// The value alone, and what of it is the same whatever stands before and after it.
+    /// Adds the value alone, and the part of it that is the same after and before any other bytes.
     fn add_base64(&mut self, value: &str) {
         for before in 0..3 {
             let bytes = [&vec![0; before], value.as_bytes()].concat();

@@ -374,7 +374,7 @@ fn d22_a_secret_costs_few_patterns() {
 }
 
 proptest! {
-    /// S27, D22: a redacted text has none of the spellings in it, and what stands around is kept.
+    /// S27, D22: a redacted text has none of the spellings in it, and the text around is kept.
     #[test]
     fn s27_no_spelling_of_a_secret_is_left(
         secret in "[ -~äß\u{1d11e}]{6,24}",
