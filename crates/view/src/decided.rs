@@ -29,7 +29,7 @@ struct Row {
 /// A name in an object, and the type of its value.
 type Field = (&'static str, Type);
 
-/// The type of what is decided on. `null` stands for nothing, but for a token.
+/// The type of a decided member. `null` counts as absent, but for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
     Flag,
@@ -158,7 +158,7 @@ impl Type {
             Self::Text => value.as_str().is_some(),
             Self::Texts => are_texts(value),
             Self::Any => true,
-            // Most clients declare no capability, and say so.
+            // Most clients declare no capability, in an empty object.
             Self::Object(_) | Self::Objects if value.as_bytes() == b"{}" => true,
             Self::Object(fields) if value.is_object() => return check_object(value, fields),
             Self::Objects if value.is_object() => return check_objects(value),
@@ -243,7 +243,7 @@ fn check_question_of(method: &str, params: Option<Raw<'_>>) -> Result<(), Undeci
     }
 }
 
-/// Checks what `_meta` says; its keys are unambiguous by then.
+/// Checks the members of `_meta`; its keys are unambiguous by then.
 fn check_meta(request: &Message) -> Result<(), Undecidable> {
     let text = request.bytes();
     for member in request.meta().iter().flat_map(|meta| &meta.members) {

@@ -107,7 +107,7 @@ impl OwnTool {
         tool.to_string().into()
     }
 
-    /// The request that a call stands for.
+    /// The request to the server that a call becomes.
     ///
     /// # Errors
     /// When an argument is missing, or cannot be used.
