@@ -63,7 +63,7 @@ pub struct Attempt<'a> {
     pub now: fn() -> SystemTime,
     /// The grants for a single call that an earlier try or round of the same call has taken.
     pub paid: &'a [GrantId],
-    /// Tells what rules may look at besides; not asked where there are none.
+    /// Returns the further facts for rules; not called where there are no rules.
     pub site: &'a dyn Fn(&Request) -> Site<'a>,
 }
 
@@ -262,7 +262,7 @@ impl Authority {
         Self { acting: Arc::new(Acting::new(actors)), grants, rules }
     }
 
-    /// Whom it acts for now.
+    /// The actors of the run at the moment.
     #[must_use]
     pub fn actors(&self) -> Guard<Arc<Actors>> {
         self.acting.now()

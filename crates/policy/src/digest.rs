@@ -11,8 +11,8 @@ const DIGITS_MAX: usize = 15;
 
 /// The digest of arguments in the canonical form of RFC 8785; absent ones are `{}`.
 ///
-/// `None` if they have a number that readers round or a key that stands twice, as then one digest
-/// would stand for several arguments.
+/// `None` if they have a number that readers round or a key that is given twice, as then several
+/// arguments would share one digest.
 #[must_use]
 pub fn digest_of(arguments: Option<Raw<'_>>) -> Option<ArgumentsDigest> {
     canonical(arguments).map(|text| ArgumentsDigest::new(Sha256::digest(text).into()))

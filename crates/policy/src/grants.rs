@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 pub use self::spawn::{SpawnPermit, SpawnRefusal, Spawning};
 
-/// Whom a run acts for, and which run it is: what grants are for, and what rules look at.
+/// The actors of a run, and the run itself: the subjects of grants, and facts for rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Actors {
     /// The human whose turn it is; only their grants count in it (X-E81).

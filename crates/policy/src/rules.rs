@@ -6,7 +6,7 @@ use narthex_model::{Alias, AliasError, ErrorKind, ToolScope};
 
 use crate::{Basis, Item, workspace_rules::Forbidding};
 
-/// The name that stands for every server.
+/// The name for every server.
 const EVERY: &str = "*";
 
 /// The servers of a run, and its permissions on them. A run that asks for no server has none (E17).
@@ -57,7 +57,7 @@ pub enum Denial {
     /// The server is not attached to the run; it looks like an absent one (D5).
     #[error("server `{0}` is not attached to this run")]
     NotAttached(Alias),
-    /// The server's rules hide this from everybody; it looks like an absent one (D5).
+    /// The server's rules hide this from all callers; it looks like an absent one (D5).
     #[error("`{}` is not to be seen here", .0.name())]
     Hidden(Item),
     /// A rule of the workspace forbids it.
@@ -134,7 +134,7 @@ impl Default for RunPolicy {
 }
 
 impl RunPolicy {
-    /// The rule that a list of servers' names stands for; `*` is every server, also one that is
+    /// The rule for a list of servers' names; `*` is every server, also one that is
     /// added later (E17, E150).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The rules of a workspace: what they are asked, and what they say. They can only narrow.
+//! The rules of a workspace: their questions and their rulings. They can only narrow.
 
 use std::{
     fmt::Debug,
@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use crate::{Actors, Item, Request};
 
-/// Rules in a form that can be asked. Asking takes no lock, waits for nothing and never fails: a
-/// rule that cannot be asked something says the strictest thing that it could.
+/// Rules in a form that can be asked. Asking takes no lock, never waits and never fails: a rule
+/// that cannot be asked gives its strictest possible ruling.
 pub trait Rules: Debug + Send + Sync {
     /// Returns the ruling on one request.
     fn ask(&self, question: &Question<'_>) -> Ruling;

@@ -1,4 +1,4 @@
-//! Tests of the decision: whom a grant is for, what it allows, and how often.
+//! Tests of the decision: the subject, the use and the duration of a grant.
 
 use std::time::Duration;
 
@@ -113,8 +113,8 @@ fn d13_permits_attached_servers_only() {
     assert_eq!((denial.kind(), denial.check()), (ErrorKind::NotFound, "attached"));
 }
 
-/// D5, E151: what a server's rules hide is not permitted, whatever the run has; nor does a grant
-/// show it, and the refusal does not tell that there is a gate.
+/// D5, E151: a name that a server's rules hide is not permitted, with any grants of the run; nor
+/// does a grant show it, and the refusal does not reveal that there is a gate.
 #[test]
 fn d5_permits_nothing_that_a_rule_hides() {
     let deny = |pattern| NameRule::new(None, &[pattern]);
@@ -325,7 +325,7 @@ fn x_e75_of_many_at_once_one_takes_it() {
     assert_eq!(taken, 1);
 }
 
-/// Says one thing of whatever it is asked, and keeps what that was.
+/// Gives one ruling on every question, and records the questions.
 #[derive(Debug, Default)]
 struct Says {
     ruling: Ruling,
@@ -451,7 +451,7 @@ fn d13_rules_are_asked_about_what_uses_something() {
 }
 
 proptest::proptest! {
-    /// D13: whatever rules say, they allow nothing that is refused without them.
+    /// D13: any rules allow only requests that are allowed without them.
     #[test]
     fn d13_rules_never_allow_what_is_refused_without_them(
         is_attached in proptest::bool::ANY,

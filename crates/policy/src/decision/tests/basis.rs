@@ -1,4 +1,4 @@
-//! Tests of what a verdict says of the grants behind it.
+//! Tests of the grants that a verdict reports as its basis.
 
 use super::*;
 use crate::{Payment, SpentStates, Unused, bound_arguments};
@@ -143,7 +143,7 @@ fn d14_giving_up_a_subscription_requires_no_grant() {
     assert!(ask("resources/unsubscribe"));
 }
 
-/// X-E75: the call that used a grant up has it, until the store has said that it is over.
+/// X-E75: the call that used a grant up has it, until the store reports that it is over.
 #[test]
 fn x_e75_a_grant_that_is_over_pays_for_nothing() {
     let (authority, one) = (authority(), gates(&["git.write"]));
