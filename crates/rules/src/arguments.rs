@@ -39,7 +39,7 @@ enum Kind {
 pub(crate) struct Asked {
     arguments: BTreeMap<String, Kind>,
     is_asked: bool,
-    /// Why it cannot be told: a message and a remedy each.
+    /// The faults of the rule: a message and a remedy each.
     pub(crate) faults: Vec<(String, &'static str)>,
 }
 

@@ -115,7 +115,7 @@ impl RuleSet {
         }
     }
 
-    /// The rules of which an argument is of another type than they say, with what is left of them.
+    /// The rules whose arguments are of another type than they require, with their rests.
     fn mistyped(&self, given: &Node, asked: &Asked) -> Vec<(usize, Left)> {
         let parts = asked.heads.iter().filter_map(|head| self.asking.by_head.get(head));
         let left =
@@ -145,8 +145,8 @@ impl RuleSet {
     }
 }
 
-/// A rule that cannot be asked something counts as matching. Told once of each, as a caller can
-/// bring it about as often as it likes.
+/// A rule that cannot be asked something counts as matching. Logged once for each rule, as a caller
+/// can cause it as often as it likes.
 fn tell(rule: &Rule) {
     if !rule.is_told.swap(true, Ordering::Relaxed) {
         tracing::warn!(
@@ -177,7 +177,7 @@ impl Matches {
         }
     }
 
-    /// Takes those of which all else is as they say.
+    /// Takes the rules whose other conditions hold.
     fn take_mistyped(&mut self, rules: Vec<(usize, Left)>, asked: &Asked, context: &Values) {
         if rules.is_empty() {
             return;

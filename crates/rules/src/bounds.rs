@@ -74,7 +74,7 @@ fn levels(value: &Value) -> usize {
 enum Token {
     Open,
     Close,
-    /// A comma: what follows does not depend on what stands before it.
+    /// A comma: the part after it does not depend on the part before it.
     Comma,
     /// The end of a rule.
     End,
@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    /// A chain behind brackets is above all that stands in them.
+    /// A chain behind brackets is above all chains inside them.
     #[test]
     fn chains_at_several_levels_are_counted_together() {
         let mut text = "a".to_owned();

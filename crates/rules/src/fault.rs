@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct RuleFault {
     /// The line in which it begins, from 1; `None` if it is about all of the text.
     pub line: Option<usize>,
-    /// The id of the rule, if one can be told.
+    /// The id of the rule, if it is known.
     pub rule: Option<String>,
     /// The fault.
     pub message: String,

@@ -1,6 +1,6 @@
 //! Rules with the same head, which are asked together before each is asked by itself.
 //!
-//! Asking one rule costs more than what it says: the authorizer puts head and conditions together
+//! Asking one rule costs more than its conditions: the authorizer puts head and conditions together
 //! anew each time. So the conditions of many are joined into one rule that is true or fails where
 //! any of them is or does; only then are they asked one by one. Most calls match no rule.
 
@@ -83,8 +83,8 @@ fn add(set: &mut PolicySet, rule: Policy) {
     set.add(rule).expect("each rule has a number of its own");
 }
 
-/// One rule that matches or fails wherever one of these does. It says nothing of their heads, so it
-/// may do so elsewhere as well.
+/// One rule that matches or fails wherever one of these does. It ignores their heads, so it may
+/// also match elsewhere.
 fn joined(number: usize, set: &PolicySet) -> Policy {
     let id = PolicyId::new(number.to_string());
     let conditions: Option<Vec<_>> = set.policies().map(conditions).collect();

@@ -30,7 +30,7 @@ pub const RULES_MAX: usize = 1_000;
 /// The longest id of a rule, in bytes, and the longest reason.
 const ID_MAX: usize = 100;
 const REASON_MAX: usize = 500;
-/// More faults than anybody reads at once.
+/// Most reported faults: more than a person reads at once.
 const FAULTS_MAX: usize = 100;
 
 /// The rules of a workspace, ready to be asked.

@@ -31,7 +31,7 @@ pub(crate) fn record(node: Node) -> Option<RestrictedExpression> {
     if is_object { value(node, DEPTH_MAX, &mut left)? } else { None }
 }
 
-/// A value; the inner `None` is `null`, the outer says that it cannot be told.
+/// A value; the inner `None` is `null`, the outer one a value that rules cannot see.
 fn value(node: Node, depth: usize, left: &mut usize) -> Option<Option<RestrictedExpression>> {
     *left = left.checked_sub(1)?;
     let depth = depth.checked_sub(1)?;

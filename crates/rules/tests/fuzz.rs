@@ -12,7 +12,7 @@ use narthex_testkit::rounds;
 
 const ROUNDS: usize = 300;
 
-/// D13: whatever is written, compiling ends with a set or with faults, and tells the same twice.
+/// D13: compiling any text ends with a set or with faults, and a second time with the same.
 #[test]
 fn d13_any_text_is_compiled_or_refused() {
     const PARTS: [&str; 28] = [

@@ -79,7 +79,7 @@ fn d13_rules_of_any_shape_leave_the_process_alive() {
     });
 }
 
-/// D13: brackets are counted before anything else, in whatever they stand.
+/// D13: brackets are counted before anything else, inside any text.
 #[test]
 fn d13_nested_brackets_are_a_clear_error() {
     let text = format!(

@@ -1,4 +1,4 @@
-//! Tests of what rules say of a request.
+//! Tests of the rulings on requests.
 
 use std::time::{Duration, SystemTime};
 
@@ -80,8 +80,8 @@ fn d13_rules_see_who_calls_what_and_where() {
     }
 }
 
-/// S25: what a server does not say of its tool, or says in another form, is taken as the protocol
-/// takes it: for the worse.
+/// S25: a missing annotation of a tool, or one in another form, gets the protocol's default: the
+/// worse one.
 #[test]
 fn s25_annotations_that_are_not_said_are_the_worse_ones() {
     assert!(matches("context.annotations.readOnlyHint", "{}"), "it is said");
@@ -110,7 +110,8 @@ fn d13_arguments_are_values() {
     assert!(matches(r#"context.arguments has a && context.arguments.a == "0.5""#, r#"{"a":0.5}"#));
 }
 
-/// S12, S14: what cannot be compared or told counts as matching, and only where a rule looks at it.
+/// S12, S14: arguments that cannot be compared or shown count as matching, and only where a rule
+/// uses them.
 #[test]
 fn s14_what_cannot_be_asked_counts_as_matching() {
     let text = r#"@id("deep") forbid(principal, action, resource in Server::"linear")
@@ -145,8 +146,8 @@ fn s14_what_cannot_be_asked_counts_as_matching() {
     assert!(of_task("read").forbidden.is_some());
 }
 
-/// S14: an argument of another type than a rule says counts as matching also where Cedar takes it
-/// for different: servers that read `"true"` as `true` are not called with what is forbidden.
+/// S14: an argument of another type than a rule requires counts as matching also where Cedar takes
+/// it for different: servers that read `"true"` as `true` are not called with forbidden arguments.
 #[test]
 fn s14_an_argument_of_another_type_counts_as_matching() {
     const FORCE: &str = "context.arguments has force && context.arguments.force == true";
@@ -211,8 +212,8 @@ fn s14_an_argument_of_another_type_counts_as_matching() {
     }
 }
 
-/// S14: what else a rule asks for is asked as ever, in whatever order: a rule for one tool, or for
-/// another argument, says nothing of others.
+/// S14: the other conditions of a rule are asked as ever, in any order: a rule for one tool, or for
+/// another argument, does not apply to others.
 #[test]
 fn s14_what_a_rule_asks_besides_still_counts() {
     let set = rules(
@@ -261,7 +262,7 @@ fn d13_rules_add_up() {
     assert_eq!(scopes, ["linear.read", "linear.write", "team.audit"]);
 }
 
-/// S14, D5: a rule about a resource is about it in every spelling, and told once.
+/// S14, D5: a rule about a resource is about it in every spelling, and reported once.
 #[test]
 fn s14_no_spelling_of_a_uri_gets_around_a_rule() {
     let set = rules(
@@ -333,8 +334,8 @@ fn unsorted(set: RuleSet) -> RuleSet {
 }
 
 proptest! {
-    /// D13: which rules are asked follows from their heads, and that they are asked together
-    /// never changes what they say.
+    /// D13: the heads decide which rules are asked, and asking them together never changes their
+    /// rulings.
     #[test]
     fn d13_rules_that_are_not_asked_would_not_match(
         heads in proptest::collection::vec((0..6_usize, 0..12_usize, 0..6_usize), 1..60),
