@@ -122,8 +122,8 @@ impl TaskOwner {
         self.routes.shown(self.run, &self.server, &id).filter(|shown| **shown != *id)
     }
 
-    /// A state that the server tells by itself (2025-11-25), as the caller may see it. On a link of
-    /// the caller's own it may come before the answer that says that there is such a task.
+    /// A status that the server sends on its own (2025-11-25), as the caller may see it. On a link
+    /// of the caller's own it may come before the answer that creates the task.
     #[must_use]
     pub fn told(&self, state: &Message, is_own_link: bool) -> Option<Payload> {
         let id = state.get("taskId").and_then(Raw::as_str)?;

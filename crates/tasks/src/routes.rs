@@ -19,7 +19,7 @@ const TASKS_MAX: usize = 10_000;
 /// The longest id of a task, in bytes. It travels in a header.
 const ID_MAX: usize = 4096;
 
-/// The routes of live tasks. Touched only by what starts, polls or tells of a task.
+/// The routes of live tasks. Touched only by code that starts, polls or reports a task.
 #[derive(Debug, Default)]
 pub struct TaskRoutes(Mutex<Table>);
 
@@ -82,8 +82,8 @@ impl TaskRoutes {
         }
     }
 
-    /// Hears how a task of a server stands, by its own id: one that has ended keeps it awake no
-    /// longer.
+    /// Takes the status of a server's task, by its own id: a task that has ended keeps the server
+    /// awake no longer.
     pub fn heard(&self, server: &ServerKey, id: Option<Raw<'_>>, status: Option<Raw<'_>>) {
         let Some(id) = id.and_then(Raw::as_str) else { return };
         let key = (server.clone(), Arc::from(id.as_ref()));
