@@ -51,7 +51,8 @@ pub trait Device: Debug + Send + Sync {
     /// The result of `prompts/get`.
     fn prompt<'a>(&'a self, name: &'a str, arguments: Bytes) -> Answer<'a>;
 
-    /// The schema of a tool's arguments as its server lists it; that of any object if it says none.
+    /// The schema of a tool's arguments as its server lists it; that of any object if it lists
+    /// none.
     fn schema<'a>(&'a self, tool: &'a str) -> Answer<'a> {
         Box::pin(async move { tools::schema(&self.list(Kind::Tools).await?, tool) })
     }

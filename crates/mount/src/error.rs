@@ -80,8 +80,8 @@ impl Code {
         }
     }
 
-    /// The code that a program sees which knows only what a device can say: what the server did is
-    /// `DRIVER`, whatever else is known of it.
+    /// The code for a program that only knows failures of devices: a failure of the server is
+    /// `DRIVER`, even if more is known of it.
     #[must_use]
     pub fn family(self) -> Self {
         match self {

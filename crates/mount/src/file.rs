@@ -124,8 +124,8 @@ impl File {
         }
     }
 
-    /// Makes the call that the bytes are the arguments of, and waits for its result (R-O2). Gives
-    /// how many bytes were taken: all. `is_watched` has what a tool says of itself be looked at.
+    /// Makes the call that the bytes are the arguments of, and waits for its result (R-O2). Returns
+    /// the number of bytes taken: all. If `is_watched`, the tool's own report of a failure is read.
     pub(crate) async fn write(&self, bytes: Bytes, is_watched: bool) -> Result<Written, Failure> {
         if !self.node.is_writable() {
             drop(self.alive()?);

@@ -48,7 +48,7 @@ pub fn tool_file(tool: &str) -> Cow<'_, str> {
     encoded
 }
 
-/// The name behind a component of a path. A `%` that encodes nothing stands for itself.
+/// The name behind a component of a path. A `%` that encodes nothing is itself.
 #[must_use]
 pub fn decoded(component: &str) -> String {
     percent_decode_str(component).decode_utf8_lossy().into_owned()

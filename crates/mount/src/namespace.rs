@@ -163,9 +163,9 @@ impl Namespace {
         true
     }
 
-    /// Says that another server is behind a mount from here on, which its device has found by
-    /// itself: what was answered before is of no use any more ([`Process::check`]). Calls that are
-    /// under way end as they do. `false` if it is not mounted any more.
+    /// Reports that another server is behind a mount from here on, which its device has found by
+    /// itself. Earlier answers are of no use any more ([`Process::check`]). Calls that are under
+    /// way end as they do. `false` if it is not mounted any more.
     pub fn renew(&self, mounted: &Mounted) -> bool {
         let tables = self.shared.read();
         let mount = tables.mounts.get(&mounted.name).filter(|(n, _)| *n == mounted.number);

@@ -264,7 +264,7 @@ impl Process {
         Ok(Listing { process: self, number, file })
     }
 
-    /// The last failure that it met at a mount, by any of its paths, as `ctl/error` says it.
+    /// The last failure of the process at a mount, by any of its paths, for `ctl/error`.
     #[must_use]
     pub fn last_failure(&self, name: &MountName) -> Option<Failure> {
         let state = self.state();

@@ -79,7 +79,7 @@ fn no_list(kind: Kind, error: &serde_json::Error) -> Failure {
     Failure::new(Code::Driver, "server_error", text)
 }
 
-/// The schema of a tool's arguments as its server says it; that of any object if it says none.
+/// The schema of a tool's arguments as its server lists it; that of any object if it lists none.
 pub(crate) fn schema(list: &[u8], tool: &str) -> Result<Bytes, Failure> {
     let tool = find(list, tool)?;
     let schema = tool.input_schema.map_or(r#"{"type":"object"}"#, RawValue::get);

@@ -73,7 +73,7 @@ impl Report<'_> {
         })
     }
 
-    /// The operation that it tells of. `None` if one of its words is none.
+    /// The reported operation. `None` if one of its words is unknown.
     #[must_use]
     pub fn done<'p>(&self, pid: Pid, path: &'p str) -> Option<Done<'p>> {
         Some(Done {

@@ -9,8 +9,8 @@ use crate::{
     mounted::Mount,
 };
 
-/// A server as it was mounted when something of it was opened: whether what it has answered may
-/// still be read can be asked by it, for as long as anybody keeps that.
+/// A server as it was mounted when one of its files was opened. A holder can check by it, for any
+/// time, if earlier answers of the server may still be read.
 #[derive(Debug, Clone)]
 pub struct Lease {
     mount: Arc<Mount>,
@@ -52,7 +52,7 @@ impl Process {
         Ok(Lease { mount, turn })
     }
 
-    /// Looks whether what was opened is still of use. Tells no observer.
+    /// Checks that an opened file is still of use. Reports to no observer.
     ///
     /// # Errors
     /// As a descriptor fails that was opened then (S29): `DEVICE_DISCONNECTED` when the server is

@@ -17,7 +17,7 @@ mod file;
 mod seeded;
 mod threads;
 
-/// Says the seed if the test fails.
+/// Prints the seed if the test fails.
 struct Seed(u64);
 
 impl Drop for Seed {

@@ -54,7 +54,7 @@ struct Fd {
 
 #[derive(Debug, Default)]
 struct Proc {
-    /// The process's number among all that have begun.
+    /// The process's number among all that were started.
     number: u64,
     allowed: BTreeSet<Key>,
     also: BTreeMap<Key, Key>,
@@ -96,7 +96,7 @@ struct Model {
     next: u64,
 }
 
-/// The namespace, what it has been told to be, and what it is checked against.
+/// The namespace, its intended state, and the model that it is checked against.
 struct World {
     namespace: Namespace,
     fake: Arc<Fake>,

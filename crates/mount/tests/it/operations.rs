@@ -1,4 +1,4 @@
-//! Paths and operations as the requirements say (R-G1…R-G5, R-O1…R-O13).
+//! Paths and operations by the requirements (R-G1…R-G5, R-O1…R-O13).
 
 use std::{sync::Arc, time::Duration};
 

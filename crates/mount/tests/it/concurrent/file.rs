@@ -164,7 +164,7 @@ impl File {
         self.content = Content::Rest(rest);
     }
 
-    /// An answer says which server it is of: one that the file may be of, and that for good.
+    /// An answer names its server: one that the file may be of, and that for good.
     fn narrow(&mut self, answer: &str) {
         let is_of = |mount: &usize| answer.contains(&format!("server {mount} answer "));
         self.opened.mounts.retain(is_of);
