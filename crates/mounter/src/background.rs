@@ -21,9 +21,9 @@ use crate::descriptors;
 
 /// The first argument by which the program knows that it is the second process.
 const ARGUMENT: &str = "__in_background";
-/// Stands behind what the second process says.
+/// The end mark of the second process's text.
 const READY: u8 = 0;
-/// The most bytes that it may say.
+/// The most bytes of that text.
 const SAID_MAX: u64 = 1 << 20;
 
 /// The outcome of the start of the second process.

@@ -14,10 +14,11 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 /// The last one of the three that a program is always given.
 const STANDARD_ERROR: RawFd = 2;
 
-/// Has no program that is started from now on inherit any descriptor of ours, but those three.
+/// Keeps programs that are started from now on from inheriting any descriptor of ours, but those
+/// three.
 ///
 /// # Errors
-/// When the kernel does not say which there are.
+/// When the kernel does not list the descriptors.
 #[expect(unsafe_code, reason = "descriptors that were inherited are known by their number alone")]
 pub(crate) fn keep() -> io::Result<()> {
     for entry in fs::read_dir("/proc/self/fd")? {
@@ -25,7 +26,7 @@ pub(crate) fn keep() -> io::Result<()> {
         let Some(number) = number.filter(|number| *number > STANDARD_ERROR) else { continue };
         // SAFETY: the number is one, and is used for this one flag alone, which all descriptors of
         // this process are to have; it is neither read, written nor closed by it. If another
-        // thread has closed it meanwhile, the kernel says so and does nothing.
+        // thread has closed it meanwhile, the kernel reports that and does nothing.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         match fcntl_setfd(descriptor, FdFlags::CLOEXEC) {
             Ok(()) | Err(Errno::BADF) => {}

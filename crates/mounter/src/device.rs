@@ -5,7 +5,8 @@ use narthex_mount::{Answer, Device, Kind, MountName, Node};
 
 use crate::Daemon;
 
-/// A mount whose operations the daemon does. It says what is allowed; nothing is looked at here.
+/// A mount whose operations the daemon does. The daemon decides on permissions; nothing is checked
+/// here.
 #[derive(Debug)]
 pub(crate) struct RemoteDevice {
     daemon: Daemon,

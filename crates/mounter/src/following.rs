@@ -35,13 +35,13 @@ pub enum Ended {
     Folder,
 }
 
-/// The servers that are mounted, as the daemon said last.
+/// The mounted servers, by the daemon's last report.
 #[derive(Debug)]
 pub(crate) struct Servers {
     pub(crate) daemon: Daemon,
     pub(crate) namespace: Namespace,
     pub(crate) process: std::sync::Arc<Process>,
-    /// Each with the number by which the daemon tells the server behind it from others.
+    /// Each mount with the number that distinguishes the server behind it from others.
     pub(crate) mounted: HashMap<MountName, (Mounted, Option<u64>)>,
 }
 

@@ -40,7 +40,7 @@ pub struct MountingOptions {
 /// Why a run's files are not mounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountingError {
-    /// The daemon does not say what the run has.
+    /// The daemon does not report the mounts of the run.
     #[error("{}", .0.message)]
     Daemon(Failure),
     /// The token is that of another run.
@@ -102,10 +102,10 @@ pub struct Mounting {
 }
 
 impl Mounting {
-    /// Mounts what the run of a token may open.
+    /// Mounts the files that the run of a token may open.
     ///
     /// # Errors
-    /// As [`MountingError`] says; then nothing is mounted.
+    /// The cases of [`MountingError`]; then nothing is mounted.
     pub async fn begin(daemon: Daemon, options: MountingOptions) -> Result<Self, MountingError> {
         let MountingOptions { folder, pid: wanted, watcher, limits, keeps_awake } = options;
         let root = daemon.root().await.map_err(MountingError::Daemon)?;

@@ -53,7 +53,7 @@ impl Observer for Reports {
 }
 
 impl Untold {
-    /// Tells the daemon of each, in order, for as long as it is polled.
+    /// Sends each report to the daemon, in order, for as long as it is polled.
     pub(crate) async fn tell(&mut self, daemon: &Daemon) -> Infallible {
         while let Some((path, report)) = self.queue.recv().await {
             daemon.tell(&path, &report).await;

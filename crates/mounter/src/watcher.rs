@@ -28,8 +28,8 @@ pub fn run_if_asked() -> Option<ExitCode> {
     Some(watch(io::stdin().lock()).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
 }
 
-/// Waits for the end of `told`, and takes the mount away, at its present place, unless `told` says
-/// that this is done. Any other mount at the folder stays.
+/// Waits for the end of `told`, and takes the mount away, at its present place, unless `told`
+/// reports that this is done. Any other mount at the folder stays.
 fn watch(told: impl Read) -> io::Result<()> {
     let mut told = BufReader::new(told);
     let mut device = String::new();
@@ -69,7 +69,7 @@ impl Watcher {
         Ok(Self { child, pipe })
     }
 
-    /// Says which mount it is.
+    /// Sends the device of the mount to watch.
     pub(crate) fn watch_over(&mut self, device: &str) -> io::Result<()> {
         match &mut self.pipe {
             Some(pipe) => writeln!(pipe, "{device}"),
@@ -77,7 +77,7 @@ impl Watcher {
         }
     }
 
-    /// Says that the folder is free, and waits for its end. Blocks for a moment.
+    /// Reports that the folder is free, and waits for the watcher's end. Blocks for a moment.
     pub(crate) fn dismiss(&mut self) -> io::Result<()> {
         if let Some(mut pipe) = self.pipe.take() {
             // The watcher may have been killed: then it cannot be notified.
