@@ -9,7 +9,7 @@ use std::{
 
 use fs_err::OpenOptions;
 
-/// The device that tells the kernel the longest time for waking (`PM QoS`).
+/// The device of the kernel's limit on the time for waking (`PM QoS`).
 pub(crate) const DEVICE: &str = "/dev/cpu_dma_latency";
 
 /// Keeps all processors from sleeping for as long as the value lives.
@@ -20,7 +20,7 @@ pub(crate) struct Awake {
 }
 
 impl Awake {
-    /// Tells the kernel how many µs waking a processor may take: none.
+    /// Sets the most µs that waking a processor may take: none.
     pub(crate) fn begin(device: &Path) -> io::Result<Self> {
         let mut wish = OpenOptions::new().write(true).open(device)?.into_parts().0;
         wish.write_all(&0_i32.to_ne_bytes())?;

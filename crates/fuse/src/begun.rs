@@ -128,7 +128,7 @@ mod tests {
         reaches(&count, 2).await;
     }
 
-    /// Has itself waked before it says that it waits.
+    /// Wakes itself before it waits.
     async fn yield_once() {
         let mut has_waited = false;
         std::future::poll_fn(|context| {

@@ -57,7 +57,7 @@ const fn bit(signal: u32) -> u64 {
 }
 
 /// All callers whose processes cannot be seen from here, as those of another container. The kernel
-/// says 0 for each, so that they are one.
+/// reports 0 for each, so that they are one.
 const UNSEEN: Caller = Caller { identity: Identity { pid: 0, began: 0 }, session: 0, terminal: 0 };
 
 /// The first process. A process that loses its parent becomes its child, and is no relative for

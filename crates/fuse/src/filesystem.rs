@@ -30,7 +30,7 @@ use crate::{
     waiting::{PendingFlush, PendingRead},
 };
 
-/// The attribute that says the last failure at a file's mount, as JSON.
+/// The attribute with the last failure at a file's mount, as JSON.
 const ERROR_ATTRIBUTE: &str = "user.narthex.error";
 
 /// The file system that answers the kernel.
@@ -67,7 +67,7 @@ impl Files {
         match place {
             Place::Mounts => Some(Ok(())),
             Place::In(mount, Node::Root) => Some(self.has(mount, file)),
-            // Resources of templates are in no list: reading says whether one is there.
+            // Resources of templates are in no list: only reading shows if one exists.
             Place::In(mount, Node::Resource(uri)) if uri.contains(':') => {
                 Some(self.has(mount, file))
             }
@@ -90,7 +90,7 @@ impl Files {
     }
 }
 
-/// Says that a name is there.
+/// Answers that a name exists.
 fn entry(shared: &Shared, tree: &Tree, path: String, place: Place, reply: ReplyEntry) {
     let (ino, inode) = tree.look_up(path, place);
     let attributes = tree.attributes(ino, &inode);
@@ -195,7 +195,7 @@ impl Filesystem for Files {
         let handle = Handle::new(inode, lease, &opened);
         lock(&self.shared.handles).insert(fh, Arc::new(handle));
         if mode == Mode::Read {
-            // The kernel may have been told that no size is known.
+            // The kernel may have got attributes without a size.
             self.shared.forget_attributes(ino);
         }
         // The writes of one descriptor do not affect other descriptors. The kernel makes use of

@@ -179,8 +179,8 @@ impl Handle {
         self.tell_pollers();
     }
 
-    /// Answers a read from what there is, or says what has to be done first. `may_wait` is false
-    /// where the caller wants no waiting; then a call begins all the same.
+    /// Answers a read from the present content, or returns the work to do first. `may_wait` is
+    /// false where the caller wants no waiting; then a call starts all the same.
     pub(crate) fn read(&self, read: PendingRead, may_wait: bool) -> Reading {
         let mut state = self.state();
         state.is_unread = false;
@@ -247,9 +247,9 @@ impl Handle {
         self.state().running.get_or_insert_default().flush(flush);
     }
 
-    /// Answers a closing, or says what has to be done first. Also a descriptor that another process
-    /// has inherited is closed so: only what is whole is made a call of. Who closes by ending is
-    /// answered at once: it cannot be told anything, nor be killed before.
+    /// Answers a closing, or returns the work to do first. A descriptor that another process has
+    /// inherited is closed in the same way: only a whole request is called. A process that closes
+    /// by exiting is answered at once: it cannot receive an error, nor be killed before.
     pub(crate) fn flush(&self, flush: PendingFlush) -> Flushing {
         let mut state = self.state();
         if let Some(waiting) = &mut state.running {

@@ -37,11 +37,12 @@ const ANSWERS_BY: (&str, &str) = ("_FUSE_COMMFD", "0");
 /// The most bytes kept of such a program's complaints.
 const COMPLAINT_MAX: u64 = 4096;
 
-/// Mounts at a folder; gives what the kernel asks through, and the device, by which [`free`] finds
-/// the mount again.
+/// Mounts at a folder. Returns the descriptor of the kernel's requests, and the device, by which
+/// [`free`] finds the mount again.
 ///
 /// # Errors
-/// `PermissionDenied` or `NotFound` when the system has no FUSE for us; else as the system says.
+/// `PermissionDenied` or `NotFound` when the system has no FUSE for us; else the error of the
+/// system.
 pub(crate) fn mount_at(folder: &Folder) -> io::Result<(OwnedFd, String)> {
     let asked_by = match by_ourselves(folder) {
         Err(Errno::PERM | Errno::ACCESS) => {

@@ -240,8 +240,8 @@ impl Mounted {
         self.session.as_ref().is_none_or(|session| session.guard.is_finished())
     }
 
-    /// To be called after a server was unmounted or revoked: tells those who poll files of it, whom
-    /// nothing else would. Does not block.
+    /// To be called after a server was unmounted or revoked: notifies the pollers of its files,
+    /// which nothing else would wake. Does not block.
     pub fn look_again(&self) {
         self.shared.tell_of_what_is_over();
     }
@@ -277,7 +277,7 @@ impl Mounted {
 }
 
 /// Waits for the end of a session whose folder is free, for a moment: the kernel keeps it until
-/// everybody has left it, or this process ends.
+/// all programs have left it, or this process ends.
 fn end_session(session: BackgroundSession) {
     let (ending, ended) = sync_channel::<()>(1);
     let joining = move || {

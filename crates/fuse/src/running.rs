@@ -30,7 +30,7 @@ use crate::{
 /// others wait for that meanwhile.
 const AT_ONCE_MOST: usize = 64 << 10;
 
-/// For how long the look-up of a name waits for the list that says whether it is there.
+/// Longest time for which the look-up of a name waits for the list of its directory.
 const LOOKED_UP_WITHIN: Duration = Duration::from_millis(250);
 
 /// The state that all files share.
@@ -127,7 +127,8 @@ impl Shared {
         })
     }
 
-    /// Tells those who poll what is of no use any more: their loop of events would never ask again.
+    /// Notifies the pollers of files that are of no use any more: their event loops would never ask
+    /// again.
     pub(crate) fn tell_of_what_is_over(&self) {
         let open: Vec<_> = lock(&self.handles).values().cloned().collect();
         for handle in open {

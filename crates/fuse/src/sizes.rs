@@ -1,10 +1,10 @@
-//! Sizes of files, which programs such as `tar` and `cp` take for how much there is to read.
+//! Sizes of files, which programs such as `tar` and `cp` take for the number of bytes to read.
 //!
 //! The size is known once a file is open and its content is there. The kernel asks for the size of
-//! an open file (`fstat`) as it does for that of a path, so the asking thread is looked for among
-//! those who have the file open to read, and waits for the content as a read would. All others are
-//! shown a size that no content has: programs that trust it read to the end, or find less than they
-//! were told and say so.
+//! an open file (`fstat`) as it does for that of a path. So the asking thread is looked for among
+//! those that have the file open to read, and waits for the content as a read would. All other
+//! threads see a size that no content has. Programs that trust it read to the end, or report that
+//! they found less than expected.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ pub(crate) struct PendingSize {
 }
 
 impl PendingSize {
-    /// Says where the content ends, if there is one.
+    /// Answers with the end of the content, if there is one.
     pub(crate) fn answer(self, end: Option<u64>) {
         // The next one who asks may have the file open as well.
         self.reply.attr(&Duration::ZERO, &sized(self.attributes, end.unwrap_or(NONE)));
@@ -71,7 +71,7 @@ impl Shared {
 }
 
 impl Files {
-    /// Says the attributes of a file to a thread, with its size if the thread has it open.
+    /// Answers a thread with the attributes of a file, with its size if the thread has it open.
     pub(crate) fn attributes_for(
         &self,
         thread: u32,

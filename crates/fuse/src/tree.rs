@@ -1,4 +1,4 @@
-//! Numbers of files and directories, and the paths of the namespace that they stand for.
+//! Numbers of files and directories, and their paths in the namespace.
 
 use std::{
     collections::HashMap,

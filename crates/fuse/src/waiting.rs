@@ -52,7 +52,7 @@ impl Waiting {
         self.sizes.push(size);
     }
 
-    /// Queues a closing. One by a process that ends is answered at once: it can be told nothing,
+    /// Queues a closing. One by a process that exits is answered at once: it can receive no error,
     /// and no signal reaches it any more, so that it would stay until the server has answered.
     pub(crate) fn flush(&mut self, flush: PendingFlush) {
         if is_exiting(flush.thread) {

@@ -1,4 +1,5 @@
-//! A real mount, with real programs in it. Without `/dev/fuse` each test says that it was skipped.
+//! A real mount, with real programs in it. Without `/dev/fuse` each test reports that it was
+//! skipped.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::tests_outside_test_module,

@@ -65,7 +65,7 @@ fn sources_at(path: &Path) -> Vec<String> {
     info.lines().filter(at).filter_map(source).collect()
 }
 
-/// Files of a run at `w1/mcp` of a folder of its own; `None`, said loudly, where it cannot be.
+/// Files of a run at `w1/mcp` of a folder of its own; `None`, with a notice, where it cannot be.
 fn nested() -> Option<(World, TempDir, Mounted)> {
     let world = World::new()?;
     if !rustix::process::geteuid().is_root() {

@@ -321,7 +321,7 @@ print(open('ctl/error').read(), os.read(f, 100), sep='')
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 2);
 }
 
-/// The call is under way before anybody reads: with the write that ends the object, whatever its
+/// The call is under way before any read: it starts with the write that ends the object, in any
 /// pieces, and not before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_descriptor_that_is_read_calls_with_the_end_of_the_object() {

@@ -33,7 +33,7 @@ pub(crate) fn name() -> MountName {
 }
 
 impl World {
-    /// A mount of one server as `1-files`; `None`, said loudly, where there is no FUSE.
+    /// A mount of one server as `1-files`; `None`, with a notice, where there is no FUSE.
     pub(crate) fn new() -> Option<Self> {
         Self::of(Fake::new())
     }
