@@ -68,7 +68,7 @@ pub async fn serve<R: Respond>(
             }
         };
         let slot = slots.clone().try_acquire_owned().ok();
-        // Said once per time of need: a flood must not become a flood of lines.
+        // Logged once per time of need: a flood must not become a flood of lines.
         if slot.is_none() && !is_full {
             let limit = shared.options.max_connections;
             tracing::warn!(limit, "refusing connections: as many are open as are allowed");
