@@ -5,7 +5,7 @@ use narthex_model::Role;
 /// One path with some of its methods.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// The path; a segment in braces stands for any one segment.
+    /// The path; a segment in braces matches any one segment.
     pub template: &'static str,
     /// The methods, as the header `Allow` lists them.
     pub methods: &'static str,
@@ -18,8 +18,8 @@ pub struct Place {
 pub enum Access {
     /// Any caller: only health, which shows nothing else.
     Open,
-    /// Anybody who brings a proof of the route's own, which is this (D4): a human has no token
-    /// before they have signed in.
+    /// Any caller with a proof of the route's own, which is this text (D4): a human has no token
+    /// before the sign-in.
     Own(&'static str),
     /// The bearer of a run's token.
     Client,

@@ -1,9 +1,9 @@
-//! The OpenAPI document of everything that is served, made once of three sources: the table of
-//! routes, which says who may come in; [`operations()`], which says what each does; and files of
-//! JSON beside this one, which have the schemas, parameters and headers.
+//! The OpenAPI document of all served routes, made once of three sources. The table of routes has
+//! the access rules, and [`operations()`] has the purpose of each route. Files of JSON beside this
+//! one have the schemas, parameters and headers.
 //!
-//! Tests of the door hold it against what is: each route and method is described and nothing else,
-//! and every answer that a test gets is one that is described.
+//! Tests of the door compare the document with the daemon: each route and method is described and
+//! nothing else, and every answer that a test gets is a described one.
 
 mod access;
 mod operation;

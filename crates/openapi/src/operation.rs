@@ -115,7 +115,7 @@ impl Operation {
         self.answers(200, Content::Json(schema), &[])
     }
 
-    /// Answers 201 with JSON, and says where what was made is.
+    /// Answers 201 with JSON, and the place of the new object.
     pub(super) const fn makes(self, schema: &'static str) -> Self {
         self.answers(201, Content::Json(schema), &["Location"])
     }
