@@ -1,5 +1,5 @@
-//! Values that must not be said anywhere, and the search for them, in many spellings, in what was
-//! said and left behind.
+//! Values that must not appear anywhere, and the search for them, in many spellings, in outputs and
+//! leftovers.
 
 use std::{collections::BTreeSet, fmt::Write};
 

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-/// Headers that an answer has only if its description says so.
+/// Headers that an answer has only if its description names them.
 const SAID: [&str; 7] = [
     "etag",
     "idempotency-replayed",
@@ -22,7 +22,7 @@ const SAID: [&str; 7] = [
 ];
 const PROBLEM: &str = "application/problem+json";
 
-/// An OpenAPI document that answers are held against.
+/// An OpenAPI document that answers are compared with.
 #[derive(Debug)]
 pub struct Contract {
     document: &'static Value,
@@ -68,10 +68,10 @@ impl Contract {
         }
     }
 
-    /// Says what is not described of an answer.
+    /// Checks that an answer is described in all parts.
     ///
     /// # Errors
-    /// When there is something.
+    /// The first part that is not.
     pub fn is_described(&self, seen: Seen<'_>) -> Result<()> {
         let Some((template, place)) = self.place(seen.path) else {
             return self.refused(seen, &[401, 403, 404]);

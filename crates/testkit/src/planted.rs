@@ -12,7 +12,7 @@ use crate::{
     contract::Seen,
 };
 
-/// Shorter values may well be said for another reason.
+/// Shorter values may well appear for another reason.
 const SHORTEST: usize = 8;
 /// Number of characters of a value that are searched for.
 const LONGEST: usize = 200;
@@ -26,7 +26,8 @@ thread_local! {
     static NEXT_CLAIM_TELLS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets one answer tell values: the next one to a claim of a run, in `resolved_mcp_servers` alone.
+/// Lets one answer reveal values: the next one to a claim of a run, in `resolved_mcp_servers`
+/// alone.
 /// For a test that asks for direct mode; the answer after it is searched as any other.
 pub fn lets_next_claim_tell() {
     NEXT_CLAIM_TELLS.set(true);
@@ -34,7 +35,7 @@ pub fn lets_next_claim_tell() {
 
 /// Remembers the value of a secret that is about to be set.
 pub fn remember(value: &str) {
-    // The beginning of a long one is as good: it would be told with the rest.
+    // The beginning of a long value is enough: it would appear with the rest.
     let value: String = value.trim_end().chars().take(LONGEST).collect();
     PLANTED.with_borrow_mut(|planted| {
         if value.len() >= SHORTEST && planted.iter().all(|known| known.value != value) {
@@ -43,7 +44,7 @@ pub fn remember(value: &str) {
     });
 }
 
-/// Takes out a value that the test's own agent holds and says: a server may say it again.
+/// Takes out a value that the test's own agent holds and sends: a server may send it back.
 pub fn is_told(value: &str) {
     PLANTED.with_borrow_mut(|planted| planted.retain(|known| known.value != value));
 }
@@ -82,7 +83,7 @@ pub fn answered(seen: Seen<'_>) {
     }
 }
 
-/// The members of an answer that may tell values.
+/// The members of an answer that may reveal values.
 fn telling(seen: Seen<'_>) -> &'static [&'static str] {
     let has_segment = |last: &str| seen.method == http::Method::POST && seen.path.ends_with(last);
     // The head of an answer may be checked before its body is there.
@@ -124,7 +125,8 @@ mod tests {
         catch_unwind(|| answered(Seen { method, path, status, headers: &headers, body })).is_ok()
     }
 
-    /// S27: a value that was set is found in bodies and headers, but for the members that tell it.
+    /// S27: a value that was set is found in bodies and headers, but for the members that may
+    /// reveal it.
     #[test]
     fn s27_a_secret_that_was_set_is_found() {
         let secret = "quite\"secret";

@@ -17,7 +17,7 @@ use fs_err as fs;
 
 /// Names the folder of a server that runs already.
 pub const VARIABLE: &str = "NARTHEX_TEST_POSTGRES";
-/// The superuser of the server, and what it says to be let in.
+/// The superuser of the server, and its password.
 const USER: &str = "narthex";
 const PASSWORD: &str = "pw-of-tests";
 /// The folder in which Debian has the programs of each version.
@@ -47,7 +47,7 @@ impl Server {
     /// Starts one; `None` if PostgreSQL is not installed.
     ///
     /// # Errors
-    /// When it does not start; what it said is in the standard error of this process.
+    /// When it does not start; its output is in the standard error of this process.
     pub fn start() -> Result<Option<Self>> {
         let Some(programs) = programs()? else { return Ok(None) };
         let mut command = Command::new("sh");

@@ -22,7 +22,7 @@ pub(super) struct Checker {
 /// Why an answer does not count.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The HTTP status says so.
+    /// The HTTP status is that of a failure.
     Failed(String),
     Wrong(String),
     /// The answer is right, and there are further ones.

@@ -139,7 +139,7 @@ fn hold(out: Out, id: Value, arguments: &Value) {
     });
 }
 
-/// The answer tells under which token it was.
+/// The answer has the token of the call.
 async fn progress(server: &Server, id: &Value, params: &Value) -> io::Result<()> {
     let token = &params["_meta"]["progressToken"];
     let steps = params["arguments"]["steps"].as_u64().unwrap_or(3);
