@@ -16,7 +16,7 @@ impl AgentEnv {
         Self(values)
     }
 
-    /// The variables, to be told.
+    /// The variables with their values, for the agent's starter.
     pub fn expose(&self) -> impl Iterator<Item = (&EnvName, &str)> {
         self.0.iter().map(|(name, value)| (name, value.expose()))
     }

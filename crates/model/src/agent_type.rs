@@ -1,10 +1,11 @@
-//! Whom agents act for, and what a workspace lets those have that act for no one person.
+//! The types of agents, and the servers that a workspace lets agents have that act for no one
+//! person.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Whom the runs of an agent act for (X-M15).
+/// The subject that the runs of an agent act for (X-M15).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentType {
@@ -25,7 +26,7 @@ pub enum OauthOnOrchestrators {
     /// No.
     #[default]
     Off,
-    /// In runs that a person drives; in others such a server says that it needs one.
+    /// In runs that a person drives; in others such a server reports that it needs one.
     OnAttended,
     /// As workers may.
     On,

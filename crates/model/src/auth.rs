@@ -11,8 +11,8 @@ pub enum ServerAuth {
     None,
     /// One header on every request (E22).
     ApiKey(ApiKeyAuth),
-    /// Signing in by OAuth: read, checked and compared, but not built yet; the row is `error` and
-    /// says so.
+    /// Sign-in by OAuth: read, checked and compared, but not built yet; the row is `error` with
+    /// this reason.
     NotYet(Box<OAuth>),
 }
 

@@ -12,7 +12,7 @@ const PROGRAM: &str = "narthex";
 const CHOOSING: [&str; 4] = ["--data", "--daemon-url", "--token-file", "--settings"];
 const WORKSPACE: &str = "--workspace";
 
-/// The commands that take `--workspace`; a group stands for all that it has.
+/// The commands that take `--workspace`; a group covers all its commands.
 const WORKSPACED: [&str; 23] = [
     "agents",
     "audit",
@@ -73,7 +73,7 @@ pub struct CommandLine {
     workspace: Option<String>,
 }
 
-/// A command of which `template` has the words; each `{}` stands for the next of `values`.
+/// A command with the words of `template`; each `{}` is replaced by the next of `values`.
 /// Words in capitals, such as `NAME`, are for the reader to fill in.
 #[must_use]
 pub fn narthex(template: &'static str, values: &[&dyn fmt::Display]) -> CommandLine {
@@ -85,7 +85,7 @@ pub fn narthex(template: &'static str, values: &[&dyn fmt::Display]) -> CommandL
     CommandLine { words: template.split_whitespace().map(filled).collect(), workspace: None }
 }
 
-/// Says which daemon and workspace the commands of this process are about. Only the first time
+/// Sets the daemon and the workspace for the commands of this process. Only the first time
 /// counts.
 pub fn choose(chosen: Chosen) {
     CHOSEN.get_or_init(|| chosen);

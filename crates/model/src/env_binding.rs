@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{AgentName, EnvName, PreviewId};
 
-/// Whom a binding is for.
+/// The target of a binding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EnvScope {
     /// One agent.
@@ -15,11 +15,11 @@ pub enum EnvScope {
     Workspace,
 }
 
-/// Tells a binding apart from all others of its workspace: `agent:reader:GITHUB_TOKEN`,
+/// The id of a binding in its workspace: `agent:reader:GITHUB_TOKEN`,
 /// `preview_environment:staging:GITHUB_TOKEN` or `workspace:GITHUB_TOKEN`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EnvBindingId {
-    /// Whom it is for.
+    /// The target of the binding.
     pub scope: EnvScope,
     /// The variable.
     pub name: EnvName,

@@ -225,7 +225,7 @@ impl CallError {
     }
 }
 
-/// The member of `details` that says how to ask for a grant.
+/// The member of `details` with the way to ask for a grant.
 const ASK: &str = "ask";
 
 impl fmt::Display for CallError {
@@ -266,8 +266,8 @@ mod tests {
         }
     }
 
-    /// D28: a refusal says in one short text what is wanting and how to ask for it, whatever names
-    /// are in it; programs find the calls beside it.
+    /// D28: a refusal names in one short text the missing grant and the way to ask for it, with any
+    /// names in them; programs find the calls beside it.
     #[test]
     fn d28_a_refusal_is_one_short_text() {
         let refused = |name: &str, scopes: &[&str]| {

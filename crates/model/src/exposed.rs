@@ -154,7 +154,7 @@ mod tests {
         assert!(!nothing.lets("get_user") && !nothing.is_open());
     }
 
-    /// D5: a URI passes only if it means what it says.
+    /// D5: a URI passes only if it means exactly its text.
     #[test]
     fn d5_no_spelling_of_a_uri_gets_around_a_rule() {
         let allow = UriRule::new(Some(&["file:///docs/*"]), &[]);

@@ -18,7 +18,7 @@ id! {
     GrantRequestId, "grq_", 8
 }
 
-/// Whom a grant is for: exactly one user or one agent (X-E71).
+/// The subject of a grant: exactly one user or one agent (X-E71).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GrantSubject {
     /// A human, in each run that they drive.
@@ -204,7 +204,7 @@ impl GrantDuration {
         }
     }
 
-    /// Reads what [`GrantDuration::word`] and [`GrantDuration::places`] have told.
+    /// Reads the results of [`GrantDuration::word`] and [`GrantDuration::places`].
     #[must_use]
     pub fn read(word: &str, run: Option<RunId>, session: Option<SessionId>) -> Option<Self> {
         match (word, run, session) {

@@ -67,7 +67,7 @@ pub(crate) fn hex(bytes: &[u8], digits: &mut [u8]) {
     }
 }
 
-/// The bytes that lowercase hexadecimal digits stand for; `None` for any other text.
+/// The bytes of lowercase hexadecimal digits; `None` for any other text.
 pub(crate) fn unhex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

@@ -30,7 +30,7 @@ pub enum Node {
     Text(String),
     /// An array.
     List(Vec<Node>),
-    /// An object, with its keys in the order of the text; a key may stand in it twice.
+    /// An object, with its keys in the order of the text; a key may be given twice.
     Object(Vec<(String, Node)>),
 }
 
@@ -131,7 +131,7 @@ impl Node {
         }
     }
 
-    /// The places of all keys that stand twice in one object: readers disagree on which counts.
+    /// The places of all keys that are given twice in one object: readers disagree on which counts.
     #[must_use]
     pub fn keys_given_twice(&self) -> Vec<Place> {
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Identifiers, names, domain types and error kinds that every other crate may say.
+//! Identifiers, names, domain types and error kinds that every other crate may use.
 //!
 //! No I/O and no async here: this crate is the vocabulary.
 

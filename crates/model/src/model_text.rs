@@ -18,7 +18,7 @@ const FOR_OPERATORS: &str = "for operators: ";
 const MENDED_BY_HUMANS: &str = "a human has to mend this";
 
 /// Marks the last part of a text, such as the places of a value, as one that only operators read:
-/// [`for_models`] leaves it out with all that follows it, whatever stands in it.
+/// [`for_models`] leaves it out with all that follows it, with any content.
 #[must_use]
 pub fn for_operators(part: impl Display) -> String {
     format!("{FOR_OPERATORS}{part}")

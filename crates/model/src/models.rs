@@ -81,7 +81,7 @@ impl EnabledModels {
         &self.all
     }
 
-    /// The id of the model that a name stands for: the id itself, or the first of which it is a
+    /// The id of the model of a name: the id itself, or the first of which it is a
     /// short name. `None` if there is none.
     #[must_use]
     pub fn resolve<'m>(&'m self, name: &'m str) -> Option<&'m str> {

@@ -224,8 +224,8 @@ impl PrincipalName {
         Self::new(&format!("{workspace}/{name}"))
     }
 
-    /// Why no human may be called so, and what to do about it: rows tell by the name alone who has
-    /// changed them.
+    /// The reason why no human may have this name, and the remedy: rows show only the name of the
+    /// actor who changed them.
     #[must_use]
     pub fn unfit_for_humans(&self) -> Option<(&'static str, &'static str)> {
         if self.workspace().is_some() {
@@ -237,7 +237,7 @@ impl PrincipalName {
             .then_some(("it stands for something else", "choose another"))
     }
 
-    /// The workspace that stands in front: `None` in the names of humans.
+    /// The workspace in front of the name: `None` in the names of humans.
     #[must_use]
     pub fn workspace(&self) -> Option<&str> {
         Some(self.as_str().split_once('/')?.0)

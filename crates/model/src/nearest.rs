@@ -123,7 +123,7 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     (distance <= 1 + name.len() / 4 && distance < name.len()).then_some(name)
 }
 
-/// At most five of `known` names that `word` may stand for, best first: names that contain it or
+/// At most five of `known` names that `word` may mean, best first: names that contain it or
 /// are contained in it, for a part of a name is what people remember, then near ones as in
 /// [`nearest`].
 #[must_use]

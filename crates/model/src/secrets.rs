@@ -143,7 +143,7 @@ impl fmt::Display for SecretVersion {
     }
 }
 
-/// Tells master keys apart: 16 hexadecimal digits that are made of the key and do not reveal it.
+/// The id of a master key: 16 hexadecimal digits that are made of the key and do not reveal it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(Arc<str>);
 

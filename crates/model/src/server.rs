@@ -27,7 +27,7 @@ pub enum ServerState {
     Authenticating,
     /// Usable.
     Ready,
-    /// Failed; the row says why.
+    /// Failed; the row has the reason.
     Error,
     /// Switched off by a person.
     Disabled,
@@ -196,9 +196,9 @@ impl ServerDefinition {
         matches!(&self.target, Target::Http(target) if target.auth.awaits_consent())
     }
 
-    /// The values that must never be shown (D22): keys, and whatever stands under a name that
-    /// tells of a secret or came from such a variable. Of `Bearer abc` the part after the scheme
-    /// counts by itself, too.
+    /// The values that must never be shown (D22): keys, and all values under a name that marks a
+    /// secret or from such a variable. Of `Bearer abc` the part after the scheme counts by itself,
+    /// too.
     #[must_use]
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.filled_in.clone();
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(all.map(ServerState::as_str).as_slice(), spelled);
     }
 
-    /// D22: a variable's name tells whether its value is secret.
+    /// D22: a variable's name decides if its value is secret.
     #[test]
     fn d22_secret_variables_are_known_by_name() {
         let env = named(&[

@@ -65,7 +65,7 @@ pub enum LimitProblem {
     /// A burst of no rate.
     #[error("`burst` belongs to a rate, and there is none")]
     BurstAlone,
-    /// A key that stands twice.
+    /// A key that is given twice.
     #[error("the key is given twice")]
     Twice,
 }
@@ -102,8 +102,8 @@ impl TrafficLimits {
         Some(CallRate { calls, period, interval_ns, burst: self.burst.unwrap_or(calls) })
     }
 
-    /// Reads limits, and tells everything that is wrong with them, each with its place; what is
-    /// wrong is then left out of what is given back.
+    /// Reads limits, and reports all their faults to `tell`, each with its place. Faulty limits are
+    /// left out of the result.
     pub fn read(node: &Node, at: &Place, tell: &mut dyn FnMut(&Place, LimitProblem)) -> Self {
         let Node::Object(fields) = node else {
             tell(at, LimitProblem::NotAnObject(node.found()));

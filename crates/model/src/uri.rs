@@ -1,5 +1,5 @@
-//! The spellings of a URI: the texts that servers may take for the same one. What says something of
-//! URIs looks at all of them, so that no other spelling goes around it (D5).
+//! The spellings of a URI: the texts that servers may take for the same one. A rule about URIs
+//! looks at all of them, so that no other spelling evades it (D5).
 
 use std::borrow::Cow;
 
@@ -7,11 +7,12 @@ use url::Url;
 
 /// The texts that a server may take a URI for, each once, and first the URI as it is written.
 ///
-/// The others are the same percent-decoded, and of both what the URL Standard of WHATWG makes of
-/// them, which many servers read URIs by. That has a scheme and a host in small letters, no port
-/// that goes without saying, no steps such as `..`, no tabs and line ends, and no blanks around it.
-/// And all of that without what stands behind `#`, which no server is asked for (RFC 3986 §3.5),
-/// and of files without a query, and without their host: many servers open what it is followed by.
+/// The others are the URI percent-decoded, and the result of the URL Standard of WHATWG for both,
+/// which many servers read URIs by. That result has a scheme and a host in small letters, no
+/// default port, no steps such as `..`, no tabs and line ends, and no blanks around it. All of
+/// these also occur without a fragment after `#`, which no server receives (RFC 3986 §3.5). A
+/// file's URI also occurs without a query, and without its host: many servers open the path after
+/// the host.
 #[must_use]
 pub fn spellings(uri: &str) -> Vec<Cow<'_, str>> {
     let mut all = written(uri);

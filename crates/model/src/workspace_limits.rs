@@ -42,7 +42,7 @@ pub struct ChildLimits {
     /// The most children that all sessions of the workspace may begin on a day, in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children_per_day: Option<NonZeroU32>,
-    /// After how many minutes a worker ends that says nothing.
+    /// Minutes of silence after which a worker ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child_silence_minutes: Option<NonZeroU32>,
 }
@@ -54,7 +54,7 @@ impl ChildLimits {
     const DEPTH: u32 = 8;
     /// The default most children of a workspace on a day: a bound for agents that go astray.
     const PER_DAY: u32 = 1000;
-    /// The minutes of silence, likewise.
+    /// The default minutes of silence.
     const SILENCE_MINUTES: u32 = 30;
 
     /// The most active children of a session at a time.
@@ -75,7 +75,7 @@ impl ChildLimits {
         self.child_depth.map_or(Self::DEPTH, NonZeroU32::get)
     }
 
-    /// After how long a worker ends that says nothing.
+    /// Time of silence after which a worker ends.
     #[must_use]
     pub fn silence(&self) -> Duration {
         let minutes = self.child_silence_minutes.map_or(Self::SILENCE_MINUTES, NonZeroU32::get);

@@ -30,7 +30,7 @@ pub fn is_variable_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// A place of the document, and below it one of the object that stands there.
+/// A place of the document, and below it one of the object at that place.
 #[must_use]
 pub fn inside(place: &str, field: &str) -> String {
     match field.chars().next() {

@@ -16,7 +16,7 @@ use crate::json::{Node, Place, field, shortened};
 pub enum EntryConfinement {
     /// The confinement of [`Confinement::strict`].
     Strict,
-    /// Nothing is limited, also where the default for all programs says otherwise.
+    /// Nothing is limited, even if the default for all programs limits something.
     None,
     /// Its parts; paths are as they were written.
     Parts(Confinement),
@@ -79,9 +79,9 @@ const NETWORKS: &str = "`\"all\"`, `\"none\"` or `{\"connect\": [443]}`";
 type Fields = [(String, Node)];
 
 impl EntryConfinement {
-    /// Reads a confinement, and tells everything that is wrong with it, each with its place: with
-    /// any of that nothing may start. `None` after a fault of the whole; a path at fault is empty,
-    /// so that the others keep their places.
+    /// Reads a confinement, and reports all its faults to `tell`, each with its place. With any
+    /// fault no program may start. `None` after a fault of the whole; a path at fault is empty, so
+    /// that the others keep their places.
     pub fn read(
         node: &Node,
         at: &Place,

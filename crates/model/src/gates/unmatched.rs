@@ -140,7 +140,7 @@ mod tests {
         names.iter().map(|name| ((*name).to_owned(), scopes.clone())).collect()
     }
 
-    /// D14: a gate for what is not there says so, with what was meant.
+    /// D14: a gate for an absent name is reported, with the name that was probably meant.
     #[test]
     fn d14_a_gate_for_nothing_is_found() {
         let gates = Gates::new(
