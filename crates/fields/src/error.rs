@@ -209,7 +209,7 @@ impl FieldError {
         Self { field: field.to_owned(), code, message: message.into(), remedy: remedy.into() }
     }
 
-    /// A fault of an object that stands at `own`; without that in front, if it is inside.
+    /// A fault of an object at the place `own`; without that prefix if the fault is inside.
     pub fn of(fault: &Fault, own: &str) -> Self {
         let field = inside(&fault.path, own);
         Self::new(field, FieldCode::Fault(fault.code), &fault.message, &fault.remedy)
@@ -217,14 +217,14 @@ impl FieldError {
 }
 
 impl FieldWarning {
-    /// A warning about an object that stands at `own`.
+    /// A warning about an object at the place `own`.
     pub fn of(warning: &Warning, own: &str) -> Self {
         let field = inside(&warning.path, own).to_owned();
         Self { field, message: warning.message.clone() }
     }
 }
 
-/// A place without the object that stands in front of it, if it is that one.
+/// A place without the prefix `own`, if it is inside that object.
 fn inside<'p>(path: &'p str, own: &str) -> &'p str {
     let Some(rest) = path.strip_prefix(own) else { return path };
     match rest.chars().next() {
