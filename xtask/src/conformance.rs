@@ -1,6 +1,6 @@
 //! The conformance suites against servers, directly and through the gateway.
 //!
-//! The fixture stands behind the gateway with both eras and with each alone, and beside it servers
+//! The fixture runs behind the gateway with both eras and with each alone, and beside it servers
 //! built with the official SDKs. A server has to pass behind the gateway what it passes alone,
 //! scenario by scenario; that is measured anew each time. Each pair of server and suite also has a
 //! floor, so that neither a shrunken server nor a skipped scenario can pass for a success.

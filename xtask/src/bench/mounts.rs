@@ -253,7 +253,7 @@ fn timed(work: impl FnOnce() -> Result<()>) -> Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// The call over HTTP, and whom it goes to.
+/// The call over HTTP, and its target.
 struct Asked {
     host: String,
     request: String,

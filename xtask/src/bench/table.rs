@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// The first row is the heading. Numbers stand to the right if the heading ends with a colon,
+/// The first row is the heading. Numbers are aligned to the right if the heading ends with a colon,
 /// which is left out.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! The servers that stand behind the gateway, and what is known to be possible there.
+//! The servers behind the gateway, and their possible results there.
 
 use std::process::Command;
 

@@ -20,7 +20,7 @@ const DONE: Duration = Duration::from_secs(60);
 const STOPPED: Duration = Duration::from_secs(10);
 const API: &str = "/api/workspaces/default";
 
-/// Tells it with a client of this era.
+/// Runs the story with a client of this era.
 pub(super) fn is_told(
     peers: &Peers,
     daemon: &Daemon,
@@ -73,7 +73,7 @@ pub(super) fn is_told(
 /// The call has not reached the server.
 fn refused(agent: &Service, name: &str, note: &Path) -> Result<()> {
     let refused = step(agent, name)?;
-    // The tool says what its results look like, and clients hold what is structured against that.
+    // The tool declares an output schema, and clients check structured content against it.
     ensure!(refused.get("structuredContent").is_none(), "this has another form: {refused}");
     let error = &refused["_meta"]["narthex/error"];
     ensure!(error["kind"] == "permission_required", "not {name}: {refused}");
@@ -84,8 +84,8 @@ fn refused(agent: &Service, name: &str, note: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The client was asked, in the way of its era, to show the page of the request, and has said that
-/// it does. Who opens it has to sign in first.
+/// The client was asked, in the way of its era, to show the page of the request, and has answered
+/// that it does. A human who opens the page has to sign in first.
 fn led_to_its_page(agent: &Service, daemon: &Daemon, request: &str, era: &str) -> Result<()> {
     let shown = step(agent, "shown")?;
     let page = format!("/workspaces/default/grant-requests/{request}");

@@ -17,7 +17,7 @@ struct Process {
     id: u32,
     parent: u32,
     name: String,
-    /// Tells a process from a later one with the same id.
+    /// Distinguishes a process from a later one with the same id.
     started: u64,
     is_zombie: bool,
 }

@@ -30,7 +30,7 @@ fn mutate(name: &str) -> Result<Tally> {
     let package = format!("narthex-{name}");
     let mut command = cargo(&["mutants", "--package", &package, "--no-shuffle", "--in-place"]);
     command.arg("--output").arg(&out);
-    // Exit code 2 says that mutants were missed, 3 that tests timed out: both are in the report.
+    // Exit code 2 means missed mutants, 3 means timed-out tests: both are in the report.
     let shown = process::show(&mut command)?;
     let report = out.join("mutants.out/outcomes.json");
     let report: Value = serde_json::from_str(&fs::read_to_string(&report)?)

@@ -10,7 +10,7 @@ pub(super) fn nextest(output: &str) -> Option<Tally> {
     let summary = output.lines().rev().find(|line| line.contains("Summary ["))?;
     let (_, counts) = summary.split_once(']')?;
     let (planned, outcomes) = counts.split_once(':')?;
-    // A run that was cut short says `3/5 tests run`.
+    // A run that was ended early prints `3/5 tests run`.
     let planned = planned.split_whitespace().next()?.rsplit('/').next()?.parse::<u64>().ok()?;
     let passed = outcomes.split(',').find_map(|part| {
         let mut words = part.split_whitespace();

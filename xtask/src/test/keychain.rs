@@ -7,7 +7,8 @@ use anyhow::{Result, ensure};
 use crate::peers::install;
 use crate::process::answers;
 
-/// Tells the test that the programs are there. Has to be what that test asks for.
+/// The variable that informs the test that the programs are there. Has to be the test's own name
+/// for it.
 const VARIABLE: &str = "NARTHEX_TEST_KEYCHAIN";
 const PROGRAMS: &str = "secret-tool gnome-keyring-daemon dbus-run-session dbus-send";
 const PACKAGES: &[&str] = &["libsecret-tools", "gnome-keyring", "dbus"];
@@ -21,7 +22,7 @@ pub(super) fn provide() -> Result<()> {
     Ok(())
 }
 
-/// Tells a command of them.
+/// Sets the variable for a command.
 pub(super) fn tell(command: &mut Command) {
     command.env(VARIABLE, "1");
 }

@@ -11,7 +11,8 @@ use crate::peers::install;
 use crate::process::{self, Service};
 use crate::workspace::{self, cargo};
 
-/// Tells the tests of the server. Has to be what `narthex_testkit::postgres` asks for.
+/// The variable that gives tests the server. Has to be the name that `narthex_testkit::postgres`
+/// reads.
 const VARIABLE: &str = "NARTHEX_TEST_POSTGRES";
 const PROGRAM: &str = "narthex-test-postgres";
 /// The folder in which Debian has each version.
@@ -40,7 +41,7 @@ impl Postgres {
         Ok(Self { folder, _service: service })
     }
 
-    /// Tells a command of the server.
+    /// Gives the server to a command.
     pub(super) fn tell(&self, command: &mut Command) {
         command.env(VARIABLE, &self.folder);
     }

@@ -40,7 +40,7 @@ const ROUNDS: &str = "NARTHEX_TEST_ROUNDS";
 /// Tests, by binary and name, that may pass only when run once more, each with the reason. Aim for
 /// none.
 const FLAKY: [(&str, &str); 0] = [];
-/// The number of cases that proptest takes when it is not told otherwise.
+/// The number of cases of proptest without a setting.
 const PROPTEST_CASES: u32 = 256;
 
 /// All tests of all crates, with cargo-nextest if it is there, one PostgreSQL for all of them, and

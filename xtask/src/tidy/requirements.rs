@@ -1,6 +1,6 @@
 //! Every requirement in docs/requirements.md names a test that exists.
 //!
-//! An entry begins with `- **E42** …` and goes on to the next entry, heading or empty line. After
+//! An entry begins with `- **E42** …` and ends before the next entry, heading or empty line. After
 //! the word `Test:` (or `Tests:`) it names tests in backticks: by path, such as
 //! `narthex_wire::sse::tests::joins_lines` (`wire` alone will do for the crate), or by file, as in
 //! `crates/wire/tests/it/sse.rs::joins_lines`. Python and JavaScript files count as well.
@@ -52,7 +52,7 @@ pub(super) fn check(document: &Source, sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// Every class of attacks stands below its heading, and nowhere else.
+/// Checks that every class of attacks is below its heading, and nowhere else.
 fn threats(document: &Source) -> Vec<Finding> {
     let is_heading = |line: &str| line.starts_with("## ");
     let begin = document.lines().find(|(_, line)| *line == THREATS).map(|(at, _)| at);

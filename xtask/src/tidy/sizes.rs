@@ -26,7 +26,7 @@ impl Sizes {
         (lines > LIMIT).then(|| Finding::new(&source.path, message))
     }
 
-    /// Says how many files are above the aim, if any are.
+    /// Reports how many files are above the aim, if any are.
     pub(super) fn remark(&self) -> Option<String> {
         (self.long > 0).then(|| format!("{} files have more than {LONG} lines", self.long))
     }
