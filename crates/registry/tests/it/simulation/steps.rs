@@ -251,8 +251,8 @@ impl Simulation {
 
     /// A server over HTTP forgets its sessions, which the next call finds out; a child dies.
     async fn crash(&mut self, name: &'static str) {
-        // A start that fails stays failed (E34), so only running servers are crashed. A mount on its
-        // way may be starting the same server, and share it with a row later.
+        // A start that fails stays failed (E34), so only running servers are crashed. A mount on
+        // its way may be starting the same server, and share it with a row later.
         if self.under_way > 0 {
             return;
         }
