@@ -5,7 +5,10 @@ use narthex_model::command::narthex;
 use std::{collections::HashMap, path::Path};
 
 use narthex_control::never_starts;
-use narthex_model::{CatalogKind, ErrorKind, WorkspaceId};
+use narthex_model::{
+    CatalogKind, ErrorKind, WorkspaceId,
+    package::{self, UnpinnedPackage},
+};
 use serde_json::Value;
 
 use super::{Check, executors, gates, host::find};
@@ -126,9 +129,26 @@ async fn look_at(
             format!("the server `{}` of the catalog never starts: {what}", text(server, "id"));
         Some(Check::warn("SERVER", told, instead))
     }));
+    checks.extend(servers.iter().flat_map(unpinned));
     checks.extend(faults);
     checks.extend(gates::look(client, workspace, &servers).await?);
     Ok(checks)
+}
+
+/// S5: packages of a server of the catalog that may be other code at each start.
+fn unpinned(server: &Value) -> Vec<Check> {
+    let definition = &server["definition"];
+    let args: Vec<_> = definition["args"].as_array().into_iter().flatten().collect();
+    let args: Vec<&str> = args.into_iter().filter_map(Value::as_str).collect();
+    let id = text(server, "id");
+    let check = |package: UnpinnedPackage| {
+        let told = format!(
+            "the server `{id}` of the catalog downloads a package whose version is not fixed"
+        );
+        let hint = "write the pin into the server's `args`";
+        Check::warn("UNPINNED", told, hint).detail(package.to_string())
+    };
+    package::unpinned(text(definition, "command"), &args).into_iter().map(check).collect()
 }
 
 fn summary(count: usize, having: &[String]) -> Check {
@@ -192,7 +212,19 @@ mod tests {
 
     use super::{super::Level, *};
 
-    /// R-M8, R-M33: an agent with the mark is told of, one without servers and mark is not.
+    /// S5: servers of the catalog are named whose package has no fixed version.
+    #[test]
+    fn s5_packages_of_the_catalog_without_a_version_are_named() {
+        let checks =
+            |definition: Value| unpinned(&json!({ "id": "files", "definition": definition }));
+        let one = checks(json!({ "command": "npx", "args": ["-y", "some-server", "/data"] }));
+        assert_eq!(one.len(), 1);
+        assert!(one[0].message.contains("`files`"), "{}", one[0].message);
+        assert!(one[0].detail.as_deref().is_some_and(|detail| detail.contains("some-server@")));
+        let pinned = json!({ "command": "npx", "args": ["-y", "some-server@1.2.3"] });
+        assert!(checks(pinned).is_empty() && checks(json!({ "url": "https://a.test" })).is_empty());
+    }
+
     /// R-M33: what was not looked at is said, and is no clean bill where there is something.
     #[test]
     fn r_m33_agents_that_are_not_looked_at_are_counted() {
@@ -205,6 +237,7 @@ mod tests {
         assert!(unseen(Ok(1)).message.contains("1 agent of the data folder cannot be checked"));
     }
 
+    /// R-M8: an agent with the mark is told of, one without servers and mark is not.
     #[test]
     fn r_m8_the_mark_that_there_are_none_is_shown() {
         let shown = |merged: Value| servers_of("a", &merged);
