@@ -50,20 +50,20 @@ pub(crate) enum Principal {
     Known(Arc<KnownToken>),
     /// A human who has signed in, and how.
     Human(SignedIn),
-    /// Whoever can read the file of the admin token. It proves no human (D15).
+    /// A caller that can read the file of the admin token. The token proves no human (D15).
     LocalAdmin,
 }
 
 /// Who is at the door.
 #[derive(Debug)]
 pub(crate) enum Caller {
-    /// Somebody who may ask for what their kind may.
+    /// A principal, who may ask for what its kind may ask for.
     Principal(Principal),
     /// A registered MCP client, which gets nowhere but to the endpoints of its run.
     Client(Arc<KnownClient>),
 }
 
-/// What a request brings along to say who asks.
+/// The credential that a request carries.
 #[derive(Debug, Clone, Copy)]
 enum Credential<'r> {
     /// A token in the header `Authorization`.
@@ -72,7 +72,7 @@ enum Credential<'r> {
     Cookie(&'r str),
 }
 
-/// What proves who somebody is.
+/// The parts that a caller's credential is checked against.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Proofs<'d> {
     pub(crate) gateway: &'d Gateway,
@@ -93,7 +93,7 @@ pub(crate) async fn authenticate(
     }
 }
 
-/// Whether the token that was shown is that of a run that has ended.
+/// True if the request shows the token of a run that has ended.
 pub(crate) fn is_of_ended_run(proofs: Proofs<'_>, parts: &Parts) -> bool {
     let credential = Credential::of(proofs, &parts.headers);
     matches!(credential, Some(Credential::Bearer(token)) if proofs.gateway.runs().has_ended(token))
@@ -131,7 +131,7 @@ async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Caller>, Pro
 }
 
 impl<'r> Credential<'r> {
-    /// Whoever sends a token means it: its failure is not made good by a cookie.
+    /// A caller that sends a token means the token: its failure is not made good by a cookie.
     fn of(proofs: Proofs<'_>, headers: &'r HeaderMap) -> Option<Self> {
         let Some(authorization) = single(headers, &header::AUTHORIZATION)? else {
             let is_https = proofs.control?.sign_in_origin()?.is_https();
@@ -163,12 +163,12 @@ impl Principal {
         }
     }
 
-    /// Whether a model may read the answers: the token of a run is its agent's.
+    /// True if a model may read the answers: the token of a run is its agent's.
     pub(crate) fn is_model(&self) -> bool {
         matches!(self, Self::Run(_))
     }
 
-    /// Whether they may do everything in all workspaces.
+    /// True if the principal may do everything in all workspaces.
     pub(crate) fn is_operator(&self) -> bool {
         match self {
             Self::Run(_) => false,
@@ -178,7 +178,7 @@ impl Principal {
         }
     }
 
-    /// Whether they are an operator, or have one of these roles in a workspace.
+    /// True for an operator, and for a principal with one of these roles in a workspace.
     pub(crate) fn has_any(&self, workspace: &WorkspaceId, roles: &[Role]) -> bool {
         let has = |account: &Account| {
             let own = account.roles.get(workspace);
@@ -196,8 +196,8 @@ impl Principal {
         }
     }
 
-    /// Whose grants count in the runs that they create: a human's own. Whoever has the operator's
-    /// token stands for the human at this machine.
+    /// The human whose grants count in the runs that this principal creates: a human's own. The
+    /// operator's token stands for the human at this machine.
     pub(crate) fn human(&self) -> Option<PrincipalId> {
         match self {
             Self::Run(_) | Self::Known(_) => None,
@@ -206,7 +206,7 @@ impl Principal {
         }
     }
 
-    /// Why it is nobody who decides for people (D15); `None` if they are a human.
+    /// The reason why this principal cannot decide for people (D15); `None` for a human.
     pub(crate) fn no_human(&self) -> Option<&'static str> {
         match self {
             Self::Run(_) => Some("this is the token of a run, which can only ask for it"),
@@ -215,15 +215,15 @@ impl Principal {
         }
     }
 
-    /// Whether a human is proved to be here (D15): by a passkey or a provider, and not by what lies
-    /// in a file or was made with it.
+    /// True if a human is proved to be here (D15): by a passkey or a provider. A file, and a token
+    /// or link made with one, proves none.
     pub(crate) fn is_authenticated_human(&self) -> bool {
         matches!(self, Self::Human(signed_in) if signed_in.method.is_authenticated())
     }
 
-    /// Whether what they say of humans is to be believed where humans have to prove that they are
-    /// some: they are one who did, or a service by a token that such a one has made. Else whoever
-    /// has the admin token would make themselves another that speaks for everybody.
+    /// True if this principal is believed about humans where humans have to prove themselves. A
+    /// human who did is believed, and so is a service by a token that such a human made. Otherwise
+    /// the holder of the admin token would make another token that speaks for everybody.
     pub(crate) fn is_proved(&self) -> bool {
         match self {
             Self::Known(token) => token.row.is_proved,
@@ -231,19 +231,20 @@ impl Principal {
         }
     }
 
-    /// Whether they may read which servers, capabilities and agents a workspace has.
+    /// True if the principal may read which servers, capabilities and agents a workspace has.
     pub(crate) fn may_read_catalog(&self, workspace: &WorkspaceId) -> bool {
         self.has_any(workspace, AUTHOR)
     }
 
-    /// Whether they may know that a workspace is there.
+    /// True if the principal may know that a workspace is there.
     pub(crate) fn may_see(&self, workspace: &WorkspaceId) -> bool {
         self.has_any(workspace, &Role::ALL)
     }
 }
 
-/// Whether somebody may come in at a route of the API: the one place where that is decided. A
-/// workspace in the path that they may not know of is as absent as one that never was (D5).
+/// Admits a principal at a route of the API, or refuses: the one place where that is decided. A
+/// workspace in the path that the principal may not know of is as absent as one that never was
+/// (D5).
 pub(crate) fn authorize(
     access: Access,
     principal: &Principal,

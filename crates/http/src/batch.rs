@@ -21,7 +21,7 @@ use crate::{
 
 /// The most messages of one batch.
 const MOST: usize = 100;
-/// How many steps of a batch's calls wait for their turn.
+/// Number of steps of a batch's calls that wait for their turn.
 const QUEUE: usize = 16;
 
 /// Answers a batch: with an array, or with a stream as soon as there is more to say.

@@ -1,8 +1,9 @@
 //! Takes in a body, up to a limit of bytes and time.
 //!
-//! What is longer than the first part takes room that all runs share, of which each may have a
-//! part: until it is whole, and for as long as anything of it is held after that. Bodies of the API
-//! take such room from their first byte on, so that the slow ones of one principal are few.
+//! A body longer than the first part takes room that all runs share, of which each run may have a
+//! part. The room is taken until the body is whole, and for as long as any of the body is held
+//! after that. Bodies of the API take such room from their first byte on, so that the slow ones of
+//! one principal are few.
 
 use std::{fmt, time::Duration};
 
@@ -11,11 +12,11 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use narthex_gateway::{Full, Gateway, Holder, Place, Places, RunView};
 
-/// The most that is set aside before it has arrived.
+/// The most bytes that are allocated for a body before it has arrived.
 const FIRST_CAPACITY: u64 = 64 * 1024;
-/// How many bytes of a body take no room.
+/// Bytes of a body that take no room.
 const FREE: usize = 64 * 1024;
-/// How many bytes of room are taken at a time.
+/// Bytes of room that are taken at a time.
 const STEP: usize = 1024 * 1024;
 /// The same for bodies of the API, which are shorter.
 const API_STEP: usize = 64 * 1024;
@@ -39,7 +40,7 @@ pub(crate) enum Room<'a> {
 }
 
 impl Room<'_> {
-    /// How many bytes of a body take none of it.
+    /// Bytes of a body that take no room.
     fn free(&self) -> usize {
         match self {
             Self::Run(..) => FREE,

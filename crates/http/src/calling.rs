@@ -24,7 +24,7 @@ use crate::{
     servers::changes::of_body,
 };
 
-/// What we call the client, who says nothing of itself.
+/// The `clientInfo` of a client of the API, which sends none of its own.
 const CLIENT: &str =
     concat!(r#"{"name":"narthex-api","version":""#, env!("CARGO_PKG_VERSION"), "\"}");
 

@@ -30,7 +30,7 @@ impl Door {
                 self.refused("token");
                 Err(unauthorized())
             }
-            // What is wrong may be nothing that those outside should know.
+            // The cause may be a fact that outside clients should not know.
             Err(error) => {
                 let id = &client.row.id;
                 tracing::warn!(client.id = %id, "the run of a client does not begin: {error}");
@@ -41,7 +41,7 @@ impl Door {
         }
     }
 
-    /// What a client is told that asks for something else than MCP.
+    /// Refuses a client that asks for something other than MCP.
     pub(crate) fn no_client(&self, client: &KnownClient, path: &str) -> Response {
         let event = AuditEvent::new(kind::ACCESS_DENIED, client.account.actor());
         self.note_denied(event.in_workspace(&client.row.workspace), path);

@@ -1,4 +1,4 @@
-//! What browsers must hear before pages of allowed origins can use the door (CORS).
+//! The headers that browsers need before pages of allowed origins can use the door (CORS).
 //!
 //! Cookies are never allowed with it: a page shows a token, as any other client.
 
@@ -17,7 +17,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 );
 /// Seconds for which a browser need not ask again.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
-/// What the answers depend on, for caches.
+/// The request headers that the answers depend on, for caches.
 const VARY: HeaderValue = HeaderValue::from_static("Origin");
 const VARY_PREFLIGHT: HeaderValue = HeaderValue::from_static(
     "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",

@@ -84,7 +84,7 @@ impl Drop for Detached {
                 step = answering.next().await;
             }
         };
-        // The tracker waits for it; nobody else does.
+        // Only the tracker waits for the task.
         drop(self.tasks.spawn_on(rest, &runtime));
     }
 }

@@ -39,18 +39,18 @@ use crate::{
 };
 use narthex_listener::Guard;
 
-/// What a route of health says where nothing is wrong.
+/// The answer of a health route where nothing is wrong.
 const FINE: &str = "ok\n";
-/// What `/readyz` says while the daemon ends, and while its store cannot be reached.
+/// The answers of `/readyz` while the daemon ends, and while its store cannot be reached.
 const STOPPING: &str = "the daemon is stopping\n";
 const UNREACHABLE: &str = "the store cannot be reached\n";
 /// For how long the store counts as it was found.
 const REACHED_FOR: Duration = Duration::from_secs(1);
 
-/// How many streams of events of workspaces there may be: each looks into the store now and then.
+/// Number of event streams of workspaces there may be: each looks into the store now and then.
 const EVENT_STREAMS_MAX: usize = 500;
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) gateway: Gateway,
@@ -221,7 +221,7 @@ impl Door {
         let route = place.route(&parts.method).unwrap_or_else(|| place.first());
         let run = match (route.access, caller) {
             (Access::Client, Caller::Principal(Principal::Run(run))) => run,
-            // What can be no call begins no run.
+            // A request that can be no call begins no run.
             (Access::Client, Caller::Client(_)) if place.route(&parts.method).is_none() => {
                 return wrong_method(&place.allowed());
             }
@@ -259,13 +259,14 @@ impl Door {
         }
     }
 
-    /// Counts somebody who has proved nothing (S32).
+    /// Counts a caller that has proved nothing (S32).
     pub(crate) fn refused(&self, reason: &'static str) {
         self.gateway.metrics().refused(reason);
         self.gateway.audit().refused(Refused { door: "http", reason });
     }
 
-    /// Records that somebody asked for what is not theirs, or not there for them (S32).
+    /// Records that a principal asked for an object that is not theirs, or not there for them
+    /// (S32).
     pub(crate) fn denied(&self, principal: &Principal, path: &str) {
         let mut event = AuditEvent::new(kind::ACCESS_DENIED, principal.actor());
         let mut path = Cow::Borrowed(path);
@@ -286,7 +287,7 @@ impl Door {
         }
     }
 
-    /// What browsers do to sign in; nothing of it is here where nobody can.
+    /// Serves a browser's sign-in; no such route exists where a human cannot sign in.
     async fn sign_in<B>(&self, place: &Place<'_>, parts: &Parts, body: B) -> Response
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -407,8 +408,8 @@ fn health(method: &Method, is_fine: Result<(), &'static str>) -> Response {
     }
 }
 
-/// Whether the store answers, as it was found last. It is asked once a second at most, however many
-/// requests there are.
+/// The last finding about whether the store answers. The store is asked once a second at most,
+/// however many requests there are.
 #[derive(Debug, Default)]
 struct Reach(tokio::sync::Mutex<Option<(Instant, bool)>>);
 

@@ -19,7 +19,7 @@ use crate::{
     stream::{End, Pulse},
 };
 
-/// How many events may wait for a slow reader, who thereby slows down what makes them.
+/// Number of events that may wait for a slow reader, who thereby slows down their source.
 const QUEUE: usize = 8;
 
 /// Where the events of a stream are put.
@@ -97,7 +97,7 @@ impl Body for FeedStream {
             if let Some(polled) = this.sending.due(cx) {
                 return polled;
             }
-            // What keeps on making events must not keep the stream from its end.
+            // Work that keeps on making events must not keep the stream from its end.
             let is_over = this.end.as_mut().poll(cx).is_ready();
             if let Some(work) = &mut this.work
                 && (is_over || work.as_mut().poll(cx).is_ready())
@@ -126,7 +126,8 @@ mod tests {
 
     use super::*;
 
-    /// What never stops making events holds up no end, and those that wait already still come.
+    /// Work that never stops making events holds up no end, and events that wait already still
+    /// come.
     #[tokio::test]
     async fn a_flood_ends_with_its_stream() {
         let closing = CancellationToken::new();

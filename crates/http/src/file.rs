@@ -14,13 +14,13 @@ use narthex_metrics::OpenCount;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::ReusableBoxFuture;
 
-/// How much is read at a time.
+/// Number of bytes that are read at a time.
 const PIECE: u64 = 128 * 1024;
 
 type Next = Result<io::Result<(File, Vec<u8>)>, JoinError>;
 
-/// A file from where it stands, of a length that is known. If it fails in the middle, it ends short
-/// of that, and whoever reads it sees so.
+/// A file from its present position, of a known length. If reading fails in the middle, the stream
+/// ends short of that length, and its reader sees so.
 pub(crate) struct FileStream {
     /// `None` when it is done.
     next: Option<ReusableBoxFuture<'static, Next>>,

@@ -207,7 +207,7 @@ async fn pump(call: CallChannel, start: Start) {
     }
 }
 
-/// Opens the session's own stream, or goes on with one that was cut off.
+/// Opens the session's own stream, or resumes a stream whose connection was lost.
 pub(crate) fn get(door: &Door, visit: &Visit) -> Response {
     let session = match session_of_stream(door, visit) {
         Ok(session) => session,

@@ -1,4 +1,4 @@
-//! What the door can be told.
+//! The options of the door.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::TokenHash;
 
-/// What a router is made with.
+/// The options that a router is made with.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// Where the listener is bound. This address and all loopback names are allowed hosts.
@@ -21,22 +21,22 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<String>,
     /// Opens `/metrics` and `/api/*`, but no MCP endpoint.
     pub admin_token: Option<TokenHash>,
-    /// What operators work with. Without it the API shows servers and changes none.
+    /// The operations of operators. Without them the API shows servers and changes none.
     pub control: Option<Control>,
-    /// What begins and ends runs. Without it there is no API for that.
+    /// Begins and ends runs. Without it there is no API for runs.
     pub runs: Option<Runs>,
-    /// What is posted to others. Without it there is no API for that.
+    /// Posts to channels and webhooks. Without it there is no API for them.
     pub outbound: Option<Outbound>,
     /// After how long without any step of a call its answer becomes an event stream.
     pub quiet: Duration,
-    /// How often a quiet event stream shows life.
+    /// The interval at which a quiet event stream shows life.
     pub keep_alive: Duration,
     /// Bytes of bodies of the API that are held at one time, of which one principal may have half.
     /// A body takes them in steps of 64 KiB, from before its first byte.
     pub api_body_bytes: usize,
-    /// How long a body may take to arrive.
+    /// The time in which a body has to arrive.
     pub body_timeout: Duration,
-    /// What is kept of legacy streams.
+    /// The limits of the events that are stored of legacy streams.
     pub replay: ReplayLimits,
     /// Ends the streams that belong to no call. Cancel it together with the listener's shutdown.
     pub closing: CancellationToken,
@@ -64,7 +64,7 @@ impl HttpOptions {
     }
 }
 
-/// How much of a legacy stream is kept, so that a client that was cut off can go on.
+/// The limits of the stored events of legacy streams, from which a disconnected client can resume.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplayLimits {
     /// Events of one stream.

@@ -124,7 +124,7 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     is_of_type(headers, "application/json")
 }
 
-/// Whether a body is declared to be of a type.
+/// True if a body is declared to be of a type.
 pub(crate) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     let Some(Some(value)) = single(headers, &header::CONTENT_TYPE) else { return false };
     let essence = value.split(';').next().unwrap_or_default();
@@ -139,21 +139,21 @@ pub(crate) fn trace_context(headers: &HeaderMap) -> Option<Box<TraceContext>> {
     Some(Box::new(TraceContext { parent, state, baggage }))
 }
 
-/// Whether the client would rather have a stream, even for an answer that comes at once: it names
-/// event streams first.
+/// True if the client prefers a stream, even for an answer that comes at once: it names event
+/// streams first.
 pub(crate) fn prefers_stream(headers: &HeaderMap) -> bool {
     const STREAM: &[u8] = b"text/event-stream";
     let accept = headers.get(header::ACCEPT).map(HeaderValue::as_bytes).unwrap_or_default();
     accept.get(..STREAM.len()).is_some_and(|start| start.eq_ignore_ascii_case(STREAM))
 }
 
-/// Whether the client takes answers of a type. One that does not say takes all.
+/// True if the client takes answers of a type. A client that names no types takes all.
 pub(crate) fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
     const ACCEPT: HeaderName = header::ACCEPT;
     let mut values = headers.get_all(ACCEPT).iter();
     let Some(first) = values.next() else { return true };
-    // What nearly all clients send, both of which take everything that is asked for here. Further
-    // values can only add to it.
+    // Nearly all clients send one of these two, which take every type that is asked for here.
+    // Further values can only add to them.
     if matches!(first.as_bytes(), b"application/json, text/event-stream" | b"*/*") {
         return true;
     }

@@ -23,7 +23,7 @@ pub(crate) struct Problem {
     errors: Vec<Value>,
     /// Further members, for readers that know one error only (O61).
     members: Box<Map<String, Value>>,
-    /// What a run's token reads instead of all this, where only a human mends it (D28).
+    /// The words that a run's token reads instead of all this, where only a human mends it (D28).
     for_models: Option<Box<ModelWords>>,
 }
 
@@ -49,7 +49,7 @@ impl Problem {
         Self { kind, status, detail: detail.into(), errors, members, for_models }
     }
 
-    /// For a workspace that is not there, or not for whoever asks.
+    /// For a workspace that is not there, or not for the caller.
     pub(crate) fn no_workspace(workspace: WorkspaceId) -> Self {
         ControlError::from(CatalogError::NoWorkspace(workspace)).into()
     }
@@ -113,7 +113,7 @@ impl Problem {
         self.status
     }
 
-    /// What is told.
+    /// The text of the problem.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
@@ -186,7 +186,7 @@ fn fault(field: &str, code: &'static str, sentence: &str, else_remedy: &str) -> 
     }
 }
 
-/// What is wrong with the request for a run, where that is one field.
+/// The faulty field of the request for a run, where one field is the fault.
 fn run_field(error: &RunError) -> Option<FieldError> {
     match error {
         RunError::NoAgent { .. } => {
@@ -208,7 +208,7 @@ impl From<ControlError> for Problem {
     fn from(error: ControlError) -> Self {
         let kind = error.kind();
         if matches!(kind, ErrorKind::Bug | ErrorKind::Unavailable | ErrorKind::Timeout) {
-            // What lies below is for the log: it may show how this host is set up.
+            // The causes below are for the log: they may show how this host is set up.
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             tracing::warn!(cause, "an operator's request failed: {error}");
         }
@@ -257,8 +257,8 @@ mod tests {
         serde_json::from_slice(&problem.body()).unwrap()
     }
 
-    /// What is invalid or denied is told in one shape, field by field, also where it is about the
-    /// request as a whole.
+    /// Invalid and denied requests are answered in one shape, field by field, also where the fault
+    /// is about the request as a whole.
     #[test]
     fn what_is_refused_has_a_list_of_faults() {
         for (kind, text, message, remedy) in [

@@ -1,9 +1,9 @@
-//! What is kept of one legacy stream: its newest events, numbered from 1.
+//! The stored events of one legacy stream: the newest, numbered from 1.
 //!
 //! Limits count events and bytes. Past a limit the oldest go; the newest stays however long it is,
-//! since it may be the answer. A reader that asks for what is gone starts at the oldest that is
-//! left: a client that lost some progress still wants its answer. Where the run, its workspace or
-//! all keep too much, the room that they share has any event go (`hub::room`).
+//! since it may be the answer. A reader that asks for an event that is gone starts at the oldest
+//! one left: a client that lost some progress still wants its answer. Where the run, its workspace
+//! or all runs store too much, the room that they share has any event go (`hub::room`).
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -52,12 +52,12 @@ impl Replay {
         self.first + self.events.len() as u64
     }
 
-    /// How many bytes of messages are kept.
+    /// Number of bytes of stored messages.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether this event would push out `unread` or a newer one.
+    /// True if this event would push out `unread` or a newer one.
     pub(crate) fn is_full_for(&self, event: &Event, unread: u64) -> bool {
         let (mut count, mut bytes) = (self.events.len() + 1, self.bytes + event.len());
         for (number, (_, oldest)) in (self.first..).zip(&self.events) {

@@ -168,7 +168,7 @@ pub(crate) fn lines(status: StatusCode, text: impl Into<Bytes>) -> Response {
     response
 }
 
-/// An answer to somebody who proved nothing: the connection is not kept for them either.
+/// An answer to a caller that proved nothing: the connection is closed for it as well.
 pub(crate) fn closing(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response

@@ -28,7 +28,7 @@ pub struct Route {
 
 /// All there is in a workspace.
 pub(crate) const ADMIN: &[Role] = &[Role::Admin];
-/// What agents are made of.
+/// The roles that write what agents are made of.
 pub(crate) const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
 /// Who reads what agents are.
 const READER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
@@ -40,11 +40,11 @@ const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor]
 const RUN: &[Role] = &[Role::Admin, Role::Runner];
 /// Who says something to an agent.
 const ANSWER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
-/// What servers say of themselves, and what changed in it.
+/// The roles that read what servers declare of themselves, and what changed in it.
 const SEE_CATALOG: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
-/// What is behind a route.
+/// The target of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Health,
@@ -266,7 +266,7 @@ pub const ROUTES: &[Route] = &[
     member(REJECT, "POST", ADMIN, Target::Definitions(Some(DefinitionVerdict::Reject))),
     objects("/api/workspaces/{workspace}/capabilities", WRITE, AUTHOR, CatalogKind::Capability),
     object("/api/workspaces/{workspace}/capabilities/{id}", ALL, AUTHOR, CatalogKind::Capability),
-    // Whoever carries runs out reads what their models are told, and no value of a server.
+    // A runner reads what the models of its runs are given, and no value of a server.
     objects("/api/workspaces/{workspace}/agents", READ, READER, CatalogKind::Agent),
     objects("/api/workspaces/{workspace}/agents", "POST", AUTHOR, CatalogKind::Agent),
     object("/api/workspaces/{workspace}/agents/{id}", READ, READER, CatalogKind::Agent),
@@ -317,7 +317,7 @@ pub const ROUTES: &[Route] = &[
         Target::Happening(EventTarget::Session),
     ),
     member(MESSAGES, "POST", ANSWER, Target::Happening(EventTarget::Messages)),
-    // Only whoever carries the session out knows what they have read.
+    // Only the executor of the session knows which messages it has read.
     route(
         "/api/workspaces/{workspace}/sessions/{id}/messages/acknowledgement",
         "POST",
@@ -330,7 +330,7 @@ pub const ROUTES: &[Route] = &[
         EVERY,
         Target::Happening(EventTarget::Workspace),
     ),
-    // What agents may name, and never where it leads: that is a secret.
+    // Agents may name a channel, and never read where it leads: that is a secret.
     member(CHANNELS, READ, NAMES, Target::Outbound(OutboundTarget::Channels)),
     member(CHANNEL, READ, NAMES, Target::Outbound(OutboundTarget::Channel)),
     member(CHANNEL, "PUT, DELETE", ADMIN, Target::Outbound(OutboundTarget::Channel)),
@@ -348,7 +348,7 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/audit", READ, AUDIT, Target::Audit),
     member("/api/workspaces/{workspace}/audit/settings", READ, AUDIT, Target::AuditSettings),
     member("/api/workspaces/{workspace}/audit/settings", "PUT", ADMIN, Target::AuditSettings),
-    // Of what belongs to no workspace.
+    // Audit events and settings that belong to no workspace.
     route("/api/audit", READ, Access::Operator, Target::Audit),
     route("/api/audit/settings", "GET, HEAD, PUT", Access::Operator, Target::AuditSettings),
     member("/api/workspaces/{workspace}/limits", READ, EVERY, Target::Limits),

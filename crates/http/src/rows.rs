@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::auth::Principal;
 
-/// What places of rows have of names as it is.
+/// The characters that are percent-encoded when a name becomes part of a row's place.
 const IN_PLACES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// The rows that a principal may see (D5). An entry without a usable alias can be attached to no
@@ -94,7 +94,7 @@ pub(crate) fn as_read_by(principal: &Principal, mut document: Value) -> Value {
     document
 }
 
-/// Whose paths rows have that somebody sees by no run: those of the daemon's own.
+/// The pid whose paths the rows have for a principal without a run: the daemon's own.
 ///
 /// A run knows its own, and lists them as its files.
 pub(crate) fn pid_of(principal: &Principal) -> Option<Pid> {
@@ -151,7 +151,7 @@ pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
     document
 }
 
-/// How calls and checks last failed; they may have succeeded since then (D30).
+/// The last failure of calls and checks; they may have succeeded since then (D30).
 pub(crate) fn last_failure(row: &ServerRow) -> Option<Value> {
     let failure = row.health.last_failure()?;
     let (kind, message) = (failure.kind, &*failure.message);
@@ -180,7 +180,7 @@ fn auth(definition: &ServerDefinition) -> &'static str {
     }
 }
 
-/// What a server declared (E70).
+/// The capabilities that a server declared (E70).
 fn capabilities(row: &ServerRow) -> Option<Value> {
     let has = &row.facts.as_ref()?.capabilities;
     Some(json!({
@@ -195,7 +195,7 @@ fn capabilities(row: &ServerRow) -> Option<Value> {
     }))
 }
 
-/// How a followed file stands.
+/// The status of a followed file.
 pub(crate) fn file(status: &FileStatus) -> Value {
     let FileStatus { file, provenance, is_present, applied_at, error, refused_since, last_read } =
         status;

@@ -15,7 +15,7 @@ const JOINED_MAX: usize = 64 * 1024;
 /// Messages that are longer go out alone, as they are.
 const JOINED_MESSAGE_MAX: usize = 4096;
 
-/// What a body gives when it is polled.
+/// The result of polling a body.
 pub(crate) type Polled = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
 
 /// Events on their way out.
@@ -36,7 +36,7 @@ impl Sending {
         }
     }
 
-    /// What must go out before any further event is looked for.
+    /// The data that must go out before any further event is looked for.
     pub(crate) fn due(&mut self, cx: &mut Context<'_>) -> Option<Polled> {
         if self.joined.len() >= JOINED_MAX || !self.long.is_empty() {
             return self.joined().or_else(|| piece(&mut self.long, cx));
@@ -44,7 +44,7 @@ impl Sending {
         None
     }
 
-    /// What is to go out when no further event is there, if there is anything.
+    /// The data to send when no further event is there, if there is any.
     pub(crate) fn joined(&mut self) -> Option<Polled> {
         let joined = self.joined.split().freeze();
         (!joined.is_empty()).then(|| Poll::Ready(Some(Ok(Frame::data(joined)))))

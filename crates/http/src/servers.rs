@@ -64,7 +64,7 @@ use crate::{
 pub(crate) struct Asked<'a> {
     pub(crate) door: &'a Arc<Door>,
     pub(crate) target: Target,
-    /// What stands in the path for the braces of the route.
+    /// The segments of the path at the braces of the route.
     pub(crate) segments: Segments<'a>,
     pub(crate) parts: &'a Parts,
     pub(crate) principal: Principal,
@@ -101,7 +101,7 @@ pub const API_BODY_MAX: usize = transfer::IMPORT_MAX;
 type Answered = Result<Response, Problem>;
 
 impl Asked<'_> {
-    /// Answers, if whoever asks may.
+    /// Answers, if the caller may use the route.
     pub(crate) async fn answer<B>(&self, access: Access, body: B) -> Response
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -219,7 +219,7 @@ impl Asked<'_> {
         Ok(rows::as_read_by(&self.principal, document))
     }
 
-    /// The servers as whoever asks may see them; those of single runs are no operator's rows.
+    /// The servers as the caller may see them; those of single runs are no operator's rows.
     fn snapshot(&self) -> Arc<Snapshot> {
         let gateway = &self.door.gateway;
         match &self.principal {
@@ -267,12 +267,12 @@ impl Asked<'_> {
         self.principal.actor()
     }
 
-    /// What stands in the path for the braces of the route, decoded.
+    /// The segment of the path at one of the route's braces, decoded.
     fn segment(&self, index: usize) -> String {
         percent_decode_str(self.segments[index]).decode_utf8_lossy().into_owned()
     }
 
-    /// What is no id belongs to no workspace, either.
+    /// The workspace of the path. Text that is no id belongs to no workspace, either.
     fn workspace(&self) -> Result<WorkspaceId, Problem> {
         let text = percent_decode_str(self.segments[0]).decode_utf8_lossy();
         WorkspaceId::new(&text)

@@ -34,10 +34,10 @@ use narthex_listener::single;
 
 /// Enough for the answer of any authenticator, which may carry certificates.
 const BODY_MAX: usize = 64 * 1024;
-/// What a request by cookie repeats in a header; forms have a field instead.
+/// The header in which a request by cookie repeats its token; forms have a field instead.
 const CSRF_HEADER: HeaderName = HeaderName::from_static("x-narthex-csrf");
 
-/// What is behind a route of the sign-in.
+/// The target of a route of the sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignInTarget {
     Page,
@@ -54,13 +54,13 @@ pub(crate) enum SignInTarget {
     OidcBegin,
     OidcCallback,
     SignOut,
-    /// What a run asks a human for.
+    /// The page of a request that a run makes to a human.
     Decision,
     Decide,
 }
 
 impl SignInTarget {
-    /// Which proof of who somebody is was not one, if a request for this is refused (S32).
+    /// The proof of identity that failed, if a request for this target is refused (S32).
     fn proof(self) -> Option<&'static str> {
         match self {
             Self::Link | Self::LinkUse => Some("sign_in_link"),
@@ -121,7 +121,7 @@ impl Visitor<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         if matches!(self.target, SignInTarget::Decision | SignInTarget::Decide) {
-            // What can be the page of no request is nowhere else either.
+            // A path that can be no request's page is absent at every origin.
             self.place()?;
         }
         if let Some(elsewhere) = self.at_the_public_origin()? {
@@ -146,7 +146,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// Whether the script has asked, and not somebody who reads a page.
+    /// True if the script has asked, and not a person who reads a page.
     fn wants_json(&self) -> bool {
         matches!(
             self.target,
@@ -157,8 +157,8 @@ impl Visitor<'_> {
         )
     }
 
-    /// Cookies and passkeys belong to the public origin, so nothing is done at another: whoever
-    /// reads a page is sent there. What changes something has to come from a page of it.
+    /// Cookies and passkeys belong to the public origin, so nothing is done at another: the reader
+    /// of a page is sent there. A request that changes something has to come from a page of it.
     fn at_the_public_origin(&self) -> Result<Option<Response>, Problem> {
         let origin = self.control.sign_in_origin().ok_or_else(nothing)?;
         let is_read = matches!(self.parts.method, Method::GET | Method::HEAD);
@@ -269,7 +269,8 @@ impl Visitor<'_> {
         Ok(response)
     }
 
-    /// Hands a session to the browser. One that it had before is over: nobody goes on with it.
+    /// Hands a session to the browser. The browser's earlier session is closed: it cannot be used
+    /// again.
     async fn open_session(
         &self,
         response: &mut Response,
@@ -308,7 +309,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// What a form has sent, of which little is read.
+    /// The fields that a form has sent; only a short body is read.
     async fn form<B>(&self, body: B) -> Result<Form, Problem>
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -356,8 +357,8 @@ impl Form {
     }
 }
 
-/// Whether somebody may do by cookie what they ask for: reading must not come from another site,
-/// and what changes something must come from our own page and repeat what only it can read.
+/// Checks a request by cookie: reading must not come from another site, and a change must come from
+/// our own page and repeat what only that page can read.
 pub(crate) fn check_cookie_request(
     control: &Control,
     token: &str,
@@ -387,8 +388,8 @@ fn is_from_our_page(headers: &HeaderMap, origin: &str) -> bool {
     single(headers, &header::ORIGIN).flatten() == Some(origin) && is_of_our_site(headers)
 }
 
-/// What browsers say of where a request comes from; those that do not say it are older, and others
-/// are no browsers.
+/// True if the browser says that the request comes from our own site. Browsers that do not say it
+/// are older, and other clients are no browsers.
 fn is_of_our_site(headers: &HeaderMap) -> bool {
     const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
     match single(headers, &SITE) {

@@ -30,7 +30,7 @@ pub(crate) fn metrics(gateway: &Gateway) -> Response {
     response
 }
 
-/// How each server stands, a line for each that a principal may see: for `/readyz?verbose`.
+/// The status of each server, a line for each that a principal may see: for `/readyz?verbose`.
 pub(crate) fn readiness(snapshot: &Snapshot, principal: &Principal) -> String {
     let mut lines = String::new();
     let never = || "never".to_owned();

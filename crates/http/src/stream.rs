@@ -104,10 +104,10 @@ impl Body for CallStream {
     }
 }
 
-/// What ends a stream from outside.
+/// The signal that ends a stream from outside.
 pub(crate) type End = Pin<Box<WaitForCancellationFutureOwned>>;
 
-/// What a legacy stream has to do with its surroundings.
+/// The surroundings of a legacy stream.
 pub(crate) struct Shown {
     /// Whose it is; an open stream keeps it from being idle.
     pub(crate) session: Arc<Session>,

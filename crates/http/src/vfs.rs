@@ -28,9 +28,9 @@ use crate::{
     servers::{Query, changes::of_body},
 };
 
-/// What a GET may ask for; the first where nothing is said.
+/// The operations of a GET; the first is the default.
 const OPERATIONS: [&str; 5] = ["auto", "list", "read", "stat", "mounts"];
-/// What a POST may; likewise.
+/// The operations of a POST; the first is the default.
 const WRITES: [&str; 2] = ["write", "failed"];
 /// The most bytes of what a folder tells of an operation.
 const REPORT_MAX: usize = 4096;
@@ -63,7 +63,7 @@ impl Numbers for StoredNumbers {
 pub(crate) struct VfsRequest<'a> {
     pub(crate) door: &'a Door,
     pub(crate) run: Arc<RunView>,
-    /// What stands behind `/vfs/`, as it was sent.
+    /// The path behind `/vfs/`, as it was sent.
     pub(crate) path: &'a str,
     pub(crate) parts: &'a Parts,
 }
@@ -116,8 +116,9 @@ impl VfsRequest<'_> {
         }
     }
 
-    /// Has those who watch the run hear of an operation with one of its files that has failed at a
-    /// folder. Nothing else comes of it: whoever has the run's token may fail as it likes.
+    /// Reports a failed operation with a file of the run, which failed at a folder, to those who
+    /// watch the run. Nothing else comes of it: the holder of the run's token may fail as they
+    /// like.
     async fn told<B>(&self, body: B) -> Result<Response, Problem>
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -210,8 +211,8 @@ async fn list(process: &Process, path: &str) -> Result<Response, Problem> {
     Ok(listed(process, path, &entries))
 }
 
-/// What is at the root, for a folder that shows it: its own look is nothing that the run does, and
-/// nobody is told of it.
+/// The mounts at the root, for a folder that shows them: the folder's own look is no operation of
+/// the run, and is reported to no watcher.
 fn mounts_of(seen: &Seen, path: &str) -> Result<Response, Problem> {
     if !matches!(Place::parse(path), Ok(Place::Mounts)) {
         let text = format!("`op=mounts` is for `{ROOT}` alone; write `op=list`");
@@ -259,7 +260,7 @@ fn document(value: &Value) -> Response {
     respond::json(StatusCode::OK, value.to_string().into_bytes().into())
 }
 
-/// What reading a path gives.
+/// The media type of what reading a path gives.
 fn media_type(path: &str) -> &'static str {
     match Place::parse(path) {
         Ok(Place::In(_, Node::Description(_))) => "text/markdown; charset=utf-8",
@@ -290,7 +291,7 @@ fn status_of(code: Code) -> (ErrorKind, StatusCode) {
 /// `[CODE] operation: path (cause)` with the code, and the failure for programs.
 fn problem(error: &VfsError) -> Problem {
     let (kind, status) = status_of(error.code());
-    // What was asked for may be as long as a URL.
+    // The path of the request may be as long as a URL.
     let path = shortened(&error.path);
     let told = VfsError::new(error.operation, path, (*error.failure).clone());
     let failure: Value = serde_json::from_str(&error.failure.to_json()).unwrap_or_default();

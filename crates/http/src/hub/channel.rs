@@ -19,7 +19,7 @@ use crate::{
 /// One stream of a session.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    /// What its event ids begin with, up to the number.
+    /// The prefix of the stream's event ids, up to the number.
     prefix: String,
     /// The room of the run that it belongs to.
     room: Arc<RunRoom>,
@@ -31,7 +31,7 @@ pub(crate) struct Channel {
 #[derive(Debug)]
 struct State {
     replay: Replay,
-    /// Where further events come from while somebody reads; calls push theirs instead.
+    /// The source of further events while a client reads; calls push theirs instead.
     source: Option<mpsc::Receiver<Payload>>,
     reader: Option<Waker>,
     /// Rises with every reader; only the newest one gets anything.
@@ -44,7 +44,7 @@ struct State {
     is_listed: bool,
 }
 
-/// What is the oldest event of a stream after one was to be dropped.
+/// The oldest event of a stream after one was to be dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Oldest {
     /// None: it keeps nothing any more.
@@ -148,9 +148,9 @@ impl Channel {
         state.replay.bytes()
     }
 
-    /// Starts to read after the event with number `last`, or with the first that nobody was given.
-    /// A reader that was there before ends. `None` if there never was such an event, or all that
-    /// came after it is gone.
+    /// Starts to read after the event with number `last`, or with the first that no reader was
+    /// given. A reader that was there before ends. `None` if there never was such an event, or if
+    /// all that came after it is gone.
     pub(crate) fn read(self: &Arc<Self>, last: Option<u64>, is_primed: bool) -> Option<Reader> {
         let mut state = lock(&self.state);
         let live_from = state.replay.next();
@@ -165,7 +165,7 @@ impl Channel {
         let next = last.map_or(state.unread, |last| last + 1);
         state.readers += 1;
         state.is_read = true;
-        // What is to be read again counts as unread again.
+        // Events that are to be read again count as unread again.
         state.unread = next;
         state.wake();
         let own = state.readers;

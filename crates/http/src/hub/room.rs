@@ -46,7 +46,7 @@ pub(crate) struct RunRoom {
     used_in_workspace: Arc<AtomicUsize>,
     /// Counts the events of all its streams.
     events: AtomicU64,
-    /// How many streams it has.
+    /// Number of streams that the run has.
     open: AtomicUsize,
     /// The streams that keep something, by their oldest event as it was when they came here.
     streams: Mutex<BinaryHeap<Reverse<Listed>>>,
@@ -159,7 +159,7 @@ impl RunRoom {
         streams.push(Reverse(Listed { oldest, channel: Arc::downgrade(channel) }));
     }
 
-    /// Whether there is room for so many bytes more in each part.
+    /// True if there is room for so many bytes more in each part.
     pub(crate) fn has_room(&self, more: usize) -> bool {
         let Parts { run, workspace, total } = self.all.parts;
         let most = [run, workspace, total];

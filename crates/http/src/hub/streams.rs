@@ -167,7 +167,7 @@ impl CallChannel {
         &self.channel
     }
 
-    /// Whether the client knows that a stream may end before its answer.
+    /// True if the client knows that a stream may end before its answer.
     pub(crate) fn is_breakable(&self) -> bool {
         self.streams.session.revision >= Revision::V2025_11_25
     }

@@ -101,7 +101,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What is ours has the members that are described and no others, at every level.
+/// Our own objects have the members that are described and no others, at every level.
 #[test]
 fn objects_of_ours_are_closed() {
     fn look(place: &str, value: &Value) {
@@ -140,7 +140,7 @@ fn o34_every_list_has_pages() {
             continue;
         };
         let most = match get["operationId"].as_str() {
-            // What an agent reads at once (X-D10).
+            // The most events that an agent reads at once (X-D10).
             Some("session_events") => narthex_events::WINDOW,
             _ => crate::servers::page_sizes().1.into(),
         };

@@ -1,19 +1,19 @@
-//! What is served at a path.
+//! The routes that are served at a path.
 
 use http::Method;
 
 use super::{ROUTES, Route};
 
-/// What is served at one path.
+/// The routes that are served at one path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'p> {
     /// At least one.
     routes: &'static [Route],
-    /// What stands in the path for the braces, as it was sent.
+    /// The segments of the path at the braces, as they were sent.
     pub(crate) segments: Segments<'p>,
 }
 
-/// What stands for the braces of a template, in their order; empty where there are none.
+/// The values of a template's braces, in their order; empty where there are none.
 pub(crate) type Segments<'p> = [&'p str; 3];
 
 /// The place of a path. The endpoints of MCP are also found with a slash behind them, which people
@@ -31,7 +31,7 @@ pub(crate) fn find(path: &str) -> Option<Place<'_>> {
     Some(Place { routes: &ROUTES[first..first + same], segments })
 }
 
-/// Whether a path is `/mcp/` and one segment.
+/// True if a path is `/mcp/` and one segment.
 fn is_below_mcp(path: &str) -> bool {
     path.strip_prefix("/mcp/").is_some_and(|alias| !alias.is_empty() && !alias.contains('/'))
 }
@@ -61,7 +61,7 @@ impl Route {
     fn matches<'p>(&self, path: &'p str) -> Option<Segments<'p>> {
         let mut found = [""; 3];
         let mut free = found.iter_mut();
-        // What is left is one segment, whatever it has.
+        // The rest of the path is one segment, whatever it has.
         let count = match self.template.ends_with("/{path}") {
             true => self.template.split('/').count(),
             false => usize::MAX,

@@ -13,7 +13,7 @@ use super::{Answered, Asked, Query, document, ok};
 use crate::{problem::Problem, respond};
 
 impl Asked<'_> {
-    /// Those that whoever asks may know of.
+    /// The workspaces that the caller may know of.
     pub(super) fn workspaces(&self) -> Answered {
         let all = self.control()?.workspaces()?;
         let seen = all.into_iter().filter(|one| self.principal.may_see(&one.id));
@@ -83,7 +83,7 @@ impl Asked<'_> {
         let text = self.entry(body, &[MERGE_PATCH]).await?;
         let (who, by) = (self.segment(0), self.by());
         let changed = self.control()?.principal_change(&who, text.as_bytes(), &by).await?;
-        // What a client has begun ends with its right to come in.
+        // Runs that a client has begun end with its right to come in.
         if changed.kind == PrincipalKind::Client && changed.disabled_at.is_some() {
             self.known_runs()?.clients_disabled(&changed.id, &by).await?;
         }
@@ -208,7 +208,7 @@ fn account(account: &Account) -> Value {
     })
 }
 
-/// Of somebody what a workspace of theirs may know.
+/// The part of an account that a workspace of its principal may know.
 fn member(account: &Account, workspace: &WorkspaceId) -> Value {
     let roles: Vec<&Role> = account.roles.get(workspace).into_iter().flatten().collect();
     json!({

@@ -53,8 +53,8 @@ const AROUND: [&str; 9] = [
 /// The member that has the definition.
 const DEFINITION: &str = "definition";
 
-/// What is to be stored, of a document as it was read or as its author writes it: without the
-/// members that are only shown.
+/// The document to store, from one as it was read or as its author writes it: without the members
+/// that are only shown.
 pub(super) fn to_be_stored(target: Target, text: String) -> String {
     let only_shown: &[&str] = match target {
         Target::Object(_) => return definition(&text).unwrap_or(text),

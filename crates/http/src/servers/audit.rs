@@ -19,12 +19,12 @@ use super::{
 };
 use crate::{lines::LinesStream, problem::Problem, respond::Response};
 
-/// What a list can be asked for.
+/// The parameters that a list of events takes.
 const KNOWN: [&str; 9] =
     ["actor", "resource", "run", "kind", "since", "until", "order", "after", "limit"];
 const LINES: &str = "application/x-ndjson";
 
-/// How long events are kept, as it is sent.
+/// The limits of stored events, as they are sent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
@@ -33,7 +33,7 @@ struct Kept {
 }
 
 impl Asked<'_> {
-    /// Some events; all of them to whoever accepts lines.
+    /// Some events; all of them for a caller that accepts lines.
     pub(super) async fn audit(&self) -> Answered {
         let (workspace, control) = (self.audited()?, self.control()?);
         if self.wants_lines() {
@@ -51,7 +51,7 @@ impl Asked<'_> {
         Ok(ok(&shown))
     }
 
-    /// How long events are kept, or are to be kept.
+    /// Reads or sets the limits of stored events.
     pub(super) async fn audit_settings<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -170,7 +170,7 @@ fn place(text: &str) -> Option<AuditPlace> {
 fn shown(item: AuditItem) -> Value {
     let AuditItem { mut event, place } = item;
     event["id"] = json!(format!("{}-{}", place.writer, place.seq));
-    // What `after` takes.
+    // The value that `after` takes.
     event["place"] = json!(cursor(&place));
     event
 }

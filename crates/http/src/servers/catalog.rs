@@ -145,7 +145,7 @@ impl Asked<'_> {
         Ok(CatalogChange { workspace: self.workspace()?, kind, precondition, by })
     }
 
-    /// What `If-Match` and `If-None-Match` ask for (RFC 9110, 13.1).
+    /// Reads the condition of `If-Match` and `If-None-Match` (RFC 9110, 13.1).
     pub(super) fn precondition(&self) -> Result<Precondition, Problem> {
         let (wanted, unwanted) =
             (self.tags(&header::IF_MATCH)?, self.tags(&header::IF_NONE_MATCH)?);
@@ -179,7 +179,7 @@ impl Asked<'_> {
         Ok(all)
     }
 
-    /// What agents get into their own environment, if it is about agents.
+    /// The names that agents get in their own environment, if the request is about agents.
     async fn env_names(&self, kind: CatalogKind) -> Result<Option<EnvNames>, Problem> {
         match kind {
             CatalogKind::Agent => Ok(Some(self.control()?.env_names(&self.workspace()?).await?)),
@@ -223,7 +223,7 @@ pub(super) fn with_tag(mut response: respond::Response, tag: &str) -> respond::R
     response
 }
 
-/// What an author may know of a server: what it is called and what attaching it takes (X-D12).
+/// The members of a server that an author may know: names and what attaching takes (X-D12).
 const MANIFEST: [&str; 7] = [
     "id",
     "name",
@@ -234,7 +234,7 @@ const MANIFEST: [&str; 7] = [
     "prompt_scopes",
 ];
 
-/// What an attachment says that is no value.
+/// The members of an attachment that are no value.
 const ATTACHED: [&str; 3] = ["ref", "optional", "tools"];
 
 /// An object; of a server the part that authors see, and of an agent the part that runners see.
@@ -255,7 +255,7 @@ fn seen(kind: CatalogKind, object: &CatalogObject, is_whole: bool) -> Value {
             }
         }
     }
-    // What is wrong with the rest would tell of it.
+    // Faults of the rest would tell of it.
     if let Some(members) = told.as_object_mut() {
         members.remove("errors");
     }

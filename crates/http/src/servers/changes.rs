@@ -76,7 +76,7 @@ impl Asked<'_> {
         Ok(self.done(Some(result.ok_or_else(|| unknown(&name))?)))
     }
 
-    /// How the verb came out, and the row as it is now, which another verb may have changed or
+    /// Answers with the verb's result and the present row, which another verb may have changed or
     /// removed by then.
     fn done(&self, result: Option<ServerResult>) -> respond::Response {
         ok(&json!({ "result": result, "server": self.row(false).ok() }))
@@ -185,12 +185,12 @@ pub(crate) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
     }
 }
 
-/// What whoever sends a long body is told that has no room.
+/// The answer to a long body that has no room.
 pub(crate) fn no_room(full: Full) -> String {
     format!("{} in bodies of requests; try again when some are done", full.told("bytes"))
 }
 
-/// Whether the run has too much, or all together.
+/// The status for a full room: one run or principal has too much, or all together have.
 pub(crate) fn status_of_full(full: Full) -> StatusCode {
     match full {
         Full::Run(_) | Full::Principal(_) => StatusCode::TOO_MANY_REQUESTS,
@@ -198,7 +198,7 @@ pub(crate) fn status_of_full(full: Full) -> StatusCode {
     }
 }
 
-/// What stands in the way of a new server of a name that is taken is the request's own condition.
+/// A name that is taken fails the request's own condition that the server is new.
 fn refused(error: ControlError) -> Problem {
     let is_taken = matches!(error, ControlError::Edit(EditError::Exists { .. }));
     let problem = Problem::from(error);

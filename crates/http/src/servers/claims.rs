@@ -1,4 +1,4 @@
-//! Runs that wait until somebody carries them out, and what whoever does reports of them.
+//! Runs that wait for an executor, and what their executor reports of them.
 
 use std::{fmt, time::SystemTime};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Answered, Asked, ok, once::ToldOnce};
 
 impl Asked<'_> {
-    /// Gives a run to whoever claims it, or has a claim last longer.
+    /// Gives a run to the executor that claims it, or extends a claim.
     pub(super) async fn claim_run<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,

@@ -16,12 +16,12 @@ use super::{Answered, Asked, Query, access::created, ok};
 use crate::{auth::Principal, feed, post::prefers_stream, problem::Problem};
 use narthex_listener::single;
 
-/// How many events a page has, if nothing is said, and at most.
+/// Number of events of a page, by default and at most.
 const PAGE: u64 = 500;
 const PAGE_MAX: u64 = narthex_events::WINDOW;
-/// After how long a stream ends, so that whoever follows shows anew who they are (S6).
+/// The time after which a stream ends, so that its reader shows anew who they are (S6).
 pub(super) const STREAM_LIFE: Duration = Duration::from_secs(15 * 60);
-/// What a feed of a workspace has, if nothing is said: what a dashboard shows.
+/// The events of a workspace's feed by default: what a dashboard shows.
 const OF_WORKSPACE: [EventKind; 15] = [
     EventKind::AgentStatus,
     EventKind::AgentError,
@@ -43,7 +43,7 @@ const OF_WORKSPACE: [EventKind; 15] = [
 /// Which number an event has in its stream.
 type Numbered = fn(&EventRow) -> u64;
 
-/// What a stream says of itself.
+/// The frames of a stream that are no events.
 #[derive(Debug, Default)]
 struct Frame {
     /// First, under the number that it begins behind.
@@ -52,7 +52,7 @@ struct Frame {
     end: Option<Value>,
 }
 
-/// What of events is meant.
+/// The target of a request about events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventTarget {
     /// Those of a session.
@@ -61,7 +61,7 @@ pub(crate) enum EventTarget {
     Workspace,
     /// Messages for the agent of a session.
     Messages,
-    /// What its run has read of them.
+    /// The acknowledgement of the messages that its run has read.
     Acknowledgement,
 }
 
@@ -79,7 +79,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The events of a session: a page, or a stream for whoever prefers one.
+    /// The events of a session: a page, or a stream for a caller that prefers one.
     async fn session_events(&self) -> Answered {
         let query = self.query(&["after", "limit", "type"])?;
         let (after, limit, kinds) = (after(&query)?, limit(&query)?, kinds(&query)?);
@@ -110,8 +110,8 @@ impl Asked<'_> {
         self.following(follower, |event| event.seq, frame)
     }
 
-    /// What happens in all sessions of a workspace, as a stream: from now on, if nobody says from
-    /// where.
+    /// Events of all sessions of a workspace, as a stream: from now on, unless the caller names a
+    /// place.
     async fn workspace_events(&self) -> Answered {
         let query = self.query(&["after", "type"])?;
         let (after, mut kinds) = (after(&query)?, kinds(&query)?);
@@ -124,7 +124,7 @@ impl Asked<'_> {
         let after = last_event_id(&self.parts.headers)?.or(after).unwrap_or(last);
         check_place(after, last)?;
         let follower = events.follow_workspace(&workspace, after, kinds);
-        // Else whoever is cut off before the first event could not tell from where to go on.
+        // Else a reader that is disconnected before the first event has no place to resume from.
         let begin = Some((after, json!({ "type": "stream.begin" })));
         self.following(follower, |event| event.number, Frame { begin, ..Frame::default() })
     }
@@ -138,7 +138,7 @@ impl Asked<'_> {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let text = self.entry(body, &[]).await?;
         let control = self.control()?;
-        // Its run is driven by whoever started the daemon, in whosever words (X-E81).
+        // The daemon's own run is driven by the person who started the daemon (X-E81).
         if let (Some(session), Ok(runs)) = (SessionId::parse(&id), self.known_runs())
             && runs.is_own_session(session)
         {
@@ -265,7 +265,7 @@ async fn put_all(
                 }
                 return;
             }
-            // Whoever follows comes again, and goes on behind what they have got.
+            // A reader connects again, and resumes behind the last event that they have got.
             Err(error) => {
                 tracing::warn!("a stream of events ends early: {error}");
                 return;
@@ -328,7 +328,7 @@ fn kinds(query: &Query) -> Result<Vec<EventKind>, Problem> {
     words.map(kind).collect()
 }
 
-/// Refuses a place behind the end: whoever follows from there would miss what comes up to it.
+/// Refuses a place behind the end: a reader from there would miss the events that come up to it.
 fn check_place(after: u64, last: u64) -> Result<(), Problem> {
     if after <= last {
         return Ok(());
@@ -340,7 +340,7 @@ fn check_place(after: u64, last: u64) -> Result<(), Problem> {
     Err(Problem::new(ErrorKind::Invalid, text).with_status(StatusCode::BAD_REQUEST))
 }
 
-/// The last event that whoever follows has got.
+/// The last event that the reader has got.
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let wrong = || {
         let text = "Last-Event-ID is not the id of an event of this stream; leave it out";

@@ -1,4 +1,4 @@
-//! What humans grant, and what runs ask for: listed, granted, revoked and decided.
+//! Grants of humans, and requests of runs: listed, granted, revoked and decided.
 
 use std::{fmt, time::SystemTime};
 
@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 use super::{Answered, Asked, access::created, ok};
 use crate::{auth::Principal, problem::Problem, respond};
 
-/// How much of arguments is shown, in characters: all that is kept, also if much of it is unseen.
+/// Characters of arguments that are shown: all that are stored, also if much of them is unseen.
 const ARGUMENTS_MAX: usize = 50_000;
 
-/// What of grants is meant.
+/// The target of a request about grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GrantTarget {
     /// Those of a workspace.
     All,
     /// One of them.
     One,
-    /// What runs ask for, or one of that which is approved or not.
+    /// Requests of runs, or one request that is approved or denied.
     Requests(Option<bool>),
 }
 
@@ -150,7 +150,7 @@ impl Asked<'_> {
 }
 
 impl Principal {
-    /// Whoever asks, if they are a human (X-M58, D15).
+    /// The caller as a granter, if they are a human (X-M58, D15).
     pub(crate) fn granter(&self) -> Result<Granter, Problem> {
         match self.no_human() {
             Some(why) => Err(ControlError::from(GrantError::NoHuman(why)).into()),

@@ -1,4 +1,4 @@
-//! How humans sign in, as operators see it, and who somebody is.
+//! Sign-in of humans, as operators see it, and the identity of the caller.
 
 use http::StatusCode;
 use narthex_control::{CreatedLink, PasskeyRow};
@@ -9,7 +9,7 @@ use super::{Answered, Asked, document, ok};
 use crate::{auth::Principal, respond};
 
 impl Asked<'_> {
-    /// Whoever asks, and whether a human is proved to be there (D15).
+    /// The caller, and whether a human is proved to be there (D15).
     pub(super) fn me(&self) -> Answered {
         self.query(&[])?;
         let (kind, method) = match &self.principal {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::Asked;
 use crate::problem::Problem;
 
-/// How many names of the catalog a misspelt one is held against.
+/// Number of names of the catalog that a misspelt one is compared with.
 const NAMES_MAX: u32 = 500;
 /// The kind of a tool among what a server has listed.
 const TOOL: &str = "tool";
@@ -260,7 +260,7 @@ fn further_name(asked: &Value) -> Option<String> {
     ))
 }
 
-/// What a server has listed, each with its kind.
+/// The names that a server has listed, each with its kind.
 fn names_of(row: &ServerRow) -> Vec<(String, String)> {
     let inventory = &row.inventory;
     let kinds = [

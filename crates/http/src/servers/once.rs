@@ -24,7 +24,7 @@ use narthex_listener::single;
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Tells that an answer was given before.
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// How many characters a key may have (X-E104).
+/// Number of characters that a key may have (X-E104).
 const KEY_MAX: usize = 200;
 
 /// Marks an answer with values of secrets: it is told once and not kept.
@@ -86,7 +86,7 @@ impl Asked<'_> {
         let (method, uri) = (&self.parts.method, &self.parts.uri);
         let is_inside = !self.segments[0].is_empty()
             && uri.path().starts_with("/api/workspaces/")
-            // What became of a workspace outlives it.
+            // The answer to a change of a workspace outlives the workspace.
             && !matches!(self.target, Target::WorkspaceDelete | Target::WorkspaceChange);
         let workspace = is_inside.then(|| self.workspace()).transpose()?;
         let header = |name| self.parts.headers.get(name).map_or(&[][..], HeaderValue::as_bytes);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Answered, Asked, ok};
 use crate::{problem::Problem, respond};
 
-/// What of what is posted to others is meant.
+/// The target of a request about channels, webhooks and deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutboundTarget {
     /// The channels of a workspace.
@@ -25,7 +25,7 @@ pub(crate) enum OutboundTarget {
     Webhooks,
     /// One of them.
     Webhook,
-    /// What became of what one was told.
+    /// The deliveries to a webhook, and their results.
     Deliveries,
 }
 

@@ -25,7 +25,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What the rules say of a call.
+    /// The answer of the rules for a call.
     async fn rules_check<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,

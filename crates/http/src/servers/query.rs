@@ -8,18 +8,18 @@ use percent_encoding::percent_decode_str;
 
 use crate::problem::Problem;
 
-/// How many objects a page has, if nothing is said.
+/// Number of objects of a page by default.
 const PAGE: u32 = 50;
 /// And at most.
 const PAGE_MAX: u32 = 100;
 
-/// How many objects a page has, if nothing is said, and at most.
+/// Number of objects of a page, by default and at most.
 #[cfg(test)]
 pub(crate) fn page_sizes() -> (u32, u32) {
     (PAGE, PAGE_MAX)
 }
 
-/// What was asked for, by name.
+/// The parameters of a query, by name.
 pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
@@ -62,7 +62,7 @@ impl Query {
         }
     }
 
-    /// How many objects are wanted.
+    /// Number of objects that the caller wants.
     pub(crate) fn limit(&self) -> Result<u32, Problem> {
         let Some(text) = self.0.get("limit") else { return Ok(PAGE) };
         let limit = text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));

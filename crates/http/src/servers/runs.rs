@@ -20,7 +20,7 @@ use super::{Answered, Asked, document, ok, once::ToldOnce};
 use crate::{auth::Principal, problem::Problem, respond, rows};
 use narthex_listener::single;
 
-/// How runs may stand, and all of them.
+/// The statuses of runs, and `all` for every status.
 const STATUSES: [&str; 7] =
     ["all", "running", "pending", "ended", "expired", "cancelled", "failed"];
 
@@ -100,7 +100,7 @@ impl Asked<'_> {
         self.made_run(runs.create(&workspace, &text, self.creator()).await?)
     }
 
-    /// What whoever has a run begin is told.
+    /// The answer to a caller that created a run.
     pub(super) fn made_run(&self, created: Created) -> Answered {
         let run = SeenRun { row: Some(created.row.clone()), view: Some(created.run.clone()) };
         let mut shown = self.shown_run(&run, false)?;
@@ -134,7 +134,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether no human may be behind this, where humans have to prove that they are some (D15).
+    /// True if the caller may be no human, where humans have to prove that they are some (D15).
     pub(super) fn is_unproved(&self) -> bool {
         let is_asked = self.door.options.control.as_ref().is_some_and(Control::needs_proof);
         is_asked && !self.principal.is_proved()
@@ -146,13 +146,13 @@ impl Asked<'_> {
         })
     }
 
-    /// What the one who creates a run is told, and nobody later.
+    /// Adds the secrets that the creator of a run is sent, and no later caller.
     fn add_secrets(&self, created: &Created, shown: &mut Value) -> Result<(), Problem> {
         let Created { row, run, token, faults, skipped, warnings, unmatched, .. } = created;
         let Created { omitted, missing, .. } = created;
-        // Whoever creates a run by the token of another may be a model.
+        // A caller that creates a run by the token of another may be a model.
         let is_model = self.principal.is_model();
-        // What an executor carries out is opened by nobody else.
+        // Only its executor gets the token of a run that an executor carries out.
         let is_carried = row.waiting.is_some();
         if !is_carried {
             self.add_entries(run, token, shown)?;
@@ -191,7 +191,7 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// How a run is reached, with its token.
+    /// The entries by which a run is reached, with its token.
     pub(super) fn add_entries(
         &self,
         run: &RunView,
@@ -223,7 +223,7 @@ impl Asked<'_> {
             (None, None) => json!({}),
         };
         shown["status"] = json!(run.status().as_str());
-        // What was not used since the start of the process has nothing to show here.
+        // A run that was not used since the process started has nothing to show here.
         let Some(view) = &run.view else { return Ok(shown) };
         let gateway = &self.door.gateway;
         let snapshot = gateway.snapshot(view);
@@ -287,7 +287,7 @@ fn shared(run: &RunView) -> Value {
     }
 }
 
-/// What is stored of a run, without what it is frozen with (O81).
+/// The stored row of a run, without its frozen configuration (O81).
 pub(super) fn shown_row(row: &RunRow) -> Value {
     let RunRow { id, session, pid, agent, parent, created_at, created_by, expires_at, .. } = row;
     json!({
@@ -295,7 +295,7 @@ pub(super) fn shown_row(row: &RunRow) -> Value {
         "session_id": session.to_text(),
         "pid": pid.get(),
         "agent_name": (!agent.is_empty()).then_some(agent),
-        // What is said to hold credentials from outside the gateway (X-E60).
+        // Names that are declared to hold credentials from outside the gateway (X-E60).
         "agent_env_names": row.agent_env,
         "parent_run_id": parent.map(RunId::to_text),
         "user": row.driver,
@@ -309,7 +309,7 @@ pub(super) fn shown_row(row: &RunRow) -> Value {
     })
 }
 
-/// What is said of whoever carries a run out that another one began.
+/// The claim of a run by its executor.
 fn shown_claim(waiting: &Waiting) -> Value {
     let text = |text: &String| (!text.is_empty()).then(|| text.clone());
     let claim = waiting.claim.as_ref();
@@ -334,7 +334,7 @@ fn own_server(row: &ServerRow, pid: Pid) -> Value {
     shown
 }
 
-/// What a run was recorded to see (E20).
+/// The tool set that a run was recorded to see (E20).
 fn tool_set(set: &ToolSet, is_whole: bool) -> Value {
     let mut shown = json!({ "count": set.tools.len(), "digest": set.digest.to_string() });
     if is_whole {

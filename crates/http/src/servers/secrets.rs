@@ -23,11 +23,11 @@ use crate::{post::is_json, problem::Problem, respond, servers::changes::of_body}
 /// Enough for the longest value with every byte escaped.
 const BODY_MAX: usize = 512 * 1024;
 
-/// What is said of a value that would be found everywhere.
+/// The warning about a value that would be found everywhere.
 const TOO_SHORT: &str = "the value is too short to be kept out of results, logs and the audit: it \
                          has fewer than 6 bytes, or is a number of fewer than 8 digits";
 
-/// What is said when a secret is cleared that agents have in their own environment.
+/// The warning when a secret is cleared that agents have in their own environment.
 const TOLD: &str = "agents that were started with it keep the value: it is out of narthex's hands; \
                     take it back where it is accepted, and end these agents";
 
@@ -150,7 +150,7 @@ impl Asked<'_> {
 
 /// The value of `{"value": "…"}`.
 fn value(body: &[u8]) -> Result<Secret, Problem> {
-    // What the parser says may quote the text, so only the place is taken of it.
+    // The parser's message may quote the text, so only the place is taken of it.
     let wrong = |at: Option<(usize, usize)>| {
         let at = at.map_or_else(String::new, |(line, column)| {
             format!(" (it differs in line {line}, column {column})")

@@ -1,4 +1,4 @@
-//! Sessions of workspaces: seen, ended, set aside, and had go on.
+//! Sessions of workspaces: shown, ended, suspended and resumed.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -27,8 +27,8 @@ impl Asked<'_> {
         Ok(ok(&json!({ "items": items, "next": page.next.map(SessionId::to_text) })))
     }
 
-    /// One session with its runs: shown, ended, set aside, or had go on; or what it has used,
-    /// reported.
+    /// Shows, ends, suspends or resumes one session with its runs, or takes the report of what it
+    /// has used.
     pub(super) async fn session<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -79,7 +79,7 @@ impl Asked<'_> {
     }
 }
 
-/// What to send that has a session go on.
+/// The remedy that names the body of a request to resume a session.
 const RESUME: &str = "send one object, such as {\"prompt\": \"Go on.\"}, or {} to say nothing";
 
 /// The members of an object, each of which is there once.

@@ -1,4 +1,4 @@
-//! What agents share: listed, shown, given out, commented and deleted.
+//! Shares of agents: listed, shown, given out, commented and deleted.
 
 use std::fmt;
 
@@ -22,10 +22,10 @@ use crate::{
 /// The longest comment, and passage that it is about, in characters.
 const TEXT_MAX: usize = 10_000;
 const ANCHOR_MAX: usize = 2000;
-/// What a name in a header has as it is (RFC 8187).
+/// The characters that are percent-encoded in a name in a header (RFC 8187).
 const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
 
-/// What of shares is meant.
+/// The target of a request about shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShareTarget {
     /// All of a workspace.
@@ -34,13 +34,13 @@ pub(crate) enum ShareTarget {
     One,
     /// A file of one.
     Content,
-    /// What is said of one.
+    /// The comments of one.
     Comments,
-    /// Whether a thread of comments is settled.
+    /// A thread of comments, which can be settled.
     Thread,
 }
 
-/// What somebody says.
+/// A comment as it is sent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CommentNew {
@@ -56,7 +56,7 @@ struct ThreadChange {
 }
 
 impl Asked<'_> {
-    /// What is shared, and what is said of it.
+    /// Serves shares, and the comments on them.
     pub(super) async fn of_shares<B>(&self, target: ShareTarget, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,

@@ -37,7 +37,7 @@ impl Asked<'_> {
         Ok(ok(&json!(limits)))
     }
 
-    /// What a workspace has used today, and what it may.
+    /// The usage of a workspace today, and its limits.
     async fn usage(&self) -> Answered {
         let query = self.query(&["after", "limit"])?;
         let usage = self.control()?.usage(&self.workspace()?).await?;

@@ -83,8 +83,8 @@ impl Asked<'_> {
     }
 }
 
-/// Deletes a server that an agent has no more, or tells why it is still there. `None` if somebody
-/// else has deleted it meanwhile.
+/// Deletes a server that an agent has no more, or tells why it is still there. `None` if another
+/// request has deleted it meanwhile.
 async fn pruned(
     control: &Control,
     change: CatalogChange,
@@ -108,8 +108,8 @@ async fn pruned(
     }
 }
 
-/// What becomes of a server that is not deleted now. `None` if nobody need know: others use it, and
-/// nobody asked to delete it.
+/// The warning about a server that is not deleted now. `None` if no warning is due: others use the
+/// server, and the caller did not ask to delete it.
 fn stays(left: &CatalogLeft, is_pruned: bool) -> Option<FieldWarning> {
     let CatalogLeft { id, users, .. } = left;
     let places: Vec<_> = users.iter().map(|user| format!("`{}`", user.field)).collect();
@@ -136,7 +136,7 @@ fn told(CatalogLeft { agent, id, .. }: &CatalogLeft, what: &str) -> FieldWarning
     FieldWarning { field, message }
 }
 
-/// What was sent, without servers inside of agents.
+/// The document that was sent, without servers inside of agents.
 pub(super) struct Apart {
     pub(super) text: String,
     /// `None` if it was so before.
@@ -144,7 +144,7 @@ pub(super) struct Apart {
 }
 
 impl Apart {
-    /// Takes manifests apart. What cannot be read is left to whoever reads it then.
+    /// Takes manifests apart. Text that cannot be read is left to its next reader.
     pub(super) fn of(text: String, take: fn(Value) -> Option<ManifestDocument>) -> Self {
         let manifest = readable(&text).and_then(take);
         let plain = manifest.as_ref().map(|manifest| manifest.plain.to_string());
@@ -159,7 +159,7 @@ impl Apart {
         self.manifest.as_ref().map(|manifest| manifest.inside.clone()).unwrap_or_default()
     }
 
-    /// What a person should know of the manifests and of what they became.
+    /// Warnings for a person about the manifests and about what they became.
     fn warnings(&self, further: Vec<FieldWarning>) -> impl Iterator<Item = FieldWarning> {
         let notices = self.manifest.iter().flat_map(|manifest| &manifest.notices);
         let notices = notices.map(|ManifestFault { field, message, .. }| FieldWarning {
@@ -172,7 +172,7 @@ impl Apart {
         }))
     }
 
-    /// What came of it, as a refusal that names the places where things stood if anything is wrong.
+    /// The result, or a refusal that names the places of the sent document if anything is wrong.
     pub(super) fn told<T>(&self, done: Result<T, ControlError>) -> Result<T, ControlError> {
         let Some(manifest) = &self.manifest else { return done };
         let found = match done {
@@ -195,7 +195,7 @@ impl Apart {
                     let is_at = |one: &FieldError| one.field == fault.field;
                     let (own, others) = told.split_at(first);
                     own.iter().any(|one| is_at(one) || one.field.starts_with(&below))
-                        // What is wrong with a server is wrong with the agent that has it, too.
+                        // A fault of a server is a fault of the agent that has it, too.
                         || others.iter().any(|one| is_at(one) && one.code == fault.code)
                 }
                 None => false,

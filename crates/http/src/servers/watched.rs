@@ -1,4 +1,4 @@
-//! What runs do, told to whoever watches (R-M35): operations as they end, and how busy runs are.
+//! Operations of runs, sent to watchers as they end (R-M35), and how busy runs are.
 
 use http::StatusCode;
 use narthex_control::FieldError;
@@ -16,20 +16,20 @@ mod top;
 
 use self::lines::{Shown, line};
 
-/// How many servers may be named.
+/// Number of servers that may be named.
 const ALIASES_MAX: usize = 64;
 
-/// What of watching is meant.
+/// The target of a request to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchTarget {
     /// The operations of a run, as they end.
     Trace,
-    /// How busy the runs of a workspace are.
+    /// The load of a workspace's runs.
     Top,
 }
 
 impl Asked<'_> {
-    /// What runs do.
+    /// Serves the operations of a run, or the load of a workspace's runs.
     pub(super) async fn of_watching(&self, target: WatchTarget) -> Answered {
         match target {
             WatchTarget::Trace => self.trace().await,
@@ -86,7 +86,7 @@ impl Asked<'_> {
         }))
     }
 
-    /// A run, if whoever asks may watch it: those of others look absent to a run.
+    /// A run, if the caller may watch it: those of others look absent to a run.
     fn watchable(&self, run: SeenRun, name: &str) -> Result<SeenRun, Problem> {
         match &self.principal {
             Principal::Run(own) if run.id() != Some(own.id) => Err(absent(name)),

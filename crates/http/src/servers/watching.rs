@@ -1,4 +1,4 @@
-//! What can be watched: servers as they change, and a test while it runs.
+//! Streams to watch: servers as they change, and a test while it runs.
 
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{Alias, ErrorKind, Pid, WorkspaceId, command::narthex, json::shortened};
@@ -17,7 +17,7 @@ use crate::{
     rows,
 };
 
-/// How many runs are looked at together.
+/// Number of runs that are looked at together.
 const RUNS: u32 = 100;
 
 impl Asked<'_> {
@@ -37,7 +37,7 @@ impl Asked<'_> {
         }))
     }
 
-    /// Tries a server. Whoever prefers a stream hears of each stage as it ends.
+    /// Tries a server. A caller that prefers a stream gets each stage as it ends.
     pub(super) async fn test(&self) -> Answered {
         self.query(&[])?;
         let probing = self.control()?.probe(&self.name()?)?;
@@ -50,8 +50,9 @@ impl Asked<'_> {
         }))
     }
 
-    /// The last lines; whoever prefers a stream gets the further ones, too. The name of a mount is
-    /// that of a server of a run (R-C2), and so is each name if a `workspace` is said.
+    /// The last lines; a caller that prefers a stream gets the further ones, too. The name of a
+    /// mount is that of a server of a run (R-C2), and so is each name if the query has a
+    /// `workspace`.
     pub(super) async fn logs(&self) -> Answered {
         let query = self.query(&["workspace"])?;
         let (name, control) = (self.name()?, self.control()?);
@@ -185,7 +186,8 @@ impl Watching {
         }
     }
 
-    /// What a run sees, until it ends. States that follow each other fast may be put out as one.
+    /// The servers that a run sees, until it ends. States that follow each other fast may be put
+    /// out as one.
     async fn run(&self, run: &RunView, events: &Events) {
         let mut changes = self.gateway.changes(run);
         let mut shown = Shown::default();
@@ -219,7 +221,7 @@ impl Watching {
     }
 }
 
-/// What was put out.
+/// The last document that was put out.
 #[derive(Default)]
 struct Shown {
     last: Value,

@@ -1,5 +1,5 @@
 //! The cookies of a browser: its session, a sign-in that waits at a provider, and where it goes on
-//! once somebody has signed in.
+//! once its human has signed in.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, header};
 
 use crate::respond::Response;
 
-/// How long a browser keeps a sign-in that waits.
+/// The time for which a browser stores a sign-in that waits.
 pub(super) const ATTEMPT: Duration = Duration::from_mins(15);
 
 /// Which cookie.
@@ -47,7 +47,7 @@ impl Jar {
         }
     }
 
-    /// The value of a cookie; none if it comes twice, as somebody else has set one then.
+    /// The value of a cookie; none if the cookie comes twice, as another site has set one then.
     pub(super) fn find(self, headers: &HeaderMap, kept: Kept) -> Option<&str> {
         let name = self.name(kept);
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());

@@ -1,5 +1,5 @@
 //! The page where a human decides what a run has asked for (D15). It does no more than the API, and
-//! lets in nobody else.
+//! lets in no one that the API refuses.
 
 use std::{fmt, time::Duration};
 
@@ -26,28 +26,29 @@ use crate::{
     routes::ADMIN,
 };
 
-/// How long a browser remembers where it was on its way to.
+/// The time for which a browser remembers the page that it was on its way to.
 const ONWARD: Duration = Duration::from_mins(15);
 /// The longest text of an agent that is shown, in characters.
 const SHOWN_MAX: usize = 4_000;
 
-/// What is asked, and by which right somebody decides.
+/// The request of a run, and the right by which a human decides.
 struct Shown<'a> {
     row: &'a GrantRequestRow,
     /// The scope that its tool requires instead, or the one that was probably meant.
     warning: Option<String>,
-    /// What people call whoever drives the run.
+    /// The name of the human who drives the run.
     driver: Option<String>,
     who: &'a str,
     csrf: &'a str,
-    /// By which this page is answered once; empty where nobody waits for that.
+    /// The token by which this page is answered once; empty where no call waits for the answer.
     consent: &'a str,
-    /// Whether a decision by this sign-in counts for nothing.
+    /// True if a decision by this sign-in counts for nothing.
     needs_proof: bool,
 }
 
 impl Visitor<'_> {
-    /// What a run asks for. Whoever is not signed in comes back here once they are.
+    /// Shows the request of a run. A browser that is not signed in comes back here after the
+    /// sign-in.
     pub(super) async fn decision(&self) -> Answered {
         let (workspace, id) = self.place()?;
         let Some((token, signed_in)) = self.session()? else {
@@ -139,7 +140,7 @@ impl Visitor<'_> {
         redirect(&here)
     }
 
-    /// Where a browser goes once somebody has signed in: to the page it came for.
+    /// The page that a browser goes to after the sign-in: the one it came for.
     pub(super) fn onward(&self) -> String {
         let kept = self.jar().find(&self.parts.headers, Kept::Onward);
         let place = kept.and_then(|kept| {
@@ -248,7 +249,7 @@ fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// How long one may say that it counts.
+/// The durations that a decision may choose from.
 fn words(row: &GrantRequestRow) -> impl Iterator<Item = &'static str> {
     let has_session = row.session.is_some();
     GrantDuration::WORDS.into_iter().filter(move |word| has_session || *word != "session")

@@ -20,19 +20,19 @@ pub(super) const STYLE: &str = include_str!("signin.css");
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// What somebody who is signed in sees.
+/// The data of the page of a signed-in human.
 pub(super) struct Shown<'a> {
     pub(super) signed_in: &'a SignedIn,
     pub(super) passkeys: Vec<PasskeyRow>,
     pub(super) csrf: String,
-    /// Whether passkeys work at this address.
+    /// True if passkeys work at this address.
     pub(super) has_passkeys: bool,
-    /// Whether whoever has signed in can add one.
+    /// True if the signed-in human can add a passkey.
     pub(super) adds_passkeys: bool,
-    /// Whether links that they make let others add one.
+    /// True if links that they make let others add a passkey.
     pub(super) links_add_passkeys: bool,
     pub(super) has_providers: bool,
-    /// Whether approvals of who has proved nothing are refused.
+    /// True if approvals of a human who has proved nothing are refused.
     pub(super) needs_proof: bool,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn account(shown: &Shown<'_>) -> Response {
     html(StatusCode::OK, "Signed in", &format!(" data-csrf=\"{csrf}\""), &main)
 }
 
-/// What a sign-in by a link proves, and what its human does next.
+/// Says what a sign-in by a link proves, and what its human does next.
 fn unproved(main: &mut String, shown: &Shown<'_>) {
     let ways = match (shown.has_passkeys, shown.has_providers) {
         (true, true) => "with a passkey or at a provider",
@@ -206,7 +206,7 @@ pub(super) fn made_link(made: &CreatedLink) -> Response {
     html(StatusCode::OK, "A link", "", &main)
 }
 
-/// What went wrong.
+/// The page that says what went wrong.
 pub(super) fn failure(problem: &Problem) -> Response {
     let detail = escaped(problem.detail());
     let main = format!(
@@ -229,7 +229,7 @@ pub(super) fn guarded(mut response: Response) -> Response {
     let all: [(HeaderName, &'static str); 3] = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_FRAME_OPTIONS, "DENY"),
-        // Nobody elsewhere learns the address of a link; without any, forms would have no origin.
+        // Other sites never learn a link's address; without any, forms would have no origin.
         (header::REFERRER_POLICY, "same-origin"),
     ];
     for (name, value) in all {
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(escaped("größe"), "größe");
     }
 
-    /// What the policy forbids would not work anyway.
+    /// Inline scripts and styles would not work anyway: the policy forbids them.
     #[test]
     fn pages_have_nothing_inline() {
         for text in [

@@ -14,7 +14,7 @@ use super::{Answered, CSRF_HEADER, Visitor, page::guarded, redirect};
 use crate::{post::is_json, problem::Problem, respond};
 use narthex_listener::single;
 
-/// What the script sends back.
+/// The answer of the script.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {

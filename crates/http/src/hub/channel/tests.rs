@@ -167,7 +167,7 @@ fn s31_a_slow_reader_waits_for_room_and_loses_nothing() {
         assert!(push(&slow, message(&format!("01234567 {index}"))));
     }
     assert!(!push(&slow, message("too much 6")));
-    // What nobody reads goes at once.
+    // Events without a reader go at once.
     assert!(push(&flood, message("nobody 789")) && rest(&flood, 0).is_empty());
     assert_eq!(next(&mut reader), text(1, "01234567 1"));
     assert!(push(&slow, message("01234567 6")), "what was read has made room");

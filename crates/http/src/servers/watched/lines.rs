@@ -7,7 +7,7 @@ use narthex_model::Timestamp;
 use narthex_mount::{Kind, Node, ROOT};
 use narthex_trace::{Line, Operation, Source, What};
 
-/// What a watcher's lines have in common.
+/// The facts that a watcher's lines have in common.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown {
     /// The number of the run.
@@ -51,7 +51,8 @@ pub(super) fn line(operation: &Operation, shown: &Shown) -> Line {
     }
 }
 
-/// What a call would be if it were done with a file, and the path of that in its mount.
+/// The operation that a call would be if it were done with a file, and the file's path in its
+/// mount.
 fn as_file(method: &str, item: Option<(&str, &str)>) -> (&'static str, String) {
     let list = |kind| ("Read", Node::List(kind).sub_path());
     match (method, item) {

@@ -1,4 +1,4 @@
-//! How busy the runs of a workspace are: a document each second, for as long as somebody reads.
+//! Load of a workspace's runs: a document each second, for as long as a client reads.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -21,14 +21,14 @@ use tokio::{
 use super::super::{Answered, Asked, Query, events::STREAM_LIFE, ok};
 use crate::{feed::Events, post::prefers_stream, problem::Problem};
 
-/// How many runs are shown at most.
+/// Number of runs that are shown at most.
 const RUNS_MAX: u32 = 1000;
-/// How long there is between two documents, in seconds, if nothing is said, and at most.
+/// Seconds between two documents, by default and at most.
 const INTERVAL: u64 = 1;
 const INTERVAL_MAX: u64 = 60;
 
 impl Asked<'_> {
-    /// How busy the living runs of a workspace are: once, or anew after each interval for whoever
+    /// The load of a workspace's living runs: once, or anew after each interval for a caller that
     /// prefers a stream.
     pub(super) async fn top(&self) -> Answered {
         let interval = interval(&self.query(&["interval"])?)?;
@@ -67,7 +67,7 @@ async fn put_all(top: &mut Top, first: &Value, interval: Duration, events: &Even
         sleep(interval).await;
         match top.look().await {
             Ok(document) => events.put(&document).await,
-            // Whoever looks comes again, and is told then.
+            // A reader asks again, and gets the problem as the answer then.
             Err(problem) => {
                 tracing::warn!("runs cannot be looked at: {}", problem.detail());
                 return;
@@ -86,7 +86,7 @@ struct Top {
     at: Option<Instant>,
 }
 
-/// What processes use, by their leaders.
+/// The resources that processes use, by their leaders.
 type Trees = HashMap<u32, TreeUse>;
 
 impl Top {
@@ -196,7 +196,7 @@ fn sum(servers: &[Arc<ServerRow>], trees: &Trees, of: impl Fn(&TreeUse) -> u64) 
     leaders.iter().filter_map(|leader| trees.get(leader)).map(of).sum()
 }
 
-/// How long the processes of some servers have computed.
+/// The computing time of the processes of some servers.
 fn computed(servers: &[Arc<ServerRow>], trees: Option<&Trees>) -> Option<Duration> {
     let micros = |tree: &TreeUse| u64::try_from(tree.computed.as_micros()).unwrap_or(u64::MAX);
     Some(Duration::from_micros(sum(servers, trees?, micros)))
