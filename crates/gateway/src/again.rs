@@ -13,7 +13,7 @@ use crate::{
     open::{Failed, FirstTry},
 };
 
-/// What a second try of a call is made from.
+/// The parts that a second try of a call is made from.
 pub(crate) struct Again {
     shared: Arc<Shared>,
     caller: Caller,
@@ -65,7 +65,8 @@ impl Again {
 }
 
 impl SecondTry {
-    /// How the call goes on. Safe to drop and call again, until it is there.
+    /// The call's answering, once the second try has got it. Safe to drop and call again, until it
+    /// is there.
     pub(crate) async fn answering(&mut self) -> Answering {
         self.0.as_mut().await
     }

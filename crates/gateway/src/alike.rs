@@ -1,5 +1,5 @@
-//! What a run does by another way than a call, where a tool of the built-in server does the same:
-//! it is counted, decided on and recorded as a call of that tool (D5, D13).
+//! Acts of a run outside a call that a tool of the built-in server can do as well. Each is counted,
+//! decided on and recorded as a call of that tool (D5, D13).
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::{
     run::Act,
 };
 
-/// The permission to do what a tool does. It stands in the record as a call of the tool, which is
-/// open for as long as this lives, and was given up if nobody says how it ended.
+/// The permission to do the work of a tool. The record has it as a call of the tool. That call is
+/// open for as long as this value lives, and counts as given up if [`Self::ended`] is never called.
 #[derive(Debug)]
 pub struct DoneAlike {
     record: CallRecord,
@@ -29,11 +29,11 @@ pub struct DoneAlike {
     _act: Act,
 }
 
-/// Why a run may not do what a tool does: what a call of the tool would be told.
+/// The reason why a run may not do the work of a tool: the error that a call of the tool would get.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct NotAllowed {
-    /// What kind of failure it is.
+    /// Kind of the failure.
     pub kind: ErrorKind,
     /// For a person.
     pub message: String,

@@ -27,7 +27,7 @@ use crate::{
     session::ASK_TIMEOUT,
 };
 
-/// How long an answer waits for log messages that its server sent before it on another stream.
+/// Longest wait of an answer for log messages that its server sent before it on another stream.
 const TAIL: Duration = Duration::from_millis(20);
 
 /// One thing to tell the caller.
@@ -58,12 +58,12 @@ pub struct Answer {
     pub refused: Option<RefusedCall>,
 }
 
-/// What the gateway says of a call that failed.
+/// The gateway's error of a call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedCall {
     /// Why.
     pub kind: CallErrorKind,
-    /// Whether its server certainly did not see it.
+    /// True if the call's server certainly did not see it.
     pub is_unsent: bool,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct ForwardedCall {
     pub(crate) finish: Finish,
     /// Until when it may last; `None` for streams that live until they are closed.
     pub(crate) limit: Option<CallLimit>,
-    /// What ends a stream that has no end of its own: either.
+    /// Tokens that end a stream that has no end of its own: either of the two.
     pub(crate) stop: Option<[CancellationToken; 2]>,
     /// Makes further rounds where the caller cannot.
     pub(crate) rounds: Option<Box<Rounds>>,
@@ -115,7 +115,7 @@ pub(crate) struct ForwardedCall {
     pub(crate) tail: Option<Box<(Message, Instant)>>,
     /// Since when it is open.
     pub(crate) clock: CallClock,
-    /// What it has of grants for a single call, if `rounds` does not have it.
+    /// The call's share of grants for a single call, if `rounds` does not have it.
     pub(crate) payment: Payment,
     /// Makes it once more if its server certainly did not see it.
     pub(crate) again: Option<Box<Again>>,
@@ -173,7 +173,7 @@ impl Answering {
         self
     }
 
-    /// Tells whoever watches of one that is known at once.
+    /// Reports to the run's watchers an answer that is known at once.
     pub(crate) fn told(self, watched: Option<Box<narthex_trace::Open>>, is_ok: bool) -> Self {
         if let (Some(mut watched), State::Ready(Some(answer))) = (watched, &self.state) {
             watched.answered(answer.payload.len());
@@ -261,7 +261,7 @@ impl Answering {
         }
     }
 
-    /// What comes before the answer.
+    /// The message that comes before the answer.
     fn first(&mut self) -> Option<Step> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Preceded(first, answer) => {
@@ -453,7 +453,7 @@ impl ForwardedCall {
         }
     }
 
-    /// Whether log messages may be on their way that the server sent before its answer, on a stream
+    /// True if log messages may be on their way that the server sent before its answer, on a stream
     /// of its own.
     fn has_tail(&self) -> bool {
         let hears = self.asking.is_some() || self.ear.is_some();
@@ -512,7 +512,7 @@ async fn next_or_heard(
     }
 }
 
-/// What the server of a call says outside of its stream. Safe to drop and call again.
+/// The server's next message about a call outside of its stream. Safe to drop and call again.
 async fn heard(aside: (&mut Option<Box<Asking>>, &mut Option<Box<Ear>>)) -> Frame {
     match aside {
         (Some(asking), _) => asking.heard().await,
@@ -524,7 +524,7 @@ async fn heard(aside: (&mut Option<Box<Asking>>, &mut Option<Box<Ear>>)) -> Fram
 /// Lets the time of a call stand still while a person is asked.
 ///
 /// # Errors
-/// When nobody is asked, or has been for as long as a question may take: the call is late.
+/// When no person is asked, or one has been for as long as a question may take: the call is late.
 fn still_asking(
     finish: &Finish,
     limit: &mut Option<CallLimit>,

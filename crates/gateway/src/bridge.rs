@@ -72,7 +72,7 @@ struct Links {
 pub(crate) struct Bridge {
     own: OwnLink,
     turns: Turns,
-    /// The lowest level that it was told.
+    /// The lowest level that was sent to the server.
     level: Mutex<Option<LogLevel>>,
     group: Arc<Group>,
 }
@@ -94,7 +94,7 @@ impl Bridges {
         self.groups().entry(key.clone()).or_default().clone()
     }
 
-    /// Whether there are as many links as there may be.
+    /// True if there are as many links as there may be.
     fn has_all(&self, key: &GroupKey) -> bool {
         self.groups().get(key).is_some_and(|group| group.links().live() >= LINKS_MAX)
     }
@@ -168,8 +168,8 @@ impl Bridge {
         &self.own
     }
 
-    /// The level that the link must be told so that a call hears messages from `level` on; `None`
-    /// if it was told as much before.
+    /// The level to send on the link so that a call hears messages from `level` on; `None` if the
+    /// server has got a level as low before.
     pub(crate) fn lowers(&self, level: LogLevel) -> Option<LogLevel> {
         let mut told = self.level.lock().unwrap_or_else(PoisonError::into_inner);
         let is_lower = told.is_none_or(|told| level < told);
@@ -212,8 +212,8 @@ impl Bridge {
     }
 }
 
-/// What the client of a modern request to a legacy server can be asked; nothing for any other
-/// method than those during which a server may ask.
+/// The questions that the client of a modern request to a legacy server can be asked; none for any
+/// other method than those during which a server may ask.
 pub(crate) fn answerable(request: &Message) -> Answerable {
     if !has_rounds(request.method()) {
         return Answerable::default();
@@ -223,8 +223,8 @@ pub(crate) fn answerable(request: &Message) -> Answerable {
 }
 
 impl Shared {
-    /// A link on which the server was told what this request's client can be asked, and the turn of
-    /// its call on it.
+    /// A link whose server knows which questions this request's client can be asked, and the turn
+    /// of its call on the link.
     pub(crate) async fn bridged(
         self: &Arc<Self>,
         caller: &Caller,

@@ -31,7 +31,7 @@ use crate::{
 };
 use narthex_view::Handling;
 
-/// What it says that it has.
+/// The capabilities that the built-in server declares.
 pub(crate) const BUILT_IN: ServerCapabilities = ServerCapabilities {
     tools: true,
     prompts: false,
@@ -45,19 +45,19 @@ pub(crate) const BUILT_IN: ServerCapabilities = ServerCapabilities {
 /// From how many sets of tools on those are looked for that no run has any more.
 const PRUNED_FROM: usize = 64;
 
-/// What stands before its tools' names at aggregated endpoints.
+/// Prefix of its tools' names at aggregated endpoints.
 const PREFIX: &str = "mcp__narthex__";
 
 /// The tools of the built-in server (X-M2). A run has those of its [`BuiltInTools`].
 pub trait BuiltInServer: fmt::Debug + Send + Sync {
-    /// What is said of each.
+    /// The definitions of all its tools.
     fn definitions(&self) -> Vec<BuiltInTool<'_>>;
 
-    /// With what arguments the tool that is for asking is called for a grant; `None` where the
-    /// run may ask for nothing.
+    /// The arguments with which the tool for asking is called for a grant; `None` where the run may
+    /// ask for nothing.
     fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value>;
 
-    /// What a model should know before it calls any of these tools; empty if nothing.
+    /// Instructions for a model before it calls any of these tools; empty if there are none.
     fn instructions(&self, has: &BuiltInTools) -> String;
 
     /// The tool that is meant by another name, with the arguments as that takes them.
@@ -67,14 +67,15 @@ pub trait BuiltInServer: fmt::Debug + Send + Sync {
     /// and mean the same: else a rule for one spelling would not count for another.
     fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>>;
 
-    /// What is wrong with the arguments of one, by what it says that it takes. Asked before policy:
-    /// a call that cannot be made uses no grant up.
+    /// Checks the arguments of a tool against its input schema. Called before policy: a call that
+    /// cannot be made uses no grant up.
     ///
     /// # Errors
-    /// What is wrong, for whoever calls.
+    /// The fault in the arguments, for the caller.
     fn check(&self, name: &str, arguments: Option<Raw<'_>>) -> Result<(), CallError>;
 
-    /// Calls one of them. What was begun goes on to its end if nobody waits for it.
+    /// Calls one of them. A call that has started runs to its end, also if its caller stops
+    /// waiting.
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a>;
 }
 
@@ -85,16 +86,16 @@ pub struct BuiltInTool<'a> {
     pub name: &'a str,
     /// A JSON object, as `tools/list` has it.
     pub definition: Bytes,
-    /// What whoever calls it must have been granted.
+    /// The scopes that its caller must have been granted.
     pub scopes: ToolScopes,
-    /// Whether it is what runs ask for grants by. One of all is.
+    /// True if runs ask for grants with this tool. One of all is.
     pub is_for_asking: bool,
 }
 
-/// What a call lacks.
+/// The permission that a call lacks.
 #[derive(Debug, Clone, Copy)]
 pub struct Lacking<'a> {
-    /// The scope that nobody has granted.
+    /// The scope that has not been granted.
     pub scope: &'a ToolScope,
     /// The server, as grants know it.
     pub server: &'a str,
@@ -105,15 +106,15 @@ pub struct Lacking<'a> {
 /// A call of a built-in tool.
 #[derive(Debug, Clone, Copy)]
 pub struct BuiltInCall<'a> {
-    /// Who calls.
+    /// The caller.
     pub caller: &'a Caller,
     /// The tool's own name.
     pub name: &'a str,
     /// JSON of any kind, or absent.
     pub arguments: Option<Raw<'a>>,
-    /// Whether the client can lead its user to a page, and was not asked to in this call before.
+    /// True if the client can lead its user to a page, and was not asked to in this call before.
     pub leads_to_pages: bool,
-    /// What [`ToPage::id`] was when it was asked, as the client repeats it: it proves nothing.
+    /// The [`ToPage::id`] of the earlier question, as the client repeats it: it proves nothing.
     pub asked: Option<Raw<'a>>,
 }
 
@@ -121,14 +122,14 @@ pub struct BuiltInCall<'a> {
 pub type BuiltInAnswer<'a> =
     Pin<Box<dyn Future<Output = Result<BuiltInResult, CallError>> + Send + 'a>>;
 
-/// What a built-in tool gives.
+/// The result of a built-in tool.
 #[derive(Debug)]
 pub struct BuiltInResult {
     /// For a model.
     pub text: String,
     /// For programs: an object.
     pub structured: Value,
-    /// Whether the text already has all of it that is of use to a model. Otherwise the object
+    /// True if the text already has all of it that is of use to a model. Otherwise the object
     /// follows the text as JSON, for clients that show their model nothing but text.
     pub is_told: bool,
     /// Where the client shall lead its user besides; only for one that can.
@@ -142,16 +143,16 @@ pub(crate) struct BuiltIn {
     all: Arc<Inventory>,
     /// The tool that asks for grants.
     asking: String,
-    /// What whoever sees all that is configured has of it, where anything requires a grant.
+    /// The tools for callers that see all that is configured, where any of it requires a grant.
     live: Arc<Offered>,
-    /// What it has under another alias.
+    /// The tools that the built-in server has under another alias.
     orchestration: Arc<Offered>,
-    /// What runs have of it, for as long as one does.
+    /// The tools of runs by their set, for as long as one run has them.
     kept: Mutex<HashMap<BuiltInTools, Weak<Offered>>>,
     gates: Gates,
 }
 
-/// What a run has of it.
+/// The tools that a run has of the built-in server.
 #[derive(Debug)]
 pub(crate) struct Offered {
     pub(crate) inventory: Arc<Inventory>,
@@ -189,12 +190,12 @@ impl Offered {
         self.inventory.tools.is_empty()
     }
 
-    /// What its endpoint tells a model; a JSON string.
+    /// The instructions of its endpoint for a model; a JSON string.
     pub(crate) fn instructions(&self) -> Option<&[u8]> {
         Raw::new(&self.facts).get("instructions").map(Raw::as_bytes)
     }
 
-    /// Whether a model is told anything of it as a whole.
+    /// True if its endpoint has instructions for a model.
     pub(crate) fn tells_models(&self) -> bool {
         self.instructions().is_some()
     }
@@ -214,7 +215,7 @@ impl BuiltIn {
         Self { tools, all, asking, live, orchestration, kept: Mutex::default(), gates }
     }
 
-    /// What policy looks at besides the run and the call.
+    /// The target for policy, besides the run and the call.
     pub(crate) fn target(&self) -> Target<'_> {
         Target::built_in(&self.all, &self.gates)
     }
@@ -223,7 +224,7 @@ impl BuiltIn {
         &self.all
     }
 
-    /// What runs have whose set of tools this is; the same for all of them.
+    /// The tools of runs whose set of tools this is; the same for all of them.
     fn offered(&self, shared: &Shared, has: &BuiltInTools) -> Arc<Offered> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(offered) = kept.get(has).and_then(Weak::upgrade) {
@@ -254,8 +255,8 @@ impl Shared {
         parts
     }
 
-    /// What a run has of the built-in server, under its own name and under those that the run's
-    /// agent gives it. Without a run, what whoever has that policy and no more.
+    /// The tools that a run has of the built-in server, under its own name and under those that the
+    /// run's agent gives it. Without a run, the tools of a caller that has that policy and no more.
     pub(crate) fn offers(
         &self,
         snapshot: &Snapshot,
@@ -285,9 +286,9 @@ impl Shared {
         offers.into_iter().map(row).collect()
     }
 
-    /// What a run has of the built-in server under its own name (D29). Whoever sees what is
-    /// configured wants that and no more: where anything of it requires a grant, the tools to ask
-    /// for that, and to hear the answer.
+    /// The tools that a run has of the built-in server under its own name (D29). A caller that sees
+    /// all that is configured gets only the tools to ask for grants and to hear the answer, where
+    /// any of it requires a grant.
     fn own_offer(
         &self,
         snapshot: &Snapshot,
@@ -315,8 +316,8 @@ impl Shared {
         }
     }
 
-    /// What of the built-in server a name at the aggregated endpoint belongs to, with the tool's
-    /// own name.
+    /// The tools of the built-in server that a name at the aggregated endpoint belongs to, with the
+    /// tool's own name.
     fn addressed<'n>(&self, caller: &Caller, name: &'n str) -> Option<(Arc<Offered>, &'n str)> {
         let run = &caller.run;
         let (offered, own) = match name.strip_prefix(PREFIX) {
@@ -334,7 +335,7 @@ impl Shared {
         is_its.then_some((offered, own))
     }
 
-    /// Whether a call at the aggregated endpoint is one of a built-in tool.
+    /// True if a call at the aggregated endpoint is one of a built-in tool.
     pub(crate) fn is_built_in_call(
         &self,
         caller: &Caller,
@@ -346,8 +347,8 @@ impl Shared {
         name.is_some_and(|name| self.addressed(caller, &name).is_some())
     }
 
-    /// What the tool for asking is called at the caller's endpoint; `None` if the run does not have
-    /// it. At the endpoints of servers it is that of the built-in one.
+    /// Name of the tool for asking at the caller's endpoint; `None` if the run does not have it. At
+    /// the endpoints of servers it is that of the built-in one.
     pub(crate) fn asking_tool(&self, caller: &Caller) -> Option<String> {
         let (built_in, run) = (self.built_in.get()?, &caller.run);
         let name = &built_in.asking;
@@ -393,7 +394,7 @@ impl Shared {
         }
     }
 
-    /// What the run has at the endpoint of it that the caller is at.
+    /// The tools that the run has at the caller's endpoint, if that is one of the built-in server.
     fn offered_here(&self, caller: &Caller) -> Option<Arc<Offered>> {
         match &caller.endpoint {
             Endpoint::Transparent(alias) => self.offered_at(caller, alias),
@@ -469,7 +470,7 @@ impl Shared {
         let call = BuiltInCall {
             caller,
             name: &name,
-            // What rules have seen is what is done.
+            // The call gets the arguments that rules have seen.
             arguments: permitted.shown.as_deref().map(Raw::new).or(request.get("arguments")),
             leads_to_pages: leads_to_pages(caller, request),
             asked: request.get("requestState"),

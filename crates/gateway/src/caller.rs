@@ -1,4 +1,4 @@
-//! Who calls, and through which endpoint.
+//! The caller of a request, and the endpoint that it uses.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How long a call may take, from its acceptance to its answer (D30).
+//! The time that a call may take, from its acceptance to its answer (D30).
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl CallClock {
         self.0 + limit
     }
 
-    /// How much is left of a limit.
+    /// The time that is left of a limit.
     pub(crate) fn left(self, limit: Duration) -> Duration {
         limit.saturating_sub(self.0.elapsed())
     }
@@ -43,7 +43,7 @@ impl CallClock {
 }
 
 impl CallLimit {
-    /// Whether the call takes too long.
+    /// True if the call takes too long.
     pub(crate) fn is_over(&self) -> bool {
         self.deadline <= Instant::now()
     }
@@ -72,7 +72,7 @@ impl CallLimit {
     }
 }
 
-/// How long a call may last at most after the person who was asked has answered.
+/// Longest time of a call after the person who was asked has answered.
 const STEP: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a call carried, as the audit may have it: the beginning of it, without secrets (X-M64).
+//! The contents of a call, as the audit may have them: their beginning, without secrets (X-M64).
 //!
 //! Only calls of clients come by here. What is done in the control plane, such as setting a secret,
 //! is recorded by other means, which have no place for this.
@@ -11,14 +11,14 @@ use narthex_wire::{Era, Message, Payload, REDACTED, Raw, Redactor};
 
 use crate::{Caller, RunView, gateway::Shared, pipeline::id_of, refusal::Refusal};
 
-/// What tokens of runs and services begin with; all that is kept of them elsewhere is their hashes.
+/// Prefixes of tokens of runs and services. Other places store only hashes of these tokens.
 const TOKENS: [&[u8; 4]; 3] = [b"nxt_", b"nxs_", b"nxc_"];
 /// A token has at least so many characters after that.
 const TOKEN_MIN: usize = 32;
 /// And is no longer than this.
 const TOKEN_MAX: usize = 128;
 
-/// What it takes to record what a call carries, from its beginning to its end.
+/// The parts that are needed to record the contents of a call, from its beginning to its end.
 #[derive(Debug)]
 pub(crate) struct Keeping {
     run: Arc<RunView>,

@@ -1,5 +1,5 @@
-//! What the gateway tells a server for a caller, or asks it on a link that several share: counted,
-//! decided on and recorded like a call.
+//! Requests and notifications of the gateway to a server for a caller, or on a link that several
+//! callers share. They are counted, decided on and recorded like a call.
 
 use narthex_audit::Outcome;
 use narthex_policy::{Permitted, Request};
@@ -142,7 +142,7 @@ impl Errand {
         sent
     }
 
-    /// What allows it, for what stays open.
+    /// The permission, for a stream or subscription that stays open.
     pub(crate) fn standing(&self) -> Standing {
         Standing::of(&self.permitted)
     }

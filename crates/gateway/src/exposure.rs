@@ -1,4 +1,4 @@
-//! What callers may see of a server by its rules: asked in the same words for lists and for calls.
+//! The items of a server that callers may see by its rules: one question for lists and for calls.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -31,7 +31,7 @@ pub(crate) fn rules(row: Option<&ServerRow>) -> ServerRules<'_> {
 }
 
 impl Shared {
-    /// A denial looks like absence, but where somebody may grant what is required.
+    /// A denial looks like absence, except where a person may grant the scopes that it requires.
     pub(crate) fn refusal_of(&self, caller: &Caller, denial: Denial) -> Refusal {
         match denial {
             Denial::NotAttached(alias) => unknown_server(&alias),
@@ -74,10 +74,10 @@ fn listed(name: &str) -> Option<ListMembers> {
     Some(ListMembers { list, member, key, item })
 }
 
-/// What the protocol has beside the entries of a list.
+/// The members that the protocol has beside the entries of a list.
 const BESIDE: [&str; 5] = ["nextCursor", "ttlMs", "cacheScope", "resultType", "_meta"];
 
-/// Takes out of a list whose entries are looked at what stands beside these: nobody looks at it
+/// Removes from a frozen or pinned list all members besides its entries: these are not compared
 /// (S22).
 fn keep_entries(member: &'static str, list: &Message, rewrite: &mut Rewrite<'_>) {
     let keys = |object: Option<&Object>| {
@@ -98,8 +98,8 @@ fn keep_entries(member: &'static str, list: &Message, rewrite: &mut Rewrite<'_>)
     }
 }
 
-/// Whether callers may see another list than the server's, of which a cache must give none to
-/// others (S21).
+/// True if callers may see another list than the server's. A cache must give such a list to no
+/// other caller (S21).
 pub(crate) fn is_filtered(name: &str, (exposed, frozen): (&Exposed, Option<&Inventory>)) -> bool {
     listed(name).is_some() && !(exposed.is_everything() && frozen.is_none())
 }
@@ -129,7 +129,7 @@ pub(crate) fn hide(
     if frozen.is_some() && list.kind() == MessageKind::Result {
         keep_entries(member, list, rewrite);
     }
-    // What was rewritten for the caller's era is compared as the server wrote it, one by one: a
+    // Entries rewritten for the caller's era are compared as the server wrote them, one by one: a
     // second entry of a name does not hide behind the first (S22).
     let written = list.get(member).map(Raw::items).unwrap_or_default();
     let frozen = frozen.map(|frozen| {

@@ -1,4 +1,4 @@
-//! What happens to frames on their way to the caller: ids and tokens back, era back, record.
+//! Changes to frames on their way to the caller: ids and tokens back, era back, record.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -49,9 +49,9 @@ pub(crate) struct Finish {
     pub(crate) state: Option<StateSeal>,
     pub(crate) tasks: Option<TaskOwner>,
     pub(crate) server_info: Bytes,
-    /// What the call is about, under the server's own name.
+    /// The item of the call, under the server's own name.
     pub(crate) item: Item,
-    /// How long its result may be.
+    /// Limits on the length of its result.
     pub(crate) limits: OutputLimits,
     pub(crate) is_aggregated: bool,
     pub(crate) definition: Option<Arc<ServerDefinition>>,
@@ -59,9 +59,10 @@ pub(crate) struct Finish {
     pub(crate) own_call: Option<Box<OwnCall>>,
     /// All that there is of the server, if that is pinned, or frozen in the run.
     pub(crate) frozen: Option<Arc<Inventory>>,
-    /// Who is told what a server says of itself, where the call asks for that.
+    /// The run and the row that decide on a server's words about itself, if the call asks for
+    /// these.
     pub(crate) told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
-    /// Whether it is a tool that says what its results look like.
+    /// True if it is a tool with an output schema.
     pub(crate) is_shaped: bool,
 }
 
@@ -70,8 +71,8 @@ pub(crate) struct Finish {
 pub(crate) enum Held {
     /// It makes way for a newer one only when the call has its answer.
     InUse(InUse),
-    /// A stream has no end of its own, so nobody waits for it: it is opened anew elsewhere. As
-    /// long as it is open, its server is not idle.
+    /// A stream has no end of its own, so the end of the link does not wait for it: the stream is
+    /// opened anew elsewhere. As long as it is open, its server is not idle.
     Awake(KeptAwake),
 }
 
@@ -84,13 +85,13 @@ impl Held {
     }
 }
 
-/// How a modern server's request state is kept from the client's hands.
+/// Seals a modern server's request state, so that the client can neither read nor change it.
 #[derive(Debug)]
 pub(crate) struct StateSeal {
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) run: crate::RunId,
     pub(crate) alias: Alias,
-    /// What the call has used up so far.
+    /// The grants for a single call that the call has used up so far.
     pub(crate) paid: Paid,
 }
 
@@ -225,7 +226,7 @@ impl Finish {
         self.method == method::RESOURCES_READ && (is_gated || !self.exposed().is_everything())
     }
 
-    /// What the caller hears when there is no answer of the server.
+    /// Makes the caller's answer when there is none of the server.
     pub(crate) fn refused(&mut self, refusal: Refusal) -> Option<Step> {
         let outcome = outcome_of_refusal(&refusal);
         self.record.checked(&refusal);
@@ -329,7 +330,7 @@ fn with_id(rewrite: &Rewrite<'_>, message: &Message, id: &Bytes) -> Payload {
     rpc::error_response(Some(Raw::new(id)), code, &text, data)
 }
 
-/// What the record says of a call that the gateway answered itself.
+/// The recorded outcome of a call that the gateway answered itself.
 pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
     match refusal {
         Refusal::Call(error)

@@ -37,29 +37,29 @@ use crate::{
     views::Kept,
 };
 
-/// What a gateway is made with.
+/// Options of a gateway.
 #[derive(Debug, Clone)]
 pub struct GatewayOptions {
     /// Limits of single messages.
     pub limits: Limits,
     /// Identifies this process among replicas, in session and event ids (D26).
     pub node_id: String,
-    /// How long a call may take if the server's configuration says nothing (E44).
+    /// Longest time of a call if the server's configuration sets none (E44).
     pub call_timeout: Duration,
-    /// How long a call to a server that is still starting waits for it.
+    /// Longest wait of a call for a server that is still starting.
     pub settle_timeout: Duration,
     /// The most sessions at one time.
     pub sessions_max: usize,
-    /// How many bytes of long bodies of requests are held at one time. `None`: four of the longest
-    /// messages, and no less than 256 MiB.
+    /// Number of bytes of long bodies of requests that are held at one time. `None`: four of the
+    /// longest messages, and no less than 256 MiB.
     pub body_bytes_max: Option<usize>,
-    /// How many resources and tasks are followed at one time, and streams of changes are open.
+    /// Number of resources and tasks that are followed, and streams of changes open, at one time.
     pub followed_max: usize,
-    /// How many questions of servers may wait for answers of clients at one time.
+    /// Number of questions of servers that may wait for answers of clients at one time.
     pub questions_max: usize,
     /// The most calls of modern clients that wait for what legacy servers ask.
     pub parked_max: usize,
-    /// How long such a call waits for its client.
+    /// Longest wait of such a call for its client.
     pub input_timeout: Duration,
     /// After how long without any sign of its client a session ends.
     pub session_idle: Duration,
@@ -68,19 +68,19 @@ pub struct GatewayOptions {
     /// The most tokens of one result at aggregated endpoints, where the server's configuration says
     /// nothing (R-E20). `None` is no limit.
     pub output_tokens: Option<NonZeroU64>,
-    /// Whether aggregated endpoints have tools of their own for resources and prompts (E19).
+    /// True if aggregated endpoints have tools of their own for resources and prompts (E19).
     pub synthetic_tools: bool,
     /// The longest name at aggregated endpoints, 64 to 128 (D1).
     pub name_limit: usize,
-    /// What we call ourselves, a JSON object (`name`, `version`).
+    /// The gateway's own description, a JSON object (`name`, `version`).
     pub server_info: Bytes,
-    /// How long open calls may take to finish when the gateway stops.
+    /// Longest time that open calls get to finish when the gateway stops.
     pub drain_timeout: Duration,
-    /// What counts calls against limits (O100).
+    /// Counts calls against limits (O100).
     pub meters: Meters,
-    /// Makes spans of calls, if anybody wants them.
+    /// Makes spans of calls, if tracing is on.
     pub tracer: Option<Arc<dyn Tracer>>,
-    /// Where whoever watches a run hears of its calls.
+    /// Reports the calls of a run to its watchers.
     pub tap: narthex_trace::Tap,
 }
 
@@ -155,7 +155,7 @@ pub(crate) struct Shared {
     pub(crate) pool: Mutex<Pool>,
     pub(crate) live_view: ArcSwapOption<View>,
     pub(crate) kept_views: Mutex<Kept>,
-    /// For tasks that begin where somebody only looks.
+    /// The gateway itself, for tasks that begin in a method which has only `&self`.
     pub(crate) this: Weak<Self>,
     /// Ends streams that have no end of their own; open calls go on.
     pub(crate) stopping: CancellationToken,
@@ -234,7 +234,7 @@ impl Gateway {
         self.shared.built_in_of(run)
     }
 
-    /// What a run has of the built-in server, under each of its names, as rows of servers.
+    /// The built-in server's tools of a run, under each of its names, as rows of servers.
     #[must_use]
     pub fn built_in_rows(&self, run: &RunView) -> Vec<Arc<ServerRow>> {
         self.shared.built_in_rows(run)
@@ -265,13 +265,13 @@ impl Gateway {
         }
     }
 
-    /// From here on the built-in server has these tools; without it, none. To be set before
-    /// anybody calls.
+    /// Gives the built-in server these tools; without this call it has none. To be called before
+    /// the first call of a client.
     pub fn set_built_in_tools(&self, tools: Arc<dyn BuiltInServer>) {
         if self.shared.built_in.set(BuiltIn::new(&self.shared, tools)).is_err() {
             tracing::error!("the built-in server has its tools already");
         }
-        // What was built before they were known.
+        // The view that was built before the tools were known.
         self.shared.live_view.store(None);
     }
 
@@ -317,7 +317,7 @@ impl Gateway {
         &self.shared.options.tap
     }
 
-    /// How many sessions are open.
+    /// Number of open sessions.
     #[must_use]
     pub fn sessions_open(&self) -> usize {
         self.shared.sessions.len()
@@ -329,7 +329,7 @@ impl Gateway {
         &self.shared.tracker
     }
 
-    /// How long the names of an aggregated endpoint's tools may be.
+    /// Longest name of a tool at an aggregated endpoint.
     #[must_use]
     pub fn name_limit(&self) -> usize {
         self.shared.options.name_limit
@@ -420,7 +420,7 @@ impl Shared {
         self.tracker.spawn(task);
     }
 
-    /// The same for a task whose end somebody may wait for.
+    /// The same for a task whose end the caller may wait for.
     pub(crate) fn spawn_awaited(
         &self,
         task: impl Future<Output = ()> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Permission by grants (D14): what a gated request waits for, and what it is told.
+//! Permission by grants (D14): the checks of a gated request, and the error that it gets.
 
 mod asking;
 mod over;
@@ -19,14 +19,15 @@ use crate::{Caller, Endpoint, RunView, exposure::rules, gateway::Shared, refusal
 
 /// Keeps which grants for a single call are used up, for all daemons on one store.
 pub trait GrantLedger: Debug + Send + Sync {
-    /// Uses up all of these grants for one call, or none. Goes on to its end if nobody waits.
+    /// Uses up all of these grants for one call, or none. Finishes also if its caller stops
+    /// waiting.
     fn consume<'a>(&'a self, run: &'a RunView, grants: Vec<GrantId>) -> Consuming<'a>;
 }
 
 /// The answer of a ledger.
 pub type Consuming<'a> = Pin<Box<dyn Future<Output = Result<Consumed, LedgerError>> + Send + 'a>>;
 
-/// What became of grants that were to be used up.
+/// The outcome of using grants up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Consumed {
     /// This call has them.
@@ -40,7 +41,7 @@ pub enum Consumed {
 #[error("{0}")]
 pub struct LedgerError(pub String);
 
-/// What is known of the server of a request.
+/// The facts about the server of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'a> {
     rules: ServerRules<'a>,
@@ -142,7 +143,7 @@ impl Shared {
         Ok(permitted)
     }
 
-    /// Uses the grants up, or finds others if somebody else has meanwhile.
+    /// Uses the grants up, or finds others if another call has used these up meanwhile.
     pub(crate) async fn settle(
         &self,
         caller: &Caller,
@@ -162,7 +163,7 @@ impl Shared {
         }
     }
 
-    /// The request, if somebody else has used the grants up meanwhile.
+    /// The request, if another call has used the grants up meanwhile.
     async fn pay(
         &self,
         run: &RunView,
@@ -177,7 +178,7 @@ impl Shared {
             Ok(Consumed::All) => Ok(Ok(unpaid.paid())),
             Ok(Consumed::Gone(gone)) => Ok(Err(unpaid.gone(&gone))),
             Err(error) => {
-                // Whether they are used up is asked anew at the next call.
+                // The next call asks the store anew if they are used up.
                 drop(unpaid.put_back());
                 Err(unavailable(&error.to_string()))
             }
@@ -189,8 +190,8 @@ fn unavailable(text: &str) -> Refusal {
     Refusal::Kind(ErrorKind::Unavailable, format!("a grant cannot be used: {text}"))
 }
 
-/// The answer to a call that a rule of the workspace forbids (D16): nobody can grant it, so that it
-/// names no scopes.
+/// The answer to a call that a rule of the workspace forbids (D16): no grant can allow it, so the
+/// answer names no scopes.
 pub(crate) fn forbidden(item: &Item, by: &Forbidding) -> Refusal {
     let Forbidding { rule, reason } = by;
     let what = match item {

@@ -1,4 +1,5 @@
-//! What an endpoint says of itself: `initialize` for legacy clients, `server/discover` for modern.
+//! The endpoint's description of itself: `initialize` for legacy clients, `server/discover` for
+//! modern.
 
 use std::sync::Arc;
 
@@ -24,10 +25,10 @@ use crate::{
     task_list::has_tasks,
 };
 
-/// How long clients may keep what we say of ourselves.
+/// The time for which clients may cache our description.
 const DISCOVER_TTL_MS: u32 = 10_000;
 
-/// What a client of 2025-11-25 may do with tasks, and the end of the object.
+/// The task capabilities of a client of 2025-11-25, and the end of the object.
 const LEGACY_TASKS: &str = r#","tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}"#;
 
 impl Shared {
@@ -69,7 +70,7 @@ impl Shared {
         let unopened = session.closed.clone().drop_guard();
         let body = self.introduce(&session).await?;
         self.sessions.insert(place, session.clone());
-        // What ends with its run, or with everything, must not begin after it.
+        // A session that ends with its run, or with the gateway, must not begin after it.
         if self.shutdown.is_cancelled() || session.run.has_ended() {
             self.sessions.remove(&session.id);
             return Err(Refusal::Cancelled);
@@ -78,7 +79,7 @@ impl Shared {
         Ok((body, session))
     }
 
-    /// What the endpoint of a new session says of itself.
+    /// The description of a new session's endpoint.
     async fn introduce(self: &Arc<Self>, session: &Arc<Session>) -> Result<Bytes, Refusal> {
         let (run, endpoint) = (&session.run, &session.endpoint);
         Ok(match endpoint {
@@ -102,8 +103,8 @@ impl Shared {
                 let caller = Caller::new(run.clone(), endpoint.clone(), Some(session.clone()));
                 let shared =
                     self.enter(&row).await.ok_or_else(|| crate::refusal::unusable(&row))?;
-                // What the server says may depend on the revision. A session's own link is opened
-                // when it is first needed, unless its revision or era is another.
+                // The server's description may depend on the revision. A session's own link is
+                // opened when it is first needed, unless its revision or era is another.
                 let kind = link_kind(session, &row, shared.facts());
                 let is_same = shared.facts().revision == session.revision;
                 let facts = match kind == LinkKind::Shared || is_same {
@@ -216,8 +217,8 @@ impl Shared {
     }
 }
 
-/// What the servers say of themselves, and of which ones nothing is there, as somebody would have
-/// to sign in first (D17), or the run may not have them (X-E122): their tools are in no list, so a
+/// The instructions of the servers, and the names of those whose tools are missing: a person has to
+/// sign in first (D17), or the run may not have them (X-E122). Their tools are in no list, so a
 /// model learns of it here. A JSON string.
 fn instructions(view: &View, rows: &RunRows) -> Option<Bytes> {
     let waiting = rows.servers().filter(|row| is_withheld(row));
@@ -246,8 +247,8 @@ fn add_instructions(text: &mut Vec<u8>, instructions: Option<&[u8]>) {
     }
 }
 
-/// What a legacy client says of itself. An unknown revision gets our latest legacy one, as the
-/// handshake prescribes.
+/// The description that a legacy client gives of itself. An unknown revision gets our latest legacy
+/// one, as the handshake prescribes.
 fn identity(request: &Message) -> Result<ClientIdentity, Refusal> {
     let object = |name: &str| {
         let found = request.get(name).filter(|raw| raw.is_object());
@@ -269,7 +270,7 @@ fn identity(request: &Message) -> Result<ClientIdentity, Refusal> {
     })
 }
 
-/// What crosses the eras: no tasks yet.
+/// The capabilities that cross the eras: no tasks yet.
 fn plain(has: ServerCapabilities) -> ServerCapabilities {
     ServerCapabilities { tasks: false, ..has }
 }
@@ -281,13 +282,13 @@ pub(crate) fn aggregated(has: ServerCapabilities, snapshot: &Snapshot) -> Server
     ServerCapabilities { tools: true, prompts: true, resources: true, logging, ..has }
 }
 
-/// Whether a server has tasks for a legacy client, as far as is known: what a server that is still
-/// starting will bring cannot be declared later.
+/// True if a server has tasks for a legacy client, as far as is known: capabilities of a server
+/// that is still starting cannot be declared later.
 fn may_have_tasks(session: &Session, row: &RunRow) -> bool {
     match &row.facts {
         _ if !row.is_ready() => !row.state.is_settled(),
         None => false,
-        // What a server that speaks both eras says in the other is not known before it is asked.
+        // The capabilities of a both-era server in the other era are unknown before it is asked.
         Some(facts) if facts.revision.is_modern() => {
             facts.capabilities.tasks && link_kind(session, row, facts) != LinkKind::Shared
         }

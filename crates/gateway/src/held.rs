@@ -1,5 +1,5 @@
-//! What callers are told of definitions that are held back from their run (S22 to S24), and the
-//! look at lists that come after it has begun.
+//! Refusals for definitions that are under review in their run (S22 to S24), and the review of
+//! lists that come after the run has begun.
 
 use std::{collections::HashMap, pin::Pin, sync::Arc};
 
@@ -16,14 +16,14 @@ use crate::{
 };
 use narthex_view::Handling;
 
-/// Whether models may be told this of what a server says of itself: what a run is frozen to, or
-/// what is pinned.
+/// True if models may get this text of a server about itself: it is part of what the run is frozen
+/// to, or of what is pinned.
 pub(crate) fn may_be_told(run: &RunView, row: &ServerRow, text: &str) -> bool {
     let is_of_run = row.alias.as_ref().is_none_or(|alias| run.may_be_told(alias, text));
     is_of_run && row.lets_tell(text)
 }
 
-/// What is held back of live servers that a run sees.
+/// The definitions of live servers under review that a run sees.
 fn pinned(rows: &RunRows) -> HeldNames {
     let mut all = HeldNames::default();
     for row in rows.servers() {
@@ -34,7 +34,7 @@ fn pinned(rows: &RunRows) -> HeldNames {
     all
 }
 
-/// What servers of the catalog define otherwise by now than when a run began.
+/// The items that servers of the catalog define otherwise by now than when a run began.
 fn changed(run: &RunView) -> HeldNames {
     let mut all = HeldNames::default();
     for (alias, _, names) in run.changed() {
@@ -43,15 +43,15 @@ fn changed(run: &RunView) -> HeldNames {
     all
 }
 
-/// The lists of a run's servers that somebody was told to look at.
+/// The lists of a run's servers that were sent to review.
 pub(crate) type LookedAt = HashMap<Alias, Arc<Inventory>>;
 
 /// Looks at what a server lists.
 pub type LookingAt<'a> = Pin<Box<dyn Future<Output = Option<Arc<Inventory>>> + Send + 'a>>;
 
 impl Shared {
-    /// Has somebody look at what servers of the catalog define otherwise by now than when a run
-    /// began (S23): it is kept, told of, and held back from other runs as well.
+    /// Sends definitions to review that servers of the catalog have changed since a run began
+    /// (S23). They are stored, reported, and under review for other runs as well.
     pub(crate) fn look_at_changed(&self, run: &Arc<RunView>, looked: &mut LookedAt) {
         let Some(source) = self.run_source.get() else { return };
         for (alias, listed, names) in run.changed() {
@@ -73,8 +73,8 @@ impl Shared {
         }
     }
 
-    /// What is said instead of that something is not there, if it is held back. What the rules of
-    /// its server hide is not there, and nothing else is said of it.
+    /// The refusal instead of "not found" for an item that is under review. An item that the rules
+    /// of its server hide is not found, and the caller gets no other answer for it.
     pub(crate) fn held_back(
         &self,
         caller: &Caller,
@@ -118,8 +118,8 @@ impl Shared {
         Some(Refusal::call(CallErrorKind::DefinitionChanged, text))
     }
 
-    /// What a run may have of the lists of a server which are its first on links of this kind; the
-    /// lists themselves, if they are not.
+    /// The part of a server's lists that a run may have, if these are its first on links of this
+    /// kind; the lists themselves, if they are not.
     pub(crate) async fn looked_at(
         &self,
         run: &Arc<RunView>,
@@ -132,7 +132,7 @@ impl Shared {
             return Ok(listed.clone());
         }
         let Some(source) = self.run_source.get() else {
-            // With nobody to look, what is held back by name is held back here, too.
+            // Without a reviewer, items under review by name are refused here, too.
             let held = run.held_back().kept();
             return Ok(listed.only(|list, entry| !held.has(alias, list, &entry.key)));
         };

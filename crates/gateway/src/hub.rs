@@ -1,4 +1,4 @@
-//! Changes on their way to whoever listens: list changes, resource updates, log messages.
+//! Changes on their way to listeners: list changes, resource updates, log messages.
 
 mod ears;
 mod follow;
@@ -29,7 +29,7 @@ use crate::{Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind}
 
 /// The longest that a call can take (E86): a session of a server that is gone lives no longer.
 const QUIET_MAX: Duration = Duration::from_secs(600);
-/// How many changes wait for a slow listener before it misses some.
+/// Number of changes that wait for a slow listener before it misses some.
 const CHANGES: usize = 1024;
 
 /// Something that listeners may want to know.
@@ -65,7 +65,7 @@ impl Seen {
     }
 }
 
-/// Who follows what of which server.
+/// The followers of resources and tasks, per server.
 #[derive(Debug)]
 pub(crate) struct Hub {
     changes: broadcast::Sender<Change>,
@@ -74,7 +74,7 @@ pub(crate) struct Hub {
     pub(crate) ears: Arc<Ears>,
 }
 
-/// What is followed over a link which several callers share.
+/// The resource or task that is followed over a link which several callers share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FollowKey {
     pub(crate) server: ServerKey,
@@ -91,7 +91,7 @@ pub(crate) enum Subject {
     Task(Arc<str>),
 }
 
-/// The lowest level that anybody asked a server for, and the link on which it was told so.
+/// The lowest level that any caller asked a server for, and the link on which it was sent.
 #[derive(Debug, Default)]
 struct Told {
     level: Option<LogLevel>,
@@ -112,8 +112,8 @@ impl Hub {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a link that several share must be told when somebody asks for a level; `None` if it
-    /// was asked for as much before.
+    /// The level to send on a link that several share when a caller asks for one; `None` if a level
+    /// as low was sent before.
     pub(crate) fn lowers(
         &self,
         link: &Arc<Link>,
@@ -131,7 +131,7 @@ impl Hub {
         Some(level)
     }
 
-    /// Whether a link is another than its server had before. From then on it is not.
+    /// True if a link is another than its server had before. From then on it is not.
     pub(crate) fn is_new(&self, link: &Arc<Link>, server: &ServerKey, kind: LinkKind) -> bool {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let told = levels.entry((server.clone(), kind)).or_default();
@@ -263,7 +263,7 @@ impl Shared {
         }
         for row in snapshot.servers.iter().filter(|row| row.is_ready()) {
             let (Some(alias), Some(connection)) = (&row.alias, row.connection) else { continue };
-            // Somebody may have decided on what it says.
+            // A person may have decided on definitions of the server.
             let decided = row.pinned.as_ref().map_or(0, |said| said.decided());
             let before = connections.insert(alias.clone(), (connection, decided));
             let server = ServerKey::shared(alias);
@@ -279,8 +279,8 @@ impl Shared {
         }
     }
 
-    /// Tells whoever is at the endpoint of a server, or sees more of it than everybody, that all of
-    /// its lists may have changed.
+    /// Notifies sessions that all lists of a server may have changed: those at its endpoint, and
+    /// those of aggregated endpoints that servers may ask something.
     fn tell_decided(&self, server: &ServerKey) {
         let is_concerned = |session: &Session| {
             let (run, alias) = (&session.run, &server.alias);

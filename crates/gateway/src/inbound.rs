@@ -1,4 +1,4 @@
-//! What a client sends that is no request: notifications, responses; and its log level.
+//! Messages of a client other than requests: notifications, responses; and its log level.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl Shared {
     async fn lower_levels(self: &Arc<Self>, caller: &Caller, request: &Message, level: LogLevel) {
         let mut telling = JoinSet::new();
         let rows = self.snapshot(&caller.run);
-        // Those that are not there, or asleep, are told when they are.
+        // Servers that are absent, or asleep, get the level when they are there.
         for row in rows.servers().filter(|row| row.link.is_some()) {
             let (shared, caller) = (self.clone(), caller.clone());
             let request = request.clone();
@@ -76,8 +76,8 @@ impl Shared {
         while telling.join_next().await.is_some() {}
     }
 
-    /// Tells a server the level, if nobody on the same link asked for as much before. What it then
-    /// says too much for others is filtered on its way to them.
+    /// Sends the level to a server, if no caller on the same link asked for one as low before.
+    /// Messages that others did not ask for are filtered on their way to them.
     async fn lower_level(
         &self,
         caller: &Caller,
@@ -131,7 +131,7 @@ impl Shared {
             Some(notice @ (Notice::OfQuestion | Notice::Vendor | Notice::Listed)) => {
                 self.pass_on(caller, notice, message).await;
             }
-            // Recorded: somebody may try to get past a check (S12).
+            // Recorded: a caller may try to get past a check (S12).
             None => self.not_passed_on(caller, &message, unknown_notice(message.method())),
         }
     }
@@ -239,13 +239,13 @@ impl Shared {
     }
 }
 
-/// Whether callers of other runs use a link, too. A notification has no answer, and may be about
+/// True if callers of other runs use a link, too. A notification has no answer, and may be about
 /// any request on its link: on a shared one it could end the calls of others.
 fn is_shared(caller: &Caller, alias: &Alias, kind: LinkKind) -> bool {
     kind != LinkKind::Own && !caller.run.is_alone_at(alias)
 }
 
-/// Whether a server takes levels: modern ones have one in each request.
+/// True if a server takes levels: modern ones have one in each request.
 pub(crate) fn has_levels(link: &Link) -> bool {
     let facts = link.facts();
     facts.capabilities.logging && !facts.revision.is_modern()

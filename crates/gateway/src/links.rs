@@ -34,11 +34,12 @@ pub(crate) use self::{
     open::OwnLink,
 };
 
-/// How many messages of a server wait for one session.
+/// Number of messages of a server that wait for one session.
 const EVENT_QUEUE: usize = 256;
-/// How long servers may take to end: longer than the end of their input, SIGTERM and SIGKILL take.
+/// Longest time that servers get to end: more than the end of their input, SIGTERM and SIGKILL
+/// take.
 pub(crate) const STOP_DEADLINE: Duration = Duration::from_secs(10);
-/// How long a pooled link that cannot be opened is left alone.
+/// Pause before a pooled link that could not be opened is tried again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(4);
 
 /// A link and what the server lists on it.
@@ -57,7 +58,7 @@ pub(crate) struct Lent {
     pub(crate) inventory: Arc<Inventory>,
 }
 
-/// Who uses a link.
+/// The users of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum LinkKind {
     /// Everybody who needs nothing special.
@@ -116,7 +117,7 @@ impl Shared {
             if let Some(chosen) = self.try_link(caller, &row, deadline).await? {
                 return Ok(chosen);
             }
-            // Tries are not counted: a server may be changed as often as somebody likes.
+            // Tries are not counted: an operator may change a server as often as wanted.
             if !self.has_moved_on(&caller.run, &row, deadline).await {
                 break;
             }
@@ -196,7 +197,7 @@ impl Shared {
         }
     }
 
-    /// Whether a server has another connection than when this row was seen.
+    /// True if a server has another connection than when this row was seen.
     pub(crate) fn is_changed(&self, run: &RunView, row: &ServerRow) -> bool {
         let snapshot = self.snapshot(run);
         snapshot.get(&row.name).is_none_or(|now| now.connection != row.connection)
@@ -338,7 +339,8 @@ impl Shared {
         }
     }
 
-    /// What is held back of live servers on the links of a caller besides the shared ones.
+    /// The definitions of live servers under review on the links of a caller besides the shared
+    /// ones.
     pub(crate) fn held_on_links(&self, caller: &Caller) -> HeldNames {
         let mut all = HeldNames::default();
         let Some(session) = &caller.session else { return all };
@@ -399,7 +401,7 @@ impl Shared {
         self.hub.forget_levels(server);
     }
 
-    /// The row of a server, whoever's it is.
+    /// The row of a server, of a run or of the shared configuration.
     pub(crate) fn row_of(&self, server: &ServerKey) -> Option<Arc<ServerRow>> {
         match server.connection() {
             Some(connection) => Some(self.registry.mounted(connection)?.row()),
@@ -407,7 +409,7 @@ impl Shared {
         }
     }
 
-    /// How long a server may take to answer what is asked on its callers' behalf.
+    /// Longest time of a server to answer requests that the gateway sends for its callers.
     pub(crate) fn patience(&self, server: &ServerKey) -> Duration {
         self.row_of(server).map_or(self.options.call_timeout, |row| self.timeout(&row))
     }
@@ -443,7 +445,7 @@ impl Shared {
     }
 }
 
-/// What a call is told whose time is over before its server was connected for it.
+/// The error of a call that ran out of time before its server was connected for it.
 pub(crate) fn slow(row: &ServerRow) -> Refusal {
     let text = format!("server `{}` was not connected for this call in time; try again", row.name);
     Refusal::Unsent(CallError::new(CallErrorKind::Timeout, text))

@@ -16,24 +16,24 @@ use crate::{
     session::OpenCall,
 };
 
-/// What a second try needs.
+/// The parts that a second try needs.
 pub(crate) struct FirstTry {
     pub(crate) asked: Message,
     pub(crate) row: RunRow,
     /// The link that it was to go over.
     pub(crate) lost: Arc<Link>,
-    /// Whether its tool says what its results look like.
+    /// True if its tool has an output schema.
     pub(crate) is_shaped: bool,
 }
 
 /// A call that is open, through all its tries.
 pub(crate) struct Open {
     pub(crate) record: CallRecord,
-    /// How its session's client can give it up.
+    /// The handle by which its session's client can cancel it.
     pub(crate) open_call: Option<OpenCall>,
     /// Since when it is open.
     pub(crate) clock: CallClock,
-    /// What its tries have of grants for a single call.
+    /// The share of grants for a single call that its tries have.
     pub(crate) payment: Payment,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn open_call(caller: &Caller, request: &Message) -> Result<Option<Ope
     let Some(call) = session.open_call(id_of(request)) else {
         return Err(Refusal::rpc(rpc::code::INVALID_REQUEST, "a request with this id is open"));
     };
-    // What ends with its session must not begin after it.
+    // A call that ends with its session must not begin after it.
     if session.closed().is_cancelled() {
         call.cancelled.cancel();
     }

@@ -1,6 +1,6 @@
 //! Leading a client's user to a page of ours (elicitation by URL).
 //!
-//! What the client answers decides nothing: it says that somebody has opened the page, at most.
+//! The client's answer decides nothing: it shows at most that the user has opened the page.
 
 use std::{
     collections::HashSet,
@@ -17,14 +17,14 @@ use crate::{Caller, Session, gateway::Shared};
 /// The key of the question in a result that asks for input.
 const KEY: &str = "narthex_page";
 
-/// How many pages of a session are waited for at a time.
+/// Number of pages that one session waits for at a time.
 const PAGES_MAX: usize = 32;
 
-/// The pages that a session is told the end of, by their ids.
+/// The pages whose end is reported to a session, by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct Pages(Mutex<HashSet<String>>);
 
-/// How a page of a session stands.
+/// Outcome of a session's attempt to wait for a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waited {
     /// It is waited for from now on.
@@ -65,8 +65,8 @@ pub struct ToPage {
     pub url: String,
     /// For the user.
     pub message: String,
-    /// Is over when what the page is for is done or never will be, with `true`, or when nobody
-    /// knows, with `false`.
+    /// Resolves to `true` when the page's purpose is done or never will be, and to `false` when
+    /// that cannot be known.
     pub done: Pin<Box<dyn Future<Output = bool> + Send>>,
 }
 
@@ -90,7 +90,7 @@ impl ToPage {
         result.to_string().into_bytes()
     }
 
-    /// For a legacy client: a request, whose answer nobody waits for.
+    /// For a legacy client: a request, whose answer is ignored.
     pub(crate) fn question(&self, session: &Session) -> Payload {
         let (id, params) = (session.next_ask().to_string(), self.params(Some(&self.id)));
         let params = params.to_string();
@@ -105,8 +105,9 @@ impl fmt::Debug for ToPage {
 }
 
 impl Shared {
-    /// What leads the user of a legacy client to a page; the client is told when that is done, as
-    /// long as it is there. `None`, and it is not led there, if it has as many as it may have.
+    /// The message that leads the user of a legacy client to a page. The client is notified when
+    /// the page is done, as long as it is there. `None`, and the user is not led there, if the
+    /// session waits for as many pages as it may.
     pub(crate) fn lead_to(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -140,7 +141,7 @@ impl Shared {
     }
 }
 
-/// Whether the client says that it can lead its user to a page, and has not just done so.
+/// True if the client declares that it can lead its user to a page, and has not just done so.
 pub(crate) fn leads_to_pages(caller: &Caller, request: &Message) -> bool {
     let by_url = |all: Raw<'_>| {
         let url = all.get("elicitation").and_then(|own| own.get("url"));
@@ -163,7 +164,7 @@ pub(crate) fn leads_to_pages(caller: &Caller, request: &Message) -> bool {
 mod tests {
     use super::*;
 
-    /// A session is told once of the end of a page, and of so many pages at a time.
+    /// A session is notified once of the end of a page, and of so many pages at a time.
     #[test]
     fn a_session_waits_for_so_many_pages() {
         let pages = Pages::default();

@@ -27,14 +27,14 @@ use crate::{
     refusal::Refusal, rounds::has_rounds, route::Routed,
 };
 
-/// How long a server may take to hear that its question is not answered.
+/// Longest time that a server gets to hear that its question is not answered.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(5);
 /// The first byte of a state: a parked call follows.
 const PARKED: u8 = b'p';
 /// The first byte of a state: the call is sent again.
 const AGAIN: u8 = b'u';
 
-/// What a parked call is found by: nobody can guess it.
+/// The id of a parked call: it cannot be guessed.
 pub(crate) type ParkedId = [u8; 16];
 
 /// The parked calls of all runs.
@@ -140,7 +140,7 @@ impl Parked {
         if timeout(CANCEL_DEADLINE, telling).await.is_err() {
             tracing::debug!(server.name = link.name(), "a server was not told in time");
         }
-        // What its client would be answered says how it ended.
+        // The client's answer, which is not sent, brings the outcome into the record.
         drop(finish.refused(why.refusal()));
     }
 }
@@ -152,7 +152,7 @@ impl Shared {
         let ttl = self.options.input_timeout;
         let until = Instant::now() + ttl;
         let (run, link) = (asking.run().clone(), asking.link().clone());
-        // What it would be made from once more: by now its server has seen it.
+        // The parts of a second try are dropped: by now the server has seen the call.
         call.again = None;
         self.keep_parked(id, call, until, async move {
             tokio::select! {
@@ -190,8 +190,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// What a request with a state of ours is: `None` for a call that is made, or made again.
-    ///
+    /// The id of the parked call that a request with a state of ours belongs to: `None` for a call
+    /// that is made, or made again.
     /// # Errors
     /// When the state is none that this request was given.
     pub(crate) fn parked_call(
@@ -255,8 +255,8 @@ impl Shared {
         Ok(Some((id, paid, tail)))
     }
 
-    /// Goes on with a parked call: brings the client's answers to the server, unless the call is
-    /// not allowed any more. What is not answered is asked again.
+    /// Continues a parked call: brings the client's answers to the server, unless the call is not
+    /// allowed any more. Questions without an answer are asked again.
     pub(crate) async fn resume(
         self: &Arc<Self>,
         caller: &Caller,

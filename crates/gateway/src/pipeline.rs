@@ -39,7 +39,7 @@ impl Shared {
         let Some(handling) = handling(&name, era) else {
             return refuse(self.unknown(caller, &request, &name));
         };
-        // Recorded: somebody may try to get past a decision (S12).
+        // Recorded: a caller may try to get past a decision (S12).
         if let Err(fault) = check_decided(handling, &request) {
             let refusal = Refusal::invalid(fault.to_string());
             return refuse(self.refused(caller, handling, &request, refusal));
@@ -74,7 +74,7 @@ impl Shared {
             | Handling::Listen => self.answer_itself(caller, handling, request).await,
         };
         let is_ok = answered.is_ok();
-        // What is recorded is told where its record ends.
+        // A recorded request is reported to watchers where its record ends.
         answered.unwrap_or_else(refuse).with_act(act).told(watched.flatten(), is_ok)
     }
 
@@ -176,7 +176,7 @@ impl Shared {
         let found = unless_given_up(caller, open.open_call.as_ref(), pin!(finding)).await;
         let Failed { refusal, mut open } = match found {
             Err(refusal) => Failed { refusal, open },
-            // What is counted is made, and does not wait.
+            // A call that limits have counted is made, and is never a parked one.
             Ok(Found::Parked(_)) => Failed { refusal: Refusal::Cancelled, open },
             Ok(Found::Anew((routed, chosen, hop, _counted))) => {
                 match self.forward_on(caller, routed, chosen.link, hop, open).await {
@@ -302,8 +302,8 @@ impl Shared {
         })
     }
 
-    /// Why a method is not known. One that nearly spells a known one is recorded: somebody tries to
-    /// get past a check (S12).
+    /// The refusal of an unknown method. A method that nearly spells a known one is recorded: the
+    /// caller may try to get past a check (S12).
     fn unknown(&self, caller: &Caller, request: &Message, name: &str) -> Refusal {
         let refusal = Refusal::unknown_method(name);
         match known_name(name).is_none() && is_like_known(name) {
@@ -377,13 +377,13 @@ impl Shared {
         let is_stream = request.message.method() == method::SUBSCRIPTIONS_LISTEN;
         let server = Some(request.alias.clone());
         let item = self.clean_found(caller, &request.item);
-        // Streams have no end of their own, so nobody waits for it.
+        // Streams have no end of their own, so drain does not wait for them.
         let open = (!is_stream).then(|| self.calls.token());
         self.begin_record(caller, server, &request.message, item, open).map_err(unrecorded)
     }
 }
 
-/// What was found of a request.
+/// The result of the search for a request's target.
 #[expect(clippy::large_enum_variant, reason = "it lives for a moment, and the large one is usual")]
 enum Found {
     /// Where it goes.
@@ -392,12 +392,12 @@ enum Found {
     Parked(Box<(Routed, ParkedId)>),
 }
 
-/// How a request is looked for.
+/// The state of a search for a request's target.
 #[derive(Debug, Clone, Copy)]
 struct Search {
     /// Since when its call is open.
     clock: CallClock,
-    /// Whether limits of traffic have counted it.
+    /// True if limits of traffic have counted the call.
     is_counted: bool,
 }
 
@@ -433,7 +433,7 @@ pub(crate) fn name_of(message: &Message) -> Cow<'static, str> {
 fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<(Hop, bool), Refusal> {
     let name = match &routed.request.item {
         Item::Tool(name) => name,
-        // Where some are hidden, those that do not exist must not be told apart by another answer.
+        // Where some are hidden, those that do not exist get the same answer as hidden ones.
         Item::Prompt(name)
             if (routed.frozen.is_some() || !exposed(&routed.row).prompts.is_open())
                 && !chosen.inventory.has_prompt(name) =>

@@ -11,7 +11,7 @@ use narthex_model::{PrincipalId, RunId, WorkspaceId};
 
 use crate::RunView;
 
-/// Of fewer places than this one run may have all: a part of them would be next to none.
+/// Below this number of places one run may have all: a part of them would be next to none.
 const SHARED_FROM: usize = 8;
 
 /// The places of one kind. Clones are handles to the same ones.
@@ -40,7 +40,7 @@ pub struct Place {
     amount: usize,
 }
 
-/// Who takes places.
+/// The holder of places.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// A run.
@@ -54,17 +54,17 @@ pub enum Holder {
 /// Whose part is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
-    /// That of the run: so many.
+    /// The part of the run: so many.
     Run(usize),
-    /// That of another holder: so many.
+    /// The part of another holder: so many.
     Principal(usize),
-    /// That of all runs of its workspace: so many.
+    /// The part of all runs of its workspace: so many.
     Workspace(usize),
     /// All of them: so many.
     Total(usize),
 }
 
-/// How much one run, one workspace and all together may have of something.
+/// Number of places that one run, one workspace and all together may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     /// Half, for one run.
@@ -146,7 +146,7 @@ impl Places {
 }
 
 impl Full {
-    /// What is full, in words: `what` is what the places are for.
+    /// The part that is full, in words: `what` names the purpose of the places.
     #[must_use]
     pub fn told(self, what: &str) -> String {
         match self {

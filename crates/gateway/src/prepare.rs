@@ -1,4 +1,4 @@
-//! What a request is given before it is checked and sealed: what the server's era needs.
+//! Changes a request before it is checked and sealed: adds the parts that the server's era needs.
 
 use bytes::Bytes;
 use narthex_model::Alias;
@@ -44,7 +44,7 @@ impl Shared {
         Ok(())
     }
 
-    /// What we say of ourselves where no client's words fit.
+    /// The gateway's description of itself, for requests that carry no client's.
     pub(crate) fn own_identity(&self) -> ClientIdentity {
         ClientIdentity {
             info: self.options.server_info.clone(),
@@ -73,7 +73,7 @@ impl Shared {
             Some(state) => request.rewrite.body.set("requestState", state.to_vec()),
             None => request.rewrite.body.remove("requestState"),
         }
-        // What is used up is used up for these arguments, and for one further round.
+        // Grants used up by the call count for these arguments, and for one further round.
         if !paid.grants.is_empty() && paid.arguments == bound_arguments(request) {
             let now = std::time::SystemTime::now();
             payment.bring((id, paid.grants), &self.sealer.spent, now);
@@ -82,19 +82,19 @@ impl Shared {
     }
 }
 
-/// What a sealed state is bound to.
+/// The bytes that a sealed state is bound to.
 fn binding(run: RunId, request: &Request) -> Vec<u8> {
     state_binding(run, &request.alias, request.message.method(), request.item.name())
 }
 
-/// What a sealed state is bound to: run, server, method and item.
+/// The bytes that a sealed state is bound to: run, server, method and item.
 pub(crate) fn state_binding(run: RunId, alias: &Alias, method: &str, item: &str) -> Vec<u8> {
     let run = run.to_text();
     [&run, alias.as_str(), method, item].map(str::as_bytes).join(&0)
 }
 
-/// What a legacy client's requests carry to a modern server: who it is, what it can be asked for,
-/// and the level of log messages that its session has set.
+/// The description of a legacy client in its requests to a modern server: its identity, its
+/// capabilities, and the level of log messages that its session has set.
 fn stamp_of(session: &Session) -> Rewrite<'static> {
     let level = session.log_level();
     translate::request_to_modern(ClientStamp {

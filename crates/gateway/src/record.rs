@@ -21,8 +21,8 @@ use crate::{
     refusal::Refusal,
 };
 
-/// How many resources and tasks the record of a stream of changes names, in so many characters
-/// each at the most.
+/// Number of resources and tasks that the record of a stream of changes names at most; the second
+/// number limits the characters of each.
 const NAMED_MAX: usize = 20;
 const NAMED_LENGTH: usize = 200;
 
@@ -40,9 +40,9 @@ pub(crate) struct CallRecord {
     admission: Option<Admission>,
     /// Set if what it carries is recorded, too.
     keeping: Option<Box<Keeping>>,
-    /// Set if somebody watches the run.
+    /// Set if the run has watchers.
     watched: Option<Box<Open>>,
-    /// What drain waits for.
+    /// Token that drain waits for.
     _open: Option<TaskTrackerToken>,
 }
 
@@ -175,14 +175,14 @@ impl Shared {
         open: Option<TaskTrackerToken>,
     ) -> Result<CallRecord, AuditFull> {
         let method = match name_of(message) {
-            // Of a name that is none of MCP's, all may be the caller's own words.
+            // A name that is none of MCP's may consist of the caller's own words.
             Cow::Owned(name) => Cow::Owned(self.clean(caller, name.into()).as_ref().to_owned()),
             known @ Cow::Borrowed(_) => known,
         };
         // A run's own servers come and go, and would fill the metrics with their names.
         let is_counted = |alias: &&Alias| !caller.run.owns(alias);
         let counted = server.as_ref().filter(is_counted).cloned();
-        // Of what is about no one thing, such as a list, nothing is kept.
+        // A request about no single item, such as a list, has no stored contents.
         let keeping = (!matches!(item, Item::Server)).then(|| self.keeping(caller, message));
         let keeping = keeping.flatten();
         let watched = self.watched(caller, server.as_ref(), message, &item);
@@ -217,7 +217,7 @@ impl Shared {
         })
     }
 
-    /// Begins to tell whoever watches the run of a call; `None` if nobody does.
+    /// Starts to report a call to the watchers of its run; `None` if the run has none.
     pub(crate) fn watched(
         &self,
         caller: &Caller,
@@ -235,8 +235,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// What a call is about, as records may have it: a URI or another word of the caller's may have
-    /// the value of a secret in it (S27). What the server lists itself needs no such look.
+    /// The item of a call for records: a URI or another word of the caller's may contain the value
+    /// of a secret (S27). Names that the server lists itself need no such check.
     pub(crate) fn clean_item(&self, caller: &Caller, item: &Item) -> Item {
         match item {
             Item::Tool(name) => Item::Tool(self.clean(caller, name.clone())),
@@ -247,8 +247,8 @@ impl Shared {
         }
     }
 
-    /// What a stream of changes is to tell of, as far as it names single things; `None` of any
-    /// other request.
+    /// The single resources or tasks that a stream of changes shall report; `None` for any other
+    /// request.
     fn listened(&self, caller: &Caller, message: &Message) -> Option<(&'static str, Arc<str>)> {
         if message.method() != method::SUBSCRIPTIONS_LISTEN {
             return None;
@@ -282,7 +282,7 @@ impl Shared {
         }
     }
 
-    /// A URI that spells a secret in another way is told as a server reads it.
+    /// A URI that spells a secret in another way is recorded as a server reads it.
     fn clean_uri(&self, caller: &Caller, uri: &Arc<str>) -> Arc<str> {
         let redactor = caller.run.contents.redactor(&self.snapshot(&caller.run));
         let clean = match redactor.text(uri) {
@@ -306,7 +306,7 @@ impl Shared {
     }
 }
 
-/// What a call is about, as the audit has it.
+/// The item of a call, as the audit has it.
 fn recorded(item: Item) -> Option<(&'static str, Arc<str>)> {
     match item {
         Item::Tool(name) => Some((TOOL, name)),

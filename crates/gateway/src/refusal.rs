@@ -37,7 +37,7 @@ pub(crate) enum Refusal {
     },
     /// An error of our own making, by kind.
     Kind(ErrorKind, String),
-    /// The caller took the request back; nobody waits for an answer.
+    /// The caller took the request back and waits for no answer.
     Cancelled,
 }
 
@@ -59,7 +59,7 @@ impl Refusal {
         Self::Call(CallError::new(kind, message))
     }
 
-    /// What a call is answered whose session has ended, which its client may not know.
+    /// The answer to a call whose session has ended, which its client may not know.
     pub(crate) fn session_over() -> Self {
         let text = "the session has ended before the call was answered; open one with initialize";
         Self::rpc(rpc::code::LEGACY_SESSION_NOT_FOUND, text)
@@ -82,7 +82,7 @@ impl Refusal {
         }
     }
 
-    /// Whether it says that something is not there.
+    /// True if the refusal means "not found".
     pub(crate) fn is_absence(&self) -> bool {
         match self {
             Self::Call(error) => error.kind == CallErrorKind::ToolNotFound,
@@ -97,8 +97,8 @@ impl Refusal {
         }
     }
 
-    /// Whether the server certainly did not see the request that ended with this: what policy and
-    /// the gateway say themselves comes before it is sent.
+    /// True if the server certainly did not see the request that ended with this: refusals of
+    /// policy and of the gateway come before it is sent.
     pub(crate) fn is_unsent(&self) -> bool {
         match self {
             Self::Unsent(_) | Self::Forbidden(..) | Self::Rpc { .. } | Self::Kind(..) => true,

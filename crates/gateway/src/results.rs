@@ -1,4 +1,4 @@
-//! What becomes of a result besides its id and its era: the answer to a tool of our own, a result
+//! Changes to a result besides its id and its era: the answer to a tool of our own, a result
 //! without content, and one that is too long.
 
 use narthex_model::{EVERYTHING, Exposed, OutputLimits};
@@ -7,13 +7,13 @@ use narthex_wire::{Limits, Message, MessageKind, Raw, Rewrite, cut_result, metho
 
 use crate::{Caller, Endpoint, exposure::hide, finish::Finish, gateway::Shared, refusal::Refusal};
 
-/// What a result says of itself rather than of what it brings.
+/// The members of a result that describe it and are no part of its data.
 const ABOUT: [&str; 4] = ["_meta", "isError", "resultType", "content"];
 
 impl Shared {
-    /// How long a result may be: what the server's entry says, and at the aggregated endpoint,
-    /// where results go to models, a default (R-E20). A transparent endpoint cuts nothing that it
-    /// was not told to cut (D2).
+    /// The limits on a result's length: those of the server's entry, and at the aggregated
+    /// endpoint, where results go to models, a default (R-E20). At a transparent endpoint results
+    /// are cut only by the entry's limits (D2).
     pub(crate) fn output_limits(&self, caller: &Caller, row: &ServerRow) -> OutputLimits {
         let own = row.definition.as_ref().map(|definition| definition.output).unwrap_or_default();
         let is_aggregated = caller.endpoint == Endpoint::Aggregated;
@@ -28,7 +28,7 @@ impl Finish {
         self.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
     }
 
-    /// The answer as it goes on, if that is another one than the server's.
+    /// The answer for the caller, if it is another one than the server's.
     pub(crate) fn changed(&self, message: &Message) -> Result<Option<Message>, Refusal> {
         let own = self.own_answer(message)?;
         let with_content = self.with_content(own.as_ref().unwrap_or(message));
@@ -92,7 +92,7 @@ impl Finish {
     }
 }
 
-/// Whether a result is none yet: a task, or a question to the client.
+/// True if a result is none yet: a task, or a question to the client.
 fn is_unfinished(message: &Message) -> bool {
     let kind = message.get("resultType").and_then(Raw::as_str);
     message.get("task").is_some() || kind.is_some_and(|kind| kind != "complete")

@@ -19,21 +19,21 @@ use crate::{
     Caller, finish::Finish, gateway::Shared, record::CallRecord, refusal::Refusal, route::Routed,
 };
 
-/// How many further rounds one call may have.
+/// Number of further rounds that one call may have.
 const ROUNDS_MAX: u32 = 10;
 /// The pause before the second further round; it doubles with each. The first is made at once, and
 /// so is one that brings answers.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// What a further round brings.
+/// The members of `params` in a further round.
 pub(crate) const REQUEST_STATE: &str = "requestState";
 pub(crate) const INPUT_RESPONSES: &str = "inputResponses";
 
 /// A further round on its way to its first frame.
 type Sending = Pin<Box<dyn Future<Output = (Payment, Result<Forwarded, Refusal>)> + Send>>;
 
-/// What further rounds of one call are made from.
+/// The parts from which further rounds of one call are made.
 pub(crate) struct Rounds {
     shared: Arc<Shared>,
     caller: Caller,
@@ -42,13 +42,13 @@ pub(crate) struct Rounds {
     /// As the caller sent it, for this server.
     request: Request,
     hop: Hop,
-    /// What earlier rounds have of grants for a single call.
+    /// The share of grants for a single call that earlier rounds have.
     payment: Payment,
     made: u32,
     /// The questions that the caller has to answer before the next round.
     asking: Option<Asking>,
     sending: Option<Sending>,
-    /// What the caller is to get before anything else.
+    /// The messages that the caller gets before any other.
     said: VecDeque<Payload>,
     /// Why the call ends, once the caller has got that.
     end: Option<Refusal>,
@@ -61,8 +61,8 @@ impl fmt::Debug for Rounds {
 }
 
 impl Shared {
-    /// What further rounds of a call may need: of a legacy client to a modern server, by one of the
-    /// methods that have them.
+    /// The parts for further rounds of a call, where it may need some: a call of a legacy client to
+    /// a modern server, by one of the methods that have further rounds.
     pub(crate) fn rounds(
         self: &Arc<Self>,
         caller: &Caller,
@@ -112,12 +112,12 @@ impl Rounds {
         self
     }
 
-    /// What the call has of grants for a single call, unless a further round was begun.
+    /// The call's share of grants for a single call, unless a further round has started.
     pub(crate) fn unbegun(&mut self) -> Option<Payment> {
         (self.made == 0).then(|| std::mem::take(&mut self.payment))
     }
 
-    /// Goes on after an answer that does not end the call: makes a further round as a part of the
+    /// Continues after an answer that does not end the call: makes a further round as a part of the
     /// same call in the record, or asks the caller first.
     ///
     /// # Errors
@@ -185,8 +185,8 @@ impl Rounds {
         Ok(())
     }
 
-    /// The next frame of a call, of the round that was begun last; `None` once the caller has
-    /// answered everything. Safe to drop and call again.
+    /// The next frame of a call, of the round that started last; `None` once the caller has
+    /// answered all questions. Safe to drop and call again.
     pub(crate) async fn next(
         &mut self,
         forwarded: &mut Forwarded,
@@ -208,7 +208,7 @@ impl Rounds {
         Ok(Some(forwarded.next().await?))
     }
 
-    /// Whether the server's last word was read, and no round has been begun since.
+    /// True if the server's last message was read, and no round has started since.
     pub(crate) fn is_between(&self) -> bool {
         self.asking.is_some() || self.sending.is_some()
     }
@@ -218,12 +218,12 @@ impl Rounds {
         self.asking.as_ref().map(Asking::late)
     }
 
-    /// Whether the caller is to get something first.
+    /// True if there are messages that the caller gets first.
     pub(crate) fn has_said(&self) -> bool {
         !self.said.is_empty()
     }
 
-    /// What the caller is to get first.
+    /// The next message that the caller gets first.
     pub(crate) fn said(&mut self) -> Option<Payload> {
         self.said.pop_front()
     }
@@ -246,12 +246,12 @@ impl Rounds {
     }
 }
 
-/// Whether calls of a method may have further rounds.
+/// True if calls of a method may have further rounds.
 pub(crate) fn has_rounds(method: &str) -> bool {
     matches!(method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
 }
 
-/// Whether an answer does not end its call: it is to be made again.
+/// True if an answer does not end its call: the call is to be made again.
 pub(crate) fn wants_more(answer: &Message) -> bool {
     wanted(answer).is_some()
 }

@@ -34,11 +34,12 @@ pub(crate) struct Routed {
     pub(crate) own_tool: Option<OwnTool>,
     /// All that there is of the server, if that is pinned, or frozen in the run.
     pub(crate) frozen: Option<Arc<Inventory>>,
-    /// What allows the resources of which a stream shall tell.
+    /// The permission for the resources that a stream shall report.
     pub(crate) listening: Standing,
-    /// What its client can be asked, and its turn on a link on which the server may ask.
+    /// The questions that its client can be asked, and its turn on a link on which the server may
+    /// ask.
     pub(crate) turn: Option<(Answerable, Turn)>,
-    /// Whether it is the call of a tool that says what its results look like: known with the link.
+    /// True if it is the call of a tool with an output schema: known with the link.
     pub(crate) is_shaped: bool,
 }
 
@@ -58,7 +59,7 @@ impl Routed {
     }
 }
 
-/// What is found in a view.
+/// A request found in a view, and the tool of our own that became it.
 type Found = (Request, Option<OwnTool>);
 
 impl Shared {
@@ -292,8 +293,8 @@ impl Shared {
     }
 }
 
-/// Why nothing of a server is there that somebody has cut off from a run (D10), or to which
-/// somebody has to sign in first (D17).
+/// The refusal for a server that an operator has revoked from a run (D10), or where a person has to
+/// sign in first (D17).
 fn cut_off(row: &ServerRow) -> Option<Refusal> {
     let is_told = match row.error.as_ref()?.kind {
         CallErrorKind::SecretCleared
@@ -327,7 +328,7 @@ pub(crate) fn declares_tasks(request: &Message) -> Result<(), Refusal> {
     })
 }
 
-/// What a request to one server is about, by the caller's own words.
+/// The item of a request to one server, by the caller's own words.
 pub(crate) fn own_item(handling: Handling, request: &Message) -> Result<Item, Refusal> {
     Ok(match handling {
         Handling::Tool => Item::Tool(text(request, "name")?.into()),

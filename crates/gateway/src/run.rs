@@ -46,37 +46,37 @@ pub struct RunView {
     pub id: RunId,
     /// Whose it is.
     pub workspace: WorkspaceId,
-    /// What it may do.
+    /// The servers and tools that it may use.
     pub policy: RunPolicy,
-    /// Whom it acts for, and what they have been granted.
+    /// Its principal, and the grants of that.
     pub authority: Authority,
     /// When it began.
     pub began: SystemTime,
     token_hash: [u8; 32],
     own: OwnServers,
     held_back: HeldBack,
-    /// What it calls the built-in server besides its own name.
+    /// The aliases of the built-in server besides its own name.
     built_in: BTreeSet<Alias>,
-    /// Which tools of the built-in server it has. `None`: as many as whoever sees all that is
+    /// Its tools of the built-in server. `None`: the tools of a caller that sees all that is
     /// configured.
     built_in_tools: Option<BuiltInTools>,
     /// The same, once it is made.
     offered: OnceLock<Arc<Offered>>,
-    /// What counts its calls.
+    /// Counts its calls.
     pub(crate) meters: RunMeters,
     /// Ends streams and open calls.
     pub(crate) ended: CancellationToken,
     call_ends: CallEnds,
     /// The tools that it was last recorded to see (E20).
     pub(crate) tools: ArcSwapOption<ToolSet>,
-    /// What it saw last, while it is used.
+    /// The view that it saw last, while it is used.
     pub(crate) view: ArcSwapOption<LastView>,
     pub(crate) usage: Usage,
-    /// What it takes to record what its calls carry.
+    /// The parts that are needed to record the contents of its calls.
     pub(crate) contents: RunContents,
     /// Its links to legacy servers for modern clients that can be asked something.
     pub(crate) bridges: Bridges,
-    /// What it has paid for, and not had.
+    /// The grants that it has used up without a call that was made.
     pub(crate) unused: Unused,
     /// Whose large message is read at the moment.
     pub(crate) aside: Aside,
@@ -128,8 +128,8 @@ impl RunView {
         }
     }
 
-    /// The same in any workspace, with servers of its own, which it has whatever `policy` says, and
-    /// which nobody else sees (E7). They go back when the run ends, or is dropped.
+    /// The same in any workspace, with servers of its own. The run has these whatever `policy`
+    /// allows, and no other run sees them (E7). They go back when the run ends, or is dropped.
     #[must_use]
     pub fn with_servers(
         token: &RunToken,
@@ -140,7 +140,7 @@ impl RunView {
         Self::kept(token.run_id(), token.hash(), workspace, policy, servers)
     }
 
-    /// The same for a run that is begun again by whoever keeps its id and the hash of its token.
+    /// The same for a run that is restarted from its stored id and the hash of its token.
     #[must_use]
     pub fn kept(
         id: RunId,
@@ -155,7 +155,7 @@ impl RunView {
         Self { own, workspace, meters, ..Self::of(id, token_hash, policy) }
     }
 
-    /// The same, acting for somebody.
+    /// The same, with a principal and its grants.
     #[must_use]
     pub fn with_authority(self, authority: Authority) -> Self {
         Self { authority, ..self }
@@ -212,46 +212,47 @@ impl RunView {
         }
     }
 
-    /// Whether a list has shown the run something of this server.
+    /// True if a list has shown the run an item of this server.
     pub(crate) fn was_shown(&self, alias: &Alias) -> bool {
         self.shown.load().contains(alias)
     }
 
-    /// Whether what a server lists is frozen in this run.
+    /// True if a server's lists are frozen in this run.
     pub(crate) fn is_frozen(&self, alias: &Alias) -> bool {
         self.own.is_frozen(alias)
     }
 
-    /// What its servers of the catalog define otherwise by now than when they first listed, each
-    /// with all that it lists: see [`narthex_registry::FirstList::changed`].
+    /// The items that its servers of the catalog define otherwise by now than when they first
+    /// listed, each with all that the server lists: see [`narthex_registry::FirstList::changed`].
     pub(crate) fn changed(&self) -> impl Iterator<Item = Changed> {
         let changed = self.own.changed().into_iter();
         changed.filter(|(alias, ..)| self.held_back.server(alias).is_some())
     }
 
-    /// Whether models may be told what a server says of itself, on any link.
+    /// True if models may get this text of a server about itself, on any link.
     pub(crate) fn may_be_told(&self, alias: &Alias, text: &str) -> bool {
         self.own.may_be_told(alias, text)
     }
 
-    /// What a server listed first on links besides the shared ones; `None` if that is not frozen.
+    /// The first lists of a server on links besides the shared ones; `None` if these are not
+    /// frozen.
     pub(crate) fn variants(&self, alias: &Alias) -> Option<&FirstVariants> {
         self.own.variants(alias)
     }
 
-    /// The same with what is held back of its servers.
+    /// The same with the definitions of its servers that are under review.
     #[must_use]
     pub fn with_held_back(self, held_back: HeldBack) -> Self {
         Self { held_back, ..self }
     }
 
-    /// What is held back of its servers.
+    /// The definitions of its servers that are under review.
     #[must_use]
     pub fn held_back(&self) -> &HeldBack {
         &self.held_back
     }
 
-    /// What its servers listed first on links besides the shared ones, so far, to be kept.
+    /// The first lists of its servers on links besides the shared ones, so far, to be stored.
     #[must_use]
     pub fn further_lists(&self) -> KeptFurther {
         self.own.further_lists()
@@ -264,7 +265,7 @@ impl RunView {
         Self { own: self.own.with_further(kept), ..self }
     }
 
-    /// Whether an alias means the same server in another run: one of the same catalog, or the one
+    /// True if an alias means the same server in another run: one of the same catalog, or the one
     /// that all share.
     #[must_use]
     pub fn shares_server(&self, alias: &Alias, other: &Self) -> bool {
@@ -277,7 +278,7 @@ impl RunView {
             }
     }
 
-    /// What the run calls the built-in server, if this text does (X-M1).
+    /// The run's alias of the built-in server, if this text is one (X-M1).
     #[must_use]
     pub fn built_in(&self, alias: &str) -> Option<Alias> {
         match self.built_in.get(alias) {
@@ -286,13 +287,13 @@ impl RunView {
         }
     }
 
-    /// Whether an alias stands for the built-in server.
+    /// True if an alias means the built-in server.
     #[must_use]
     pub fn is_built_in(&self, alias: &Alias) -> bool {
         alias.is_built_in() || self.built_in.contains(alias)
     }
 
-    /// What it calls the built-in server besides its own name.
+    /// The aliases of the built-in server besides its own name.
     pub(crate) fn built_in_names(&self) -> impl Iterator<Item = &Alias> {
         self.built_in.iter()
     }
@@ -302,7 +303,7 @@ impl RunView {
         self.built_in_tools.as_ref()
     }
 
-    /// What it has of the built-in server, which `make` makes once.
+    /// Its tools of the built-in server, which `make` makes once.
     pub(crate) fn offered(&self, make: impl FnOnce() -> Arc<Offered>) -> &Arc<Offered> {
         self.offered.get_or_init(make)
     }
@@ -332,12 +333,12 @@ impl RunView {
         self.own.aliases()
     }
 
-    /// What ends the open calls of modern clients, for those of this thread.
+    /// The token that ends open calls of modern clients on this thread.
     pub(crate) fn calls_end(&self) -> &CancellationToken {
         self.call_ends.here(&self.ended)
     }
 
-    /// Whether it has ended: nothing begins in it any more.
+    /// True if the run has ended: no call begins in it any more.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended.is_cancelled()
@@ -355,8 +356,8 @@ impl RunView {
         self.tools.load_full()
     }
 
-    /// Whether it has a view and a task that keeps it up to date: from its first use until it was
-    /// not used for a while.
+    /// True if it has a view and a task that keeps the view up to date: from its first use until it
+    /// was not used for a while.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.usage.is_watched()
@@ -369,7 +370,7 @@ impl RunView {
         self.usage.last_act(now)
     }
 
-    /// Whether it sees exactly what is shared: then its views are everybody's.
+    /// True if it sees exactly the shared servers: then its views are those of all such runs.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.policy == RunPolicy::AllAttached && self.own.is_empty()
@@ -385,12 +386,12 @@ impl RunView {
         !self.own.is_empty()
     }
 
-    /// Whether no other run can reach a server over the same connection.
+    /// True if no other run can reach a server over the same connection.
     pub(crate) fn is_alone_at(&self, alias: &Alias) -> bool {
         self.own.is_alone(alias)
     }
 
-    /// Whether an alias stands for a server that the run has for itself.
+    /// True if an alias means a server that the run has for itself.
     pub(crate) fn owns(&self, alias: &Alias) -> bool {
         self.own.aliases().any(|own| own == alias)
     }
@@ -411,7 +412,7 @@ impl RunView {
         })
     }
 
-    /// The same for whoever looks once; nothing is kept.
+    /// The same for a caller that looks once; the snapshot is not stored.
     pub(crate) fn rows_once(&self, registry: &Registry) -> RunRows {
         RunRows::new(match self.is_plain() {
             true => registry.snapshot(),
@@ -419,7 +420,7 @@ impl RunView {
         })
     }
 
-    /// Forgets what is made anew when somebody uses the run.
+    /// Forgets the parts that are made anew when the run is used.
     pub(crate) fn forget_seen(&self) {
         self.view.store(None);
         self.own.forget_joined();
@@ -430,9 +431,9 @@ impl RunView {
         self.own.changes(registry, &self.policy)
     }
 
-    /// Tells whoever reads the log which servers the run names and cannot have: once for all of
-    /// them, and again only when others are missing (E90). One that is still starting is not
-    /// missing yet, and one without tools is not missing at all (E93).
+    /// Logs the servers that the run names and cannot have: once for all of them, and again only
+    /// when others are missing (E90). One that is still starting is not missing yet, and one
+    /// without tools is not missing at all (E93).
     pub(crate) fn tell_missing(&self, snapshot: &Snapshot) {
         let RunPolicy::Attached(named) = &self.policy else { return };
         let is_missing = |alias: &&Alias| {
@@ -461,7 +462,7 @@ fn with_own(policy: RunPolicy, own: &OwnServers) -> RunPolicy {
     }
 }
 
-/// A meter for a server that nobody else has.
+/// A meter for a server that no other run has.
 fn lone(alias: &Alias) -> (Alias, Arc<Meter>) {
     let (workspace, kind) = (WorkspaceId::default(), MeterKind::LocalServer);
     let key = MeterKey { workspace, kind, name: alias.as_str().into() };

@@ -1,4 +1,4 @@
-//! Beginning and ending runs, and what is told and recorded of one while it lives.
+//! Starts and ends runs, and records and reports their tools while they live.
 
 use std::{borrow::Cow, pin::Pin, sync::Arc};
 
@@ -32,8 +32,8 @@ pub trait RunSource: Send + Sync + std::fmt::Debug {
     /// has become more ([`RunView::further_lists`]). Waits for nothing.
     fn keep_lists(&self, run: &Arc<RunView>);
 
-    /// What a run may have of the first lists of a server on a link besides the shared one; the
-    /// rest is held back in it. `None` if that cannot be found out.
+    /// The part of a server's first lists on a link besides the shared one that a run may have; the
+    /// rest is under review. `None` if that cannot be found out.
     fn look_at<'a>(
         &'a self,
         run: &'a Arc<RunView>,
@@ -58,7 +58,7 @@ impl Gateway {
         }
         let source = self.shared.run_source.get()?;
         let token = RunToken::parse(token)?;
-        // What lives here is opened by its own token alone, whatever is kept elsewhere.
+        // A run that lives here is opened by its own token alone, whatever the store has.
         match self.shared.runs.get(token.run_id()) {
             Some(_) => None,
             None => source.find(&token).await,
@@ -83,7 +83,7 @@ impl Gateway {
         let view = shared.live_view(&snapshot);
         shared.record_tools(run, &shared.tools_of(&view))?;
         shared.runs.insert(run);
-        // What changed before it was seen there is told to no run.
+        // Changes from before the run was in the table were reported to no run.
         let now = shared.live_view(&run.rows_once(&shared.registry));
         if now.seq != view.seq {
             shared.note_tools([&**run].into_iter(), &shared.tools_of(&now));
@@ -92,11 +92,11 @@ impl Gateway {
     }
 
     /// Ends a run: its token opens nothing any more, and its sessions, streams and open calls end.
-    /// The servers of the calls are told, and the callers are answered at once. The run's own
-    /// servers end then, which is not waited for. `None` if there is no such run.
+    /// The servers of the calls get a cancellation, and the callers are answered at once. The run's
+    /// own servers end then, which is not waited for. `None` if there is no such run.
     pub async fn end_run(&self, id: RunId) -> Option<Arc<RunView>> {
         let run = self.shared.runs.remove(id)?;
-        // To its end, also if whoever asked for it goes away.
+        // Runs to its end, also if the caller goes away.
         let (shared, ending) = (self.shared.clone(), run.clone());
         let ending = self.shared.spawn_awaited(async move { shared.end_run(&ending).await });
         if let Err(error) = ending.await {
@@ -146,7 +146,7 @@ impl Gateway {
         run.changes(&self.shared.registry)
     }
 
-    /// How many sessions a run has open.
+    /// Number of open sessions of a run.
     #[must_use]
     pub fn sessions_of(&self, id: RunId) -> usize {
         self.shared.sessions.of(id).len()
@@ -154,8 +154,8 @@ impl Gateway {
 }
 
 impl Shared {
-    /// The servers that a run has. From here on it is used, and watched before anything of it is
-    /// seen: whatever changes then is told.
+    /// The servers that a run has. From here on the run is used, and is watched before its view is
+    /// read: later changes are reported.
     pub(crate) fn snapshot(&self, run: &RunView) -> RunRows {
         if !run.is_plain() && !run.usage.note() {
             self.watch(run);
@@ -163,7 +163,7 @@ impl Shared {
         run.rows(&self.registry)
     }
 
-    /// Has somebody watch a live run that nobody watches.
+    /// Starts a task that watches a live run, if none does.
     fn watch(&self, run: &RunView) {
         let (Some(shared), Some(run)) = (self.this.upgrade(), self.runs.get(run.id)) else {
             return;
@@ -173,7 +173,7 @@ impl Shared {
             // From before the view, so that no change falls in between.
             let changes = watched.changes(&shared.registry);
             let view = shared.run_view(&watched, &watched.rows(&shared.registry));
-            // What changed while nobody looked.
+            // Changes from before the watching began.
             shared.note_tools([&*watched].into_iter(), &shared.tools_of(&view));
             self.spawn(watch_run(shared, watched, changes, view));
         });
@@ -230,7 +230,8 @@ impl Shared {
         Ok(())
     }
 
-    /// The same for whoever sees them now; what cannot be recorded is tried again when they change.
+    /// The same for runs that see them now; tools that cannot be recorded are tried again when they
+    /// change.
     pub(crate) fn note_tools<'r>(
         &self,
         runs: impl Iterator<Item = &'r RunView>,
@@ -254,7 +255,7 @@ async fn watch_run(
 ) {
     let mut looks = tokio::time::interval(shared.options.run_idle);
     let mut looked = LookedAt::new();
-    // What changed while nobody watched.
+    // Changes from before the watching began.
     shared.look_at_changed(&run, &mut looked);
     loop {
         tokio::select! {
@@ -286,7 +287,7 @@ async fn watch_run(
         }
         last = view;
     }
-    // What was noted of its links since the end, and seen of it.
+    // Notes on its links from after the end, and views that it has seen.
     run.forget_seen();
     shared.forget_gone(run.own_keys());
 }

@@ -14,7 +14,7 @@ use narthex_policy::{SpentStates, StateId};
 
 const NONCE_BYTES: usize = 12;
 
-/// How long a client may take for one round.
+/// Longest time of a client for one round.
 pub(crate) const STATE_TTL: Duration = Duration::from_secs(60 * 60);
 
 /// Seals and opens states.
@@ -43,7 +43,8 @@ impl Sealer {
         Ok(Self { cipher, node_id: node_id.to_owned(), spent })
     }
 
-    /// Seals `state` for whoever shows the same `binding` again. `None` if there is no randomness.
+    /// Seals `state` for a caller that shows the same `binding` again. `None` if there is no
+    /// randomness.
     pub(crate) fn seal(&self, state: &[u8], binding: &[u8]) -> Option<String> {
         let mut nonce = [0_u8; NONCE_BYTES];
         getrandom::fill(&mut nonce).ok()?;

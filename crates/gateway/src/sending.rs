@@ -19,7 +19,7 @@ use crate::{
     sent::{FinishParts, Sent},
 };
 
-/// How long the result of a task may take (2025-11-25): servers answer when the task has ended.
+/// Longest time of a task's result (2025-11-25): servers answer when the task has ended.
 const TASK_RESULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl Shared {

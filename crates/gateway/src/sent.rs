@@ -27,7 +27,7 @@ use crate::{
     route::Routed,
 };
 
-/// What is sent and waits to be finished.
+/// A request that was sent and waits to be finished.
 pub(crate) struct Sent {
     pub(crate) forwarded: narthex_upstream::Forwarded,
     pub(crate) finish: FinishParts,
@@ -40,7 +40,7 @@ pub(crate) struct Sent {
     pub(crate) over: Option<Over>,
 }
 
-/// What is read from the request before it is given away.
+/// The parts of the request that are read before it is given away.
 pub(crate) struct FinishParts {
     id: Bytes,
     progress_token: Option<Bytes>,
@@ -60,9 +60,9 @@ pub(crate) struct FinishParts {
     basis: Basis,
     is_shaped: bool,
     run_over: Option<CancellationToken>,
-    /// What it needs so that its server can ask its client.
+    /// The parts of the call that let its server ask its client.
     pub(crate) asking: Option<Box<Asking>>,
-    /// What it hears of the log on its server's own stream.
+    /// The call's receiver of log messages on its server's own stream.
     pub(crate) ear: Option<Box<Ear>>,
 }
 

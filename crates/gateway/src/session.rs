@@ -36,11 +36,11 @@ use crate::{
     run::Held,
 };
 
-/// How many messages wait for a client that has no stream open.
+/// Number of messages that wait for a client without an open stream.
 const OUTBOX: usize = 64;
-/// How many subscriptions at one server are made again when a session's own link was lost.
+/// Number of subscriptions at one server that are made again when a session's own link was lost.
 const OWN_SUBSCRIPTIONS_MAX: usize = 1000;
-/// How long a call may wait for a human or a model at the client's side, and a question for its
+/// Longest wait of a call for a human or a model at the client's side, and of a question for its
 /// answer.
 pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -59,7 +59,7 @@ pub struct Session {
     /// The negotiated revision.
     pub revision: Revision,
     pub(crate) client: ClientIdentity,
-    /// What a modern server may ask this client for, as JSON.
+    /// The capabilities that a modern server may use in questions to this client, as JSON.
     pub(crate) declared: Bytes,
     pub(crate) tasks: Arc<TaskRoutes>,
     pub(crate) pages: Pages,
@@ -67,7 +67,7 @@ pub struct Session {
     outbox_reader: Mutex<Option<mpsc::Receiver<Payload>>>,
     pub(crate) closed: CancellationToken,
     state: Mutex<State>,
-    /// How many streams and connections of its client are open.
+    /// Number of open streams and connections of its client.
     attended: Arc<AtomicUsize>,
     next_ask: AtomicU64,
     next_call: AtomicU64,
@@ -84,14 +84,14 @@ struct State {
     /// By our ids.
     asks: HashMap<u64, Ask>,
     links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
-    /// What is followed.
+    /// The followed resources and tasks.
     subscriptions: HashMap<FollowKey, Subscription>,
-    /// What was subscribed to on links of its own, for those that take their place.
+    /// The resources subscribed to on links of its own, to be repeated on links that replace these.
     own_subscriptions: HashMap<Alias, BTreeSet<Arc<str>>>,
-    /// What ends them when they are not allowed any more.
+    /// Guards that end these subscriptions when they are not allowed any more.
     own_watches: HashMap<(Alias, Arc<str>), DropGuard>,
     view: Option<Arc<View>>,
-    /// Until it is closed, however long somebody still has it.
+    /// Held until the session is closed, however long a caller still has it.
     held: Option<Held>,
     /// Its place among the sessions, while it is one of them.
     place: Option<Place>,
@@ -117,7 +117,7 @@ struct Subscription {
     following: Option<Following>,
     /// Its place among all that is followed.
     _place: Option<Place>,
-    /// What ends it when it is not allowed any more.
+    /// Guard that ends it when it is not allowed any more.
     watch: Option<DropGuard>,
 }
 
@@ -181,7 +181,7 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the server sends by itself, outside any call. The door takes it once.
+    /// The messages that the server sends by itself, outside any call. The door takes it once.
     #[must_use]
     pub fn take_outbox(&self) -> Option<mpsc::Receiver<Payload>> {
         self.outbox_reader.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -215,7 +215,7 @@ impl Session {
         !self.state().open_calls.is_empty()
     }
 
-    /// Whether a question of a server may still be answered.
+    /// True if a question of a server may still be answered.
     pub(crate) fn is_asked_by(&self, server: &Alias) -> bool {
         let state = self.state();
         state.asks.values().any(|ask| !ask.is_over && ask.is_of(server))
@@ -243,7 +243,8 @@ impl Session {
         if state.open_calls.is_empty() { state.last_used } else { Instant::now() }
     }
 
-    /// Whether servers may ask this client something, so that each needs a link for it alone.
+    /// True if servers may ask this client questions, so that each server needs a link for it
+    /// alone.
     pub(crate) fn can_be_asked(&self) -> bool {
         let capabilities = Raw::new(&self.client.capabilities);
         ["sampling", "elicitation", "roots", "tasks"]
@@ -318,7 +319,7 @@ impl Session {
         cell.clone()
     }
 
-    /// What is held back on links that serve this session alone.
+    /// The definitions under review on links that serve this session alone.
     pub(crate) fn held_on_own_links(&self) -> Vec<Arc<HeldNames>> {
         let state = self.state();
         state.links.values().filter_map(|cell| cell.get()?.held()).collect()
@@ -343,7 +344,7 @@ impl Session {
         self.state().log_level
     }
 
-    /// Notes a subscription: from here on, changes are told. `false` if it is followed already.
+    /// Notes a subscription: from here on, changes are reported. `false` if it is followed already.
     pub(crate) fn subscribe(&self, key: &FollowKey, place: Place) -> bool {
         let mut state = self.state();
         let new = || Subscription { _place: Some(place), ..Subscription::default() };
@@ -405,7 +406,7 @@ impl Session {
         self.state().view.clone().filter(|view| view.seq == seq)
     }
 
-    /// What the client was shown last, which may be out of date.
+    /// The view that the client was shown last, which may be out of date.
     pub(crate) fn last_view(&self) -> Option<Arc<View>> {
         self.state().view.clone()
     }
@@ -436,7 +437,7 @@ impl OpenCall {
         }
     }
 
-    /// Whether a question of this call's server waits for the client.
+    /// True if a question of this call's server waits for the client.
     pub(crate) fn is_asking(&self) -> bool {
         let state = self.session.state();
         state

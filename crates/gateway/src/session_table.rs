@@ -6,7 +6,7 @@ use papaya::HashMap;
 
 use crate::{Full, Place, Places, RunId, RunView, Session, SessionId, gateway::Shared};
 
-/// How often idle sessions, and tasks that keep nobody awake any more, are looked for.
+/// Interval between searches for idle sessions, and for tasks that keep no server awake any more.
 const SWEEP: Duration = Duration::from_secs(30);
 
 /// The live sessions. Lookups take no lock.

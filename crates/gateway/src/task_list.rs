@@ -1,9 +1,9 @@
 //! `tasks/list` of a legacy client at the aggregated endpoint: its tasks at all servers.
 //!
-//! Servers know no runs and list for whoever comes with their credential, so what they list is
-//! filtered by what the gateway knows to be the run's (S18). A page is one page of each server,
-//! read side by side. The cursor says how far each was read; it is sealed, since the servers' own
-//! cursors may tell of tasks of others.
+//! Servers know no runs and list for every caller with their credential, so their lists are
+//! filtered by the tasks that the gateway knows to be the run's (S18). A page is one page of each
+//! server, read side by side. The cursor has the position in each server's list; it is sealed,
+//! since the servers' own cursors may reveal tasks of others.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,12 +18,12 @@ use crate::{
     Answering, Caller, Endpoint, RunId, gateway::Shared, pipeline::result, refusal::Refusal,
 };
 
-/// How many pages without a task of the run are passed over for one page of ours.
+/// Number of pages without a task of the run that are passed over for one page of ours.
 const EMPTY_PAGES_MAX: usize = 20;
 /// The longest cursor of a server that is given on; what comes after it is left out.
 const CURSOR_MAX: usize = 4096;
 
-/// How far each server's list was read: its cursor, or nothing if it was not begun.
+/// The position in each server's list: its cursor, or nothing if its reading has not started.
 type Progress = BTreeMap<String, Option<String>>;
 
 /// One page of one server.
@@ -156,14 +156,14 @@ impl Shared {
     }
 }
 
-/// Whether a server has legacy tasks, and this part of them.
+/// True if a server has legacy tasks, and this part of them.
 pub(crate) fn has_tasks(facts: &ServerFacts, part: &str) -> bool {
     let capabilities = Raw::new(&facts.result).get("capabilities");
     let tasks = capabilities.and_then(|capabilities| capabilities.get("tasks"));
     !facts.revision.is_modern() && tasks.is_some_and(|tasks| tasks.get(part).is_some())
 }
 
-/// What a cursor is bound to.
+/// The bytes that a cursor is bound to.
 fn binding(run: RunId) -> Vec<u8> {
     [run.to_text().as_bytes(), method::TASKS_LIST.as_bytes()].join(&0)
 }

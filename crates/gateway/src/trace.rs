@@ -15,7 +15,7 @@ pub trait Tracer: Send + Sync + std::fmt::Debug {
     fn start(&self, call: &TracedCall<'_>) -> Box<dyn CallSpan>;
 }
 
-/// What is known of a call when its span begins.
+/// The facts about a call when its span begins.
 #[derive(Debug, Clone, Copy)]
 pub struct TracedCall<'a> {
     /// The caller's W3C `traceparent`, if it sent one. Not checked.
@@ -41,8 +41,8 @@ pub trait CallSpan: Send + Sync + std::fmt::Debug {
 
 impl Shared {
     /// Begins the call's span and puts it in front of the server's, in `_meta` and as headers.
-    /// Where nobody traces, the caller's context goes on as it came; one that came in headers goes
-    /// on in `_meta` where there are none.
+    /// Without a tracer, the caller's context is passed on as it came; one that came in headers is
+    /// passed on in `_meta` where there is none.
     pub(crate) fn trace(
         &self,
         caller: &Caller,
@@ -79,7 +79,7 @@ impl Shared {
     }
 }
 
-/// What the request itself says.
+/// The trace context of the request itself.
 fn own_context(request: &Request) -> Option<TraceContext> {
     let text = |key| request.message.meta_value(key).and_then(Raw::as_str).map(Box::<str>::from);
     let parent = text(meta_key::TRACEPARENT)?;

@@ -32,7 +32,7 @@ impl Shared {
     }
 }
 
-/// What the caller is told (D16).
+/// The caller's error (D16).
 fn error(alias: Option<&Alias>, exceeded: &Exceeded) -> CallError {
     let (scope, wait) = (exceeded.scope(), exceeded.retry_after_ms);
     let whose = match (scope, alias) {

@@ -24,8 +24,8 @@ use crate::{
     run::{LastView, RunRows},
 };
 
-/// How long a view waits for servers that list for one client alone. Those that are slower are seen
-/// as anybody sees them, until they are there.
+/// Longest wait of a view for servers that list for one client alone. Slower servers show their
+/// shared lists until the client's are there.
 const VIEW_PATIENCE: Duration = Duration::from_secs(3);
 
 pub(crate) use self::kept::Kept;
@@ -61,8 +61,8 @@ impl Shared {
         Ok(result(request, page))
     }
 
-    /// What a caller of the aggregated endpoint sees. Built once per registry snapshot; clients
-    /// that servers may ask something see what the servers list for their capabilities.
+    /// The view of a caller at the aggregated endpoint. Built once per registry snapshot; clients
+    /// that servers may ask questions see the lists that the servers make for their capabilities.
     pub(crate) async fn view(self: &Arc<Self>, caller: &Caller) -> Arc<View> {
         let snapshot = self.snapshot(&caller.run);
         match caller.session.as_ref().filter(|session| session.can_be_asked()) {
@@ -71,8 +71,8 @@ impl Shared {
         }
     }
 
-    /// The view of a client that servers may ask something: each legacy server lists for its
-    /// capabilities. A server that fails to do so is seen as anybody sees it.
+    /// The view of a client that servers may ask questions: each legacy server lists for its
+    /// capabilities. A server that fails to do so shows its shared lists.
     async fn session_view(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -103,8 +103,8 @@ impl Shared {
         }
         let view = Arc::new(self.build_view(snapshot.seq, &seen));
         session.set_view(view.clone());
-        // From here on whoever comes late finds nobody and retracts the view; one that came while
-        // it was built is in the queue.
+        // From here on a late list finds no receiver and retracts the view; one that came while it
+        // was built is in the queue.
         openings.close();
         if openings.try_recv().is_ok() {
             session.forget_view();
@@ -112,7 +112,7 @@ impl Shared {
         view
     }
 
-    /// What a run sees: lists and calls ask the same view (D5).
+    /// The view of a run: lists and calls ask the same view (D5).
     pub(crate) fn run_view(&self, run: &RunView, snapshot: &RunRows) -> Arc<View> {
         if run.is_plain() {
             return self.live_view(snapshot);
@@ -146,7 +146,8 @@ impl Shared {
     }
 }
 
-/// What a server lists for one client; `None` if it does not, so that it is seen as by anybody.
+/// The lists of a server for one client; `None` if it makes none, so that the shared lists are
+/// seen.
 async fn open_for(
     shared: Arc<Shared>,
     session: Arc<Session>,
@@ -164,12 +165,12 @@ async fn open_for(
     }
 }
 
-/// Whether a server has nothing but its shared link for any session.
+/// True if a server has only its shared link for every session.
 fn is_modern_only(shared: &Shared, session: &Session, alias: &Alias) -> bool {
     shared.snapshot(&session.run).get(alias.as_str()).is_some_and(|row| row.is_modern_only())
 }
 
-/// Tells whoever builds the view. If it was built meanwhile, it is retracted.
+/// Sends the lists to the builder of the view. If that was built meanwhile, it is retracted.
 async fn tell_or_retract(
     session: Arc<Session>,
     index: usize,

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::Bridge;
 
-/// How many messages wait for one call.
+/// Number of messages that wait for one call at most.
 const QUEUE: usize = 64;
 
 /// The open calls of a link.
@@ -28,7 +28,7 @@ struct Open {
 pub(crate) struct Turn {
     bridge: Arc<Bridge>,
     number: u64,
-    /// What the server says outside of the call's stream.
+    /// The server's messages outside of the call's stream.
     heard: mpsc::Receiver<Message>,
 }
 

@@ -1,4 +1,4 @@
-//! What of a text is kept, and what is not.
+//! The parts of a text that are stored, and those that are not.
 
 use narthex_model::Secret;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn x_m64_secrets_and_tokens_are_taken_out() {
     for secret in [SECRET, base64, token.expose()] {
         assert!(!text.contains(&secret[..12]), "{text}");
     }
-    // What only begins like a token is none.
+    // A text that only begins like a token is none.
     let text = r#"{"a":"nxt_0123 nxt_"}"#;
     assert_eq!(kept(text)["text"], text);
 }

@@ -1,4 +1,4 @@
-//! What a call is told that lacks a grant: what it lacks, and how to ask for it (X-M55, D15, D28).
+//! The error of a call that lacks a grant: the missing scopes, and how to ask (X-M55, D15, D28).
 
 use narthex_model::{Alias, CallError, CallErrorKind, ToolScope};
 use narthex_policy::Item;
@@ -39,7 +39,7 @@ impl Shared {
     }
 
     /// The calls that ask for each of these scopes, by the name that the tool has at the caller's
-    /// endpoint. `None` where the run has no such tool, acts for nobody, or may not ask.
+    /// endpoint. `None` where the run has no such tool, has no principal, or may not ask.
     fn how_to_ask(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! What ends with what allows it (D5): streams and subscriptions that are open.
+//! Closes open streams and subscriptions when the permission for them ends (D5).
 
 use std::{
     future::pending,
@@ -25,8 +25,8 @@ use crate::{
 /// The longest wait for a time that grants or rules name; the clock may be set meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// What allows something that stays open: grants, and the requests on which the rules of the
-/// workspace may decide otherwise later.
+/// The permission for a stream or subscription that stays open: grants, and the requests on which
+/// the rules of the workspace may decide otherwise later.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Standing {
     basis: Basis,
@@ -41,7 +41,7 @@ pub(crate) struct Over {
 }
 
 impl Standing {
-    /// Of what has just been decided on.
+    /// Of the request that was just decided on.
     pub(crate) fn of(permitted: &Permitted<Request>) -> Self {
         Self { basis: permitted.basis().clone(), requests: vec![Request::clone(permitted)] }
     }
@@ -54,8 +54,8 @@ impl Standing {
 }
 
 impl Shared {
-    /// Whether all of it is still allowed: the grants count, also in this turn, and the rules say
-    /// nothing against it that these do not meet.
+    /// True if all of it is still allowed: the grants count, also in this turn, and each rule
+    /// against it is met by them.
     fn stands(&self, caller: &Caller, standing: &Standing) -> bool {
         if !standing.basis.counts(&caller.run.authority.actors(), SystemTime::now()) {
             return false;
@@ -70,7 +70,7 @@ impl Shared {
             let target = Target::of(row.as_ref().map(|row| &***row));
             match self.decide(caller, target, request.clone(), &paid) {
                 Ok(Verdict::Permit(_)) => true,
-                // What goes on by itself uses no further grants up.
+                // A stream that stays open uses no further grants up.
                 Ok(Verdict::Unpaid(unpaid)) => {
                     drop(unpaid.put_back());
                     false
@@ -101,7 +101,7 @@ impl Shared {
                     false => pending().await,
                 }
             };
-            // Who sends them lives as long as the run.
+            // The senders live as long as the run.
             tokio::select! {
                 biased;
                 _ = removals.changed() => {}
@@ -187,7 +187,7 @@ impl Shared {
             let members = [br#""uri":"#, &encode_string(&what)[..]].concat();
             let asked = shared.ask(&key, &link, Asking::Unsubscribe, &members).await;
             if let Err(refusal) = asked {
-                // It goes on telling; what it tells is no more than that something has changed.
+                // The server still sends updates; these say only that the resource has changed.
                 tracing::warn!(server.name = link.name(), ?refusal, "could not unsubscribe");
             }
         };

@@ -1,7 +1,7 @@
 //! Following single resources and tasks: one subscription at the server for all who follow over
 //! one link.
 //!
-//! What is followed has an actor of its own, so that no server waits for another.
+//! Each followed subject has an actor of its own, so that no server waits for another.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -32,17 +32,18 @@ use narthex_view::Handling;
 /// The pauses before a subscription that was lost is made again.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// How long a modern server's acknowledgement is waited for; most resources change later anyway.
+/// Longest wait for a modern server's acknowledgement; most resources change later anyway.
 const ACKNOWLEDGE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// What somebody follows.
+/// A resource or task that has followers.
 #[derive(Debug, Default)]
 pub(super) struct Followed {
-    /// How many follow it. Rises only under the lock of the hub's table.
+    /// Number of followers. Rises only under the lock of the hub's table.
     count: watch::Sender<usize>,
-    /// What the server said; `None` until it did.
+    /// The server's answer; `None` until it came.
     outcome: watch::Sender<Option<Result<(), Refusal>>>,
-    /// How the task that it is stands; what is told later takes the place of what was not heard.
+    /// The status of the task, if it is one; a later status takes the place of one that was not
+    /// read.
     state: Mutex<State>,
 }
 
@@ -58,7 +59,7 @@ struct State {
 pub(crate) struct Following(Arc<Followed>);
 
 impl Following {
-    /// How the task that is followed was last said to stand.
+    /// The last reported status of the task that is followed.
     pub(super) fn state(&self) -> Option<Message> {
         self.0.state().last.clone()
     }
@@ -72,7 +73,7 @@ impl Drop for Following {
 
 /// Why something is not followed on a link any more.
 enum End {
-    /// Nobody follows it.
+    /// No follower is left.
     Unwanted,
     /// The server refused, or the link was lost.
     Lost(Refusal),
@@ -84,7 +85,7 @@ fn lost() -> End {
 }
 
 impl Subject {
-    /// What a modern server is asked to tell of, as members of `params`.
+    /// The subjects that a modern server shall report, as members of `params`.
     fn filter(&self) -> Vec<u8> {
         let (member, name) = match self {
             Self::Resource(uri) => ("resourceSubscriptions", uri),
@@ -100,14 +101,14 @@ impl Followed {
         *self.count.borrow() > 0
     }
 
-    /// Waits until nobody follows.
+    /// Waits until no follower is left.
     async fn unwanted(&self) {
         let mut count = self.count.subscribe();
         // Cannot fail: the sender is our own.
         drop(count.wait_for(|count| *count == 0).await);
     }
 
-    /// Waits until nobody follows, or the link ends.
+    /// Waits until no follower is left, or the link ends.
     async fn unwanted_on(&self, link: &Link) -> End {
         tokio::select! {
             biased;
@@ -139,7 +140,7 @@ impl Hub {
         (Following(followed), is_first)
     }
 
-    /// Forgets what nobody follows; `false` if somebody does.
+    /// Forgets a subject without followers; `false` if there are some.
     fn forget(&self, key: &FollowKey, followed: &Followed) -> bool {
         let mut table = self.followed();
         let is_over = !followed.is_wanted();
@@ -149,7 +150,7 @@ impl Hub {
         is_over
     }
 
-    /// Keeps how a task stands; `false` if nobody follows it.
+    /// Stores the status of a task; `false` if it has no followers.
     pub(super) fn keep_state(&self, key: &FollowKey, state: &Message, has_ended: bool) -> bool {
         let followed = self.followed().get(key).cloned();
         if let Some(followed) = &followed {
@@ -158,7 +159,7 @@ impl Hub {
         followed.is_some()
     }
 
-    /// Makes whoever comes from now on wait for a new outcome, unless somebody still follows.
+    /// Makes later followers wait for a new outcome, unless there still is a follower.
     fn leave(&self, followed: &Followed) -> bool {
         let _table = self.followed();
         let is_over = !followed.is_wanted();
@@ -171,7 +172,7 @@ impl Hub {
     /// Tells all who wait for it that something cannot be followed.
     fn fail(&self, key: &FollowKey, followed: &Followed, refusal: Refusal) {
         let mut table = self.followed();
-        // Somebody may have begun anew under the same key.
+        // Another follower may have started anew under the same key.
         if table.get(key).is_some_and(|entry| std::ptr::eq(Arc::as_ptr(entry), followed)) {
             table.remove(key);
         }
@@ -241,7 +242,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Has a server report changes of one resource or task, for as long as somebody follows it.
+    /// Has a server report changes of one resource or task, for as long as it has a follower.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         _errand: &Errand,
@@ -270,7 +271,7 @@ impl Shared {
         Ok(following)
     }
 
-    /// Follows something on one link of its server after another, until nobody wants it.
+    /// Follows a subject on one link of its server after another, until it has no follower.
     async fn keep_following(
         self: &Arc<Self>,
         key: &FollowKey,
@@ -280,7 +281,7 @@ impl Shared {
         let mut pause = PAUSE_MIN;
         loop {
             let since = Instant::now();
-            // Who follows waits for what the server says by itself.
+            // Followers wait for messages that the server sends by itself.
             let awake = link.keep_awake();
             let ended = match (link.facts().revision.is_modern(), &key.subject) {
                 (true, _) => self.follow_modern(key, followed, &link).await,
@@ -293,7 +294,7 @@ impl Shared {
             drop(awake);
             match ended {
                 End::Unwanted if self.hub.forget(key, followed) => return,
-                // Somebody came while the server was told that nobody is left.
+                // A follower came while the server was told to unsubscribe.
                 End::Unwanted => continue,
                 End::Lost(refusal) if !followed.is_followed() => {
                     return self.hub.fail(key, followed, refusal);
@@ -330,7 +331,7 @@ impl Shared {
         }
     }
 
-    /// Subscribes at a legacy server, and unsubscribes when nobody is left.
+    /// Subscribes at a legacy server, and unsubscribes when no follower is left.
     async fn follow_legacy(
         &self,
         (key, uri): (&FollowKey, &str),

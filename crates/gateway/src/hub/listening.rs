@@ -23,7 +23,7 @@ use crate::{
 };
 use narthex_view::Handling;
 
-/// How many single resources one listener may follow, and how many tasks.
+/// Number of single resources that one listener may follow, and of tasks.
 const FOLLOWED_MAX: usize = 1000;
 
 impl Shared {
@@ -38,7 +38,7 @@ impl Shared {
         if let Some(alias) = own_alias(caller).filter(is_server) {
             let row = self.settled(&caller.run, alias).await?;
             let is_modern = row.facts.as_ref().is_some_and(|facts| facts.revision.is_modern());
-            // Of what is pinned more changes than its server knows.
+            // A pinned server has more changes than the server itself knows of.
             if is_modern && !row.is_pinned() {
                 let answered = self.forward(caller, Handling::Listen, request).await;
                 return Ok(answered?.with_place(place));
@@ -70,7 +70,7 @@ impl Shared {
     /// A place for a stream of changes, and for each single thing of which it is to tell.
     fn place_to_listen(&self, caller: &Caller, request: &Message) -> Result<Place, Refusal> {
         let wanted = request.get("notifications");
-        // What is more than there can be places for is counted no further.
+        // Names beyond the number of possible places are not counted.
         let most = self.followed.of_run();
         let named = |member: &str| {
             let names = wanted.and_then(|wanted| wanted.get(member));
@@ -105,7 +105,7 @@ impl Shared {
             };
             routed.map(|(alias, original)| (uri.clone(), alias, Item::Resource(original)))
         };
-        // A task of somebody else is as absent as one that never was.
+        // A task of another caller is as absent as one that never was.
         let task = |shown: &Arc<str>| {
             let id = caller.run.id;
             let routed = match own_alias(caller) {
@@ -179,11 +179,11 @@ struct Heard {
     shown: Arc<str>,
     key: FollowKey,
     following: Following,
-    /// The last state of a task that was told.
+    /// The last status of a task that was reported.
     told: Option<Bytes>,
 }
 
-/// What a listener wants to know.
+/// The changes that a listener wants to get.
 #[derive(Debug)]
 struct Filter {
     lists: Vec<ListKind>,

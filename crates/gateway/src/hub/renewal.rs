@@ -1,4 +1,4 @@
-//! What a server is told again when a link takes the place of another: levels and subscriptions.
+//! Sends levels and subscriptions to a server again when a link takes the place of another.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     refusal::Refusal,
 };
 
-/// How long a call waits until its server has taken the level that it names.
+/// Longest wait of a call until its server has taken the level that it names.
 const LEVEL_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Shared {
@@ -45,13 +45,13 @@ impl Shared {
         }
     }
 
-    /// Whether a session hears a server's log messages on links of this kind.
+    /// True if a session hears a server's log messages on links of this kind.
     fn hears(&self, session: &Session, server: &ServerKey, kind: LinkKind) -> bool {
         let is_here = is_at(session, &server.alias) || session.endpoint == Endpoint::Aggregated;
         is_here && self.uses(session, server, kind)
     }
 
-    /// Whether a session may see a server, and uses links of this kind to it.
+    /// True if a session may see a server, and uses links of this kind to it.
     pub(super) fn uses(&self, session: &Session, server: &ServerKey, kind: LinkKind) -> bool {
         let (run, alias) = (&session.run, &server.alias);
         if !run.policy.is_attached(alias) || run.key(alias) != *server {

@@ -1,4 +1,4 @@
-//! How tasks stand, as servers tell by themselves.
+//! Statuses of tasks, as servers report them by themselves.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ impl Shared {
         }
     }
 
-    /// What happened to a task while nobody listened at its server is asked for, and told as if the
-    /// server had.
+    /// Asks for the status of a task that changed while there was no stream to its server, and
+    /// reports it as if the server had.
     pub(super) async fn catch_up(&self, link: &Link, key: &FollowKey, followed: &Followed) {
         let Subject::Task(id) = &key.subject else { return };
         let members = [br#""taskId":"#, &encode_string(id)[..]].concat();
@@ -60,7 +60,7 @@ impl Shared {
 }
 
 impl Session {
-    /// Who owns the tasks that a server makes for this session.
+    /// The owner of the tasks that a server makes for this session.
     pub(crate) fn task_owner(&self, alias: &Alias) -> TaskOwner {
         TaskOwner {
             routes: self.tasks.clone(),

@@ -1,4 +1,4 @@
-//! What servers say by themselves on links besides the shared ones, and whom it concerns.
+//! Delivers messages that servers send by themselves on links besides the shared ones.
 
 use std::{
     sync::{Arc, PoisonError},
@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 use super::{LinkKind, OwnLink};
 use crate::{Endpoint, Session, bridge::Bridge, gateway::Shared, hub::Ears};
 
-/// How long a link that serves one session or run may take to list anew.
+/// Longest time of a new listing on a link that serves one session or run.
 const RELIST: Duration = Duration::from_secs(30);
 
-/// Who hears what a server says on a link besides the shared one.
+/// The receivers of a server's messages on a link besides the shared one.
 pub(crate) enum Hearers {
     /// The sessions that share the link: those of one revision.
     Pool(Arc<Shared>, ServerKey, Revision),

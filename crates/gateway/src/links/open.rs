@@ -15,11 +15,11 @@ use crate::{RunView, gateway::Shared, refusal::Refusal};
 #[derive(Debug)]
 pub(crate) struct OwnLink {
     pub(crate) link: Arc<Link>,
-    /// What the server lists for a client with these capabilities, as far as it may be seen.
+    /// The server's lists for a client with these capabilities, as far as the caller may see them.
     pub(super) inventory: ArcSwap<Inventory>,
-    /// What it listed first on such a link, if the run is frozen to that.
+    /// The server's first lists on such a link, if the run is frozen to these.
     first: Option<FirstList>,
-    /// What may be had of what it lists, if that is pinned.
+    /// The part of its lists that is accepted, if they are pinned.
     pinned: Option<Arc<PinnedList>>,
 }
 
@@ -115,8 +115,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// What a server listed first for a run on a link of this kind; `None` if that is not frozen.
-    /// If it is the first, it is kept over a restart.
+    /// The first lists of a server for a run on a link of this kind; `None` if these are not
+    /// frozen. New first lists are stored, so that they survive a restart.
     pub(super) async fn first_of(
         &self,
         run: &Arc<RunView>,
@@ -131,8 +131,8 @@ impl Shared {
         Ok(Some(first))
     }
 
-    /// What of a server's lists on a link of this kind was there at first for a run, or all if that
-    /// is not frozen.
+    /// The part of a server's lists on a link of this kind that is as at first for a run, or all of
+    /// the lists if they are not frozen.
     pub(super) async fn unchanged(
         &self,
         run: &Arc<RunView>,
@@ -172,12 +172,12 @@ impl OwnLink {
         Some(Lent { link, inventory })
     }
 
-    /// What is held back of what it lists, if that is pinned.
+    /// The definitions under review in its lists, if these are pinned.
     pub(crate) fn held(&self) -> Option<Arc<HeldNames>> {
         self.pinned.as_ref().map(|pinned| pinned.held())
     }
 
-    /// Whether another has to be opened in its place.
+    /// True if another link has to be opened in its place.
     pub(crate) fn is_over(&self) -> bool {
         self.link.closed().is_cancelled() || self.link.is_retired()
     }

@@ -64,7 +64,7 @@ impl Shared {
 }
 
 impl Session {
-    /// Whether it has a live link of its own to a server.
+    /// True if the session has a live link of its own to a server.
     fn has_own_process(&self, alias: &Alias) -> bool {
         self.own_links().iter().any(|link| link.alias() == alias && !link.closed().is_cancelled())
     }

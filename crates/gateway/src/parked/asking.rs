@@ -1,4 +1,4 @@
-//! What a bridged call asks its client, and the answers.
+//! Questions of a bridged call to its client, and the answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,30 +24,30 @@ use crate::{
     session::TWO_MEANINGS,
 };
 
-/// How long further questions are waited for that a server asks at the same time.
+/// Time to wait for further questions that a server asks at the same time.
 const GATHER: Duration = Duration::from_millis(20);
 /// The most questions of one call that wait at a time.
 const QUESTIONS_MAX: usize = 64;
 
-/// What a call needs so that its server can ask its client.
+/// The parts of a call that let its server ask its client.
 #[derive(Debug)]
 pub(crate) struct Asking {
     shared: Arc<Shared>,
     run: Arc<RunView>,
     answerable: Answerable,
     turn: Turn,
-    /// What states are bound to.
+    /// The bytes that states are bound to.
     binding: Vec<u8>,
-    /// What stands for the arguments of the call.
+    /// The digest of the call's arguments.
     arguments: [u8; 32],
     pending: Vec<Question>,
-    /// How many questions there were so far.
+    /// Number of questions so far.
     asked: u64,
     /// Until when further questions are waited for.
     gather: Option<Instant>,
     /// The place of the call among those that wait.
     place: Option<Place>,
-    /// Set when its client was asked: the call is kept once it was told.
+    /// Set when its client was asked: the call is parked once the client has the question.
     parked_as: Option<ParkedId>,
 }
 
@@ -104,7 +104,7 @@ impl Asking {
         &self.run
     }
 
-    /// What the server says outside of the call's stream. Safe to drop and call again.
+    /// The server's next message outside of the call's stream. Safe to drop and call again.
     pub(crate) async fn heard(&mut self) -> Frame {
         let message = self.turn.heard().await;
         match message.kind() {
@@ -193,7 +193,7 @@ impl Asking {
         }
     }
 
-    /// Whether nothing waits for the client any more.
+    /// True if no question waits for the client any more.
     pub(super) fn is_answered(&mut self) -> bool {
         let is_answered = self.pending.is_empty();
         if is_answered {
@@ -223,7 +223,7 @@ impl Asking {
     }
 }
 
-/// What a state of a call to a legacy server is bound to.
+/// The bytes that a state of a call to a legacy server is bound to.
 pub(super) fn binding(run: &RunView, request: &Request) -> Vec<u8> {
     let method = request.message.method();
     let mut binding = state_binding(run.id, &request.alias, method, request.item.name());

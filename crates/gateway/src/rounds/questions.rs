@@ -19,13 +19,13 @@ use crate::{
     session::{ASK_TIMEOUT, ASKS_MAX, OpenCall},
 };
 
-/// How much of a server's name for a question an error shows, in characters.
+/// Number of characters of a server's name for a question that an error shows.
 const KEY_SHOWN: usize = 100;
 /// The answer for a user whose client could not ask: the protocol's word for a question that was
 /// closed without a choice.
 const NO_CHOICE: &[u8] = br#"{"action":"cancel"}"#;
 
-/// What an answer wants that does not end its call.
+/// The demand of an answer that does not end its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// The same call again with the answer's state.
@@ -53,7 +53,7 @@ pub(crate) fn state_of(answer: &Message) -> Option<&[u8]> {
     state.as_str().is_some().then(|| state.as_bytes())
 }
 
-/// What clients can be asked inside an answer.
+/// The kinds of questions to clients inside an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ability {
     Sampling,
@@ -160,24 +160,24 @@ struct Asked {
     ability: Ability,
     /// The id under which the client knows it.
     id: u64,
-    /// What the server is told, as JSON.
+    /// The answer for the server, as JSON.
     answer: Option<Vec<u8>>,
 }
 
 /// The questions of one answer, while their client answers them. Dropped, it takes back those that
-/// are still open: the client is told on its session's own stream.
+/// are still open: the client is notified on its session's own stream.
 #[derive(Debug)]
 pub(crate) struct Asking {
     session: Arc<Session>,
     server: Box<str>,
     /// In the server's order.
     questions: Vec<Asked>,
-    /// What the client has answered, each with its question's place.
+    /// The client's answers, each with its question's place.
     received: mpsc::Receiver<(usize, Message)>,
     state: Option<Vec<u8>>,
 }
 
-/// What a server gets with a further round, each as JSON.
+/// The members that a server gets with a further round, each as JSON.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     pub(crate) state: Option<Vec<u8>>,
@@ -246,7 +246,7 @@ impl Asking {
         Ok(())
     }
 
-    /// What the server gets, once everything is answered.
+    /// The members for the server, once all questions are answered.
     pub(crate) fn given(mut self) -> Given {
         let mut answers = b"{".to_vec();
         for question in &mut self.questions {
@@ -299,7 +299,7 @@ impl Drop for Asking {
 }
 
 impl Asked {
-    /// What the server is told when its client answers with this.
+    /// The server's answer when its client responds with this.
     fn read(&self, server: &str, response: &Message) -> Result<Vec<u8>, Refusal> {
         let body = response.body_raw().filter(|body| body.is_object());
         let why = match (response.kind(), body) {
@@ -366,7 +366,7 @@ fn undeclared(server: &str, question: &Question<'_>, missing: &str) -> Refusal {
     CallError { kind: CallErrorKind::ServerError, message, details }.into()
 }
 
-/// What tells a client that a question is taken back.
+/// The notification to a client that a question is taken back.
 fn cancelled(id: u64) -> Payload {
     let params = format!(r#"{{"requestId":{id},"reason":"the call that asked has ended"}}"#);
     rpc::notification(method::CANCELLED, Some(params.as_bytes()))

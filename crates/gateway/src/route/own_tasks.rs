@@ -16,8 +16,8 @@ impl Shared {
         }
     }
 
-    /// Whether all tasks that a stream shall tell of are the caller's: those of others are as
-    /// absent as none (S18).
+    /// True if all tasks that a stream shall report are the caller's: those of others are as absent
+    /// as none (S18).
     pub(super) fn owns_tasks(
         &self,
         caller: &Caller,

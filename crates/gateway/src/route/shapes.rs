@@ -1,4 +1,4 @@
-//! What a client may know of an item whose server cannot be called.
+//! Output schemas that a client may know although its server cannot be called.
 
 use narthex_model::{Alias, QualifiedNames};
 use narthex_registry::ServerRow;
@@ -47,8 +47,8 @@ impl Shared {
         is_known.then(|| unusable(row))
     }
 
-    /// Whether a call that finds no way is that of a tool of which its client may know what its
-    /// results look like. What is hidden is as what is not there (D5).
+    /// True if a call that finds no way is for a tool whose output schema the client may know. A
+    /// hidden tool counts as absent (D5).
     pub(crate) fn is_shaped(&self, caller: &Caller, handling: Handling, asked: &Message) -> bool {
         let Some(name) = text(asked, "name").ok().filter(|_| handling == Handling::Tool) else {
             return false;

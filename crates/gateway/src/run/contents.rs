@@ -1,5 +1,5 @@
-//! What it takes to keep what a run's calls carry (X-M64): the switch of its workspace, and the
-//! secrets that must not be in it.
+//! The parts that are needed to store the contents of a run's calls (X-M64): the switch of its
+//! workspace, and the secrets that must not be stored with them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,12 +13,12 @@ use narthex_wire::Redactor;
 #[derive(Debug, Default)]
 pub(crate) struct RunContents {
     switch: OnceLock<ContentsSwitch>,
-    /// What it was made with, whichever of its servers have started; its agent may know some.
+    /// The secrets that the run was made with, started servers or not; its agent may know some.
     secrets: Box<[Secret]>,
     known: ArcSwapOption<Known>,
 }
 
-/// What finds the secrets of these servers, which are held and not their links.
+/// Finds the secrets of these servers, which are held and not their links.
 #[derive(Debug)]
 struct Known {
     servers: Vec<Arc<ServerDefinition>>,
@@ -35,12 +35,12 @@ impl RunContents {
         self.switch.get_or_init(|| switch);
     }
 
-    /// Whether what a call carries is kept. A run that has not begun keeps nothing.
+    /// True if the contents of calls are stored. A run that has not begun stores none.
     pub(crate) fn are_kept(&self) -> bool {
         self.switch.get().is_some_and(ContentsSwitch::is_on)
     }
 
-    /// What finds the secrets of the run and of all servers that it sees.
+    /// Finds the secrets of the run and of all servers that it sees.
     pub(crate) fn redactor(&self, seen: &Snapshot) -> Arc<Redactor> {
         let servers = seen.servers.iter().filter_map(|row| row.definition.as_ref());
         if let Some(known) = &*self.known.load()

@@ -1,4 +1,4 @@
-//! By what catalogs and grants know the servers of a run.
+//! Maps a run's alias to the name that catalogs and grants refer to.
 
 use narthex_model::Alias;
 
@@ -12,8 +12,8 @@ impl RunView {
         (workspace == self.workspace.as_str()).then_some(id)
     }
 
-    /// By what grants know a server: by its id in the catalog, whatever the run calls it, and by
-    /// its alias what is of no catalog (D14).
+    /// The name of a server in grants: its id in the catalog, whatever alias the run has for it, or
+    /// the alias if the server is of no catalog (D14).
     #[must_use]
     pub fn granted_as(&self, alias: &Alias) -> Alias {
         if self.is_built_in(alias) {

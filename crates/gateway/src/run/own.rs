@@ -15,10 +15,10 @@ use tokio::sync::watch;
 /// A server, all that it lists by now, and the names of what it defined otherwise at first.
 pub(crate) type Changed = (Alias, Arc<Inventory>, Vec<(Listed, Arc<str>)>);
 
-/// What a run has mounted for itself.
+/// The servers that a run has mounted for itself.
 #[derive(Debug, Default)]
 pub(super) struct OwnServers {
-    /// What there was at the beginning, which never changes.
+    /// The servers of the beginning, which never change.
     keys: Vec<(Alias, ConnectionId)>,
     /// Those on a connection that no other run shares.
     alone: Vec<Alias>,
@@ -26,7 +26,7 @@ pub(super) struct OwnServers {
     catalog: Vec<(Alias, Arc<str>)>,
     /// Those that it should have and that did not start, each with the reason.
     failed: Vec<Arc<ServerRow>>,
-    /// What they had at first, if the run is frozen to that.
+    /// Their first lists, if the run is frozen to these.
     first: Option<FirstLists>,
     /// The same for links besides the shared ones.
     variants: FirstVariants,
@@ -69,7 +69,8 @@ impl OwnServers {
         self.first.as_ref().is_some_and(|first| first.has(alias))
     }
 
-    /// What its servers define otherwise by now than at first, each with all that it lists.
+    /// The items that its servers define otherwise by now than at first, each with all that they
+    /// list.
     pub(super) fn changed(&self) -> Vec<Changed> {
         let (Some(first), Some(mounts)) = (&self.first, self.mounts.load_full()) else {
             return Vec::new();
@@ -82,12 +83,12 @@ impl OwnServers {
         changed.filter(|(_, _, names)| !names.is_empty()).collect()
     }
 
-    /// Whether models may be told what a server says of itself.
+    /// True if models may get this text of a server about itself.
     pub(super) fn may_be_told(&self, alias: &Alias, text: &str) -> bool {
         self.first.as_ref().is_none_or(|first| first.lets_tell(alias, text))
     }
 
-    /// What servers listed first on links besides the shared ones, of one that is frozen.
+    /// The first lists of a frozen server on links besides the shared ones.
     pub(super) fn variants(&self, alias: &Alias) -> Option<&FirstVariants> {
         self.is_frozen(alias).then_some(&self.variants)
     }
@@ -114,7 +115,7 @@ impl OwnServers {
         self.keys.iter().map(|(alias, connection)| ServerKey::own(alias, *connection))
     }
 
-    /// Whether an alias stands for a server that no other run can reach over the same connection.
+    /// True if an alias means a server that no other run can reach over the same connection.
     pub(super) fn is_alone(&self, alias: &Alias) -> bool {
         self.alone.contains(alias)
     }
@@ -132,13 +133,13 @@ impl OwnServers {
         }
     }
 
-    /// Forgets what is made anew when somebody looks.
+    /// Forgets the parts that are made anew when a caller looks.
     pub(super) fn forget_joined(&self) {
         self.joined.store(None);
         self.variants.forget_compared();
     }
 
-    /// Gives everything back: each server ends after its open calls, if nobody else has it.
+    /// Gives all servers back: each ends after its open calls, if no other run has it.
     pub(super) fn release(&self) {
         self.mounts.store(None);
         self.joined.store(None);
@@ -171,14 +172,14 @@ impl OwnServers {
         all
     }
 
-    /// The same for whoever looks once; nothing is kept.
+    /// The same for a caller that looks once; the snapshot is not stored.
     pub(super) fn snapshot_once(&self, registry: &Registry, policy: &RunPolicy) -> Arc<Snapshot> {
         let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
         let rows = mounts.mounts().iter().map(|mount| mount.row()).collect();
         Arc::new(self.join(0, &self.shared(registry, policy), policy, rows))
     }
 
-    /// What the run sees of the shared servers and of its own, as they are now.
+    /// The shared servers that the run sees and its own, as they are now.
     fn join(
         &self,
         number: u64,
@@ -228,7 +229,7 @@ impl OwnServers {
 }
 
 impl Joined {
-    /// Whether nothing has changed since.
+    /// True if no server has changed since.
     fn is_of(&self, shared: &Option<Arc<Snapshot>>, mounts: &MountSet) -> bool {
         let own = mounts.mounts().iter().zip(&self.own);
         self.shared.as_ref().map(Arc::as_ptr) == shared.as_ref().map(Arc::as_ptr)

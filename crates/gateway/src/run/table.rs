@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq;
 
 use super::RunView;
 
-/// How many runs are remembered that have ended.
+/// Number of ended runs that are remembered.
 const ENDED_MAX: usize = 4096;
 
 /// All live runs. Reading takes no lock.
@@ -38,7 +38,7 @@ impl RunTable {
         Some(run)
     }
 
-    /// Whether a token that opens no run is that of one that has ended in this process, as far as
+    /// True if a token that opens no run is that of one that has ended in this process, as far as
     /// that is remembered.
     #[must_use]
     pub fn has_ended(&self, token: &str) -> bool {
@@ -57,13 +57,13 @@ impl RunTable {
         all
     }
 
-    /// How many there are.
+    /// Number of runs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,5 +1,5 @@
-//! Whether a run is used: one that nobody uses has no task, no view and no list of its own. And
-//! when it last did something: who only listens does not.
+//! The use of a run: a run without users has no task, no view and no list of its own. The time of
+//! its last act is noted; listening is none.
 
 use std::{
     sync::{
@@ -11,11 +11,11 @@ use std::{
 
 use super::RunView;
 
-/// Who uses a run, and whether a task watches what it sees.
+/// The users of a run, and the flag of a task that watches its view.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     is_watched: AtomicBool,
-    /// Since whoever watches looked last.
+    /// Since the watching task looked last.
     was_used: AtomicBool,
     /// Sessions and streams.
     held: AtomicUsize,
@@ -28,7 +28,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Notes that the run is used. `false` if nobody watches it yet. Takes no lock.
+    /// Notes that the run is used. `false` if no task watches it yet. Takes no lock.
     pub(crate) fn note(&self) -> bool {
         // In one order with `rest`: either this is seen there, or its end here.
         if !self.was_used.load(Ordering::SeqCst) {
@@ -41,7 +41,7 @@ impl Usage {
         self.is_watched.load(Ordering::SeqCst)
     }
 
-    /// Begins to watch, unless somebody does.
+    /// Starts the watching, unless a task watches already.
     pub(crate) fn watch(&self, begin: impl FnOnce()) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_watched() {
@@ -58,7 +58,7 @@ impl Usage {
         }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_watched.store(false, Ordering::SeqCst);
-        // Whoever came in between may have seen that it was watched.
+        // A user that came in between may have seen that it was watched.
         if is_used(self.was_used.load(Ordering::SeqCst)) {
             self.is_watched.store(true, Ordering::SeqCst);
             return false;
@@ -80,7 +80,7 @@ impl Usage {
 }
 
 impl RunView {
-    /// How many calls of it are open.
+    /// Number of its open calls.
     #[must_use]
     pub fn open_calls(&self) -> usize {
         self.usage.open.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! What servers ask one client, until it has answered.
+//! Questions of servers to one client, until it has answered.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -12,7 +12,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{ASK_TIMEOUT, OpenCall, Session, State};
 use crate::{Place, RunView};
 
-/// How many questions of servers may wait for one client.
+/// Number of questions of servers that may wait for one client.
 pub(crate) const ASKS_MAX: usize = 64;
 /// The refusal of a question that its client may read otherwise than the gateway.
 pub(crate) const TWO_MEANINGS: &str = "a parameter of the question can be read in two ways (S12)";
@@ -31,7 +31,7 @@ pub(crate) struct Ask {
     pub(super) place: Option<Place>,
 }
 
-/// Who waits for the answer to a question.
+/// The receiver of the answer to a question.
 #[derive(Debug)]
 pub(crate) enum Asker {
     /// A server, under its own id, as JSON.
@@ -41,7 +41,7 @@ pub(crate) enum Asker {
 }
 
 impl Ask {
-    /// Whether a server waits for the answer.
+    /// True if a server waits for the answer.
     pub(super) fn is_of(&self, server: &Alias) -> bool {
         matches!(&self.asker, Asker::Server { link, .. } if link.alias() == server)
     }
@@ -133,8 +133,8 @@ impl Session {
         state.asks.remove(&ours)
     }
 
-    /// What a server's `notifications/cancelled` means to the client: its question under our id.
-    /// `None` if the question is not open.
+    /// The client's form of a server's `notifications/cancelled`: its question under our id. `None`
+    /// if the question is not open.
     pub(crate) fn ask_cancelled(&self, link: &Arc<Link>, notice: &Message) -> Option<Payload> {
         let id = notice.get("requestId")?;
         let mut state = self.state();
@@ -161,7 +161,7 @@ impl State {
         places.take(run, 1).ok().map(Some)
     }
 
-    /// Whether so many questions may be asked. Those of calls that have ended give way, the oldest
+    /// True if so many questions may be asked. Those of calls that have ended give way, the oldest
     /// first.
     fn has_room_for(&mut self, count: usize) -> bool {
         self.asks.retain(|_, ask| ask.since.elapsed() < ASK_TIMEOUT);

@@ -15,14 +15,14 @@ use narthex_view::{View, seen_rows};
 
 use crate::{RunView, built_in::Offered, gateway::Shared};
 
-/// From how many entries on those are looked for that nobody needs any more.
+/// Number of entries from which on unused ones are looked for.
 const PRUNED_FROM: usize = 64;
 
-/// What is kept for as long as some run has it.
+/// The views and sets that are held for as long as some run has them.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     views: HashMap<Vec<Source>, (Weak<View>, Weak<ToolSet>)>,
-    /// By what is in them: other servers may have the same tools.
+    /// By their contents: other servers may have the same tools.
     sets: HashMap<DefinitionDigest, Weak<ToolSet>>,
     pruned_at: usize,
 }
@@ -33,10 +33,10 @@ struct Source {
     alias: Alias,
     connection: Option<ConnectionId>,
     inventory_version: u64,
-    /// What runs see of a server may be frozen, and then is not all that it lists (D10).
+    /// The lists of a server that runs see may be frozen, and then are not all that it lists (D10).
     inventory: Weak<Inventory>,
     definition: Option<Weak<ServerDefinition>>,
-    /// Whether it tells models anything of itself, which may be held back from a run.
+    /// True if it has instructions for models, which may be under review in a run.
     tells_models: bool,
 }
 
@@ -92,7 +92,7 @@ impl Kept {
         found.map(|(view, tools)| (view.upgrade(), tools.upgrade())).unwrap_or_default()
     }
 
-    /// Keeps a view; the one that somebody else has built meanwhile, if there is one.
+    /// Stores a view; returns the one that another caller has built meanwhile, if there is one.
     fn keep(&mut self, sources: Vec<Source>, view: Arc<View>) -> Arc<View> {
         if let (Some(view), _) = self.find(&sources) {
             return view;
@@ -123,7 +123,7 @@ impl Shared {
         self.kept_views.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a run sees of a snapshot: everybody who sees the same has the same view.
+    /// The view of a run on a snapshot: all runs that see the same share one view.
     pub(crate) fn kept_view(&self, snapshot: &Snapshot, run: &RunView) -> Arc<View> {
         let policy = &run.policy;
         let offers = self.offers(snapshot, policy, Some(run));

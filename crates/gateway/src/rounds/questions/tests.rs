@@ -1,4 +1,4 @@
-//! What is read of an answer that asks.
+//! Reads answers that ask questions.
 
 use super::*;
 
