@@ -99,7 +99,7 @@ async fn d4_each_token_opens_its_own_part() {
                 Access::Open | Access::Starter(_) => {
                     assert!(is_open(as_client) && is_open(as_admin), "{what}");
                 }
-                // Nobody signs in here, so there is nothing.
+                // Humans do not sign in here, so there is nothing.
                 Access::Own(_) => assert_eq!(as_client, StatusCode::NOT_FOUND, "{what}"),
                 Access::Shared | Access::Whole => assert_eq!(as_client, as_admin, "{what}"),
                 Access::Client | Access::OwnRun => {
@@ -124,8 +124,8 @@ async fn d4_each_token_opens_its_own_part() {
     }
 }
 
-/// S27: no cache stores an answer, and no browser takes one for something else, whoever asks for it
-/// and whatever the answer is. Successful answers of MCP have rules of their own.
+/// S27: no cache stores an answer, and no browser takes one for something else, whichever caller
+/// asks for it and whatever the answer is. Successful answers of MCP have rules of their own.
 #[tokio::test]
 async fn s27_no_answer_is_stored_or_taken_for_something_else() {
     let world = World::empty();
@@ -145,7 +145,7 @@ async fn s27_no_answer_is_stored_or_taken_for_something_else() {
     }
 }
 
-/// What a path does not have is told with what it has.
+/// A request by a method that a path does not have is told which methods it has.
 #[tokio::test]
 async fn other_methods_are_told_what_is_allowed() {
     let world = World::empty();
@@ -493,7 +493,7 @@ async fn s31_unfinished_bodies_leave_room_to_others() {
     let long = Unsized(Some(padded(80_000).into())).boxed_unsync();
     assert_eq!(send(&other, long).await.status, StatusCode::OK);
     assert_eq!(send(&world.token, whole(padded(1000))).await.status, StatusCode::OK);
-    // What is given up gives its room back.
+    // A request that is given up gives its room back.
     drop(open);
     let long = Unsized(Some(padded(80_000).into())).boxed_unsync();
     assert_eq!(send(&world.token, long).await.status, StatusCode::OK);

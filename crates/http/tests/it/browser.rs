@@ -59,7 +59,7 @@ pub(crate) fn options() -> LoginOptions {
 pub(crate) struct Browser<'s> {
     pub(crate) site: &'s Site,
     pub(crate) cookie: Option<String>,
-    /// Where it was on its way to before somebody had signed in.
+    /// The page that it was on its way to before its human had signed in.
     pub(crate) onward: Option<String>,
     pub(crate) csrf: String,
 }

@@ -37,7 +37,8 @@ async fn s14_a_tool_that_is_posted_to_answers_as_over_mcp() {
     }
 }
 
-/// What a tool says before its answer is for those who listen; what fails is a result all the same.
+/// A tool's messages before its answer are for those who listen; a failure is a result all the
+/// same.
 #[tokio::test]
 async fn a_tool_that_is_posted_to_answers_once() {
     let world = World::with_fixture().await;
@@ -113,7 +114,7 @@ async fn who_goes_away_gives_the_call_up() {
 }
 
 /// D16: a call that its server does not answer in time is a result of the kind `timeout`, at the
-/// place that is posted to as over MCP, and the server is told that nobody waits.
+/// place that is posted to as over MCP, and the server is told that no caller waits.
 #[tokio::test]
 async fn d16_a_call_that_takes_too_long_is_a_result() {
     let server = json!({ "one": { "transport": "http", "url": "URL", "timeoutMs": 200 } });

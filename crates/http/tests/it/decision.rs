@@ -38,7 +38,8 @@ pub(crate) async fn decide(browser: &mut Browser<'_>, path: &str, more: &str) ->
     answer(browser, path, &consent, more).await.status.as_u16()
 }
 
-/// What the answer to a page that is loaded now has to repeat; empty if there is nothing to decide.
+/// The value that the answer to a page loaded now has to repeat; empty if there is nothing to
+/// decide.
 async fn consent(browser: &Browser<'_>, path: &str) -> String {
     let page = browser.request(Method::GET, path).send().await;
     let consent = page.text().split_once("name=\"consent\" value=\"");
@@ -51,8 +52,8 @@ async fn answer(browser: &mut Browser<'_>, path: &str, consent: &str, more: &str
     browser.form(path, &form).await
 }
 
-/// X-M56, X-E83, D15: whoever is sent to the page signs in first, sees who asks for what, and
-/// decides; what the agent says about it is shown as such and does nothing.
+/// X-M56, X-E83, D15: a human who is sent to the page signs in first, sees who asks for what, and
+/// decides; the agent's words about it are shown as such and do nothing.
 #[tokio::test]
 async fn x_m56_a_human_decides_on_a_page() {
     let site = Site::new().await;
@@ -123,8 +124,8 @@ async fn d15_the_page_tells_of_the_scope_that_is_required() {
     assert!(page.text().contains("requires `demo.read`, and not `demo.write`"), "{}", page.text());
 }
 
-/// D5, D15: nobody decides who may not by the API; what is not theirs looks as absent as what is
-/// not there.
+/// D5, D15: a human who may not decide by the API may not here; a request that is not theirs looks
+/// as absent as one that is not there.
 #[tokio::test]
 async fn d15_the_page_lets_in_nobody_else() {
     let site = Site::new().await;
@@ -216,7 +217,7 @@ async fn x_e82_a_page_is_answered_once_and_by_whom_it_was_shown_to() {
     assert_eq!(consent(&ada, &path).await, "", "there is nothing more to decide");
 }
 
-/// A cookie that somebody has planted leads nowhere else.
+/// A cookie that another site has planted leads nowhere else.
 #[tokio::test]
 async fn a_planted_way_onward_leads_to_no_other_site() {
     let site = Site::new().await;
@@ -229,7 +230,7 @@ async fn a_planted_way_onward_leads_to_no_other_site() {
     }
 }
 
-/// Whoever comes back by a passkey goes on to the page as well.
+/// A human who comes back by a passkey goes on to the page as well.
 #[tokio::test]
 async fn a_passkey_leads_onward_too() {
     let (mut site, place) = (Site::new().await, tempfile::tempdir().unwrap());
@@ -300,7 +301,7 @@ async fn x_m56_a_modern_client_leads_its_user_to_the_page() {
     assert_eq!(late["structuredContent"]["status"], "approved", "{late}");
     assert_eq!(run.echo().await["content"][0]["text"], "x");
 
-    // What another run has asked for is not there for this one.
+    // The request of another run is not there for this one.
     let other = Run::begin(&site.api).await;
     let foreign = modern(&other, by_url, again).await;
     assert_eq!(foreign["structuredContent"]["status"], "pending", "{foreign}");

@@ -1,4 +1,4 @@
-//! How a human who has proved to be one lets another in, and what is done where none can.
+//! Invitations by a human who has proved to be one, and the way out where no human can prove it.
 
 use http::StatusCode;
 use narthex_testkit::authenticator::Authenticator;
@@ -70,7 +70,7 @@ async fn d15_a_proved_human_invites_another() {
     assert!(bob.page().await.contains("id=\"add\""));
     let mut phone = Authenticator::new(ORIGIN);
     bob.add(&mut phone).await.succeeded();
-    // An invitation adds one passkey, also to whoever has another page of the session open.
+    // An invitation adds one passkey, also if another page of the session is open.
     assert!(bob.page().await.contains("Your link adds no passkey"));
     assert_eq!(bob.me().await.succeeded()["method"], "link");
     bob.script(NEW_PASSKEY, &json!({})).await.problem(StatusCode::FORBIDDEN, "denied");
@@ -143,7 +143,7 @@ async fn d15_no_token_of_an_agent_or_a_service_makes_a_link() {
     }
 }
 
-/// D15: where the last passkey is lost, whoever may change the settings makes another: with the
+/// D15: where the last passkey is lost, a human who may change the settings makes another: with the
 /// setting off the admin token removes the lost one, and a link adds one. The audit has each act.
 #[tokio::test]
 async fn d15_a_lost_passkey_is_replaced_with_the_setting_off() {

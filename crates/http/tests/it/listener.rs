@@ -63,7 +63,7 @@ impl Respond for Gate {
     }
 }
 
-/// What comes until `end` was seen or the connection ends.
+/// The bytes that come until `end` was seen or the connection ends.
 async fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut text = Vec::new();
     let reading = async {
@@ -181,7 +181,7 @@ async fn open_requests_are_answered_at_the_end() {
     listener.end().await;
 }
 
-/// What does not end by itself is cut off when the grace is over.
+/// A request that does not end by itself is ended when the grace is over.
 #[tokio::test]
 async fn endless_requests_are_cut_off_after_the_grace() {
     let options = ServeOptions { grace: Duration::from_millis(20), ..ServeOptions::default() };

@@ -112,8 +112,8 @@ async fn unknown_versions_are_answered_with_the_known_ones() {
     }
 }
 
-/// What an error names as supported is what `server/discover` at the endpoint says, and none of it
-/// is refused there, whatever the server behind it speaks.
+/// The versions that an error names as supported are those of `server/discover` at the endpoint,
+/// and none of them is refused there, whatever the server behind it speaks.
 #[tokio::test]
 async fn what_is_named_as_supported_is_taken() {
     for eras in [Eras::Both, Eras::Legacy, Eras::Modern] {

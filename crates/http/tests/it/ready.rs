@@ -20,7 +20,7 @@ async fn a_daemon_is_ready_while_a_server_connects() {
     pinned.pins_definitions = true;
     let registry = registry();
     registry.apply(vec![Declared::from(Entry::Server(pinned))]).unwrap();
-    // Nobody compares anything here, so that the server waits for that when it has listed all.
+    // No code compares anything here, so that the server waits for that when it has listed all.
     let world = World::of(registry, |_options| {});
     until(|| fixture.fixture.arrived().iter().any(|message| message.method == "tools/list")).await;
     let snapshot = world.gateway.registry().snapshot();

@@ -147,7 +147,7 @@ async fn older_clients_see_no_break() {
     assert!(answer.text().contains("\"id\":4") && !answer.text().contains("retry:"));
 }
 
-/// The stream of what belongs to no call: kept while nobody reads, read by the newest reader.
+/// The stream of messages outside calls: stored without a reader, read by the newest reader.
 #[tokio::test]
 async fn messages_outside_calls_wait_for_their_reader() {
     let world = World::with_fixture().await;

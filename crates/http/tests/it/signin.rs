@@ -188,13 +188,13 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
     let mut authenticator = Authenticator::new(ORIGIN);
     ada.add(&mut authenticator).await.succeeded();
     assert!(site.api.control.has_proofs().await.unwrap());
-    // Whoever holds the operator's token makes another link, and with it nothing more.
+    // The holder of the operator's token makes another link, and with it nothing more.
     let mut thief = site.browser("ada").await;
     thief.page().await;
     let begun = thief.script("/signin/passkeys/new", &json!({})).await;
     begun.problem(StatusCode::FORBIDDEN, "denied");
 
-    // What proves humans stays, and nobody is driven by a human who need not be here.
+    // Proofs of humans stay, and no run is driven by a human who need not be here.
     let keys = site.api.get("/api/principals/ada/passkeys").await;
     let key = keys["items"][0]["id"].as_str().unwrap().to_owned();
     let path = format!("/api/principals/ada/passkeys/{key}");
@@ -256,7 +256,7 @@ async fn d28_the_first_passkey_has_grants_need_proof() {
         assert_eq!(counting(&site.api), usize::from(!is_on), "at once");
         let again = site.api.send("POST", GRANTS, grant.to_string()).await;
         assert_eq!(again.status == StatusCode::FORBIDDEN, is_on, "{}", again.text());
-        // Whoever holds the operator's token proves nothing by a passkey of their own.
+        // The holder of the operator's token proves nothing by a passkey of their own.
         let mut thief = site.browser("ada").await;
         thief.page().await;
         let begun = thief.script("/signin/passkeys/new", &json!({})).await;
@@ -268,8 +268,8 @@ async fn d28_the_first_passkey_has_grants_need_proof() {
     }
 }
 
-/// Whoever holds the operator's token makes themselves no service that speaks for humans: what one
-/// may say of them is what who made its token might, and who made that.
+/// The holder of the operator's token makes themselves no service that speaks for humans: a service
+/// may say of humans what the maker of its token might, and the maker of that.
 async fn speaks_by_a_proved_token_alone(site: &Site, human: &mut Browser<'_>) {
     const HERE: &str = "/api/workspaces/default";
     let tokens = format!("{HERE}/service-tokens");
@@ -385,7 +385,7 @@ async fn s19_no_session_is_fixed_beforehand() {
     assert_eq!(browser.me().await.status, StatusCode::UNAUTHORIZED, "two are none");
 }
 
-/// With what only a page of ours can read.
+/// Adds the token that only a page of ours can read.
 fn with<'w>(request: Builder<'w>, csrf: &str) -> Builder<'w> {
     request.header("x-narthex-csrf", csrf)
 }
@@ -416,7 +416,7 @@ async fn a_cookie_changes_something_from_our_own_page_alone() {
     assert_eq!(made["created_by"], "ada");
     let across = browser.request(Method::GET, "/api/me").header("sec-fetch-site", "cross-site");
     assert_eq!(across.send().await.status, StatusCode::FORBIDDEN);
-    // Whoever sends a token means it.
+    // A client that sends a token means it.
     let both = browser.request(Method::GET, "/api/me").header("authorization", "Bearer nonsense");
     assert_eq!(both.send().await.status, StatusCode::UNAUTHORIZED);
     let mcp = browser.post("/mcp", "application/json", "{}".to_owned());

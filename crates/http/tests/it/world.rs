@@ -90,7 +90,7 @@ impl World {
         Self::of(registry, change)
     }
 
-    /// Over a registry that somebody else fills.
+    /// Over a registry that the caller fills.
     pub(crate) fn of(registry: Registry, change: impl FnOnce(&mut HttpOptions)) -> Self {
         Self::around(Self::gateway(registry, Audit::disabled()), change)
     }
@@ -272,7 +272,7 @@ impl Builder<'_> {
     }
 }
 
-/// What every answer that a test sees is held against.
+/// The contract that every answer of a test is compared with.
 pub(crate) static CONTRACT: LazyLock<Contract> = LazyLock::new(|| Contract::new(openapi()));
 
 fn is_described(
@@ -282,7 +282,7 @@ fn is_described(
     body: Option<&[u8]>,
 ) {
     let seen = Seen { method, path: uri.path(), status, headers, body };
-    // What browsers ask before a request (CORS) is no operation, and the same for every path.
+    // A browser's request before a request (CORS) is no operation, and the same for every path.
     if *method != Method::OPTIONS || status != StatusCode::NO_CONTENT {
         CONTRACT.check(seen);
     }
@@ -293,7 +293,7 @@ fn is_described(
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// What the body said of its length before it was read.
+    /// The length that the body declared before it was read.
     pub(crate) length: Option<u64>,
     pub(crate) body: Bytes,
 }

@@ -198,7 +198,7 @@ async fn x_m41_all_faults_are_told_by_field_and_nothing_is_stored() {
     assert_eq!(empty.status, StatusCode::CREATED, "{}", empty.text());
 }
 
-/// What was wrong with an agent before does not keep another attachment from being changed.
+/// An agent's earlier fault does not keep another attachment from being changed.
 #[tokio::test]
 async fn an_attachment_does_not_wait_for_another() {
     let place = filled().await;
@@ -217,7 +217,7 @@ async fn an_attachment_does_not_wait_for_another() {
     assert_eq!(place.delete(&at("mail")).await.status, StatusCode::NO_CONTENT);
 }
 
-/// What an agent alone settles cannot be taken out of it.
+/// An attachment that alone settles a conflict cannot be taken out of its agent.
 #[tokio::test]
 async fn detaching_breaks_no_agent() {
     let place = filled().await;
@@ -274,8 +274,8 @@ async fn x_e24_attachments_stay_in_their_workspace() {
     assert_eq!(faults(&refused), [of("name", "mcp_ref_resolution_failed")]);
 }
 
-/// X-E27: only servers that a human signs in to are listed, also those of capabilities; nobody can
-/// sign in yet.
+/// X-E27: only servers that a human signs in to are listed, also those of capabilities; no human
+/// can sign in yet.
 #[tokio::test]
 async fn x_e27_connections_are_those_that_a_human_signs_in_to() {
     let place = filled().await;
@@ -350,7 +350,7 @@ async fn x_m15_what_people_sign_in_to_is_for_workers() {
         place.put(AGENT, &lead).await.succeeded();
     }
     assert_eq!(definition(&place).await["agent_type"], "orchestrator");
-    // What was there before is not a later change's doing.
+    // A fault that was there before is not a later change's doing.
     allows(&place, "off").await;
     place
         .put(MAIL, &json!({ "url": "https://new.test/mcp", "kind": "remote_oauth" }))

@@ -72,7 +72,7 @@ async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
     api.send("PUT", &format!("{servers}/linear"), changed).await.succeeded();
     let removed = api.ask("DELETE", &format!("{servers}/linear")).send().await;
     assert_eq!(removed.status, StatusCode::NO_CONTENT);
-    // What is refused because it is wrong changes nothing and is no event.
+    // A refused, faulty request changes nothing and is no event.
     assert!(!api.send("POST", servers, "{}").await.status.is_success());
 
     let events = listed(&api, "order=oldest").await;
@@ -103,7 +103,7 @@ async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
     assert_eq!(report.chains[0].declared.is_vouched, Some(true));
 }
 
-/// What the store refuses after it was begun is there as well, as failed.
+/// A change that the store refuses after it was begun is there as well, as failed.
 #[tokio::test]
 async fn what_fails_is_in_the_audit() {
     let (_dir, api) = api().await;
@@ -339,7 +339,7 @@ async fn the_chain_survives_a_change_of_the_key() {
     }
 }
 
-/// Whoever changes what stands beside the events, or where a chain ends, is found out.
+/// Changes of the columns beside the events, or of a chain's end, are found out.
 #[tokio::test]
 async fn s32_changes_in_the_store_are_found() {
     let (dir, api) = api().await;
@@ -349,7 +349,7 @@ async fn s32_changes_in_the_store_are_found() {
     assert!(verified(&exported(&api, AUDIT).await).is_whole());
     let store = Store::open(&dir.path().join("store.db")).await.unwrap();
     let chain = store.audit().chains("default").await.unwrap().remove(0);
-    // One more event, made by somebody who can write there and has no key.
+    // One more event, made by a writer of the store who has no key.
     let rows = store.audit().of_chain(&chain, (0, 10), 10).await.unwrap();
     let mut forged = rows.last().unwrap().clone();
     forged.seq += 1;

@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
         self.ask("/mcp", "tools/call", params).await.json()["result"].clone()
     }
 
-    /// What happened in its session.
+    /// The events of its session.
     pub(crate) async fn events(&self) -> Vec<Value> {
         let session = SessionId::parse(&self.session).unwrap();
         let wanted = Wanted { after: 0, limit: 100, kinds: &[] };
@@ -290,8 +290,8 @@ async fn x_e100_what_does_not_fit_is_a_failed_result() {
     assert_eq!(error.await["details"]["errors"][0]["field"], "scopes.0");
 }
 
-/// D15, D5: nobody is asked for a grant for what the run does not have; what is hidden from it is
-/// as what does not exist.
+/// D15, D5: no human is asked for a grant for a tool that the run does not have; a tool that is
+/// hidden from the run is as one that does not exist.
 #[tokio::test]
 async fn d15_a_grant_for_nothing_is_not_asked_for() {
     let place = tempfile::tempdir().unwrap();
@@ -372,7 +372,7 @@ async fn d15_a_misspelt_scope_is_not_asked_for() {
         let message = &error["details"]["errors"][0]["message"];
         assert_eq!(*message, json!(told.replace("demo.wirte`", &format!("{scope}`"))), "{error}");
     }
-    // What a refusal says is asked for as it stands, also where a rule requires it.
+    // The words of a refusal are asked for as they are, also where a rule requires the scope.
     let mut refused = asked("demo.wirte");
     refused["details"] = json!({ "scope": "demo.wirte", "server": "demo", "tool": "echo" });
     assert_eq!(run.called("request_grant", refused).await["status"], "pending");
@@ -476,8 +476,8 @@ async fn x_e74_details_have_bounds() {
     }
 }
 
-/// D15, X-E83: what nobody decides in time is told to whoever asked, once, also by several daemons
-/// and after a restart in between.
+/// D15, X-E83: a request that no human decides in time is reported to the run that asked, once,
+/// also by several daemons and after a restart in between.
 #[tokio::test]
 async fn d15_what_nobody_decides_in_time_is_told() {
     let place = tempfile::tempdir().unwrap();
@@ -504,7 +504,7 @@ async fn d15_what_nobody_decides_in_time_is_told() {
     assert_eq!(expired["items"].as_array().unwrap().len(), 1, "{expired}");
 }
 
-/// D15: what a run has asked for ends with its session: nobody makes a standing grant of it.
+/// D15: a run's request ends with its session: no human makes a standing grant of it.
 #[tokio::test]
 async fn d15_a_request_ends_with_its_session() {
     let place = tempfile::tempdir().unwrap();
@@ -587,8 +587,9 @@ async fn x_m56_what_was_asked_for_can_be_granted_in_the_same_run() {
     assert_eq!(run.echo().await["content"][0]["text"], "x");
 }
 
-/// D14: a grant at a server is for what the catalog calls so. Whoever writes agents makes nothing
-/// else of it by another alias, and it counts under each; refusals and requests name it by its id.
+/// D14: a grant at a server is for the catalog's server of that id. An author of agents makes
+/// nothing else of it by another alias, and it counts under each; refusals and requests name it by
+/// its id.
 #[tokio::test]
 async fn d14_a_grant_follows_the_server_and_not_its_alias() {
     let place = tempfile::tempdir().unwrap();
@@ -617,7 +618,7 @@ async fn d14_a_grant_follows_the_server_and_not_its_alias() {
     let asks = error["details"]["ask"]["calls"][0]["arguments"].clone();
     assert_eq!(asks["details"]["server"], "demo", "{refused}");
     assert!(refused["content"][0]["text"].as_str().unwrap().contains(r#""server":"demo""#));
-    // What the agent calls it is understood as well, and asked for by the id.
+    // The agent's alias is understood as well, and asked for by the id.
     for (id, server) in [("by-alias", "staging"), ("by-id", "demo")] {
         let asked = json!({ "request_id": id, "grant_type": "tool_scope", "scope": "once",
                             "details": { "scope": "demo.write", "server": server, "tool": "echo" },
@@ -632,7 +633,7 @@ async fn d14_a_grant_follows_the_server_and_not_its_alias() {
     assert_eq!(echo().await["content"][0]["text"], "x");
 }
 
-/// X-E80: a workspace can say that its runs ask nobody; what waits can still be decided.
+/// X-E80: a workspace can say that its runs ask no human; requests that wait can still be decided.
 #[tokio::test]
 async fn x_e80_a_workspace_lets_no_runs_ask() {
     let place = tempfile::tempdir().unwrap();
@@ -691,8 +692,8 @@ async fn x_m58_an_agent_never_grants_itself_anything() {
     assert_eq!(run.echo().await["isError"], true);
 }
 
-/// Each token of these runs is refused at every place where something is allowed, or where somebody
-/// becomes who may allow it, with whatever header.
+/// Each token of these runs is refused at every place where a principal allows an act, or becomes
+/// one that may allow it, with whatever header.
 async fn no_token_lets_in(runs: &[&Run<'_>], asked: &[&str]) {
     let (api, here) = (runs[0].api, "/api/workspaces/default");
     let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "demo.write" },
@@ -773,7 +774,7 @@ async fn x_m58_an_agent_with_every_trick_gets_no_grant() {
         (json!(true), json!(true))
     );
 
-    // What a human allows the child is the child's; the id of what was used up opens nothing again.
+    // A grant of a human to the child is the child's; the id of a used request opens nothing again.
     let decide = format!("{REQUESTS}/{for_it}/approve");
     api.send("POST", &decide, r#"{"scope": "once"}"#).await.succeeded();
     assert_eq!(lead.echo().await["isError"], true, "the parent got nothing by it");

@@ -40,7 +40,7 @@ impl Place {
         self.dir.path().join("store.db")
     }
 
-    /// What the store's files hold.
+    /// The contents of the store's files.
     pub(super) fn files(&self) -> Vec<Vec<u8>> {
         let names = ["store.db", "store.db-wal"].map(|name| self.dir.path().join(name));
         names.iter().filter_map(|name| fs::read(name).ok()).collect()
@@ -165,7 +165,7 @@ async fn o2_objects_are_made_shown_replaced_and_removed() {
         assert_eq!(answer.headers["etag"], made.headers["etag"]);
         let got = answer.succeeded();
         assert_eq!(got["definition"], shown["definition"]);
-        // What is shown can be sent back; saying the same makes nothing newer.
+        // A shown definition can be sent back; the same content makes nothing newer.
         let same = place.put(one, &got["definition"]).await;
         assert_eq!((same.status, &same.json()["etag"]), (StatusCode::OK, &got["etag"]));
         let replaced = place.put(one, &second).await;
@@ -204,7 +204,7 @@ async fn o36_patches_merge() {
     let cleared = request.body(whole(r#"{"default_config": null}"#)).send().await.succeeded();
     assert_eq!(cleared["definition"].get("default_config"), None);
     assert_eq!(cleared["definition"]["name"], "Archive");
-    // The capability sets what the schema requires, so nobody is left broken.
+    // The capability sets the value that the schema requires, so no agent is left broken.
     assert_eq!(cleared["warnings"], json!([]));
     for (patch, field, code) in [
         (r#"{"id": "other"}"#, "id", "value_invalid"),
@@ -484,7 +484,7 @@ async fn users_that_no_longer_fit_are_told_of() {
     let expected =
         ["agents.reader.mcpServers.library.config.token", "servers.docs.config_schema.region"];
     assert_eq!(fields, expected, "{changed}");
-    // What was broken before is not this change's doing.
+    // A fault from before is not this change's doing.
     let same = place.patch(DOCS, &json!({ "name": "Other" })).await.succeeded();
     assert_eq!(same["warnings"], json!([]));
 }
@@ -617,7 +617,7 @@ async fn o68_variables_are_named_if_the_operator_allows_it() {
     );
 }
 
-/// What the page tells people to send is answered as it says, in its order.
+/// The requests that the page tells people to send are answered as it says, in its order.
 #[tokio::test]
 async fn the_examples_of_the_page_work() {
     let place = Place::new().await;

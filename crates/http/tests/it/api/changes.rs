@@ -1,4 +1,4 @@
-//! What can be changed: entries of the settings, and whether servers run.
+//! Changes: entries of the settings, and the running of servers.
 
 use std::pin::pin;
 
@@ -30,7 +30,7 @@ async fn e143_a_put_stores_and_says_whether_it_is_new() {
     assert_eq!(api.file("mcp.json"), project);
 }
 
-/// E142: whoever does not want to overwrite can say so.
+/// E142: a caller that does not want to overwrite can say so.
 #[tokio::test]
 async fn e142_a_name_that_is_taken_is_told() {
     let api = Api::one().await;
@@ -211,7 +211,7 @@ async fn e148_every_verb_knows_what_is_not_there() {
     }
 }
 
-/// A change that has begun is made whole, even if whoever asked for it does not wait.
+/// A change that has begun is made whole, even if its caller does not wait.
 #[tokio::test]
 async fn a_verb_goes_to_its_end_without_its_caller() {
     let api = Api::one().await;

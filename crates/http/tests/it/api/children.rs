@@ -1,4 +1,4 @@
-//! Agents that start agents, and whoever carries them out.
+//! Agents that start agents, and the executors that carry them out.
 
 use std::time::{Duration, SystemTime};
 
@@ -58,8 +58,9 @@ async fn granted(api: &Api, duration: &str) {
     api.send("POST", &format!("{HERE}/grants"), grant.to_string()).await.succeeded();
 }
 
-/// X-M3: who starts a child is told that no platform is there to claim it, until one has claimed.
-/// Of what only an operator mends a model is told that it is there, and nothing of scopes.
+/// X-M3: a parent that starts a child is told that no platform is there to claim it, until one has
+/// claimed. If only an operator can mend a fault, a model is told that there is a fault, and
+/// nothing of scopes.
 #[tokio::test]
 async fn x_m3_a_parent_is_told_whether_anything_carries_its_child_out() {
     let place = tempfile::tempdir().unwrap();
@@ -150,7 +151,7 @@ async fn x_m3_an_agent_starts_another_and_follows_it() {
         events.map(|event| text(event, "type")).collect::<Vec<_>>()
     };
     assert_eq!(types(&output), ["session.created", "agent.status"]);
-    // What is beyond counts as the nearest.
+    // A limit beyond the bounds counts as the nearest bound.
     let first = json!({ "child_session_id": child["id"], "limit": -3 });
     let first = lead.called("read_child_output", first).await;
     assert_eq!((types(&first).len(), &first["next_seq"]), (1, &json!(1)));
@@ -272,7 +273,7 @@ async fn x_m54_one_spawn_grant_is_one_child() {
     lead.called("spawn_session", asked).await;
 }
 
-/// What fails on its way uses no grant up.
+/// A child that fails on its way uses no grant up.
 #[tokio::test]
 async fn a_child_that_does_not_begin_leaves_its_grant() {
     let place = tempfile::tempdir().unwrap();
@@ -289,7 +290,7 @@ async fn a_child_that_does_not_begin_leaves_its_grant() {
     assert_eq!(lead.refused("spawn_session", asked).await["kind"], "permission_required");
 }
 
-/// How often a session was told something that its platform says.
+/// Number of messages of this kind from the platform to a session.
 async fn woken(run: &Run<'_>, kind: &str) -> usize {
     let events = run.events().await;
     let of_kind = |one: &&Value| one["type"] == "session.wake" && one["payload"]["kind"] == kind;
@@ -316,7 +317,7 @@ async fn x_e89_an_orchestrator_hears_of_silent_children() {
         assert_eq!(woken(&lead, "watchdog").await, told, "after {minutes} minutes");
     }
     assert_eq!(woken(&worker, "watchdog").await, 0);
-    // What is said to the child is nothing of it; what comes from the child begins it anew.
+    // Messages to the child do not count; one from the child begins the watch anew.
     let said = json!({ "child_session_id": child["id"], "text": "hello?" });
     lead.called("inject_message", said).await;
     api.runs.look_at_children(in_minutes(6)).await.unwrap();
@@ -327,14 +328,14 @@ async fn x_e89_an_orchestrator_hears_of_silent_children() {
     events.append(&place, EventKind::AgentStatus, &json!({}), None).await.unwrap();
     api.runs.look_at_children(in_minutes(6)).await.unwrap();
     assert_eq!(woken(&lead, "watchdog").await, 6);
-    // Nobody has claimed it, so it does not end.
+    // No executor has claimed it, so it does not end.
     api.runs.look_at_children(in_minutes(60)).await.unwrap();
     assert_eq!(woken(&lead, "state_change").await, 0);
     lead.called("cancel_session", json!({ "child_session_id": child["id"] })).await;
     assert_eq!(woken(&lead, "state_change").await, 1);
 }
 
-/// X-E90, X-E91: a worker that somebody carries out and that says nothing for half an hour ends,
+/// X-E90, X-E91: a worker that an executor carries out and that says nothing for half an hour ends,
 /// unless it has said that it would; the newest such note counts.
 #[tokio::test]
 async fn x_e90_a_silent_worker_ends() {
@@ -386,7 +387,7 @@ async fn x_e81_no_other_human_claims_a_run() {
     api.runs.claim(&here, &id, b"{}", &driver).await.unwrap();
 }
 
-/// What runners report adds up, for the session, for what it has begun, and for the agent; a report
+/// Costs that runners report add up, for the session, for its children, and for the agent; a report
 /// that comes twice is one, and no run reports anything.
 #[tokio::test]
 async fn what_sessions_cost_adds_up() {
@@ -506,7 +507,7 @@ async fn a_run_is_claimed_by_one_at_a_time() {
     };
     assert_eq!(status(&first).await.status, StatusCode::UNAUTHORIZED);
     assert_eq!(status(&second).await.status, StatusCode::OK);
-    // What its creator carries out is nobody's to claim, and what has ended neither.
+    // A run that its creator carries out cannot be claimed, nor can one that has ended.
     let own = api.get(&format!("{HERE}/runs?session={}", lead.session)).await;
     let own = text(&own["items"][0], "run_id");
     let path = format!("{HERE}/runs/{own}/claim");
@@ -552,7 +553,7 @@ async fn s14_rules_on_starting_agents_count_whatever_the_way() {
     };
     rules(format!(r#"@id("no-kin") forbid(principal, action, {TOOL});"#)).await;
     assert_eq!(alike().await["details"]["rule"], "no-kin");
-    // What is forbidden tells nothing of what would be there.
+    // A forbidden request tells nothing of what would be there.
     let absent = by_token(json!({ "agent_name": "nobody" })).await;
     assert_eq!(absent.json()["details"]["rule"], "no-kin", "{}", absent.text());
 

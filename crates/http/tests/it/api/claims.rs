@@ -15,7 +15,7 @@ const SECRET: &str = "canary-of-a-claim";
 const MEMBERS: [&str; 8] =
     ["claim", "claimed_until", "model", "params", "prompt", "run", "runtime_type", "system_prompt"];
 
-/// What starts the reader, whose server takes a secret.
+/// Starts an orchestrator that starts the reader, whose server takes a secret.
 async fn lead(api: &Api) -> Run<'_> {
     api.set_secret("DOCS_KEY", SECRET).await;
     let docs = json!({
@@ -112,7 +112,7 @@ async fn o81_a_claim_tells_secrets_in_direct_mode_alone() {
     }
 
     let run = child(&lead, json!({})).await;
-    // Nobody else is told, and the run is still to be had.
+    // No other role is told, and the run is still to be had.
     for role in ["author", "auditor"] {
         let token = service(&api, role).await;
         let refused = claim(&api, &token, &run, json!({ "direct": true })).await;

@@ -33,7 +33,7 @@ async fn has_docs(api: &Api, url: &str) {
     api.send("PUT", &format!("{HOME}/agents/docs"), agent.to_string()).await.succeeded();
 }
 
-/// What a new run says of `echo`; nothing if it has none.
+/// The text of `echo` in a new run; `None` if the run does not have it.
 async fn run_has(api: &Api) -> Option<String> {
     let asked = json!({ "agent_name": "docs" }).to_string();
     let made = api.send("POST", &format!("{HOME}/runs"), asked).await.succeeded();
@@ -74,8 +74,8 @@ async fn named_echo(api: &Api, state: &str) -> Vec<Value> {
     items.filter(|item| item["name"] == "echo").cloned().collect()
 }
 
-/// How many events of the audit say that a text of `echo` was pinned. What each daemon has recorded
-/// comes into the store in its own time.
+/// Number of audit events that say that a text of `echo` was pinned. Each daemon's records come
+/// into the store in their own time.
 async fn pinned_echoes(apis: &[Arc<Api>]) -> usize {
     let path = format!("{HOME}/audit?kind=definition.pinned&limit=100");
     let is_done = |event: &&Value| {
@@ -113,7 +113,7 @@ async fn s23_many_runs_at_two_daemons_pin_one_text() {
         let api = apis[number % 2].clone();
         running.spawn(async move { run_has(&api).await });
         if number == 3 {
-            // Somebody has seen the one by now; others see the other.
+            // One run has seen the first text by now; others see the second.
             running.join_next().await.unwrap().unwrap();
             server.fixture.redefine("tools/list", "echo", &[echo(texts[1])]);
         }
@@ -138,8 +138,8 @@ async fn s23_many_runs_at_two_daemons_pin_one_text() {
     assert_eq!(run_has(&daemon(&place).await).await.as_deref(), Some(*pinned));
 }
 
-/// S23, S32: the audit's record of a call names the check that refused it: what a server says anew
-/// is held back by `definitions`.
+/// S23, S32: the audit's record of a call names the check that refused it: a server's changed
+/// definition is put under review by `definitions`.
 #[tokio::test]
 async fn s32_the_record_says_that_a_definition_refused_a_call() {
     let server = Running::http(Options::default()).await.unwrap();

@@ -32,9 +32,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Says that it has begun, and ends as it is told.
 const WORK: &str = r#"cat > prompt; echo yes > begun; read code < go; exit "$code""#;
 
-/// What there is before the daemon that is tested: the orchestrator `chief` has begun one of an
-/// agent whose end cannot be stored while secrets do not open, as what its parent is owed for that
-/// is sealed by a key that nobody has asked for yet.
+/// The state before the daemon that is tested: the orchestrator `chief` has begun a child of an
+/// agent. The child's end cannot be stored while secrets do not open. The debt to its parent for
+/// that end is sealed by a key that no caller has asked for yet.
 struct Before {
     store: Store,
     failing: Arc<Failing>,
@@ -83,7 +83,7 @@ impl Before {
     }
 }
 
-/// A run of `chief` that somebody carries out.
+/// A run of `chief` that an executor carries out.
 async fn chief(api: &Api) -> Run<'_> {
     let asked = json!({ "agent_name": "chief", "expires_in": 36000 }).to_string();
     let made = api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded();
@@ -128,7 +128,7 @@ async fn twin(store: &Store, vault: &Vault, of: RunId, lasts: Duration) -> (RunI
     (run, session)
 }
 
-/// Has somebody carry a child out; gives the run's token.
+/// Has an executor carry a child out; gives the run's token.
 async fn claimed(api: &Api, run: RunId) -> Option<String> {
     let path = format!("{HERE}/runs/{run}/claim");
     let claim = api.send("POST", &path, r#"{"lease_seconds": 36000}"#).await;
@@ -139,7 +139,7 @@ async fn status(api: &Api, run: RunId) -> String {
     text(&api.get(&format!("{HERE}/runs/{run}")).await, "status")
 }
 
-/// How a session ends.
+/// The event of a session's end.
 async fn end_of(api: &Api, session: SessionId) -> Value {
     let (events, kinds) = (api.control.events().unwrap(), vec![EventKind::SessionEnded]);
     let mut story = events.follow(&WorkspaceId::default(), session, 0, kinds);
@@ -221,7 +221,7 @@ async fn x_e90_an_end_that_fails_stops_no_other() {
     assert_eq!(status(&api, before.child).await, "expired");
 }
 
-/// So does a run that nobody carries out any more.
+/// A run that no executor carries out any more keeps no other waiting, either.
 #[tokio::test]
 async fn a_run_that_cannot_be_failed_keeps_no_other_waiting() {
     let place = tempfile::tempdir().unwrap();

@@ -145,7 +145,7 @@ async fn x_e59_a_binding_names_what_is_there() {
     assert_eq!(tenants.ids(ALL).await, [""; 0]);
 }
 
-/// X-E67, X-M32: whoever clears a secret that agents have is told that they keep it.
+/// X-E67, X-M32: a caller who clears a secret that agents have is told that they keep it.
 #[tokio::test]
 async fn x_m32_clearing_a_bound_secret_says_who_keeps_it() {
     let tenants = team().await;

@@ -76,8 +76,9 @@ fn typed(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(id, kind)| ((*id).to_owned(), (*kind).to_owned())).collect()
 }
 
-/// X-E83, X-E98, X-E99: what the platform does in a session is told in order, with the id of each
-/// request that is decided; a stream goes on where it was cut off, and ends with the session.
+/// X-E83, X-E98, X-E99: acts of the platform in a session are reported in order, with the id of
+/// each request that is decided; a stream resumes where it was disconnected, and ends with the
+/// session.
 #[tokio::test]
 async fn x_e83_what_happens_in_a_session_is_told_in_order() {
     let place = tempfile::tempdir().unwrap();
@@ -136,7 +137,7 @@ async fn x_e83_what_happens_in_a_session_is_told_in_order() {
     assert_eq!(rest(&mut cut).await, typed(&end));
 }
 
-/// X-E93, X-E99: what somebody says comes to whoever follows, once under its id, with who said it;
+/// X-E93, X-E99: a person's message comes to each follower, once under its id, with who said it;
 /// the audit knows that it was said, and not what.
 #[tokio::test]
 async fn x_e93_a_message_comes_once_and_says_whose_it_is() {
@@ -305,7 +306,7 @@ async fn an_address_that_is_wrong_is_told() {
     request.send().await.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// What `docs/events.md` shows is what is taken and told.
+/// The examples of `docs/events.md` are what is taken and sent.
 #[tokio::test]
 async fn the_page_shows_what_is() {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/events.md");

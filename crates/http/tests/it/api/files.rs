@@ -82,7 +82,7 @@ async fn r_d9_a_parents_path_means_the_childs_own_server() {
 }
 
 /// R-D9, R-M15: after a restart of the daemon a child has its parent's paths as soon as the parent
-/// has shown its token, whoever of both comes first.
+/// has shown its token, in whichever order they come.
 #[tokio::test]
 async fn r_d9_a_child_finds_its_parent_again_after_a_restart() {
     let place = tempfile::tempdir().unwrap();
@@ -109,8 +109,8 @@ async fn r_d9_a_child_finds_its_parent_again_after_a_restart() {
     }
 }
 
-/// R-M25, R-D1, R-M22: a session goes on with a new number, and the old paths still lead to what it
-/// has; a run that has ended has no files.
+/// R-M25, R-D1, R-M22: a session is resumed with a new number, and the old paths still lead to its
+/// servers; a run that has ended has no files.
 #[tokio::test]
 async fn r_m25_a_session_goes_on_under_a_new_number_and_its_old_paths() {
     let place = tempfile::tempdir().unwrap();

@@ -16,9 +16,9 @@ const HEADER: &str = "| route | methods | nobody | run | runner | author | audit
 /// The answer of a workspace that is not there.
 const HIDDEN: &str = "there is no workspace `team`";
 
-/// What one caller gets, in a word.
+/// The answer to one caller, in a word.
 async fn cell(tenants: &Tenants, token: &str, method: &str, path: &str) -> &'static str {
-    // Stops what would change or delete something right after whoever asks was let in.
+    // Stops a request that would change or delete anything right after its caller was let in.
     let path = format!("{path}?probe=1");
     let answer = tenants.ask(token, method, &path, "").open().await;
     match answer.status() {

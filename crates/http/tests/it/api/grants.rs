@@ -121,8 +121,9 @@ async fn x_m54_a_call_goes_through_while_its_grant_counts() {
     assert_eq!(unknown.json()["code"], "grant_not_found");
 }
 
-/// X-M57, D14: a gate for what the server does not have is told of, at every place where that is
-/// known, with what was probably meant: else a typo leaves open what somebody meant to gate.
+/// X-M57, D14: a gate for a tool that the server does not have is warned of, at every place where
+/// that is known, with the name that was probably meant: else a typo leaves open what its author
+/// meant to gate.
 #[tokio::test]
 async fn x_m57_a_gate_for_nothing_is_told_of() {
     let place = tempfile::tempdir().unwrap();
@@ -258,7 +259,7 @@ async fn x_e75_one_of_many_calls_uses_a_grant_up() {
     assert!(api.may_echo(&other).await && !api.may_echo(&other).await);
 }
 
-/// X-E81: what one user was granted counts in the runs that they drive, and in nobody else's.
+/// X-E81: grants to one user count in the runs that they drive, and in no others.
 #[tokio::test]
 async fn x_e81_grants_count_for_who_drives_the_run() {
     let place = tempfile::tempdir().unwrap();
@@ -279,12 +280,12 @@ async fn x_e81_grants_count_for_who_drives_the_run() {
     let asked = json!({ "tools": ["one"], "user": "eve" }).to_string();
     let refused = api.send("POST", "/api/workspaces/default/runs", asked).await;
     refused.problem(StatusCode::FORBIDDEN, "denied");
-    // Whoever leaves the workspace leaves what they were granted there.
+    // A user who leaves the workspace leaves the grants that they had there.
     let member = "/api/workspaces/default/members/ada";
     assert_eq!(api.ask("DELETE", member).send().await.status, StatusCode::NO_CONTENT);
     assert!(!api.may_echo(&of_ada).await);
     assert!(api.get(&format!("{ALL}/{id}")).await["revoked_at"].is_string());
-    // What is for one run is for no other.
+    // A grant for one run is for no other.
     api.granted(json!({ "user_subject_id": "bob", "scope": "run", "run_id": of_bob_id })).await;
     assert!(api.may_echo(&of_bob).await);
     let (again, _) = run(&api, json!({ "user": "bob" })).await;

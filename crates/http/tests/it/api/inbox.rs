@@ -40,7 +40,7 @@ fn in_seconds(seconds: u64) -> String {
 }
 
 impl Run<'_> {
-    /// What somebody says to its agent.
+    /// Sends a message of a person to its agent.
     async fn hears(&self, body: Value) -> Answer {
         let path = format!("{HERE}/sessions/{}/messages", self.session);
         self.api.send("POST", &path, body.to_string()).await
@@ -246,7 +246,7 @@ async fn a_call_that_waits_is_given_up() {
 }
 
 /// X-E93: agents say for how long what they write counts; a child that has not read it in time is
-/// not given it, and whoever wrote it hears of that.
+/// not given it, and its sender hears of that.
 #[tokio::test]
 async fn x_e93_agents_say_how_long_a_message_counts() {
     let place = tempfile::tempdir().unwrap();
@@ -303,7 +303,7 @@ async fn x_e93_agents_say_how_long_a_message_counts() {
 }
 
 /// X-M56, X-E83: the decision about a request is a message with its number, until it is
-/// acknowledged, and also whoever waits hears of it.
+/// acknowledged, and a caller that waits hears of it too.
 #[tokio::test]
 async fn x_m56_a_decision_is_a_message() {
     let place = tempfile::tempdir().unwrap();
@@ -338,7 +338,7 @@ async fn x_m56_a_decision_is_a_message() {
         read["messages"].as_array().unwrap().iter().map(|m| &m["request_id"]).collect();
     assert_eq!(ids, [&json!("one"), &Value::Null, &json!("two")], "{read}");
     assert_eq!(read["messages"][2]["status"], "approved");
-    // What would acknowledge a message that was not given is not given.
+    // A message is not given if giving it would acknowledge another that was not given.
     let read = run.reads(json!({ "limit": 1 })).await;
     assert_eq!(sequences(&read).len(), 1, "{read}");
     run.hears(json!({ "text": "again" })).await.succeeded();

@@ -88,8 +88,8 @@ fn same(one: &Answer, other: &Answer, what: &str) {
     assert_eq!(one.body, other.body, "{what}: {} {}", one.text(), other.text());
 }
 
-/// What a route is asked for: each id in the workspace of whoever asks, and in the other, whose
-/// lists are asked for, too; lists of one's own show one's own ids.
+/// The paths of a route: each id in the caller's workspace, and in the other, whose lists are asked
+/// for, too; lists of one's own show one's own ids.
 fn paths(template: &str, ids: &[String]) -> Vec<String> {
     let mut paths = Vec::new();
     for workspace in ["rival", "team"] {
@@ -144,7 +144,7 @@ async fn s18_what_belongs_to_others_never_was() {
         assert_eq!(listed.status, StatusCode::OK);
         assert!(!listed.text().contains("team") && !listed.text().contains("ada"), "{list}");
     }
-    // What was asked for has changed nothing there.
+    // The requests have changed nothing there.
     let at = |rest: &str| format!("/api/workspaces/team/{rest}");
     assert_eq!(full.api.get(&at("mcp-servers/a-server")).await["revision"], 1);
     let sessions = full.items(crate::world::ADMIN, &at("sessions")).await;

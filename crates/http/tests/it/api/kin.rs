@@ -1,4 +1,4 @@
-//! What a workspace says of children, of which there is one at a time, and parents that go on.
+//! A workspace's limits for children, single children of orchestrators, and parents that resume.
 
 use std::time::{Duration, SystemTime};
 
@@ -113,8 +113,8 @@ async fn x_e86_a_workspace_limits_children() {
     assert_eq!(status().await, "expired");
 }
 
-/// X-E85: of an orchestrator a session has one child at a time, whoever asks how often at once; it
-/// is given again whatever model is asked for.
+/// X-E85: of an orchestrator a session has one child at a time, however often callers ask at once;
+/// it is given again whatever model is asked for.
 #[tokio::test]
 async fn x_e85_an_orchestrator_is_started_once() {
     let place = tempfile::tempdir().unwrap();
@@ -186,7 +186,7 @@ async fn x_e87_a_grant_for_a_short_name_is_for_its_model() {
     let fault = &unknown.json()["errors"][0];
     assert_eq!(fault["field"], "details.allowed_models[1]", "{fault}");
     assert_eq!(fault["code"], "model_not_enabled", "{fault}");
-    // What a run asks for is kept by the id as well, so that a human sees what they allow.
+    // A run's request is stored by the id as well, so that a human sees what they allow.
     let wanted = json!({ "request_id": "a", "grant_type": "spawn", "scope": "session",
                          "details": { "child_agent_id": "loner", "allowed_models": ["opus"] },
                          "justification": "to read" });
@@ -207,7 +207,7 @@ async fn x_e87_a_grant_for_a_short_name_is_for_its_model() {
     lead.called("spawn_session", ask("small")).await;
 }
 
-/// The runs of a session that wait for somebody, once there is one.
+/// The runs of a session that wait for an executor, once there is one.
 async fn waiting(api: &Api, session: &str) -> Value {
     let mut changes = api.runs.awaited();
     loop {
@@ -313,7 +313,7 @@ pub(super) fn run_id(of: &Value) -> RunId {
     RunId::parse(&text(of, "run_id")).unwrap()
 }
 
-/// What the platform has told a session, of a kind.
+/// The messages of a kind that the platform has sent to a session.
 pub(super) async fn wakes(run: &Run<'_>, kind: &str) -> Vec<Value> {
     let events = run.events().await.into_iter();
     let wakes = events.filter(|one| one["type"] == "session.wake");
@@ -332,7 +332,7 @@ pub(super) fn in_minutes(minutes: u64) -> SystemTime {
 }
 
 /// X-E88: an orchestrator with a heartbeat is woken when nothing has happened for so long, but not
-/// while it waits to be carried out; where it rests it goes on, driven by nobody.
+/// while it waits to be carried out; where it rests it is resumed, driven by no user.
 #[tokio::test]
 async fn x_e88_an_orchestrator_has_a_heartbeat() {
     let place = tempfile::tempdir().unwrap();
@@ -366,7 +366,7 @@ async fn x_e88_an_orchestrator_has_a_heartbeat() {
     };
     assert_eq!(look(4).await, 0);
     assert_eq!(look(6).await, 1);
-    // What was told counts as something that happened.
+    // A wake counts as an event that happened.
     assert_eq!((look(4).await, look(6).await), (1, 2));
     let told = wakes(&boss, "heartbeat").await;
     assert_eq!((&told[0]["source"], &told[0]["quiet_minutes"]), (&json!("platform"), &json!(6)));
@@ -386,9 +386,9 @@ async fn x_e88_an_orchestrator_has_a_heartbeat() {
     end(&api, &format!("{HERE}/sessions/{}", text(&child["session"], "id"))).await;
 }
 
-/// X-E88: whoever began a child is asked to look after it: once where nobody carries it out, once
-/// an hour when the watchdog has said all that it says, and once for a message that it never took
-/// note of.
+/// X-E88: the parent of a child is asked to look after it: once where no executor carries it out,
+/// once an hour when the watchdog has said all that it says, and once for a message that it never
+/// took note of.
 #[tokio::test]
 async fn x_e88_a_child_is_checked_up() {
     let place = tempfile::tempdir().unwrap();
@@ -434,7 +434,7 @@ async fn x_e88_a_child_is_checked_up() {
 }
 
 /// S18: where two daemons are on a store, the token of a claim opens nothing at either of them once
-/// somebody else has claimed the run at the other.
+/// another executor has claimed the run at the other.
 #[tokio::test]
 async fn s18_a_claim_elsewhere_shuts_out_the_one_before() {
     let place = tempfile::tempdir().unwrap();

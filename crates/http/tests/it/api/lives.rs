@@ -91,7 +91,7 @@ async fn o80_what_a_session_is_owed_outlives_a_failure() {
 pub(super) struct Failing {
     secrets: SealedBackend,
     pub(super) fails: AtomicBool,
-    /// How often that was so.
+    /// Number of times that a secret was refused.
     pub(super) refused: AtomicUsize,
 }
 
@@ -205,7 +205,7 @@ async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
 }
 
 /// O80: where it cannot be found out what a session is owed for the end of a child, nothing ends,
-/// and whoever tries again ends it with the debt; what can never be opened keeps nobody from it.
+/// and the next try ends it with the debt; a debt that can never be opened keeps no try from it.
 #[tokio::test]
 async fn o80_an_end_fails_with_what_is_owed_for_it() {
     let place = tempfile::tempdir().unwrap();
@@ -340,8 +340,9 @@ async fn x_e84_a_person_gives_a_childs_session_its_own_time() {
     assert!(until(resumed).await > of_parent);
 }
 
-/// What an agent has ended stays ended: a daemon that stopped between what it said and the end of
-/// the session leaves that to the next one, and one that could not end it tries again.
+/// A session that its agent has ended stays ended: a daemon that stopped between the agent's word
+/// and the end of the session leaves that to the next one, and one that could not end it tries
+/// again.
 #[tokio::test]
 async fn o80_what_an_agent_has_ended_ends_at_the_next_start() {
     let place = tempfile::tempdir().unwrap();
@@ -368,7 +369,7 @@ async fn o80_what_an_agent_has_ended_ends_at_the_next_start() {
     let ended: Vec<_> = ended.collect();
     assert_eq!(ended.len(), 1, "{ended:?}");
     assert_eq!(ended[0]["payload"]["by"]["id"], said_by.to_text());
-    // Whoever says so is answered first.
+    // The agent that says so is answered first.
     says_so(&two).await;
     other.runs.end_done(SystemTime::now()).await.unwrap();
     assert_eq!(status(&two).await, "running");
@@ -400,7 +401,7 @@ async fn a_claim_of_which_nothing_comes_is_given_back() {
 }
 
 /// A run that waits for an executor that no daemon has for its workspace any more fails, and says
-/// why; nobody else claims it meanwhile.
+/// why; no other executor claims it meanwhile.
 #[tokio::test]
 async fn runs_of_an_executor_that_is_gone_fail() {
     let place = tempfile::tempdir().unwrap();
@@ -528,7 +529,7 @@ async fn r_e36_a_run_beside_another_reuses_its_mounts() {
     assert_eq!(used, wanted.as_flattened());
 }
 
-/// A session that lies there goes on by nobody but whoever resumes it, whatever its children do.
+/// Only a caller resumes a suspended session, whatever its children do.
 #[tokio::test]
 async fn r_m23_nothing_has_a_suspended_session_go_on() {
     let place = tempfile::tempdir().unwrap();

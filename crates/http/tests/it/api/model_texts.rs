@@ -1,4 +1,4 @@
-//! What models are told at MCP doors names nothing that only operators do (D28).
+//! Texts for models at MCP doors name nothing that only operators do (D28).
 
 use narthex_store::Store;
 use serde_json::{Map, Value, json};
@@ -104,8 +104,8 @@ async fn a_request_that_cannot_be_read_has_a_place() {
     }
 }
 
-/// D28: by the token of a run nobody reads a secret, a key, a command, a path, a line of a program
-/// or an id of the catalog, whether a server that fails is required or optional; operators do.
+/// D28: the token of a run reads no secret, key, command, path, line of a program or id of the
+/// catalog, whether a server that fails is required or optional; operators do.
 #[tokio::test]
 async fn d28_a_runs_token_reads_nothing_of_how_servers_are_set_up() {
     const SET_UP: [&str; 4] = ["hush", "api_key", "default_config", "config."];
@@ -157,7 +157,7 @@ async fn d28_a_runs_token_reads_nothing_of_how_servers_are_set_up() {
     let error = by_operator["servers"][0]["error"].to_string();
     assert!(error.contains("hush-server"), "{error}");
 
-    // What has happened in sessions, as a run reads it of its own and of a child's.
+    // Events of sessions, as a run reads its own and those of a child.
     let events = format!("{here}/sessions/{}/events", lead.session);
     let own = as_run("GET", &events).send().await.json();
     let items = own["items"].as_array().unwrap();

@@ -77,8 +77,8 @@ async fn x_e105_a_write_is_done_once() {
     }
 }
 
-/// X-E104, X-E106: a key belongs to who used it: nobody else gets their answer, and who may not do
-/// something any more gets no answer to it either.
+/// X-E104, X-E106: a key belongs to who used it: no other caller gets their answer, and a caller
+/// who may not do a thing any more gets no answer to it either.
 #[tokio::test]
 async fn x_e106_a_key_is_nobody_elses() {
     let place = Place::new().await;
@@ -196,7 +196,7 @@ async fn a_secret_is_set_once_and_not_kept() {
     assert!(files.iter().any(|bytes| has(bytes, "kept_answers")), "the search finds what is there");
 }
 
-/// What became of a workspace outlives it, and answers outlive the daemon.
+/// The stored answer to a workspace's deletion outlives it, and answers outlive the daemon.
 #[tokio::test]
 async fn a_deleted_workspace_is_deleted_once() {
     let place = Place::new().await;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::world::Api;
 use crate::world::CONTRACT;
 
-/// What is in the repository is what is served. `cargo xtask openapi` writes it.
+/// The document in the repository is the one that is served. `cargo xtask openapi` writes it.
 #[test]
 fn the_document_in_the_repository_is_true() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
@@ -66,7 +66,7 @@ fn bodies() -> Vec<String> {
     names
 }
 
-/// What asks for something that is not known is told what is, which is what the document says.
+/// A request with an unknown parameter is told the known ones, which are those of the document.
 #[tokio::test]
 async fn parameters_are_those_that_are_known() {
     let place = super::catalog::Place::filled().await;
@@ -81,7 +81,7 @@ async fn parameters_are_those_that_are_known() {
         let path = path.replace("secrets/{", "{").replace("{id}", "reader");
         let path = path.replace("{principal}", "ada").replace("{alias}", "library");
         for (method, operation) in operations.as_object().unwrap() {
-            // What only runs may ask for tells others nothing.
+            // Operations for runs alone tell others nothing.
             let is_of_runs = operation["security"] == serde_json::json!([{ "token": ["run"] }]);
             if method == "parameters" || method == "head" || is_of_runs {
                 continue;
@@ -186,7 +186,7 @@ fn operations() -> Vec<Asked> {
     all
 }
 
-/// What the paths name that has no id of its own choice.
+/// The objects that paths name and that have no id of their own choice.
 #[derive(Default)]
 struct Made {
     run: Value,
@@ -202,7 +202,7 @@ impl Asked {
         self.operation["operationId"].as_str().unwrap()
     }
 
-    /// Whether only the token of a run opens it.
+    /// True if only the token of a run opens it.
     fn is_of_runs(&self) -> bool {
         self.operation["security"] == serde_json::json!([{ "token": ["run"] }])
     }

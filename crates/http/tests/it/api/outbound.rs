@@ -46,7 +46,7 @@ impl Api {
     }
 }
 
-/// What was posted.
+/// A message that was posted.
 struct Letter {
     head: String,
     body: Value,
@@ -218,12 +218,12 @@ async fn what_does_not_arrive_is_told_by_a_word() {
     run.called("post_message", said).await;
     let letter = receiver.next().await.body;
     assert_eq!(letter, json!({ "text": "&lt;!channel&gt; &amp; all", "username": "Robot" }));
-    // Nobody listens there.
+    // No receiver listens there.
     let port = receiver.port;
     drop(receiver);
     api.set_secret("CHAT_URL", &format!("http://127.0.0.1:{port}/")).await;
     assert_eq!(post("chat").await.as_deref(), Some("messaging_provider_unreachable"));
-    // Somebody does, and says nothing.
+    // A receiver does, and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
     api.set_secret("CHAT_URL", &format!("http://{address}/")).await;
@@ -240,13 +240,13 @@ async fn what_does_not_arrive_is_told_by_a_word() {
     assert_eq!(post("chat").await.as_deref(), Some("channel_not_found"));
 }
 
-/// X-E37: whoever configures a channel or a webhook reaches nothing by it that only this host can:
-/// not even a connection is made, at any attempt.
+/// X-E37: an author of a channel or a webhook reaches nothing by it that only this host can: not
+/// even a connection is made, at any attempt.
 #[tokio::test]
 async fn x_e37_nothing_inside_is_posted_to() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
-    // Nobody takes a connection from it, so that one that was made is still there at the end.
+    // No code accepts connections here, so that one that was made is still there at the end.
     let inside = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     inside.set_nonblocking(true).unwrap();
     let port = inside.local_addr().unwrap().port();
@@ -297,7 +297,7 @@ async fn x_e37_redirects_lead_nowhere_else() {
     assert!(second.letters.try_recv().is_err(), "it went there");
 }
 
-/// What is wrong with a channel or a webhook is told as a whole, and no value is told back.
+/// All faults of a channel or a webhook are reported at once, and no value is repeated.
 #[tokio::test]
 async fn what_is_configured_is_checked() {
     let place = tempfile::tempdir().unwrap();
@@ -505,7 +505,7 @@ async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
     let path = format!("{HERE}/policy/check");
     let checked = api.send("POST", &path, asked.to_string()).await.succeeded();
     assert_eq!(checked["decision"], "allowed", "{checked}");
-    // What is not the name of a channel in any spelling is one that there is none of.
+    // A word that is no channel's name in any spelling is an unknown channel.
     for unknown in ["gen eral", "#-#general", "g\u{200b}eneral", "ｇeneral"] {
         let said = json!({ "channel": unknown, "text": "x" });
         assert_eq!(run.called("post_message", said).await["error"], "channel_not_found");

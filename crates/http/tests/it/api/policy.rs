@@ -41,8 +41,9 @@ impl Api {
     }
 }
 
-/// D13: rules are shown as they were written, with a tag; whoever has seen another state changes
-/// nothing; they count for the next call of a run that has begun, and go when they are cleared.
+/// D13: rules are shown as they were written, with a tag; a caller that has seen another state
+/// changes nothing; they count for the next call of a run that has begun, and go when they are
+/// cleared.
 #[tokio::test]
 async fn d13_rules_are_written_over_rest_and_count_at_once() {
     let place = tempfile::tempdir().unwrap();
@@ -319,7 +320,7 @@ async fn d13_a_check_asks_about_all_that_rules_see() {
             json!({ "method": "vendor/thing", "prompt": null }),
             json!({ "method": "vendor/other", "prompt": null }),
         ),
-        // Nobody is asked about lists.
+        // Rules decide on no lists.
         ("true", json!({}), json!({ "method": "tools/list", "prompt": null })),
     ] {
         let rules = format!("forbid(principal, action, resource) when {{ {condition} }};");
@@ -339,7 +340,7 @@ async fn d13_a_check_asks_about_all_that_rules_see() {
     }
 }
 
-/// S18: the rules of one workspace are nobody's in another, neither to see nor to change.
+/// S18: the rules of one workspace can be neither seen nor changed in another.
 #[tokio::test]
 async fn s18_rules_are_a_workspaces_own() {
     let tenants = Tenants::with(&["team", "rival"]).await;

@@ -1,4 +1,4 @@
-//! What can be seen: rows, logs, files, tests, and the stream of events.
+//! Reading: rows, logs, files, tests, and the stream of events.
 
 use fs_err as fs;
 use http::StatusCode;

@@ -28,7 +28,7 @@ use super::{
 /// The name of a PostgreSQL server's socket in its folder.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// What lies between a daemon and its database: cut, every connection ends and none begins.
+/// The link between a daemon and its database: cut, every connection ends and none begins.
 struct Between {
     is_cut: watch::Sender<bool>,
     dir: TempDir,
@@ -127,7 +127,7 @@ async fn run(api: &Api, workspace: &str) -> (String, String) {
     (text(&made, "run_id"), text(&made, "token"))
 }
 
-/// What becomes of a call: a status that is none of success, or the kind of its failure, or `ok`.
+/// The outcome of a call: a status that is none of success, or the kind of its failure, or `ok`.
 async fn called(api: &Api, token: &str, server: &str) -> String {
     let params = json!({ "name": "echo", "arguments": { "message": "x" } });
     let request = api.world.modern(&format!("/mcp/{server}"), "tools/call", params);
@@ -177,7 +177,7 @@ async fn a_daemon_without_its_store_is_not_ready() {
 }
 
 /// D10, S18: a secret that is cleared, a server that is switched off, a run that is ended and a
-/// workspace that is deleted at one daemon end at the other, however long it was cut off.
+/// workspace that is deleted at one daemon end at the other, however long it was disconnected.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_what_is_taken_away_ends_at_every_daemon() {
     let all = [Some(Both::in_a_file().await), Both::on_a_server().await];
@@ -219,7 +219,7 @@ async fn d10_what_is_taken_away_ends_at_every_daemon() {
         for token in [&ended, &gone] {
             assert_eq!(called(&api, token, "docs").await, "401");
         }
-        // What is given again is for new runs, and no cut from before concerns these.
+        // A secret or server that comes back is for new runs, and no earlier cut concerns these.
         let key = json!({ "value": "hunter3-of-docs" }).to_string();
         other.send("PUT", &format!("{HERE}/secrets/KEY"), key).await.succeeded();
         let on = web(&other, false).to_string();

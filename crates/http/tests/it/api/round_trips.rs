@@ -1,5 +1,5 @@
-//! What a client sends back as it was read changes nothing (D39): each place of the API that can be
-//! read and written, as the table of routes has them.
+//! A document that a client sends back as it was read changes nothing (D39): each place of the API
+//! that can be read and written, as the table of routes has them.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ fn here(path: &str) -> String {
     format!("{HERE}/{path}")
 }
 
-/// What is there before. Each object has literals, empty and escaped ones too, references, and the
-/// members that others leave out.
+/// The objects that are there before. Each object has literals, empty and escaped ones too,
+/// references, and the members that others leave out.
 fn seeds() -> Vec<Seed> {
     [of_the_catalog(), of_the_workspace()].concat()
 }
@@ -74,7 +74,7 @@ fn of_the_catalog() -> Vec<Seed> {
     ]
 }
 
-/// What a workspace, and the installation, have beside the catalog.
+/// The documents that a workspace and the installation have beside the catalog.
 fn of_the_workspace() -> Vec<Seed> {
     vec![
         (
@@ -120,8 +120,8 @@ fn of_the_workspace() -> Vec<Seed> {
     ]
 }
 
-/// What is written and never read, or read in another form than it is written in: then what was
-/// read is refused.
+/// The places that are written and never read, or read in another form than they are written in:
+/// then the document that was read is refused.
 const REFUSED: [(&str, &str); 2] = [
     ("/api/workspaces/{workspace}/secrets/{name}", "secrets/KEY"),
     ("/api/servers/{name}", "/api/servers/two"),
@@ -151,7 +151,7 @@ fn is_read(template: &str) -> bool {
     of_it.any(|route| route.methods.starts_with("GET"))
 }
 
-/// What is read at a place, or of it in the list above it.
+/// The documents that are read at a place, or in the list above it.
 async fn read(api: &Api, template: &str, path: &str) -> Vec<Value> {
     let shown = match is_read(template) {
         true => api.get(path).await,

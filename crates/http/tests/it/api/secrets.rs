@@ -45,7 +45,7 @@ impl Place {
         opened.ok().map(|opened| opened.value.expose().to_owned())
     }
 
-    /// Whether a text stands in any file here.
+    /// True if any file here contains a text.
     fn has(&self, text: &str) -> bool {
         let files = fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().path());
         let mut count = 0;
@@ -195,7 +195,7 @@ async fn s27_a_refused_body_is_not_repeated() {
     assert_eq!(api.get(ALL).await, json!({ "items": [], "next": null }));
 }
 
-/// X-M20, X-E65: the field is named, and no blank is cut off; the name is not repeated, since it
+/// X-M20, X-E65: the field is named, and no blank is trimmed; the name is not repeated, since it
 /// may be the value.
 #[tokio::test]
 async fn x_m20_bad_names_are_refused_with_the_field() {

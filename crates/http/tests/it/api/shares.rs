@@ -1,4 +1,4 @@
-//! What agents share, through the whole door: by tools, and as people see it.
+//! Shares of agents, through the whole door: by tools, and as people see them.
 
 use std::time::SystemTime;
 
@@ -120,7 +120,7 @@ async fn x_e94_a_run_shares_its_folder() {
     let skipped: Vec<_> =
         shared["skipped"].as_array().unwrap().iter().map(|one| &one["path"]).collect();
     assert_eq!(skipped, [".env", "node_modules"]);
-    // What is shared stays as it was.
+    // A shared file stays as it was.
     place.write("site/index.html", "<h1>Later</h1>");
     let read = run.called("read_share", json!({ "share_id": id })).await;
     assert_eq!((&read["content_b64"], &read["size"]), (&json!("PGgxPkhpPC9oMT4="), &json!(11)));
@@ -174,8 +174,8 @@ async fn x_e97_what_cannot_be_shared_has_a_code() {
     assert_eq!(place.get("").await["items"].as_array().unwrap().len(), 1);
 }
 
-/// X-E97: under the same id a share gets other files and keeps its comments; another session
-/// cannot do that, and what nobody has any more makes room.
+/// X-E97: under the same id a share gets other files and keeps its comments; another session cannot
+/// do that, and files that no share has any more make room.
 #[tokio::test]
 async fn x_e97_a_share_is_replaced_in_place() {
     let place = Place::new().await;
@@ -196,8 +196,8 @@ async fn x_e97_a_share_is_replaced_in_place() {
     assert_eq!(threads["items"][0]["comments"][0]["text"], "more of it");
 }
 
-/// What people say of a share comes to its agent as a message, and so does what other agents say;
-/// what an agent says itself does not wake it. Whoever wrote in a thread hears of the others.
+/// Comments of people on a share come to its agent as a message, and so do those of other agents;
+/// an agent's own comment does not wake it. An author in a thread hears of the others.
 #[tokio::test]
 async fn own_comments_wake_nobody() {
     let place = Place::new().await;
@@ -288,7 +288,7 @@ async fn files_are_given_out_to_be_saved() {
     assert!(is_shared, "the copy of a deleted share stays");
 }
 
-/// What people say is checked, and all that is wrong is told.
+/// Comments of people are checked, and all that is wrong is reported.
 #[tokio::test]
 async fn comments_are_checked() {
     let place = Place::new().await;
@@ -314,7 +314,7 @@ async fn comments_are_checked() {
     place.api.send("POST", &path, said).await.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// A thread has so many comments, over the API and for agents, and nobody hears of one too many.
+/// A thread has so many comments, over the API and for agents; one too many is sent to no reader.
 #[tokio::test]
 async fn a_thread_has_an_end() {
     let place = Place::new().await;

@@ -1,5 +1,5 @@
-//! Children of which nothing is heard, nobody goes on with, or whoever began them has gone: over
-//! restarts, and where several daemons are on a store.
+//! Children that are silent, that no executor carries on, or whose parent has gone: over restarts,
+//! and where several daemons are on a store.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +23,7 @@ async fn other(store: &Store, place: &TempDir) -> Api {
     Api::with_all(&json!({}), store.clone(), &place.path().join("master.key")).await
 }
 
-/// How a child stands, for who began it.
+/// The status of a child, for its parent.
 async fn status(above: &Run<'_>, child: &str) -> String {
     let asked = json!({ "child_session_id": child });
     text(&above.called("read_child_output", asked).await["child"], "status")
@@ -100,8 +100,8 @@ async fn x_e90_what_was_called_before_a_restart_counts_after_it() {
     while stream.next().await.is_some() {}
 }
 
-/// X-E90: while there was no daemon, nobody could say anything: what is silent then is silent from
-/// the start of the next one on.
+/// X-E90: without a daemon no child could say anything: one that is silent then is silent from the
+/// start of the next one on.
 #[tokio::test]
 async fn x_e90_the_time_without_a_daemon_is_no_silence() {
     let place = tempfile::tempdir().unwrap();
@@ -121,8 +121,8 @@ async fn x_e90_the_time_without_a_daemon_is_no_silence() {
     assert_eq!(status(&lead, &id.to_text()).await, "expired");
 }
 
-/// X-E91: that nothing will be heard of a child counts at every daemon on the store, whoever was
-/// told, and after a restart.
+/// X-E91: that nothing will be heard of a child counts at every daemon on the store, whichever
+/// daemon was told, and after a restart.
 #[tokio::test]
 async fn x_e91_a_quiet_time_counts_at_every_daemon() {
     let place = tempfile::tempdir().unwrap();
@@ -266,7 +266,7 @@ async fn d10_an_edit_of_an_agent_changes_no_session_of_it() {
     api.runs.look_at_children(in_minutes(33)).await.unwrap();
     assert_eq!(status(&lead, &boss.session).await, "running", "orchestrators are not ended so");
     assert_eq!(wakes(&boss, "state_change").await.len(), 1, "it hears of the end of its own");
-    // What is begun from now on is a worker.
+    // A child that is begun from now on is a worker.
     let other = start(&lead, "boss").await;
     assert_eq!(other["is_new"], true, "{other}");
 
@@ -293,7 +293,7 @@ async fn x_e88_wakes_are_read_as_messages() {
     assert_eq!(messages.len(), 1, "{read}");
     assert_eq!((&messages[0]["text"], &messages[0]["wake"]), (&json!("nearly"), &Value::Null));
     let view = api.world.gateway.runs().identify(&boss.token).unwrap();
-    // What it is woken for by a message hides nothing that is behind it.
+    // The message that it is woken for hides nothing that is behind it.
     let waits = json!({ "wait_seconds": 60, "acknowledge": read["next_seq"], "limit": 1 });
     let (read, ()) = tokio::join!(boss.called("read_messages", waits), async {
         while RunView::open_calls(&view) == 0 {

@@ -267,8 +267,8 @@ async fn x_m2_people_may_end_sessions_themselves() {
     assert_eq!(run.called("end_session", json!({ "summary": "done" })).await["status"], "ending");
 }
 
-/// X-M3, X-E99: what a child says to its caller is an event of its own session, whoever hears it;
-/// a caller that is no orchestrator does not, which is no failure.
+/// X-M3, X-E99: a child's message to its caller is an event of its own session, even if no caller
+/// hears it; a caller that is no orchestrator does not, which is no failure.
 #[tokio::test]
 async fn x_m3_a_caller_that_is_no_orchestrator_hears_nothing() {
     let place = tempfile::tempdir().unwrap();
@@ -357,6 +357,6 @@ async fn x_e113_a_stale_secret_is_an_event_of_the_session() {
     assert_eq!(items[0]["session"], json!(run.session), "{audit}");
     assert_eq!(items[0]["details"]["faults"], json!([fault]), "{audit}");
     assert_eq!(items[0]["resource"], json!({ "kind": "agent", "id": "reader" }));
-    // What fails at once is refused before anything is kept, and no words are kept of it.
+    // A child that fails at once is refused before anything is stored, its words included.
     assert!(!audit.to_string().contains("a-key-of-docs"));
 }

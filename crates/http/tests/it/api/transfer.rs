@@ -103,7 +103,7 @@ async fn o83_a_document_is_imported_whole_or_not_at_all() {
         .problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// One document stands for so many events and holds up whoever writes in the workspace: it is
+/// One document stands for so many events and holds up all who write in the workspace: it is
 /// bounded, and so is what a workspace may have.
 #[tokio::test]
 async fn o83_a_document_has_an_end() {
@@ -191,7 +191,7 @@ async fn o83_an_export_has_no_secret_and_gives_the_same_elsewhere() {
     there["secrets"] = secrets;
     assert_eq!(there, exported);
 
-    // What a dry run shows of objects has no hidden literal either.
+    // A dry run shows no hidden literal of objects either.
     let mut changed = literal.clone();
     changed["id"] = json!("plain");
     changed["auth"]["key"] = json!("canary-other-5d");
@@ -253,8 +253,8 @@ async fn r_m4_manifests_are_taken_apart() {
     assert_eq!(stored["definition"]["mcpServers"], attached, "{stored}");
 }
 
-/// R-M4: everything that is wrong is told at once, whoever finds it, and in the words of the
-/// manifest.
+/// R-M4: everything that is wrong is reported at once, whichever check finds it, and in the words
+/// of the manifest.
 #[tokio::test]
 async fn r_m4_all_faults_of_a_manifest_are_told_at_once() {
     let place = Place::new().await;
@@ -351,7 +351,7 @@ async fn r_m4_a_server_that_is_taken_out_is_told_of() {
     let answer = import("?prune=true", &document).await;
     assert_eq!(told(&answer, "helper-new"), None, "{answer}");
     assert!(ids().await.contains(&"helper-new".to_owned()));
-    // What is gone, or another agent's, is not told of.
+    // Servers that are gone, or another agent's, are not warned of.
     let answer = import("", &json!({ "agents": [{ "name": "other" }] })).await;
     assert_eq!(answer["warnings"], json!([]), "{answer}");
     let refused = place.post("/api/workspaces/default/import?prune=maybe", &json!({})).await;
@@ -405,8 +405,9 @@ async fn r_m4_a_manifest_overwrites_no_server_of_others() {
     assert_eq!(stored["definition"]["url"], "https://two.test/mcp", "{stored}");
 }
 
-/// R-M4: what a person has made is neither deleted nor overwritten by a manifest, whatever its name
-/// is and whoever attaches it; who takes the mark of a manifest away has made the server.
+/// R-M4: a server that a person has made is neither deleted nor overwritten by a manifest, whatever
+/// its name is and whichever agent attaches it; who takes the mark of a manifest away has made the
+/// server.
 #[tokio::test]
 async fn r_m4_what_a_person_has_made_stays() {
     let place = Place::new().await;

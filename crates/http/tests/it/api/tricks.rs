@@ -192,12 +192,12 @@ async fn x_e104_a_key_in_two_workspaces_is_two_keys() {
         assert_eq!(other.status, StatusCode::CONFLICT, "{}", other.text());
         assert!(!other.headers.contains_key("idempotency-replayed"));
     }
-    // Somebody who may not write gets no answer from before, whatever key they show.
+    // A caller who may not write gets no answer from before, whatever key they show.
     let refused = make("team", Role::Auditor).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
 }
 
-/// S18: an id of a session that somebody else chose first is as free as any other.
+/// S18: an id of a session that another tenant chose first is as free as any other.
 #[tokio::test]
 async fn s18_a_chosen_session_tells_nothing_of_others() {
     let tenants = Tenants::with(&["team", "rival"]).await;

@@ -1,4 +1,4 @@
-//! Whose turn it is in a session: their grants count, and nobody else's (X-E81).
+//! Turns in a session: the grants of the user whose turn it is count, and no others (X-E81).
 
 use http::{Method, StatusCode};
 use narthex_model::{PrincipalId, ServiceTokenId};
@@ -58,7 +58,7 @@ async fn id_of(api: &Api, name: &str) -> Value {
     api.get(&format!("/api/principals/{name}")).await["id"].clone()
 }
 
-/// What is shown of a run.
+/// A run as the API shows it.
 async fn shown(api: &Api, run: &str) -> Value {
     api.get(&format!("{HERE}/runs/{run}")).await
 }
@@ -181,7 +181,7 @@ async fn x_e81_another_daemon_knows_the_turn_with_what_was_said() {
     assert_eq!(acts_for(&other).unwrap().as_str(), bob);
     assert!(!other.may_echo(&token).await && !api.may_echo(&token).await);
 
-    // It finds out as well where nobody reads there.
+    // It finds out as well where no client reads there.
     drop(stream);
     say(&api, ADMIN, &session, json!({ "text": "y" })).await.succeeded();
     let deadline = tokio::time::Instant::now() + SOON;
@@ -192,7 +192,7 @@ async fn x_e81_another_daemon_knows_the_turn_with_what_was_said() {
             acts_for(&other),
             acts_for(&api)
         );
-        // A refusal waits for nothing, and would let nobody else go on.
+        // A refusal waits for nothing, and would let no other task run.
         tokio::task::yield_now().await;
     }
 }
@@ -300,7 +300,7 @@ async fn x_e81_a_request_is_for_whose_turn_it_is() {
     assert!(api.may_echo(&token).await);
 }
 
-/// X-E81: what was decided in the turn of one answers nobody who asks for the same in another's.
+/// X-E81: a decision in the turn of one user answers no request for the same in another's.
 #[tokio::test]
 async fn x_e81_a_decision_answers_whose_turn_it_was() {
     let place = tempfile::tempdir().unwrap();
@@ -335,7 +335,7 @@ async fn say_as(browser: &mut Browser<'_>, session: &str, said: Value) -> Answer
     request.header("host", HOST).body(whole(said.to_string())).send().await
 }
 
-/// X-E81: a human speaks for themselves, and names nobody else; who is no member cannot be named.
+/// X-E81: a human speaks for themselves, and names no other; who is no member cannot be named.
 #[tokio::test]
 async fn x_e81_a_human_takes_their_own_turn_alone() {
     let site = Site::new().await;
@@ -367,8 +367,8 @@ async fn x_e81_a_human_takes_their_own_turn_alone() {
     assert_eq!(acts_for(), Some(PrincipalId::local_admin()), "the human at this machine");
 }
 
-/// X-E81, D15: where humans have to prove that they are some, what somebody says who has not is
-/// nobody's turn.
+/// X-E81, D15: where humans have to prove that they are some, a message of one who has not is no
+/// user's turn.
 #[tokio::test]
 async fn x_e81_an_unproved_human_has_no_turn() {
     let dir = tempfile::tempdir().unwrap();
@@ -390,7 +390,7 @@ async fn x_e81_an_unproved_human_has_no_turn() {
     assert_eq!(shown(&api, id).await["acts_for"], id_of(&api, "bob").await);
 }
 
-/// X-E81: what a human says about a share is a message to whoever shared it, and takes the turn.
+/// X-E81: a human's comment on a share is a message to the sharing agent, and takes the turn.
 #[tokio::test]
 async fn x_e81_a_comment_takes_the_turn_of_who_hears_it() {
     let site = Site::new().await;

@@ -13,7 +13,7 @@ use super::{
 use crate::world::{ADMIN, Answer, Stream, message, whole};
 
 const HERE: &str = "/api/workspaces/default";
-/// What stands in arguments and results, and is told to nobody.
+/// The canary in arguments and results, which is sent to no watcher.
 const CANARY: &str = "canary-4711-of-a-call";
 /// A run that never was.
 const NOBODY: &str = "run_000000000000";
@@ -69,8 +69,8 @@ async fn daemon(place: &tempfile::TempDir) -> Api {
     api
 }
 
-/// R-M35: each call is told with sizes and a duration, a list too, a refused one with the kind of
-/// its error; what they carried is told to nobody.
+/// R-M35: each call is reported with sizes and a duration, a list too, a refused one with the kind
+/// of its error; the contents of calls are sent to no watcher.
 #[tokio::test]
 async fn r_m35_each_call_is_one_line_without_what_it_carried() {
     let place = tempfile::tempdir().unwrap();
@@ -123,7 +123,8 @@ async fn r_m35_each_call_is_one_line_without_what_it_carried() {
     assert!(!json!(told).to_string().contains(CANARY), "{told:?}");
 }
 
-/// R-M35: whoever names servers hears of those alone, and the end of the run ends the stream.
+/// R-M35: a watcher that names servers hears of those alone, and the end of the run ends the
+/// stream.
 #[tokio::test]
 async fn r_m35_servers_are_picked_and_the_end_is_told() {
     let place = tempfile::tempdir().unwrap();

@@ -34,7 +34,7 @@ use crate::world::{ADMIN, Answer, Builder, World, registry, whole};
 /// Longer than anything here takes.
 pub(super) const SOON: Duration = Duration::from_secs(60);
 
-/// How many bytes of shares a workspace may have.
+/// Bytes of shares that a workspace may have.
 pub(super) const SHARES_QUOTA: u64 = 1024 * 1024;
 
 /// The value of the only variable that is set, and may be named.
@@ -64,13 +64,13 @@ pub(super) fn shell() -> Value {
     json!({ "transport": "stdio", "command": "sh", "args": ["-c", script, "secret-argument"] })
 }
 
-/// An executor of the workspace `default`, of which nobody has the program.
+/// An executor of the workspace `default`, whose program no daemon has.
 fn crew() -> KnownExecutors {
     let of = [(ExecutorName::new("crew").unwrap(), [WorkspaceId::default()].into())];
     KnownExecutors::new(of.into())
 }
 
-/// What stands in the project's file.
+/// The source of the project's file.
 enum Project<'p> {
     Servers(&'p Value),
     File(&'p Path),
@@ -123,7 +123,7 @@ impl Api {
         Self::with(&json!({}), Some(store), Some(vault)).await
     }
 
-    /// With no server, where nobody waits longer for a decision.
+    /// With no server, where no request waits longer for a decision.
     pub(super) async fn with_lifetime(store: Store, keys: &Path, lifetime: Duration) -> Self {
         let granting = GrantOptions { request_lifetime: lifetime, ..GrantOptions::default() };
         let vault = vault(&store, keys).await;
@@ -142,7 +142,7 @@ impl Api {
         self.fixture.url.clone()
     }
 
-    /// How many tools were called at the fixture.
+    /// Number of calls of tools at the fixture.
     pub(super) fn calls(&self) -> u64 {
         self.fixture.fixture.counts().calls
     }
