@@ -24,8 +24,8 @@ pub type FindingRun<'a> = Pin<Box<dyn Future<Output = Option<Arc<RunView>>> + Se
 
 /// Where runs are that this process has not seen since its start, though they live.
 pub trait RunSource: Send + Sync + std::fmt::Debug {
-    /// The run that a token opens, which has begun when this resolves; `None` if there is none, or
-    /// it cannot begin now.
+    /// The run that a token opens, which has started when this resolves; `None` if there is none,
+    /// or it cannot start now.
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a>;
 
     /// Keeps what the servers of a run have listed first on links besides the shared ones, which

@@ -41,7 +41,7 @@ pub(crate) struct Over {
 }
 
 impl Standing {
-    /// Of the request that was just decided on.
+    /// The permission of the request that was just decided on.
     pub(crate) fn of(permitted: &Permitted<Request>) -> Self {
         Self { basis: permitted.basis().clone(), requests: vec![Request::clone(permitted)] }
     }

@@ -294,7 +294,7 @@ impl Shared {
             drop(awake);
             match ended {
                 End::Unwanted if self.hub.forget(key, followed) => return,
-                // A follower came while the server was told to unsubscribe.
+                // A follower came while the server got the unsubscription.
                 End::Unwanted => continue,
                 End::Lost(refusal) if !followed.is_followed() => {
                     return self.hub.fail(key, followed, refusal);

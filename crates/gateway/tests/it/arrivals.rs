@@ -28,7 +28,7 @@ use super::world::{SOON, World, alias, finish, http_server, parse, transparent};
 /// The gates, each in front of a server of its own that is named after it.
 const GATES: [&str; 7] =
     ["open", "denied", "ungranted", "ruled", "limited", "quarantined", "disabled"];
-/// What each gate is closed for.
+/// The tool that each gate is closed for.
 const TOOL: &str = "echo";
 /// Spellings that some server may read as `tools/call`.
 const DISGUISES: [&str; 6] = [
@@ -87,7 +87,7 @@ impl Gated {
         Self { world, audit, fixtures, dir }
     }
 
-    /// What arrived of callers at each server, sorted.
+    /// The callers' messages that arrived at each server, sorted.
     fn arrived(&self) -> Vec<(&'static str, String)> {
         let own = [
             "initialize",
@@ -124,8 +124,8 @@ impl Gated {
     }
 }
 
-/// A run that acts for nobody, whose workspace forbids the tool of `ruled`, and that has all these
-/// servers for itself: of one the tool is held back.
+/// A run without a principal, whose workspace forbids the tool of `ruled`, and that has all these
+/// servers for itself: of one the tool is under review.
 async fn run(world: &World, own: Vec<ServerDefinition>) -> Arc<RunView> {
     let rules = Arc::<WorkspaceRules>::default();
     let rule = format!(r#"@id("no") forbid(principal, action, resource == Tool::"ruled/{TOOL}");"#);

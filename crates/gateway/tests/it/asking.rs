@@ -136,8 +136,8 @@ async fn own_names(world: &World, caller: &Caller) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// X-M55: whoever sees all that is configured is offered what they may ask by, where anything of
-/// it is gated, and nothing else; other runs have all of the built-in tools.
+/// X-M55: a caller that sees all that is configured gets the tools to ask for grants, where any of
+/// it is gated, and no others; other runs have all of the built-in tools.
 #[tokio::test]
 async fn x_m55_who_may_lack_a_grant_is_offered_what_asks_for_it() {
     for (is_gated, offered) in [(true, vec!["request_grant"]), (false, vec![])] {
@@ -183,7 +183,7 @@ async fn x_m55_a_refusal_says_how_to_ask() {
     let mute = run(&world, RunPolicy::AllAttached, None, &grants);
     let caller = Caller::new(mute, transparent("all"), None);
     let refused = error(&called(&world, &caller, "echo").await);
-    // It acts for nobody, so there is nobody to grant it to.
+    // The run acts for no person, so a grant would have no holder.
     let wanted = json!({ "name": "echo", "scopes": ["x.call"] });
     assert_eq!(refused["details"], wanted, "{refused}");
     assert!(refused["message"].as_str().unwrap().contains("a human must allow it"), "{refused}");

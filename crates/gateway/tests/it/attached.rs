@@ -13,7 +13,7 @@ use super::{
     world::{World, alias, legacy, parse, transparent},
 };
 
-/// What clients say that they can be asked.
+/// Capabilities of clients that can be asked.
 fn capabilities() -> [Value; 4] {
     [
         json!({"roots": {"listChanged": true}}),

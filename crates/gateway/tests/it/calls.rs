@@ -192,7 +192,7 @@ async fn s18_tasks_need_the_extension_and_their_run() {
     world.gateway.drain().await;
 }
 
-/// E39: a new server is there for clients that run already: they are told, and call its tools.
+/// E39: running clients are notified of a new server, and call its tools.
 #[tokio::test]
 async fn e39_a_new_server_is_there_for_clients_that_run_already() {
     let world = World::with(&[("one", Eras::Both)]).await;

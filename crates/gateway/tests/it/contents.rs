@@ -1,4 +1,4 @@
-//! What calls carry, in the record of those whose workspace asks for it (X-M64).
+//! Contents of calls, in the record of workspaces that ask for them (X-M64).
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use tempfile::TempDir;
 
 use super::world::{SOON, World, http_server, legacy, modern, transparent};
 
-/// Of the server `one`.
+/// The secret of the server `one`.
 const SECRET: &str = "hunter2-of-the-server";
-/// Of the run's agent.
+/// The secret of the run's agent.
 const AGENTS: &str = "hunter3-of-the-agent";
 
 /// A gateway over the fixtures `one` and `two` that records what is done.
@@ -262,7 +262,7 @@ async fn s27_secrets_in_what_callers_name_are_not_recorded() {
         }
     }
     let calls = recorded.calls(&mut 0).await;
-    // What is no method of an era is answered without a record.
+    // A method that an era does not have is answered without a record.
     assert!(calls.len() > expected / 2, "{} of {expected}", calls.len());
     let text = serde_json::to_string(&calls).unwrap();
     for secret in [SECRET, AGENTS, "%68unter2", "hunter2"] {

@@ -1,4 +1,4 @@
-//! What a server of 2026-07-28 asks in its answers, asked of clients of older revisions.
+//! Questions in answers of a server of 2026-07-28, asked of clients of older revisions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ fn value(payload: narthex_wire::Payload) -> Value {
     serde_json::from_slice(&payload.into_bytes()).unwrap()
 }
 
-/// What a client that can do everything answers.
+/// The answer of a client that can do everything.
 fn reply(question: &Value) -> Value {
     match question["method"].as_str().unwrap() {
         "sampling/createMessage" => json!({"role": "assistant", "model": "m",
@@ -121,7 +121,7 @@ fn error(answer: &Value) -> &Value {
     &answer["result"]["structuredContent"]["error"]
 }
 
-/// What makes a script a server of 2026-07-28 that notes all calls.
+/// Makes a script a server of 2026-07-28 that notes all calls.
 const MODERN: &str = r#"case $line in
     *'"method":"server/discover"'*) answer '{"resultType":"complete","ttlMs":0,
       "cacheScope":"private","supportedVersions":["2026-07-28"],
@@ -300,7 +300,7 @@ async fn e174_questions_of_one_answer_are_asked_side_by_side() {
     world.gateway.drain().await;
 }
 
-/// E175: a modern server is told what a session's client has declared, and no more.
+/// E175: a modern server gets the capabilities that a session's client has declared, and no more.
 #[tokio::test]
 async fn e175_a_modern_server_is_told_what_the_client_declared() {
     let scripts = Scripts::new();
@@ -461,8 +461,8 @@ async fn e177_a_client_that_refuses_a_question_ends_its_call() {
     world.gateway.drain().await;
 }
 
-/// E178: questions end with their call, whoever ends it; the client is told, a late answer goes
-/// nowhere, and no question keeps a place.
+/// E178: questions end with their call, no matter which side ends it; the client is notified, a
+/// late answer goes nowhere, and no question keeps a place.
 #[tokio::test]
 async fn e178_questions_are_taken_back_when_their_call_ends() {
     let scripts = Scripts::new();

@@ -1,4 +1,5 @@
-//! What is decided on is what arrives: within `params` nothing reads in two ways (S12, S18).
+//! The message that is decided on is the one that arrives: no part of `params` reads in two ways
+//! (S12, S18).
 
 use narthex_audit::{Audit, AuditSettings};
 use narthex_gateway::{Endpoint, GatewayOptions};
@@ -14,8 +15,8 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
     "io.modelcontextprotocol/clientCapabilities":
         {"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
 
-/// Parameters that name what is denied, or a task of somebody else, in a way that some server may
-/// read.
+/// Parameters that name a denied subject, or a task of another caller, in a way that some server
+/// may read.
 const LISTENS: [&str; 12] = [
     r#""notifications":{"taskIds":[],"taskIds":["denied"]}"#,
     r#""notifications":{"taskIds":[],"task\u0049ds":["denied"]}"#,

@@ -1,4 +1,4 @@
-//! How often a call is delivered: servers that end sessions in ways of their own, and redirects.
+//! Number of deliveries of a call: servers that end sessions in ways of their own, and redirects.
 
 use std::sync::{
     Arc,
@@ -65,7 +65,7 @@ const WAYS: [(&str, u16, &str, &str); 12] = [
     ),
 ];
 
-/// What an ordinary server with one tool replies.
+/// The replies of an ordinary server with one tool.
 fn reply(seen: &Seen, session: Option<&str>) -> Reply {
     let tools = json!([{"name": "go", "inputSchema": {"type": "object"}}]);
     match seen.rpc() {

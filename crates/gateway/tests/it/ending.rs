@@ -12,7 +12,7 @@ use super::{
     world::{SOON, World, finish, initialize, legacy, transparent},
 };
 
-/// Goes on after the end of its input, and needs a while after SIGTERM.
+/// Runs on after the end of its input, and needs a while after SIGTERM.
 const SLOW_TO_END: [&str; 3] = ["trap 'sleep 3; exit 0' TERM", "", "while :; do sleep 0.1; done"];
 /// Sessions, each with a child of its own.
 const SESSIONS: usize = 8;

@@ -14,7 +14,7 @@ use super::{
     world::{SOON, World, http_server, legacy, modern, parse, transparent},
 };
 
-/// What a legacy client can be asked for.
+/// All capabilities of a legacy client that can be asked.
 fn all_capabilities() -> Value {
     json!({"sampling": {}, "elicitation": {}, "roots": {"listChanged": true}})
 }

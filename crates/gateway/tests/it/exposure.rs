@@ -1,4 +1,4 @@
-//! What a server's rules and a run's servers hide.
+//! Items that a server's rules hide, and that a run's servers hide.
 
 use std::{
     collections::BTreeMap,
@@ -91,7 +91,7 @@ impl Asking<'_> {
         assert_eq!(without(&hidden, &[name]), without(&absent, &["six"]), "{hidden}");
         assert_eq!(hidden["error"]["code"], -32602, "{hidden}");
         assert!(self.prompt("test_simple_prompt").await["result"].is_object());
-        // What a rule hides is answered alike, whether it exists or not.
+        // A hidden item gets the same answer, whether it exists or not.
         let (hidden, absent) = ("test://template/1/data", "test://template/1/nothing");
         let answers = (self.read(hidden).await, self.read(absent).await);
         assert_eq!(without(&answers.0, &[hidden]), without(&answers.1, &[absent]));

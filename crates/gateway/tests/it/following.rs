@@ -13,7 +13,7 @@ use super::{
     world::{SOON, World, legacy, modern, transparent},
 };
 
-/// Says that the resource changed whenever somebody subscribes to it, and repeats its level.
+/// Reports a change of the resource at each subscription to it, and repeats its level.
 pub(crate) const TELLS: [&str; 3] = [
     r#"tell() {
       printf '{"jsonrpc":"2.0","method":"notifications/%s","params":{%s}}\n' "$1" "$2"
@@ -141,7 +141,7 @@ async fn e74_subscriptions_and_levels_outlive_a_connection() {
     world.gateway.drain().await;
 }
 
-/// E74: a server that becomes ready after a client set its level is told it, and once.
+/// E74: a server that becomes ready after a client set its level gets the level, and once.
 #[tokio::test]
 async fn e74_a_level_reaches_servers_that_are_ready_later() {
     let scripts = Scripts::new();
@@ -165,7 +165,7 @@ async fn e74_a_level_reaches_servers_that_are_ready_later() {
     assert_eq!(world.call(&caller, request).await["result"], json!({}));
     let request = legacy(3, "logging/setLevel", json!({"level": "notice"}));
     assert_eq!(world.call(&caller, request).await["result"], json!({}));
-    // Nobody was told of `error`: the server says more than that already.
+    // `error` was sent to no server: the server logs more than that already.
     let told = next(&mut outbox, "notifications/message").await;
     assert_eq!(told["params"]["level"], "notice", "{told}");
     world.gateway.drain().await;

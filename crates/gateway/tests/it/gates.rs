@@ -173,8 +173,8 @@ async fn x_m55_a_gated_call_needs_a_grant_at_every_endpoint_in_every_era() {
     }
 }
 
-/// S14, D5: resources, templates, prompts, completion and the gateway's own tools for them pass
-/// the same gate; nothing is said of a gate to whoever asks for what is not there.
+/// S14, D5: resources, templates, prompts, completion and the gateway's own tools for them pass the
+/// same gate; a caller that asks for an absent item learns of no gate.
 #[tokio::test(flavor = "multi_thread")]
 async fn s14_resources_prompts_and_completion_are_gated_alike() {
     for eras in ERAS {
@@ -230,8 +230,8 @@ async fn s14_resources_prompts_and_completion_are_gated_alike() {
     }
 }
 
-/// X-E75, D25: a grant for a single call is used up by one call, whoever asks at the same time, and
-/// the ledger has the last word on it.
+/// X-E75, D25: a grant for a single call is used up by one call, also if several ask at the same
+/// time, and the ledger has the last word on it.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e75_of_many_calls_one_uses_a_single_grant() {
     let gated = Gated::new(Eras::Modern).await;
@@ -398,7 +398,7 @@ async fn x_e75_a_call_that_was_not_sent_uses_no_single_grant() {
     assert_eq!(kind(&gated.echo(&caller, "", "x").await), "permission_required");
 }
 
-/// D25: a store that cannot be asked costs nobody a grant, and lets nothing through.
+/// D25: a store that cannot be asked uses no grant up, and lets no call through.
 #[tokio::test(flavor = "multi_thread")]
 async fn d25_without_its_ledger_no_single_grant_counts() {
     let away = Ledger { is_away: true, ..Ledger::default() };
@@ -445,7 +445,7 @@ async fn d12_rules_are_a_runs_own_on_a_shared_connection() {
     assert_eq!(kinds, [None, Some("permission_required"), Some("tool_not_found")]);
 }
 
-/// Streams of a test resource that somebody watches at the server `all`.
+/// Streams of a test resource that a caller watches at the server `all`.
 const WATCHED: &str = "test://watched-resource";
 
 fn watched() -> Gates {
@@ -487,7 +487,7 @@ async fn d5_revocation_ends_streams_and_subscriptions() {
                 let answer =
                     gated.world.ask(caller, "resources/subscribe", json!({"uri": WATCHED})).await;
                 assert_eq!(kind(&answer), "permission_required", "{answer}");
-                // Whoever gives up what they have lost is not asked for a grant.
+                // A caller that unsubscribes from a lost resource is not asked for a grant.
                 let answer =
                     gated.world.ask(caller, "resources/unsubscribe", json!({"uri": WATCHED})).await;
                 assert_eq!(answer["result"], json!({}), "{answer}");
@@ -496,7 +496,7 @@ async fn d5_revocation_ends_streams_and_subscriptions() {
     }
 }
 
-/// X-E81: a stream that needs a grant of whose turn it is ends when somebody else has it.
+/// X-E81: a stream that needs a grant of the person whose turn it is ends with the turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e81_a_stream_ends_with_the_turn() {
     let gated = Gated::gated(Eras::Modern, watched(), Ledger::default()).await;

@@ -162,7 +162,7 @@ async fn d30_a_call_waits_for_one_attempt_at_most() {
     world.gateway.drain().await;
 }
 
-/// D37: of a call that its server had taken nobody says that the server was not reached.
+/// D37: no error of a call that its server had taken claims that the server was not reached.
 #[tokio::test]
 async fn d37_a_call_that_was_taken_may_have_been_carried_out() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -274,7 +274,7 @@ async fn d30_progress_extends_a_call_only_where_the_entry_asks() {
 async fn e133_a_program_that_ends_after_each_answer_costs_no_call() {
     let scripts = Scripts::new();
     let gate = scripts.pipe("gate");
-    // It reads nothing more, and ends when somebody has written to the gate.
+    // It reads nothing more, and ends when the test has written to the gate.
     let each = format!(
         r#"case $line in *'"method":"tools/call"'*) answer '{{"content":[{{"type":"text","text":
         "hello"}}]}}'; read -r _ < {}; exit 0 ;; esac"#,

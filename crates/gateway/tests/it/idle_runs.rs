@@ -1,4 +1,4 @@
-//! Runs that nobody uses: they cost next to nothing, and miss nothing.
+//! Unused runs: they cost next to nothing, and miss nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -66,8 +66,8 @@ fn memory() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// A run that nobody has used has no task, no view and no list of its own, whatever its server has:
-/// not more than 16 KiB, also where nothing is optimized.
+/// An unused run has no task, no view and no list of its own, whatever its server has: not more
+/// than 16 KiB, also where nothing is optimized.
 #[tokio::test]
 async fn a_run_that_nobody_used_costs_next_to_nothing() {
     const RUNS: usize = 2000;

@@ -145,7 +145,7 @@ async fn tools(world: &World, caller: &Caller) -> Vec<String> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Whether a request is one of the caller's era, and one that the fixture answers without error.
+/// True if a request is one of the caller's era, and one that the fixture answers without error.
 fn is_answered(caller: &Caller, method: &str) -> bool {
     match method {
         "server/discover" | "subscriptions/listen" => caller.session.is_none(),
@@ -350,8 +350,8 @@ async fn e7_what_an_own_server_tells_reaches_its_run_alone() {
     }
 }
 
-/// E7, D5: what an own server logs reaches sessions of its run alone, also beside one that set no
-/// level, and each server is told the level of its own run's sessions.
+/// E7, D5: log messages of an own server reach sessions of its run alone, also beside one that set
+/// no level, and each server gets the level of its own run's sessions.
 #[tokio::test]
 async fn e7_what_an_own_server_logs_reaches_its_run_alone() {
     let scripts = Scripts::new();
@@ -369,7 +369,7 @@ async fn e7_what_an_own_server_logs_reaches_its_run_alone() {
         let outbox = caller.session.as_ref().unwrap().take_outbox().unwrap();
         callers.push((caller, outbox));
     }
-    // Whoever would hear of an earlier one would hear of it first.
+    // A receiver of an earlier message would get that one first.
     for (index, level) in [(1, "error"), (2, "warning"), (0, "notice")] {
         let (caller, outbox) = &mut callers[index];
         let answer = world.ask(caller, "logging/setLevel", json!({"level": level})).await;
@@ -474,7 +474,7 @@ async fn e20_the_tools_of_a_run_are_recorded() {
     two.world.gateway.drain().await;
 }
 
-/// E7: entries of the shared configuration and own servers are told apart in what is kept by alias.
+/// E7: state stored by alias is separate for entries of the shared configuration and own servers.
 #[tokio::test]
 async fn e7_own_servers_are_counted_under_no_name_of_theirs() {
     let two = Two::of(Eras::Legacy).await;

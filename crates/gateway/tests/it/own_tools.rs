@@ -108,7 +108,7 @@ async fn e82_required_arguments_are_in_the_schema_and_checked() {
         let answer = call(&world, &caller, name, arguments).await;
         assert_eq!(error(&answer).0, "invalid_arguments", "{answer}");
     }
-    // What is absent is told in one way, by the server or for it.
+    // An absent item gets the same error from the server and from the gateway.
     let answer = call(&world, &caller, "read_resource", json!({"uri": "test://none"})).await;
     assert_eq!(error(&answer), ("invalid_arguments", "there is no resource `test://none`"));
     let answer = call(&world, &caller, "get_prompt", json!({"name": "none"})).await;

@@ -84,7 +84,7 @@ async fn one() -> (World, Caller) {
 }
 
 /// E184: a legacy server asks a modern client in the midst of a call: its client is asked by a
-/// result, and the call goes on with the answer.
+/// result, and the call continues with the answer.
 #[tokio::test]
 async fn e184_a_legacy_server_asks_a_modern_client() {
     for world in worlds().await {
@@ -231,7 +231,7 @@ async fn e184_a_state_is_good_once_and_for_its_call() {
     world.gateway.drain().await;
 }
 
-/// Waits until the server was told that a call is given up, after the answer to its question.
+/// Waits until the server got the cancellation of a call, after the answer to its question.
 async fn given_up(fixture: &Running) {
     let waiting = async {
         loop {
@@ -544,8 +544,8 @@ const LEADS: &str = r#"case $line in *'"method":"tools/call"'*)
   printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32042,"message":"sign in","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://a.test/","message":"Sign in"}]}}}\n' "$id"
   continue ;; esac"#;
 
-/// E185: what a legacy server says by −32042 leads a modern client to the URL; the call is made
-/// again by its retry. A client that cannot be led there is told what it lacks.
+/// E185: a legacy server's error −32042 leads a modern client to the URL; the call is made again by
+/// its retry. A client that cannot be led there gets an error with what it lacks.
 #[tokio::test]
 async fn e185_a_wanted_url_leads_a_modern_client_there() {
     let Scripted { scripts, world, caller, params, answer } =

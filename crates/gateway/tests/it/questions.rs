@@ -1,4 +1,4 @@
-//! What servers ask clients, and what they say by themselves (legacy pairs).
+//! Questions of servers to clients, and messages that servers send by themselves (legacy pairs).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What clients can count on in tools and results at the aggregated endpoint.
+//! Guarantees for clients about tools and results at the aggregated endpoint.
 
 use narthex_gateway::{Endpoint, GatewayOptions};
 use narthex_model::{ApiKeyAuth, Secret, ServerAuth, Target};
@@ -111,7 +111,7 @@ async fn e88_a_failed_tool_keeps_its_content() {
     world.gateway.drain().await;
 }
 
-/// E88: a refused credential is told by its kind, whatever the words of the server are.
+/// E88: a refused credential is reported by its kind, whatever the words of the server are.
 #[tokio::test]
 async fn e88_a_refused_credential_is_auth_unavailable_by_type() {
     let required_bearer = Some(Bearer("right".to_owned()));

@@ -89,7 +89,7 @@ fn authority(token: &RunToken, grants: &Arc<Grants>, rules: &Arc<WorkspaceRules>
     Authority::new(actors, grants.clone(), rules.clone())
 }
 
-/// What a failed call says of itself.
+/// The error object of a failed call.
 fn error(answer: &Value) -> Value {
     let tool = &answer["result"]["structuredContent"]["error"];
     if tool.is_null() { answer["error"]["data"].clone() } else { tool.clone() }
@@ -102,7 +102,7 @@ fn assert_forbidden(answer: &Value, rule: &str) {
     assert!(error["details"].get("scopes").is_none(), "{answer}");
 }
 
-/// D13, S14: what a rule forbids does not reach its server, and the caller is told the rule and the
+/// D13, S14: a forbidden call does not reach its server, and the caller gets the rule and the
 /// reason; a change of the rules counts for the next call of the same run.
 #[tokio::test(flavor = "multi_thread")]
 async fn d13_what_a_rule_forbids_does_not_reach_its_server() {
@@ -124,7 +124,7 @@ async fn d13_what_a_rule_forbids_does_not_reach_its_server() {
             let free = json!({"name": format!("{}test_simple_text", caller.1), "arguments": {}});
             let free = ruled.world.ask(&caller.0, "tools/call", free).await;
             assert!(error(&free).is_null(), "{free}");
-            // What is forbidden is listed all the same.
+            // A forbidden tool is listed all the same.
             let listed = ruled.world.ask(&caller.0, "tools/list", json!({})).await;
             assert!(listed.to_string().contains("echo"), "{listed}");
         }
@@ -154,8 +154,8 @@ async fn d13_a_rule_that_asks_for_approval_is_met_by_a_grant() {
 }
 
 /// S14: resources, prompts, completion, the gateway's own tools for them and what servers offer
-/// beside the protocol pass the same rules; nothing is said of a rule to whoever asks for what is
-/// not there.
+/// beside the protocol pass the same rules; a caller that asks for an absent item learns of no
+/// rule.
 #[tokio::test(flavor = "multi_thread")]
 async fn s14_everything_of_a_server_passes_the_rules() {
     for eras in ERAS {
@@ -214,8 +214,8 @@ async fn d13_a_rule_may_tell_endpoints_and_eras_apart() {
     }
 }
 
-/// D13, S14: what goes on with a task is asked about as the call that made it, and as what it is;
-/// also where that call required nothing.
+/// D13, S14: later requests about a task are decided on as the call that made it, and as what they
+/// are; also where that call required nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn d13_a_rule_may_tell_calls_and_tasks_apart() {
     let ruled = Ruled::new(Eras::Modern).await;
@@ -317,8 +317,8 @@ const ASKS: &str = r#"@id("ask") @approval("x.read") forbid(principal, action, r
     when { resource.name like "test://watched*" };
     @id("echo") forbid(principal, action, resource == Tool::"all/echo");"#;
 
-/// D13, D5: a stream that was let through ends when a rule comes to forbid what it tells of, or to
-/// require what nobody has granted; one that the new rules let through goes on.
+/// D13, D5: a permitted stream ends when a new rule forbids the resource that it reports, or
+/// requires a scope that has not been granted; one that the new rules permit stays open.
 #[tokio::test(flavor = "multi_thread")]
 async fn d5_streams_end_when_a_rule_comes_to_forbid_them() {
     for eras in ERAS {
@@ -332,8 +332,8 @@ async fn d5_streams_end_when_a_rule_comes_to_forbid_them() {
 }
 
 impl Ruled {
-    /// A stream begins without rules, goes on with rules that a grant meets, and ends with these,
-    /// or else when the grant is gone.
+    /// A stream begins without rules, stays open with rules that a grant meets, and ends with
+    /// these, or else when the grant is gone.
     async fn check_stream(&self, (caller, prefix): &(Caller, &str), last: Option<&str>) {
         set(&self.rules, "");
         let wanted = json!({"notifications": {"resourceSubscriptions": [WATCHED]}});

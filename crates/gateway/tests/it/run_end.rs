@@ -12,7 +12,7 @@ use super::{
     world::{SOON, World, finish, initialize, legacy, modern, transparent},
 };
 
-/// Answers a call when somebody writes to the pipe; `$2` is its path.
+/// Answers a call when the test writes to the pipe; `$2` is its path.
 fn waits(pipe: &std::path::Path) -> [String; 3] {
     let each = format!(
         r#"case $line in *'"method":"tools/call"'*)
@@ -88,7 +88,7 @@ async fn e7_the_end_of_a_run_leaves_nothing() {
     }
     gone(scripts.started("mine")).await;
     gone(scripts.started("all").into_iter().filter(|pid| *pid != shared).collect()).await;
-    // Who still holds the run has nothing in it, and can begin nothing.
+    // A caller that still holds the run has nothing in it, and can begin nothing.
     assert!(world.gateway.snapshot(&run).servers.is_empty());
     let (answering, session) = world
         .gateway
@@ -155,8 +155,8 @@ async fn until(is_so: impl Fn() -> bool) {
     timeout(SOON, waiting).await.expect("the server does not hear of it");
 }
 
-/// E7: servers that all share are told to cancel what an ended run has asked of them, in each era,
-/// and go on for others.
+/// E7: servers that all share get a cancellation of each request of an ended run, in each era, and
+/// keep working for others.
 #[tokio::test]
 async fn e7_the_end_of_a_run_cancels_its_calls_at_shared_servers() {
     for eras in [Eras::Modern, Eras::Legacy] {

@@ -61,7 +61,7 @@ impl Scripts {
         Entry::Server(self.server(name, does))
     }
 
-    /// A pipe whose reader waits until somebody writes.
+    /// A pipe whose reader waits until the test writes.
     pub(crate) fn pipe(&self, name: &str) -> std::path::PathBuf {
         let path = self.dir.path().join(name);
         let made = std::process::Command::new("mkfifo").arg(&path).status();
@@ -69,17 +69,17 @@ impl Scripts {
         path
     }
 
-    /// Whether a server has written something there.
+    /// True if a server has written a line there.
     pub(crate) fn has_noted(&self, name: &str) -> bool {
         fs_err::metadata(self.dir.path().join(name)).is_ok_and(|file| file.len() > 0)
     }
 
-    /// How many lines a server has written there.
+    /// Number of lines that a server has written there.
     pub(crate) fn lines(&self, name: &str) -> usize {
         fs_err::read_to_string(self.dir.path().join(name)).unwrap_or_default().lines().count()
     }
 
-    /// What a server has written beside its process ids.
+    /// The text that a server has written beside its process ids.
     pub(crate) fn said(&self, name: &str) -> String {
         fs_err::read_to_string(self.dir.path().join(format!("{name}.said"))).unwrap_or_default()
     }

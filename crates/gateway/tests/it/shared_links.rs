@@ -44,7 +44,7 @@ async fn cancel_all(world: &World, caller: &Caller, ids: impl Iterator<Item = u6
             world.gateway.notify(caller, parse(&message)).await;
         }
     }
-    // What was sent before has arrived when this is answered.
+    // Earlier messages have arrived when this is answered.
     let done = match caller.session.is_some() {
         true => legacy(99, "x/done", json!({})),
         false => modern(99, "x/done", json!({})),
@@ -108,7 +108,7 @@ async fn d2_notifications_reach_a_server_that_serves_one_run() {
     world.gateway.drain().await;
 }
 
-/// S19: on a shared link, a log message of a server is told to those who have set a level.
+/// S19: on a shared link, a log message of a server is sent to sessions that have set a level.
 #[tokio::test]
 async fn s19_log_messages_reach_only_who_has_set_a_level() {
     let scripts = Scripts::new();

@@ -1,5 +1,5 @@
-//! What runs share, each within its part (S31): while one takes all that it may have, others work;
-//! and what nobody uses gives way.
+//! Resources that runs share, each within its part (S31): while one takes all that it may have,
+//! others work; and an unused one gives way.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ async fn s31_a_run_leaves_sessions_to_others() {
     world.run_as(RunPolicy::AllAttached);
     let other = open(&world, &Endpoint::Aggregated).await.1.expect("another run's session");
     world.gateway.end_session(&other).await;
-    // What ends gives its place back.
+    // A session that ends gives its place back.
     world.gateway.end_session(&held.pop().unwrap()).await;
     world.run = first;
     assert!(open(&world, &Endpoint::Aggregated).await.1.is_some());
@@ -148,7 +148,7 @@ async fn s31_a_run_leaves_streams_of_changes_to_others() {
         world.run_as(RunPolicy::AllAttached);
         assert!(matches!(listen(&world).await.1, Step::Message(_)));
         world.run = first;
-        // What is closed gives its places back.
+        // A closed stream gives its places back.
         open.clear();
         assert!(matches!(listen(&world).await.1, Step::Message(_)));
     }

@@ -1,4 +1,4 @@
-//! Servers that are stopped when nobody uses them, and who counts as using one.
+//! Servers that are stopped when they have no users, and which callers count as users.
 
 use std::{sync::Arc, time::Duration};
 
@@ -64,8 +64,8 @@ fn subscription(method: &str) -> narthex_wire::Message {
     legacy(1, method, json!({"uri": "test://a"}))
 }
 
-/// D12, E74: whoever follows a resource waits for what the server says by itself, so the server
-/// stays as long as somebody does.
+/// D12, E74: a follower of a resource waits for messages that the server sends by itself, so the
+/// server stays as long as there is one.
 #[tokio::test]
 async fn d12_a_server_that_is_followed_is_not_stopped() {
     let scripts = Scripts::new();
@@ -105,7 +105,7 @@ async fn d12_whoever_follows_wakes_a_server_that_sleeps() {
     world.gateway.drain().await;
 }
 
-/// D12, E74: a server that was lost is followed again, even if nobody else wants it meanwhile.
+/// D12, E74: a lost server is followed again, even if no other caller wants it meanwhile.
 #[tokio::test]
 async fn d12_a_server_that_is_followed_is_woken_for_it() {
     let scripts = Scripts::new();
@@ -120,7 +120,7 @@ async fn d12_a_server_that_is_followed_is_woken_for_it() {
     world.gateway.drain().await;
 }
 
-/// Starts a task that nobody follows, in the era of this server; gives its caller.
+/// Starts a task without followers, in the era of this server; gives its caller.
 async fn caller_with_a_task(world: &World, does: [&str; 3]) -> Caller {
     if does == LEGACY {
         let caller = world.legacy_caller(transparent("one")).await;
@@ -134,7 +134,7 @@ async fn caller_with_a_task(world: &World, does: [&str; 3]) -> Caller {
     caller
 }
 
-/// D12: a task that runs keeps its server, also if nobody follows it or asks for it, until it is
+/// D12: a task that runs keeps its server, also without followers or requests for it, until it is
 /// forgotten with its run.
 #[tokio::test]
 async fn d12_a_server_with_a_running_task_is_not_stopped() {
@@ -216,8 +216,8 @@ async fn d12_a_task_without_a_word_keeps_no_server_for_ever() {
     }
 }
 
-/// D12: a level keeps no server from sleeping, as a server that sleeps says nothing; it is told
-/// again when the server wakes.
+/// D12: a level keeps no server from sleeping, as a server that sleeps logs nothing; the level is
+/// sent again when the server wakes.
 #[tokio::test]
 async fn d12_a_level_is_told_again_when_a_server_wakes() {
     let scripts = Scripts::new();
@@ -235,7 +235,8 @@ async fn d12_a_level_is_told_again_when_a_server_wakes() {
     world.gateway.drain().await;
 }
 
-/// D12: a server that sleeps can be asked what it is, and wakes for nobody who asks only that.
+/// D12: a sleeping server can be described, and does not wake for a request of its description
+/// alone.
 #[tokio::test]
 async fn d12_a_server_that_sleeps_is_told_of_as_before() {
     let scripts = Scripts::new();

@@ -85,8 +85,8 @@ async fn modern_task_states_are_pushed_at_the_aggregated_endpoint() {
     world.gateway.drain().await;
 }
 
-/// S18: a task of another run is as absent as one that never was, and who knows no tasks is told
-/// so.
+/// S18: a task of another run is as absent as one that never was, and a client without tasks gets
+/// an error that says so.
 #[tokio::test]
 async fn s18_tasks_of_others_are_not_followed() {
     let mut world = World::with(&[("one", Eras::Modern)]).await;
@@ -182,8 +182,8 @@ async fn e79_equal_task_ids_of_two_servers_stay_apart() {
     world.gateway.drain().await;
 }
 
-/// A legacy server with tasks, all of which are called `t1`; it lists some more, of nobody here,
-/// on pages of their own. It says its name wherever there is room for it.
+/// A legacy server with tasks, all of which are called `t1`; it lists some more, of no caller here,
+/// on pages of their own. It gives its name wherever there is room for it.
 pub(super) const LEGACY: [&str; 3] = [
     r#"rest='"status":"working","ttl":null,"createdAt":"2026-01-01T00:00:00Z"'
     related='"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}'
@@ -371,7 +371,7 @@ async fn s18_lists_of_tasks_show_those_of_the_run() {
     assert!(!listed.to_string().contains("t9"), "{listed}");
     let bad = world.call(&first, list(Some(&json!("p1")))).await;
     assert_eq!(bad["error"]["code"], -32602, "{bad}");
-    // At the server's own endpoint pages are the server's, without what belongs to nobody here.
+    // At the server's own endpoint pages are the server's, without tasks of no caller here.
     let own = caller(&world, transparent("one"), json!({})).await;
     let (mut seen, mut cursor) = (Vec::new(), None);
     loop {
@@ -422,12 +422,12 @@ async fn s18_states_of_legacy_tasks_reach_their_run() {
         let other = caller(&world, transparent("two"), json!({})).await;
         let mut others = other.session.as_ref().unwrap().take_outbox().unwrap();
         world.run = run;
-        // This call has the server tell of the task, and of one that is nobody's.
+        // This call has the server report the task, and one that belongs to no caller.
         let tell = || legacy(6, "tools/call", json!({"name": "mcp__two__act", "arguments": {}}));
         world.call(&aggregated, tell()).await;
         let mut told = next_status(&session, &mut outbox).await;
         if told["statusMessage"] == "foreign" {
-            // On a link of the client's own a task may be told of before it is known.
+            // On a link of the client's own a task may be reported before it is known.
             assert_eq!(capabilities, json!({"sampling": {}}));
             told = next_status(&session, &mut outbox).await;
         }

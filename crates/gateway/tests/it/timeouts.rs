@@ -122,8 +122,8 @@ async fn e86_no_inner_limit_ends_a_call_before_its_own() {
     world.gateway.drain().await;
 }
 
-/// E44: what a server says before its answer, however fast, keeps no call open beyond its limit.
-/// What it has sent already is held against the limit like what is still to come.
+/// E44: messages of a server before its answer, however fast, keep no call open beyond its limit.
+/// Messages that it has sent already count against the limit like later ones.
 #[tokio::test]
 async fn e44_a_server_that_talks_without_an_end_is_cut_off_in_time() {
     let limit = Duration::from_secs(5);

@@ -94,7 +94,7 @@ impl Limited {
     }
 }
 
-/// The clock goes on from noon while a test runs.
+/// The clock runs from noon while a test runs.
 fn is_until_midnight(wait_ms: u64) -> bool {
     (40_000_000..=43_200_000).contains(&wait_ms)
 }
@@ -134,7 +134,7 @@ async fn o100_a_servers_quota_holds_for_all_its_callers() {
     let metrics = limited.world.gateway.metrics().render();
     let line = "narthex_calls_limited_total{scope=\"server\",limit=\"daily\"} 4\n";
     assert!(metrics.contains(line), "{metrics}");
-    // What it says of a tool that has an output schema stands where no schema counts (D16).
+    // The error of a tool with an output schema is in a place without a schema (D16).
     let params = json!({"name": "add", "arguments": {"a": 1, "b": 2}});
     let shaped = limited.world.ask(&callers[0], "tools/call", params).await;
     assert_eq!(shaped["result"]["structuredContent"], Value::Null, "{shaped}");
@@ -219,8 +219,8 @@ async fn o100_limits_hold_over_runs_and_change_under_them() {
     limited.world.gateway.drain().await;
 }
 
-/// O100: a place among the open calls is given back by the answer, and by whoever goes away: with
-/// the answer unread, or in the middle of sending.
+/// O100: a place among the open calls is given back by the answer, and by a caller that goes away:
+/// with the answer unread, or in the middle of sending.
 #[tokio::test]
 async fn o100_places_come_back_however_calls_end() {
     let limited = Limited::with(&json!({"concurrent_calls": 1})).await;

@@ -117,7 +117,7 @@ impl World {
         Self::sleepy(entries, options, None)
     }
 
-    /// The same, and the servers are stopped when nobody has used them for so long.
+    /// The same, and servers without users are stopped after so long.
     pub(crate) fn sleepy(
         entries: Vec<Entry>,
         options: GatewayOptions,
@@ -210,7 +210,7 @@ impl World {
         [self.modern_caller(endpoint.clone()), self.legacy_caller(endpoint.clone()).await]
     }
 
-    /// What a caller is answered.
+    /// The answer to a caller.
     pub(crate) async fn ask(&self, caller: &Caller, method: &str, params: Value) -> Value {
         self.call(caller, request(caller, method, params)).await
     }
