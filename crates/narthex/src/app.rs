@@ -34,12 +34,12 @@ use self::{
 };
 use crate::{ConnectionOptions, Failure, config, run_sockets::RunFolders};
 
-/// What an [`App`] is made of.
+/// The parts and options of an [`App`].
 #[derive(Debug)]
 pub struct AppOptions {
     /// The servers.
     pub servers: Servers,
-    /// What every child process sees.
+    /// The environment that every child process sees.
     pub environment: BaseEnvironment,
     /// Limits of the connections to servers.
     pub connections: ConnectionOptions,
@@ -53,7 +53,7 @@ pub struct AppOptions {
     pub audit_dir: PathBuf,
     /// Where sessions have folders of their own, and files about runs are.
     pub work_dir: PathBuf,
-    /// What carries runs out.
+    /// The programs that carry runs out.
     pub executors: Executors,
     /// Where others come in; `None` for a call in process.
     pub doors: Option<Doors>,
@@ -64,7 +64,7 @@ pub struct AppOptions {
 pub enum Servers {
     /// These, as long as the app lives.
     Fixed(LoadedConfig),
-    /// What files declare, which are followed.
+    /// The servers that followed files declare.
     Followed(Box<ControlOptions>),
 }
 
@@ -73,7 +73,7 @@ pub enum Servers {
 pub struct Doors {
     /// For HTTP, already bound.
     pub listener: TcpListener,
-    /// What HTTP requests must be like.
+    /// The limits and options of HTTP requests.
     pub http: HttpOptions,
     /// Limits of HTTP connections.
     pub serve: ServeOptions,
@@ -109,11 +109,11 @@ impl Doors {
 #[derive(Debug)]
 pub struct App {
     gateway: Gateway,
-    /// What operators work with, if the servers come from files.
+    /// The operations of operators, if the servers come from files.
     control: Option<Control>,
     runs: Option<Runs>,
     local: Arc<RunView>,
-    /// What every child process sees.
+    /// The environment that every child process sees.
     environment: BaseEnvironment,
     /// Ends what accepts callers.
     closing: CancellationToken,
@@ -264,7 +264,7 @@ impl App {
         self.gateway.registry()
     }
 
-    /// What operators work with; `None` if the servers are fixed.
+    /// The operations of operators; `None` if the servers are fixed.
     #[must_use]
     pub fn control(&self) -> Option<&Control> {
         self.control.as_ref()
@@ -282,8 +282,8 @@ impl App {
         Caller::new(self.local.clone(), endpoint, None)
     }
 
-    /// Ends everything: accepts no more callers, lets open calls finish for a while, ends
-    /// sessions, and stops every child. Whoever calls it again waits for the same end.
+    /// Ends everything: accepts no more callers, lets open calls finish for a while, ends sessions,
+    /// and stops every child. A second caller waits for the same end.
     pub async fn drain(&self) {
         self.drained.get_or_init(|| self.end()).await;
     }
@@ -304,7 +304,7 @@ impl App {
     }
 }
 
-/// What servers are told of us.
+/// The identity that servers get of us.
 fn identity() -> ClientIdentity {
     let info = concat!(r#"{"name":"narthex","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
     ClientIdentity {

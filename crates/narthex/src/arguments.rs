@@ -19,8 +19,8 @@ pub(crate) fn parse_texts(words: &[String]) -> Result<Map<String, Value>, Failur
     parse_by(words, |_| true)
 }
 
-/// Whether a word means one thing or another as the tool's schema says. No file is read for that:
-/// of some, such as those of a pipe, there is one reading only.
+/// True if the meaning of a word depends on the tool's schema. No file is read to find out: some
+/// files, such as those of a pipe, can be read only once.
 pub(crate) fn need_schema(words: &[String]) -> bool {
     if matches!(words, [only] if only.trim_start().starts_with('{')) {
         return false;

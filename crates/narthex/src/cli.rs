@@ -21,7 +21,7 @@ use crate::{
     output::{self, Format},
 };
 
-/// How long what still runs after a command may hold up the end of the program.
+/// The time for which work that is left after a command may hold up the end of the program.
 const RUNTIME_END: Duration = Duration::from_millis(500);
 
 /// The control plane and gateway between AI agents and their MCP servers.
@@ -173,12 +173,12 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: clap_complete::Shell,
 }
 
-/// What every command gets.
+/// The settings and output options that every command gets.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) format: Format,
-    /// Whether only ASCII may be printed.
+    /// True if only ASCII may be printed.
     pub(crate) is_ascii: bool,
 }
 
@@ -227,7 +227,7 @@ fn arguments() -> impl Iterator<Item = std::ffi::OsString> {
 
 /// Shows the help, the version, or what is wrong with the command line.
 fn refuse(error: &clap::Error) -> ExitCode {
-    // What could not be read may still say how it wants to be answered.
+    // A faulty command line may still name the format of its answer.
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.to_string();
         let failure = Failure::usage(text.trim().trim_start_matches("error: "));
@@ -243,7 +243,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, Failure> {
-    // Before there is anything in memory that nobody else may read.
+    // Before memory has anything that no other process may read.
     core_dumps::forbid()?;
     let flags = flags(&cli);
     let mut settings = config::load(&flags)?;

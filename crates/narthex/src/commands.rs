@@ -1,4 +1,4 @@
-//! What each command does.
+//! The work of each command.
 
 mod across;
 pub(crate) mod attachments;

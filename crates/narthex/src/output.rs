@@ -1,4 +1,4 @@
-//! What commands print: results to standard output, all else to standard error.
+//! Output of commands: results to standard output, all else to standard error.
 //!
 //! Everything goes out here, so that a terminal gets texts of servers, agents and files without
 //! what would act on it (S22). A file or a program gets them as they are.
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::{Failure, config};
 
-/// How a command's outcome is shown.
+/// The format of a command's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,
@@ -31,7 +31,7 @@ pub(crate) enum Format {
     Quiet,
 }
 
-/// How a word stands out on a terminal.
+/// The colour of a word on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colour {
     Red,
@@ -49,8 +49,8 @@ impl Format {
     }
 }
 
-/// What [`paint`] puts before a colour's code. No text of others has it, since it is another one in
-/// each process.
+/// The mark that [`paint`] puts before a colour's code. No text of others has it, since it is
+/// another one in each process.
 static MARK: LazyLock<String> =
     LazyLock::new(|| format!("[paint {:016x} ", RandomState::new().hash_one("colour")));
 
@@ -95,7 +95,7 @@ pub(crate) fn raw() -> Box<dyn Write + Send> {
     }
 }
 
-/// Whether whoever read standard output has gone: for what would print for ever.
+/// True if the reader of standard output has gone: for output that would go on for ever.
 pub(crate) fn reader_is_gone() -> bool {
     let out = io::stdout();
     let mut polled = [PollFd::new(&out, PollFlags::empty())];
@@ -179,7 +179,7 @@ pub(crate) fn is_error_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// How long ago a moment is, in its largest unit.
+/// The time since a moment, in its largest unit.
 pub(crate) fn age(time: SystemTime, now: SystemTime) -> String {
     // A clock that was set back makes it the present.
     let seconds = now.duration_since(time).unwrap_or_default().as_secs();

@@ -1,4 +1,4 @@
-//! Whoever answers this process's own requests: the gateway within it, or the daemon.
+//! The peer that answers this process's own requests: the gateway within it, or the daemon.
 
 use narthex_gateway::{Endpoint, Step};
 use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, json::with_whole_pairs};
@@ -109,7 +109,7 @@ async fn ask_gateway(app: &App, alias: &Alias, request: Message) -> Result<Messa
     Err(Failure::new(ErrorKind::Bug, "the gateway gave no answer"))
 }
 
-/// What says that we are a client of the modern era that offers nothing.
+/// The `_meta` of a client of the modern era that offers nothing.
 fn meta() -> Value {
     json!({
         meta_key::PROTOCOL_VERSION: Revision::LATEST.as_str(),
@@ -154,7 +154,7 @@ pub(crate) fn protocol_failure(answer: &Message) -> Failure {
     }
 }
 
-/// What a call failed by that its server answered with an error of JSON-RPC.
+/// The failure of a call whose server answered with an error of JSON-RPC.
 fn server_error(code: i64, message: String, data: Option<Value>) -> CallError {
     // The code was another where the caller's era has no room for it.
     let original = data.as_ref().and_then(|data| data["details"]["code"].as_i64());

@@ -13,23 +13,23 @@ pub(crate) struct Row {
     pub(crate) alias: String,
     #[serde(alias = "state")]
     pub(crate) status: ServerState,
-    /// Whether an entry of another file counts instead.
+    /// True if an entry of another file counts instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_overridden: bool,
     /// `None` if the entry is faulty.
     pub(crate) transport: Option<String>,
-    /// How many tools it has.
+    /// Number of tools that it has.
     pub(crate) tools: usize,
-    /// How many definitions say something else than at first.
+    /// Number of definitions that differ from the first ones.
     #[serde(default, rename = "definitions_changed")]
     pub(crate) changed: usize,
-    /// How many definitions are held back until a human has accepted them.
+    /// Number of definitions under review, until a human has accepted them.
     #[serde(default, rename = "definitions_held_back")]
     pub(crate) held_back: usize,
     /// Faults that take away a part of it, each with its kind.
     #[serde(default)]
     pub(crate) warnings: Vec<Warning>,
-    /// What it is busy with while it connects.
+    /// The step that it is busy with while it connects.
     pub(crate) activity: Option<String>,
     pub(crate) error: Option<CallError>,
 }
@@ -67,7 +67,7 @@ impl Row {
     }
 
     pub(crate) fn all(snapshot: &Snapshot) -> Vec<Self> {
-        // What another entry hides is none of those that run (E140).
+        // An entry that another one hides is none of those that run (E140).
         let counting = snapshot.servers.iter().filter(|row| !row.is_overridden);
         counting.map(|row| Self::of(row)).collect()
     }
@@ -137,7 +137,8 @@ fn shown_by(logs: &CommandLine) -> String {
 mod tests {
     use super::*;
 
-    /// S22: what is held back may wait or be rejected, and the command that is named shows both.
+    /// S22: a definition under review may wait or be rejected, and the command that is named shows
+    /// both.
     #[test]
     fn s22_what_is_held_back_is_told_with_where_to_see_it() {
         let mut row = Row {

@@ -17,7 +17,7 @@ pub(crate) struct RunFolders {
     gateway: Gateway,
     /// Folders for the runs' own ones: the first one is used whose paths are short enough.
     bases: Vec<PathBuf>,
-    /// Where they are served, whoever asks for them.
+    /// The runtime that serves them, whichever task asks for them.
     home: Handle,
     /// Ends all of them.
     closing: CancellationToken,

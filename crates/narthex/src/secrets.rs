@@ -24,7 +24,7 @@ pub(crate) async fn open(
 ) -> Result<Vault, Failure> {
     let given = config::master_key();
     let keeper: Arc<dyn Keeper> = match (given, place) {
-        // Set to nothing it is refused, too: whoever meant to give a key gets no other (S15).
+        // Set to nothing it is refused, too: a user who meant to give a key gets no other (S15).
         (Some(keys), KeyPlace::File) => {
             Arc::new(GivenKeys::new(config::MASTER_KEY, keys.expose())?)
         }

@@ -1,4 +1,4 @@
-//! What an app begins with, one after the other.
+//! The steps by which an app begins, one after the other.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use super::Servers;
 use crate::Failure;
 use narthex_model::with_causes;
 
-/// How late webhooks are told at most what another daemon has seen happen, or this one.
+/// The longest delay after which webhooks get an event that this or another daemon has seen.
 const POLL: Duration = Duration::from_secs(2);
 
 /// Gives the built-in server its tools, and has the runs go on that live.

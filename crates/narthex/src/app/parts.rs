@@ -1,4 +1,4 @@
-//! What an app is made of, as its options say.
+//! The parts of an app, as its options say.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -20,19 +20,19 @@ pub(super) async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Fail
     }
 }
 
-/// Whether there is somewhere to keep what servers say, for entries that pin it.
+/// True if there is a store for the definitions of servers, for entries that pin them.
 pub(super) fn keeps_definitions(servers: &Servers) -> bool {
     matches!(servers, Servers::Followed(options) if options.store.is_some())
 }
 
-/// How programs are held whose entry does not say.
+/// The supervision of programs whose entry does not name a confinement.
 pub(super) fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
     let root = is_strict.then(config::workspace_root).transpose()?;
     let confinement = root.map(|root| Confinement::strict(Some(root)));
     Ok(Supervision { confinement, ..Supervision::default() })
 }
 
-/// What the local run, or the gateway, looks into, and control keeps: meters, grants and rules.
+/// The meters, grants and rules of control, which the local run and the gateway look into.
 pub(super) fn shared(servers: &Servers) -> (Meters, (Arc<Grants>, Arc<WorkspaceRules>)) {
     match servers {
         Servers::Followed(of) => (of.meters.clone(), (of.grants.clone(), of.rules.clone())),
@@ -51,7 +51,7 @@ pub(super) fn local_run(
     let name = workspace.as_str().into();
     let meter = meters.get(&MeterKey { workspace, kind: MeterKind::Workspace, name });
     let meters = RunMeters { workspace: Some(meter), ..RunMeters::default() };
-    // Whoever started this process drives it (X-E81).
+    // The person who started this process drives it (X-E81).
     let user = Some(PrincipalId::local_admin());
     let mut session = [0; SessionId::BYTES];
     getrandom::fill(&mut session).map_err(|error| no_randomness(&error))?;

@@ -40,7 +40,7 @@ fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, bool)>) 
 }
 
 /// D36: a printed command has `--workspace` exactly where the command line takes it. Without one,
-/// logs are those of the daemon's own servers, so whoever names them says whether it has one.
+/// logs are those of the daemon's own servers, so each caller of those says whether it has one.
 #[test]
 fn d36_commands_have_the_workspace_where_they_take_it() {
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! What the workspaces have that a token may see, for commands that show all of them.
+//! Objects of all workspaces that a token may see, for commands that show all workspaces.
 
 use narthex_model::{ErrorKind, command::CommandLine};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{
 
 /// The workspace of the daemon's own servers.
 pub(super) const HOME: &str = "default";
-/// How many other workspaces are named.
+/// Number of other workspaces that are named.
 const NAMED: usize = 5;
 
 /// The ids of the workspaces that the token may see.

@@ -123,8 +123,8 @@ fn row(item: &Value) -> Vec<String> {
     vec![harmless(text(item, "alias")), harmless(text(item, "name")), harmless(&values)]
 }
 
-/// What the server's schema says of its keys, so that a text stays one where it wants one; nothing
-/// of a server that is not there, which is told when the attachment is stored.
+/// The server's schema of its keys, so that a text stays one where the schema wants one; nothing of
+/// a server that is not there, which is reported when the attachment is stored.
 async fn schema(client: &DaemonClient, args: &AttachArgs) -> Result<Option<Value>, Failure> {
     let path = object_path(CatalogKind::Server, &args.place, &args.server);
     match client.api_get(path).await {

@@ -57,7 +57,7 @@ async fn keep(
     let asked = client.api_get(path.clone());
     let mut kept = waiting("asking the daemon", context, asked).await?;
     if days.is_some() || events.is_some() {
-        // What is not said stays.
+        // A limit that is not given stays.
         let days = days.map_or_else(|| kept["kept_days"].clone(), |days| json!(days));
         let events = events.map_or_else(|| kept["kept_events"].clone(), |events| json!(events));
         let body = json!({ "kept_days": days, "kept_events": events }).to_string();

@@ -45,8 +45,8 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
     .await
 }
 
-/// What a person does about the credential, as the server's row has it for operators. The answer to
-/// a call is for models, which do not read that.
+/// Adds what a person does about the credential, as the server's row has it for operators. The
+/// answer to a call is for models, which do not read that.
 async fn with_remedy(mut failure: Failure, args: &CallArgs, context: &Context) -> Failure {
     let Ok(Some(client)) = DaemonClient::operator_if_up(&context.settings) else { return failure };
     let rows = client.rows::<Row>().await.unwrap_or_default();

@@ -23,7 +23,7 @@ use crate::{
     output::{self, Colour, harmless, paint},
 };
 
-/// How much one finding weighs.
+/// The weight of one finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
@@ -63,7 +63,7 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     show(&checks, &context)
 }
 
-/// Whether a program can be started by its name.
+/// True if a program can be started by its name.
 pub(super) fn is_installed(name: &str) -> bool {
     host::find(name, std::path::Path::new("")).is_some()
 }
@@ -86,7 +86,7 @@ impl Check {
         Self { detail: Some(detail.into()), ..self }
     }
 
-    /// Whether this has the fault that another one is about.
+    /// True if this check reports the fault that another one is about.
     fn tells(&self, other: &Self) -> bool {
         match (&self.detail, &other.detail) {
             (Some(own), Some(fault)) => self.level == Level::Error && own.contains(fault),
@@ -109,7 +109,7 @@ impl Check {
     }
 }
 
-/// What servers may speak.
+/// The transports and revisions that servers may speak.
 fn transports() -> Check {
     let revisions = Revision::ALL.map(Revision::as_str);
     let text = "servers are reached over stdio, Streamable HTTP and HTTP+SSE";

@@ -110,7 +110,7 @@ fn show(client: &Value, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a client may come in, and why not.
+/// Says if a client may come in, and why not.
 fn opens(client: &Value) -> String {
     let why = match client["closed_because"].as_str() {
         None => "",

@@ -27,7 +27,7 @@ fn of_a_run() -> String {
         .to_owned()
 }
 
-/// How passing messages came to its end.
+/// The reason why passing messages came to its end.
 enum End {
     /// The client has no more to say, and has all answers.
     Done,
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {
 }
 
 async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
-    // Whoever has a run's token would get more than that run, and not know it.
+    // The holder of a run's token would get more than that run, and not know it.
     if given_token(&context.settings)?.is_some_and(|token| token.expose().starts_with("nxt_")) {
         return Err(Failure::usage(of_a_run()));
     }
@@ -74,7 +74,7 @@ async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
         link = match redial(&mut dialer, &mut session, &mut output).await {
             Ok(link) => link,
             Err(failure) => {
-                // What came meanwhile is answered, too.
+                // Lines that came meanwhile are answered, too.
                 while let Some(line) = input.waiting() {
                     session.note_client(&line);
                 }

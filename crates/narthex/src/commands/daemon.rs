@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::waiting::waiting;
 use crate::{Failure, cli::Context, data_dir::DataDir, output};
 
-/// How long a killed process may take to be gone.
+/// The time in which a killed process has to be gone.
 const KILLED: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(command: DaemonCommand, context: Context) -> Result<ExitCode, Failure> {
@@ -85,7 +85,7 @@ async fn stop(args: &StopArgs, context: &Context) -> Result<ExitCode, Failure> {
         }
     }
     if is_killed {
-        // What it would have removed itself.
+        // The files that the daemon would have removed itself.
         data.retract();
     }
     if data.is_locked()? {

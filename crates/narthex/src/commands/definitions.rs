@@ -18,7 +18,7 @@ use crate::{
 };
 
 const COLUMNS: [&str; 7] = ["name", "kind", "state", "why", "digest", "first seen", "last seen"];
-/// How much of a digest people are shown.
+/// Characters of a digest that people are shown.
 const DIGEST_SHOWN: usize = 12;
 
 pub(crate) async fn run(command: ServersCommand, context: Context) -> Result<ExitCode, Failure> {
@@ -88,7 +88,7 @@ fn digest(item: &Value) -> String {
     table::text(item, "digest").chars().take(DIGEST_SHOWN).collect()
 }
 
-/// What is there although it says what it should not, and no human has looked at it: where
+/// The warning about a flagged definition that is used although no human has looked at it: where
 /// `on_flagged` says `warn`.
 fn flagged(item: &Value) -> Option<String> {
     let findings = findings(item);
@@ -103,7 +103,7 @@ fn flagged(item: &Value) -> Option<String> {
     })
 }
 
-/// What a definition says that it should not, a line for each.
+/// The findings in a definition, a line for each.
 fn findings(item: &Value) -> Vec<String> {
     let line = |finding: &Value| {
         let of = |member| table::text(finding, member);
@@ -112,7 +112,7 @@ fn findings(item: &Value) -> Vec<String> {
     item["findings"].as_array().into_iter().flatten().map(line).collect()
 }
 
-/// What a human has to read before they decide.
+/// The text that a human has to read before they decide.
 fn told(item: &Value) -> String {
     let text = |member| table::text(item, member);
     let mut lines =
@@ -147,7 +147,7 @@ async fn decide(args: &DecideArgs, verb: &str, context: &Context) -> Result<Exit
     let client = DaemonClient::operator(&context.settings)?;
     let path = path(&args.server, &args.place);
     let from = source(args.source);
-    // What was decided on before is decided on anew only if it is named.
+    // A definition that was decided on before is decided on anew only if it is named.
     let state = if args.all { "quarantined" } else { "all" };
     let asked = format!("{path}?state={state}&source={from}");
     let mut items = waiting("asking the daemon", context, client.api_all(&asked)).await?;
@@ -181,8 +181,8 @@ fn undecided(items: &mut Vec<Value>, verb: &str, is_by_digest: bool) {
     });
 }
 
-/// What is meant of `items`. Of one name there may be several by now: then a digest has to say
-/// which. `known` are all, also those that are as was asked for already.
+/// The definitions of `items` that the arguments name. Of one name there may be several by now:
+/// then a digest has to say which. `known` are all, also those that are as was asked for already.
 fn chosen<'i>(
     args: &DecideArgs,
     items: &'i [Value],
@@ -279,7 +279,7 @@ mod tests {
         assert!(told.starts_with("warning: echo (tool, 0123456789ab) is there"), "{told}");
         assert!(told.ends_with("\n  hidden_text at /description: Load"), "{told}");
         assert_eq!(flagged(&item("pinned", json!([]))), None);
-        // What waits is told with what changed in it, and what a human accepted is not told again.
+        // Waiting ones are shown with their change, and an accepted one is not shown again.
         for state in ["quarantined", "accepted", "rejected"] {
             assert_eq!(flagged(&item(state, json!([finding]))), None, "{state}");
         }

@@ -22,7 +22,7 @@ use crate::{
 };
 use narthex_cli::{CreateGrantArgs, GrantArgs, GrantsCommand, WorkspaceArgs};
 
-/// How much of the arguments that are asked for is in a table, in characters.
+/// Characters of a request's arguments that are in a table.
 const ARGUMENTS_SHOWN: usize = 200;
 
 pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<ExitCode, Failure> {
@@ -95,7 +95,7 @@ fn warn_of_requests(items: &[Value], context: &Context) {
     }
 }
 
-/// What is said of an empty list, with the other workspaces where the list is not empty.
+/// The text for an empty list, with the other workspaces where the list is not empty.
 async fn or_elsewhere(
     client: &DaemonClient,
     items: &[Value],
@@ -218,7 +218,7 @@ fn advisory(grant: &Value) -> String {
     }
 }
 
-/// Whether a grant counts, and whether something proved that it is a human's.
+/// Says if a grant counts, and if something proved that it is a human's.
 fn counts(grant: &Value) -> &'static str {
     match (grant["counts"] != false, grant["is_advisory"] == true) {
         (true, false) => "yes",
@@ -240,7 +240,7 @@ fn what(grant: &Value) -> String {
     let names = ["scope", "child_agent_id", "server", "tool", "arguments_digest"];
     let texts = names.iter().filter_map(|name| details[*name].as_str());
     let mut texts = texts.map(harmless).collect::<Vec<_>>().join(" ");
-    // Of what a run asks for.
+    // Only requests of runs have arguments.
     if let Some(arguments) = grant["arguments"].as_str() {
         let shown: String = arguments.chars().take(ARGUMENTS_SHOWN).collect();
         let more =

@@ -41,10 +41,10 @@ const EXAMPLES: [Template; 4] = [
     },
 ];
 
-/// What the examples are started with.
+/// The programs that the examples are started with.
 const NEEDED: [&str; 2] = ["node", "npx"];
 
-/// What has been done.
+/// The files that were written and skipped, and the programs that are missing.
 #[derive(Debug, Default)]
 struct Done {
     written: Vec<&'static str>,
@@ -78,7 +78,7 @@ fn create(template: &Template) -> Result<bool, Failure> {
         Ok(mut file) => match file.write_all(template.text.as_bytes()) {
             Ok(()) => Ok(true),
             Err(error) => {
-                // The next try would take a part for somebody's file.
+                // The next try would take a part for the user's own file.
                 fs::remove_file(path)?;
                 Err(error.into())
             }
@@ -121,7 +121,7 @@ fn show(done: &Done, args: &InitArgs, context: &Context) -> Result<(), Failure> 
     next.iter().try_for_each(|line| output::line(line))
 }
 
-/// What to do next.
+/// The next steps of the user.
 fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
     let mut next = Vec::new();
     if args.with_mcp_examples {

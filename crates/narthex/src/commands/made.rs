@@ -23,8 +23,8 @@ pub(super) struct Made {
     message: Option<String>,
 }
 
-/// What becomes of the servers of an agent that is deleted already: nothing fails any more, and
-/// what stays is told.
+/// Deletes the servers of an agent that is deleted already, or says why they stay: nothing fails
+/// any more.
 pub(super) async fn after_delete(client: &DaemonClient, args: &DeleteArgs) -> Vec<Made> {
     let listed = client.api_all(&objects_path(CatalogKind::Server, &args.place)).await;
     let listed = listed.unwrap_or_else(|failure| {

@@ -18,7 +18,7 @@ pub(crate) fn threads() -> usize {
     1
 }
 
-/// How many threads the process of a mount needs for its calls.
+/// Number of threads that the process of a mount needs for its calls.
 #[cfg(target_os = "linux")]
 pub(crate) fn threads() -> usize {
     narthex_mounter::threads()
@@ -71,7 +71,7 @@ mod linux {
             if format.is_json() {
                 return;
             }
-            // Whoever has started the first process may have gone; the log has it, too.
+            // The caller that started the first process may have gone; the log has it, too.
             if let Err(error) = background::ended(&format!("error: {failure}")) {
                 tracing::debug!(%error, "nobody waits for the mount");
             }
@@ -88,7 +88,7 @@ mod linux {
             folder = std::path::absolute(&folder)?;
             background::leave_folder()?;
         }
-        // From before anything is mounted: a signal must find somebody who unmounts.
+        // From before anything is mounted: a signal must find a process that unmounts.
         let mut stops = stop_signal()?;
         let options = MountingOptions {
             folder,
@@ -99,7 +99,7 @@ mod linux {
         };
         let mut mounting = tokio::select! {
             biased;
-            // What is half mounted by then is taken away again.
+            // A mount that is half made by then is taken away again.
             () = &mut stops => return Ok(ExitCode::SUCCESS),
             begun = Mounting::begin(daemon, options) => begun.map_err(|error| failed(&error))?,
         };
@@ -132,7 +132,7 @@ mod linux {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Says what is mounted; in the background to whoever has started it.
+    /// Prints the servers that are mounted; in the background for the process that started it.
     fn told(mounting: &Mounting, format: Format, log: &Path) -> Result<(), Failure> {
         let (pid, servers) = (mounting.pid(), mounting.servers());
         let folder = mounting.folder().display().to_string();
@@ -162,7 +162,7 @@ mod linux {
         }
     }
 
-    /// What is said in the log of a mount in the background alone: others may share it.
+    /// Writes a line to the log of a mount in the background alone: others may share it.
     fn log_line(text: &str) {
         if background::is_second() {
             output::notice(&stamped(text));
@@ -184,7 +184,7 @@ mod linux {
     /// Where a mount in the background says what becomes of it.
     fn log_of(args: &MountArgs, context: &Context) -> PathBuf {
         let log = args.log.clone().unwrap_or_else(|| context.settings.data.join("mount.log"));
-        // For whoever is told where it is, and may be elsewhere by then.
+        // For callers that are told where it is, and may be elsewhere by then.
         std::path::absolute(&log).unwrap_or(log)
     }
 
@@ -203,7 +203,7 @@ mod linux {
                     let log = log.display();
                     output::notice(&format!("error: it has ended at once; its log is {log}"));
                 }
-                // Whoever has closed it wants to know nothing.
+                // A caller that has closed standard output wants to know nothing.
                 let mut out = output::raw();
                 drop(out.write_all(&printed).and_then(|()| out.flush()));
                 if !why.is_empty() {
@@ -215,8 +215,8 @@ mod linux {
         }
     }
 
-    /// The log, to be read and added to by its owner alone. Of one that somebody has named the
-    /// folder has to be there: its name may be misspelt.
+    /// The log, to be read and added to by its owner alone. If the user has named the log, its
+    /// folder has to be there: the name may be misspelt.
     fn opened(path: &Path, is_named: bool) -> std::io::Result<File> {
         if let Some(folder) = path.parent().filter(|_| !is_named) {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -14,7 +14,7 @@ use crate::{
     rows::Row,
 };
 
-/// How much of a package's description is read at most.
+/// Bytes of a package's description that are read at most.
 const MANIFEST_MAX: u64 = 1 << 20;
 
 /// Why servers of the daemon failed, as far as a daemon runs: some starts find that a package does

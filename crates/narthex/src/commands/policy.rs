@@ -85,7 +85,7 @@ fn warn_of_faults(rules: &Value, place: &WorkspaceArgs) {
     output::notice(&format!("Correct the text in a file, try `{check}`, then run `{set}`."));
 }
 
-/// Whether a file could be set.
+/// Checks if a file could be set.
 fn validate(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failure> {
     let Some(file) = &args.file else {
         return Err(Failure::usage("name a file, or a server and a tool"));
@@ -154,7 +154,7 @@ fn question(args: &CheckPolicyArgs) -> Result<String, Failure> {
     Ok(entry)
 }
 
-/// What rules say, in words.
+/// The answer of rules, in words.
 fn sentence(checked: &Value) -> String {
     let text = |name: &str| checked[name].as_str().unwrap_or_default();
     let names = |name: &str| {

@@ -13,7 +13,7 @@ const FRAME: Duration = Duration::from_millis(120);
 /// A line that moves on a terminal, plain lines elsewhere.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
-    /// What plain lines have said already.
+    /// The texts that plain lines have shown already.
     said: HashSet<String>,
 }
 

@@ -129,7 +129,7 @@ async fn id_of(
     let Ok(number) = named.parse::<u64>() else { return Ok(named.to_owned()) };
     let runs = Wanted { status: None, session: None }.of(client, place, context).await?;
     let found = runs.iter().find(|run| run["pid"] == number);
-    // What no run has is asked for as it is, and refused as an id is.
+    // A number that no run has is asked for as it is, and refused as an id is.
     Ok(found.map_or(named, |run| text(run, "run_id")).to_owned())
 }
 

@@ -173,7 +173,7 @@ async fn load_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
         let context = LoadContext { file: &path, workspace_root: folder.root(), env };
         return Ok(parse(&folder.text, &context)?);
     };
-    // What is no configuration starts nothing, and needs no approval first.
+    // A text that is no configuration starts nothing, and needs no approval first.
     unfilled_text(&folder, &path)?;
     let whole = std::path::absolute(&path)?;
     let text = format!(
@@ -201,7 +201,7 @@ pub(crate) fn trusting(path: &Path) -> CommandLine {
     narthex("trust {}", &[&whole.display()])
 }
 
-/// How a folder's file stands. It looks without making anything: where there is no store, nothing
+/// The approval of a folder's file. Looks without making anything: where there is no store, nothing
 /// was approved.
 pub(crate) async fn standing(path: &Path, settings: &Settings) -> Result<Standing, Failure> {
     let folder = Folder::read(path)?;
@@ -223,7 +223,7 @@ pub(crate) fn unfilled_text(folder: &Folder, file: &Path) -> Result<LoadedConfig
 /// A file that configures servers, read without filling in anything, so that no value is in it.
 pub(crate) struct Unfilled {
     pub(crate) path: PathBuf,
-    /// Whether it is the one of the folder or the one named by `--config`.
+    /// True for the file of the folder and the one named by `--config`.
     pub(crate) is_project: bool,
     pub(crate) loaded: Result<LoadedConfig, Failure>,
 }

@@ -21,9 +21,9 @@ use crate::{
     output::{self, harmless},
 };
 
-/// How long until a daemon that has gone is looked for again.
+/// The pause before a daemon that has gone is looked for again.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
-/// How many runs are named to whoever asks for one that is not there.
+/// Number of runs that are named to a caller that asks for one that is not there.
 const NAMED: usize = 20;
 
 pub(crate) async fn run(args: &StraceArgs, context: &Context) -> Result<ExitCode, Failure> {
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &StraceArgs, context: &Context) -> Result<ExitCode
 enum End {
     /// The run has ended.
     Run,
-    /// Nobody reads what is printed.
+    /// The reader of the output has gone.
     Reader,
     /// The daemon has ended it, or gone.
     Stream,
@@ -53,9 +53,9 @@ struct Following<'a> {
     context: &'a Context,
     /// When the first stream began.
     began: Option<Instant>,
-    /// Whether the daemon was found to be away.
+    /// True if the daemon was found to be away.
     is_away: bool,
-    /// What the stream has told to be open.
+    /// The operations that the stream has reported as open.
     opened: Opened,
 }
 
@@ -217,12 +217,12 @@ fn ascii(text: &str) -> String {
     escaped.collect()
 }
 
-/// Whether a failure is one of a daemon that is not there now.
+/// True if a failure is one of a daemon that is not there now.
 pub(super) fn is_away(failure: &Failure) -> bool {
     failure.kind == FailureKind::Operation(ErrorKind::Unavailable)
 }
 
-/// Whether a failure is one of a run that has no server of a name that was asked for.
+/// True if a failure is one of a run that has no server of a name that was asked for.
 fn is_unknown_server(failure: &Failure) -> bool {
     failure.kind == FailureKind::Operation(ErrorKind::Invalid)
 }

@@ -1,4 +1,4 @@
-//! Streams of the daemon that are gone on with when they are cut off.
+//! Streams of the daemon that are resumed when they break off.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::{
 };
 
 const UNAVAILABLE: FailureKind = FailureKind::Operation(ErrorKind::Unavailable);
-/// How long is waited for a daemon that is away, at first and at most.
+/// The pause before a daemon that is away is tried again, at first and at most.
 const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 
-/// That a stream was cut off: it is begun again.
+/// Logs that a stream broke off: the caller opens it again.
 pub(super) fn cut_off(failure: Failure) -> Option<Value> {
     tracing::info!("the stream was cut off: {failure}");
     None

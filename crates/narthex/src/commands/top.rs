@@ -29,7 +29,7 @@ use crate::{
 const NO_RUNS: &str = "There are no runs.";
 
 pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<ExitCode, Failure> {
-    // What fails at once is told on an ordinary screen.
+    // A failure at once is shown on an ordinary screen.
     let client = DaemonClient::operator(&context.settings)?;
     client.api_get(workspace_path(&args.place.workspace, "/runs?limit=1")).await?;
     let is_seen = stdout().is_terminal() && stdin().is_terminal();
@@ -79,7 +79,7 @@ async fn next(signs: &mut Option<Signs>) -> Sign {
     }
 }
 
-/// What is on the screen.
+/// The content of the screen.
 enum Shown {
     Top(Top),
     /// Why there is none.
@@ -90,12 +90,12 @@ struct Showing<'a> {
     args: &'a TopArgs,
     context: &'a Context,
     screen: Option<&'a Screen>,
-    /// What was drawn last.
+    /// The content that was drawn last.
     last: RefCell<Option<Shown>>,
 }
 
 impl Showing<'_> {
-    /// Shows tables for as long as somebody looks; where the daemon goes away, it is waited for.
+    /// Shows tables for as long as a person looks; where the daemon goes away, it is waited for.
     async fn show(&self) -> Result<(), Failure> {
         let mut was_away = false;
         loop {

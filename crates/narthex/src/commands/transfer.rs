@@ -20,13 +20,14 @@ use crate::{
     output::{self, harmless},
 };
 
-/// What is to be stored, and where each object of it came from.
+/// The objects to store, and the document that each of them came from.
 #[derive(Default)]
 struct Bundle {
     servers: Vec<Given>,
     capabilities: Vec<Given>,
     agents: Vec<Given>,
-    /// What is wrong already before anything is sent, each with its file, its place and its line.
+    /// The faults that are known before anything is sent, each with its file, its place and its
+    /// line.
     faults: Vec<Value>,
 }
 
@@ -44,7 +45,7 @@ struct Written {
     source: Option<String>,
     field: String,
     line: Option<u64>,
-    /// Whether it is a key beside which a file of a desktop client may have `headers`.
+    /// True for a key beside which a file of a desktop client may have `headers`.
     has_headers: bool,
 }
 
@@ -180,7 +181,7 @@ impl Bundle {
         self.with_sources(found)
     }
 
-    /// Whether a fault was found here, at this place or around it, so that it is told already.
+    /// True if a fault was found here, at this place or around it, so that it is reported already.
     fn is_told(&self, written: &Written) -> bool {
         let is_around = |fault: &Value| {
             let rest = written.field.strip_prefix(text(fault, "field"));
@@ -229,7 +230,7 @@ impl Bundle {
             let given = objects.get(index.parse::<usize>().ok()?)?;
             Some((given, rest.strip_prefix('.').unwrap_or(rest)))
         });
-        // What is asked for alone is sent without a group.
+        // A request for one agent alone is sent without a group.
         let alone = || match (self.agents.as_slice(), field.split(['.', '[']).next()) {
             (_, Some("servers" | "capabilities" | "agents" | "secrets")) => None,
             ([only], _) if self.servers.is_empty() => Some((only, field)),

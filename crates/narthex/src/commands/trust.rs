@@ -78,7 +78,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
     Ok(ExitCode::SUCCESS)
 }
 
-/// What starts the approved file: the daemon that follows it, or the command that starts one.
+/// Says what starts the approved file: the daemon that follows it, or the command that starts one.
 fn taking_effect(place: &DataDir, folder: &Folder) -> String {
     // Without a daemon that can be seen, there is one to be started.
     if let Ok(Some(daemon)) = place.running()
@@ -93,14 +93,14 @@ fn taking_effect(place: &DataDir, folder: &Folder) -> String {
     }
 }
 
-/// Whether somebody reads what is printed, and can answer.
+/// True if a person reads what is printed, and can answer.
 fn is_seen() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
 }
 
 /// Asks on the terminal. Anything but a clear yes is a no.
 async fn asked(name: &str) -> Result<bool, Failure> {
-    // What was typed before it was asked for is no answer.
+    // Text that was typed before the question is no answer.
     tcflush(stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
     let mut terminal = stderr();
     let up = narthex("up", &[]);
@@ -194,7 +194,7 @@ fn definition_shown(
             json!({
                 "alias": alias,
                 "starts": words.join(" "),
-                // What a relative command is looked up from.
+                // The folder from which a relative command is looked up.
                 "folder": target.working_dir.as_ref().map(|folder| folder.display().to_string()),
                 "confinement": confinement.map(|all| confined(all)),
                 "environment": Value::Object(env.collect()),
@@ -213,12 +213,12 @@ fn definition_shown(
     }
 }
 
-/// Whether a text is one word as keys are, which no shell takes for more.
+/// True if a text is one word as keys are, which no shell takes for more.
 fn is_one_word(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+=~:@!#%*,".contains(c))
 }
 
-/// What a program may reach, in words.
+/// The files, network and limits of a program's confinement, in words.
 fn confined(confinement: &Confinement) -> String {
     let Confinement { files, network, filters_system_calls, limits, has_namespaces } = confinement;
     let mut all = Vec::new();
@@ -257,7 +257,7 @@ fn confined(confinement: &Confinement) -> String {
     all.join(", ")
 }
 
-/// How requests are authenticated, and where a credential is sent besides the server.
+/// The authentication of requests, and where a credential is sent besides the server.
 fn auth(auth: &ServerAuth) -> Option<String> {
     match auth {
         ServerAuth::None => None,

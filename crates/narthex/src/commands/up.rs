@@ -33,7 +33,7 @@ use crate::{
     secrets,
 };
 
-/// How long threads may take to end once nothing is waited for any more.
+/// The time in which threads have to end once nothing is waited for any more.
 const WORKERS_END: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Failure> {
@@ -89,7 +89,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     // Before the doors close: what is free may be taken by others, who would be shown tokens.
     data.retract();
     drain(&app).await;
-    // Whatever a second signal has cut off goes with its threads, children included.
+    // Work that a second signal has stopped goes with its threads, children included.
     if tokio::time::timeout(WORKERS_END, workers.stop()).await.is_err() {
         tracing::warn!("a thread is still busy and is left behind");
     }
@@ -217,7 +217,7 @@ async fn listen(address: &str, is_remote_allowed: bool) -> Result<TcpListener, F
     })
 }
 
-/// What a calling program is told, one line each.
+/// The events that a calling program gets, one line each.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event<'a> {

@@ -105,7 +105,7 @@ async fn write(
     Ok(if is_error(&written) { ExitCode::FAILURE } else { code })
 }
 
-/// Whether a tool says of its result that it is an error.
+/// True if a tool says of its result that it is an error.
 fn is_error(result: &[u8]) -> bool {
     Raw::new(result).get("isError").and_then(Raw::as_bool).unwrap_or(false)
 }
@@ -129,13 +129,13 @@ fn raw(bytes: &Bytes, context: &Context) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What the tool of a file takes, if it is known.
+/// The schema of a file's tool, if it is known.
 async fn schema(client: &DaemonClient, path: &str) -> Option<Value> {
     let path = format!("{}.schema.json", path.trim_end_matches('/'));
     client.api(look(&path, "read")).await.ok()
 }
 
-/// Whether a path is that of a prompt.
+/// True if a path is that of a prompt.
 fn is_prompt(path: &str) -> bool {
     matches!(Place::parse(&whole(path)), Ok(Place::In(_, Node::Prompt(_))))
 }

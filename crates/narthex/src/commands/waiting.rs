@@ -10,7 +10,7 @@ use crate::{
     output::{self, harmless},
 };
 
-/// What takes no longer needs no word.
+/// Work that takes no longer needs no word.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Waits for `work`; after a second, standard error says for what.
@@ -35,7 +35,7 @@ pub(super) async fn waiting<T>(what: &str, context: &Context, work: impl Future<
     done
 }
 
-/// What stands for something that goes on.
+/// The mark of work that is not done yet.
 pub(super) fn ellipsis(context: &Context) -> &'static str {
     if context.is_ascii { "..." } else { "…" }
 }

@@ -48,7 +48,7 @@ async fn list(client: &DaemonClient, context: &Context) -> Result<ExitCode, Fail
     table::list(&items, &columns, row, "There are no workspaces for you.", context)
 }
 
-/// Whether the audit has the arguments and answers of calls.
+/// True if the audit has the arguments and answers of calls.
 fn has_contents(workspace: &Value) -> bool {
     workspace["audits_contents"].as_bool() == Some(true)
 }

@@ -23,7 +23,7 @@ use narthex_cli::AuditListArgs;
 const PAGE: u32 = 100;
 /// Where an event has what a call carried.
 const CONTENTS: &str = "/details/contents";
-/// How often it is asked for what is new.
+/// The interval at which new events are asked for.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitCode, Failure> {

@@ -44,7 +44,7 @@ pub(super) async fn run(args: AuditVerifyArgs, context: &Context) -> Result<Exit
     tell(&report, context)
 }
 
-/// Everything that whoever asks may read, one place after the other.
+/// Verifies all events that the caller may read, one place after the other.
 async fn of_all(client: &DaemonClient) -> Result<Report, Failure> {
     let workspaces = client.api_all("/api/workspaces").await?;
     let ids = workspaces.iter().filter_map(|one| one["id"].as_str());
@@ -139,7 +139,7 @@ fn found(events: u64, chains: usize) -> String {
     format!("{} in {}", counted(events, "event"), counted(chains as u64, "chain"))
 }
 
-/// Whether an export ended as it should.
+/// Fails unless an export ended as it should.
 pub(super) fn whole(last: &str) -> Result<(), Failure> {
     let line: Option<Value> = serde_json::from_str(last).ok();
     let end = line.filter(|line| line["end"].is_object());

@@ -22,7 +22,7 @@ use crate::{
 
 /// The workspace that is counted in a data folder without a daemon.
 const WORKSPACE: &str = "default";
-/// How many agents are looked at one by one.
+/// Number of agents that are looked at one by one.
 const AGENTS_MAX: usize = 200;
 
 pub(super) async fn all(settings: &Settings) -> Vec<Check> {
@@ -57,7 +57,7 @@ fn unseen(stored: Result<usize, Failure>) -> Check {
     }
 }
 
-/// How many agents the store has. Makes nothing.
+/// Number of agents in the store. Makes nothing.
 async fn stored(settings: &Settings) -> Result<usize, Failure> {
     let data = DataDir::at(&settings.data).with_store(settings.store_url.clone());
     let Some(store) = data.look_at_store().await? else { return Ok(0) };
@@ -174,7 +174,7 @@ fn servers_of(id: &str, merged: &Value) -> Option<String> {
     }
 }
 
-/// What keeps runs of it from beginning, such as a variable or a secret that is not set.
+/// The faults that keep runs of it from beginning, such as a variable or a secret that is not set.
 fn faults_of(id: &str, merged: &Value) -> Vec<Check> {
     let of = |value: &Value| value["errors"].as_array().cloned().unwrap_or_default();
     let servers = merged["mcpServers"].as_object().into_iter().flat_map(|all| all.values());

@@ -15,7 +15,7 @@ struct Browser {
     code: &'static str,
     /// Where its own installer puts it.
     programs: &'static [&'static str],
-    /// How its folder among the browsers of Playwright begins; empty if it has none there.
+    /// The prefix of its folder among the browsers of Playwright; empty if it has none there.
     folder: &'static str,
     /// Installs it, as the server's own message says.
     install: &'static str,

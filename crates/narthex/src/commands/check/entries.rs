@@ -17,7 +17,7 @@ use crate::commands::{
 
 pub(super) fn all(files: &[Unfilled], served: &Served, failed: &FailedStarts) -> Vec<Check> {
     let mut checks: Vec<_> = targets(files)
-        // What a placeholder stands for is told where it cannot be filled in.
+        // A placeholder's value is reported where it cannot be filled in.
         .filter(|(_, target)| !target.command.contains("${"))
         .map(|(name, target)| {
             let folder = target.working_dir.as_deref().unwrap_or(Path::new(""));

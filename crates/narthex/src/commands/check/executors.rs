@@ -11,7 +11,7 @@ use crate::config::Settings;
 
 pub(super) fn all(settings: &Settings) -> Vec<Check> {
     let all = &settings.executors.all;
-    // What another machine has is not to be found on this one.
+    // Programs of another machine are not to be found on this one.
     if settings.daemon_url.is_some() || all.is_empty() {
         let text = "the settings have no executors, so runs of agents wait for who claims them";
         let none = settings.daemon_url.is_none().then(|| Check::info("EXECUTORS", text));

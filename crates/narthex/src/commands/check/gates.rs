@@ -10,7 +10,7 @@ use crate::{
     daemon_client::{DaemonClient, segment, workspace_path},
 };
 
-/// How many servers of the catalog are looked at one by one.
+/// Number of servers of the catalog that are looked at one by one.
 const SERVERS_MAX: usize = 200;
 
 /// Those of the live servers, as the daemon has found them, and those of servers of the catalog,

@@ -60,7 +60,7 @@ fn program(code: &'static str, name: &str, hint: &str) -> Check {
     }
 }
 
-/// What entries with a `confinement` need.
+/// The programs and files that entries with a `confinement` need.
 fn confinement(files: &[Unfilled]) -> Vec<Check> {
     let mut checks = Vec::new();
     let asked = || targets(files).filter_map(|(_, target)| target.confinement.as_deref());

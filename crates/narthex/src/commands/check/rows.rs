@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::Check;
 use crate::{Failure, config::Settings, daemon_client::DaemonClient, rows::Row};
 
-/// What a daemon that runs has of configuration files: it may have other variables than this shell,
-/// and other files approved.
+/// The servers and files of a running daemon: it may have other variables than this shell, and
+/// other files approved.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     /// The servers whose entry has no fault.
@@ -52,7 +52,7 @@ async fn look(settings: &Settings) -> Result<Vec<Check>, Failure> {
     Ok(rows.iter().filter(|row| !row.is_overridden).map(check).collect())
 }
 
-/// Whether the server takes no call for want of a credential that it accepts.
+/// True if the server takes no call for want of a credential that it accepts.
 fn is_refused(error: &CallError) -> bool {
     error.kind == CallErrorKind::AuthUnavailable
 }

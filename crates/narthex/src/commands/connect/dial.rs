@@ -28,7 +28,7 @@ const SHOWN: usize = 10;
 pub(super) struct Dialer<'a> {
     args: &'a ConnectArgs,
     context: &'a Context,
-    /// Whether there was a connection before: a server that is missing may come again.
+    /// True if there was a connection before: a server that is missing may come again.
     has_dialed: bool,
     /// The client has closed standard input: no daemon is waited for any more.
     closed: CancellationToken,
@@ -73,8 +73,8 @@ impl<'a> Dialer<'a> {
         }
     }
 
-    /// Whether no daemon is waited for any more. One that is started here answers what the client
-    /// has asked before it closed standard input.
+    /// True if no daemon is waited for any more. A daemon that is started here answers the requests
+    /// from before the client closed standard input.
     fn is_over(&self, end: Instant) -> bool {
         Instant::now() >= end || (self.closed.is_cancelled() && !self.args.start)
     }
@@ -124,7 +124,7 @@ impl<'a> Dialer<'a> {
     /// Gives up what takes longer than is waited for a daemon.
     ///
     /// # Errors
-    /// What it fails with, or that it took too long.
+    /// The failure of the work, or that it took too long.
     pub(super) async fn within<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -149,7 +149,7 @@ impl<'a> Dialer<'a> {
                         instead";
             Fault::Lasting(Failure::new(ErrorKind::Unavailable, text))
         })?;
-        // Whoever answers there is taken for the daemon.
+        // The process that answers there is taken for the daemon.
         narthex_private::check_folder(&folder).map_err(|error| match error.is_absent() {
             true => Fault::Passing(error.into()),
             false => Fault::Lasting(error.into()),

@@ -17,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::Failure;
 
-/// How much is read at once.
+/// Number of bytes that are read at once.
 const CHUNK: usize = 64 * 1024;
 /// Lines of the client that wait for the daemon. The client waits beyond.
 const WAITING_MOST: usize = 64;
@@ -59,7 +59,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// What lines are written to.
+/// A stream that lines are written to.
 #[derive(Debug)]
 pub(super) struct Writer<W>(W);
 
@@ -103,7 +103,7 @@ impl Link {
     }
 }
 
-/// What the client says, read from the beginning on: also while there is no daemon.
+/// The client's lines, read from the beginning on: also while there is no daemon.
 #[derive(Debug)]
 pub(super) struct Input {
     lines: mpsc::Receiver<Bytes>,
@@ -154,7 +154,7 @@ impl Input {
     }
 }
 
-/// What the client is told.
+/// The lines that the client gets.
 #[derive(Debug)]
 pub(super) struct Output(Writer<Stdout>);
 

@@ -1,4 +1,4 @@
-//! What a client has said of its session, so that it can be opened again at another daemon.
+//! The state of a client's session, so that it can be opened again at another daemon.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +10,7 @@ use narthex_wire::{Limits, Message, MessageKind, Raw, rpc};
 const OWN_ID: &[u8] = br#""narthex-connect-again""#;
 /// More messages than any batch has.
 const BATCH_MOST: usize = 10_000;
-/// What a client is told of a request that is lost.
+/// The error for a client's request that is lost.
 const LOST: &str = "the daemon ended before it answered this request, which may have been carried \
     out or not; see what it changed before it is sent again";
 
@@ -25,7 +25,7 @@ pub(super) struct Session {
     /// The ids of requests of the daemon, on the present connection, that are not answered.
     asked: HashSet<Bytes>,
     hello: Option<Message>,
-    /// What answered it.
+    /// The answer to it.
     opened: Option<Message>,
     initialized: Option<Bytes>,
     level: Option<Message>,
@@ -102,7 +102,7 @@ impl Session {
     fn note_notification(&mut self, message: &Message, line: &Bytes) {
         match message.method() {
             "notifications/initialized" => self.initialized = Some(line.clone()),
-            // What is cancelled need not be answered.
+            // A cancelled request need not be answered.
             "notifications/cancelled" => {
                 if let Some(id) = message.get("requestId") {
                     self.open.remove(id.as_bytes());
@@ -144,7 +144,7 @@ impl Session {
         !is_own
     }
 
-    /// Whether everything that the client asked was answered, but for what goes on until it ends.
+    /// True if every request of the client was answered, but for those that last until it ends.
     pub(super) fn is_answered(&self) -> bool {
         self.open.is_empty()
     }
@@ -165,7 +165,7 @@ impl Session {
         Some(again(self.hello.as_ref()?))
     }
 
-    /// Whether a line opens the session as it was before; `None` for any other line.
+    /// True if a line opens the session as it was before; `None` for any other line.
     pub(super) fn is_opened_by(&mut self, line: &Bytes) -> Option<bool> {
         let message = Message::parse(line.clone(), &self.limits).ok()?;
         if message.id()?.as_bytes() != OWN_ID || message.kind() == MessageKind::Request {
@@ -181,7 +181,7 @@ impl Session {
         Some(is_same)
     }
 
-    /// What the client has said in its session, to be said again.
+    /// The lines that set the state of the client's session, to be sent again.
     pub(super) fn state(&self) -> Vec<Bytes> {
         let requests = self.level.iter().chain(self.subscribed.values()).map(again);
         self.initialized.iter().cloned().chain(requests).collect()

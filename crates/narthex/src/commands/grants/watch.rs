@@ -18,8 +18,8 @@ use crate::{
 
 const WATCHED: &str = "/events?type=agent.permission_request,permission.granted,permission.denied";
 
-/// Shows what waits, and what comes. A stream that is cut off is gone on with, and shows nothing
-/// that waits twice.
+/// Shows waiting requests, and those that come. A stream that breaks off is resumed, and shows no
+/// waiting request twice.
 pub(super) async fn requests(
     client: &DaemonClient,
     place: &WorkspaceArgs,

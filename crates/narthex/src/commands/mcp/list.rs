@@ -168,7 +168,7 @@ fn failure_since(row: &Value, now: SystemTime) -> Option<String> {
     Some(format!("failed {}: {}", age(at, now), text(failure, "message")))
 }
 
-/// Whether a server may have stopped answering unnoticed: it is ready, over HTTP, and was not asked
+/// True if a server may have stopped answering unnoticed: it is ready, over HTTP, and was not asked
 /// anything for a minute. The end of a program is seen by itself.
 fn is_long_idle(row: &Value, now: SystemTime) -> bool {
     let answered = row["last_success"].as_str().and_then(Timestamp::read);
@@ -183,15 +183,15 @@ fn at_home(mut row: Value) -> Value {
     row
 }
 
-/// The servers that active runs have for themselves, of all workspaces; none for whoever may not
-/// see runs.
+/// The servers that active runs have for themselves, of all workspaces; none for a caller that may
+/// not see runs.
 async fn of_runs(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
     Ok(all_active_runs(client).await?.iter().flat_map(rows_of_run).collect())
 }
 
 /// A server that a run has for itself, and its workspace.
 pub(super) struct MountOfRun {
-    /// What it is called: `<pid>-<name>`.
+    /// Its name in lists: `<pid>-<name>`.
     pub(super) name: String,
     pub(super) workspace: String,
     pub(super) run_id: String,
@@ -232,8 +232,8 @@ fn rows_of_run(run: &Value) -> Vec<Value> {
     servers.map(row).collect()
 }
 
-/// What people call a row: that of a run by the name of its mount, `<pid>-<name>`, as `logs` takes
-/// it.
+/// The name of a row for people: that of a run by the name of its mount, `<pid>-<name>`, as `logs`
+/// takes it.
 fn shown_name(row: &Value) -> String {
     let name = text(row, "name");
     row["pid"].as_u64().map_or_else(|| name.to_owned(), |pid| format!("{pid}-{name}"))
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(shown_name(&json!({ "name": "git" })), "git");
     }
 
-    /// D30: a ready server over HTTP that nobody has asked for a minute may have stopped answering.
+    /// D30: a ready server over HTTP that had no call for a minute may have stopped answering.
     #[test]
     fn d30_long_idle_servers_are_told_of() {
         let now = SystemTime::now();

@@ -101,7 +101,7 @@ fn show(name: &str, lines: &[&str], none: &str, context: &Context) -> Result<(),
 }
 
 fn show_line(line: &str, context: &Context) -> Result<(), Failure> {
-    // On a terminal nobody else's text may move the cursor.
+    // On a terminal no text of a server may move the cursor.
     match context.format.is_quiet() {
         true => output::line(&harmless(line)),
         false => output::line(&format!("[stderr] {}", harmless(line))),

@@ -95,7 +95,7 @@ fn result(probe: &Value, context: &Context) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-/// What the server says of itself, such as `everything 2.0.0 (2025-11-25)`.
+/// The server's own name and version, such as `everything 2.0.0 (2025-11-25)`.
 fn server(probe: &Value) -> String {
     let mut server = match text(probe, "server_name") {
         "" => text(probe, "name").to_owned(),

@@ -1,4 +1,4 @@
-//! What is done with one server, or with the files, in one step.
+//! Verbs for one server, or for the files, in one step.
 
 use std::{process::ExitCode, time::SystemTime};
 

@@ -19,7 +19,7 @@ use crate::{
     output::{self, counted, harmless},
 };
 
-/// What stands for the token in entries for clients.
+/// The placeholder for the token in entries for clients.
 const TOKEN_PLACE: &str = "${NARTHEX_TOKEN}";
 /// The longest document that is read, in bytes.
 const DOCUMENT_MAX: u64 = 1024 * 1024;
@@ -41,7 +41,7 @@ pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Fail
     told(&begun(asked, context)?, context)
 }
 
-/// What the daemon has answered, or its refusal as people read it.
+/// The answer of the daemon, or its refusal as people read it.
 pub(crate) fn begun(asked: Result<Value, Failure>, context: &Context) -> Result<Value, Failure> {
     asked.map_err(|failure| match context.format.is_json() {
         true => failure,
@@ -119,7 +119,7 @@ fn built_in(text: &str) -> Value {
     names.map(Value::from).collect()
 }
 
-/// What is asked for: a file's document, with what the flags add.
+/// The document of the request: a file's, with what the flags add.
 fn document(args: &CreateArgs) -> Result<Value, Failure> {
     let mut document = match &args.file {
         None => Map::new(),
@@ -217,7 +217,7 @@ pub(crate) fn read(file: &Path, instead: &str) -> Result<Map<String, Value>, Fai
     }
 }
 
-/// What messages call a file.
+/// The name of a file in messages.
 fn name(file: &Path) -> String {
     match file.as_os_str() == "-" {
         true => "standard input".to_owned(),

@@ -14,7 +14,7 @@ use crate::{
     output::{self, counted, harmless},
 };
 
-/// How many ids a sentence names.
+/// Number of ids that a sentence names.
 const NAMED_MAX: usize = 10;
 
 pub(super) async fn run(args: &EndArgs, context: &Context) -> Result<(), Failure> {

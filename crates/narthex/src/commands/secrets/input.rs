@@ -68,7 +68,7 @@ impl Hidden {
         let before = tcgetattr(stdin()).map_err(io::Error::from)?;
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL);
-        // What was typed before it was asked for is dropped.
+        // Text that was typed before the prompt is dropped.
         tcsetattr(stdin(), OptionalActions::Flush, &hidden).map_err(io::Error::from)?;
         Ok(Self { before })
     }

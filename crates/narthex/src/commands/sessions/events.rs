@@ -24,13 +24,13 @@ use crate::{
     output::{self, harmless},
 };
 
-/// How many events are asked for at a time.
+/// Number of events that are asked for at a time.
 const PAGE: u64 = 100;
-/// How many characters of a payload are shown in a line.
+/// Characters of a payload that are shown in a line.
 const SHOWN: usize = 300;
 /// More than the daemon takes, so that it is the daemon that says so.
 const TEXT_MAX: u64 = 1024 * 1024;
-/// What is longer is as good as for good.
+/// A longer time is as good as for good.
 const EXPIRES_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// The last of a stream of a session that has ended.
 const END: &str = "stream.end";
@@ -73,7 +73,7 @@ pub(super) async fn events(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows events until the session has ended; a stream that is cut off is gone on with.
+/// Shows events until the session has ended; a stream that breaks off is resumed.
 async fn follow(
     client: &DaemonClient,
     args: &SessionEventsArgs,

@@ -15,7 +15,7 @@ use crate::{
     table,
 };
 
-/// Of how many sessions that have failed is asked why: the newest.
+/// Number of failed sessions whose reason is asked for: the newest.
 const REASONS_MAX: usize = 20;
 
 pub(super) async fn list(

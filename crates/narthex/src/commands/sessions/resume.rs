@@ -31,7 +31,7 @@ pub(super) async fn resume(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is asked for: a file's document, with what the flags add.
+/// The document of the request: a file's, with what the flags add.
 fn document(args: &SessionResumeArgs) -> Result<Value, Failure> {
     let mut document = match &args.file {
         None => Map::new(),
