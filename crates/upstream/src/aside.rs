@@ -15,7 +15,7 @@ pub(crate) const LARGE: usize = 1024 * 1024;
 /// The most messages in a batch of a server (revision 2025-03-26).
 pub(crate) const BATCH_MAX: usize = 100;
 
-/// Whether a message is so large that reading it delays others: [`Aside`] is for such.
+/// True if a message is so large that reading it delays others: [`Aside`] is for such messages.
 #[must_use]
 pub fn is_large(message: &Bytes) -> bool {
     message.len() >= LARGE
@@ -32,8 +32,8 @@ impl Default for Aside {
 }
 
 impl Aside {
-    /// Does work on a thread that may block, once it is its turn. Whoever is dropped while it
-    /// waits for its turn has done nothing; work that has begun ends in any case.
+    /// Does work on a thread that may block, once it is its turn. A call that is dropped while it
+    /// waits for its turn has done nothing; work that has started ends in any case.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         done(self.begin(work).await).await
     }
@@ -47,20 +47,20 @@ impl Aside {
         let turn = Arc::clone(&self.0).acquire_owned().await;
         spawn_blocking(move || {
             let done = work();
-            // Also where nobody waits for it by now.
+            // Also if the caller has stopped waiting by now.
             drop(turn);
             done
         })
     }
 
-    /// Whether something is being done.
+    /// True if work is being done.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.0.available_permits() == 0
     }
 }
 
-/// The result of work that has begun. Safe to drop and call again until it is there.
+/// The result of work that has started. Safe to drop and call again until it is there.
 pub(crate) async fn done<T>(working: impl Future<Output = Result<T, JoinError>>) -> T {
     match working.await.map_err(JoinError::try_into_panic) {
         Ok(done) => done,

@@ -11,8 +11,8 @@ use narthex_traffic::Admission;
 pub struct Booked(());
 
 impl Booked {
-    /// Of a message with this place, which these limits have admitted. A place that is committed is
-    /// gone, so it proves nothing any more.
+    /// The booking of a message with this place, which these limits have admitted. A place that is
+    /// committed is gone, so it proves nothing any more.
     #[must_use]
     pub fn new(_slot: &AuditSlot, _admission: &Admission) -> Self {
         Self(())

@@ -5,7 +5,7 @@
 
 use narthex_model::package::absent_package;
 
-/// How much of a line is shown.
+/// Number of characters of a line that are shown.
 const LINE_MAX: usize = 400;
 
 /// Words that package runners, container engines and runtimes begin their errors with.
@@ -41,7 +41,7 @@ const WEAK: [&str; 12] = [
     "missing",
 ];
 
-/// What stands around an error and says nothing of it.
+/// Text around an error that does not explain it.
 const NOISE: [&str; 12] = [
     "A complete log of this run",
     "npm notice",
@@ -58,7 +58,7 @@ const NOISE: [&str; 12] = [
 ];
 
 /// The line that looks most like the cause, and of equals the last; without any, the last line that
-/// is not blank. Packages that npm cannot fetch are told by its code and its reason.
+/// is not blank. Packages that npm cannot fetch are recognized by its code and its reason.
 pub(crate) fn cause(lines: &[String]) -> Option<String> {
     likely_cause(lines).or_else(|| {
         let last = lines.iter().rev().find(|line| !line.trim().is_empty())?;
@@ -75,7 +75,7 @@ pub(crate) fn likely_cause(lines: &[String]) -> Option<String> {
     Some(found.chars().take(LINE_MAX).collect())
 }
 
-/// How much a line looks like the cause; 0 if not at all.
+/// Weight of a line as the cause; 0 if it cannot be one.
 fn weight(line: &str) -> u8 {
     if NOISE.iter().any(|noise| line.contains(noise)) || is_frame(line) {
         return 0;
@@ -118,7 +118,7 @@ fn exception(text: &str) -> Option<&str> {
     (is_name && is_whole && ends.iter().any(|end| name.ends_with(end))).then_some(name)
 }
 
-/// Whether a line has a code of the system or of DNS, such as `ENOTFOUND`.
+/// True if a line has a code of the system or of DNS, such as `ENOTFOUND`.
 fn has_errno(text: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
         let is_code = word.len() >= 5 && word.starts_with('E');
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// What programs really print, and the line in it that says why.
+    /// Real outputs of programs, and the line in each that gives the reason.
     #[test]
     fn the_line_that_says_why_is_found() {
         for (text, expected) in [

@@ -41,23 +41,24 @@ pub use self::{
     response::{HttpResponse, ResponseBody},
 };
 
-/// How many redirects one request follows.
+/// Number of redirects that one request follows.
 const MAX_REDIRECTS: usize = 3;
-/// How much of a redirect's body is read to keep its connection.
+/// Number of bytes of a redirect's body that are read to keep its connection.
 const REDIRECT_BODY_BYTES: usize = 16 * 1024;
 
-/// How to talk to a server.
+/// Settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientSettings {
-    /// How long connecting may take, with name resolution and TLS.
+    /// Longest time of connecting, with name resolution and TLS.
     pub connect_timeout: Duration,
-    /// How long an unused connection may still be used. It is closed after at most twice that.
+    /// Time for which an unused connection may still be used. It is closed after at most twice
+    /// that.
     pub idle_timeout: Duration,
-    /// How many unused connections are kept.
+    /// Number of unused connections that are kept.
     pub max_idle: usize,
-    /// How many requests may be under way. More wait; the caller's deadline bounds that.
+    /// Number of requests that may be under way. More wait; the caller's deadline bounds that.
     pub max_connections: usize,
-    /// How long the head of an answer may be.
+    /// Longest head of an answer, in bytes.
     pub response_head_bytes: usize,
     /// Which addresses it connects to.
     pub reach: Reach,
@@ -93,7 +94,7 @@ struct Shared {
     origin: Arc<Origin>,
     /// `None`: the server is reached directly.
     proxy: Option<Arc<Proxy>>,
-    /// Whether requests are put to the proxy itself: those without TLS, unless the address has to
+    /// True if requests are put to the proxy itself: those without TLS, unless the address has to
     /// be the one that was looked at.
     is_relayed: bool,
     settings: ClientSettings,
@@ -127,7 +128,7 @@ impl HttpClient {
     /// timeout but the one for connecting: drop the future to give up, which closes the
     /// connection.
     ///
-    /// What can be done at once is done at once, so that the future does not carry the request.
+    /// The steps that need no wait are done at once, so that the future does not carry the request.
     ///
     /// # Errors
     ///
@@ -155,7 +156,7 @@ impl HttpClient {
     }
 }
 
-/// How far a request got without waiting.
+/// Progress of a request without waiting.
 enum Start<'a> {
     /// It is on a connection, to a path that has answered before.
     Begun { path: PathAndQuery, lease: Lease, begun: Begun },
@@ -197,7 +198,7 @@ impl Shared {
         }
     }
 
-    /// What stands in the first line of a request.
+    /// The target in the first line of a request.
     fn target(&self, path: &PathAndQuery) -> Uri {
         match self.is_relayed {
             true => Proxy::target(&self.origin, path),

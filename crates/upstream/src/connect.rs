@@ -27,10 +27,10 @@ pub enum Dialect {
     Sse,
 }
 
-/// How long the steps of a connection may take.
+/// Limits on the steps of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadlines {
-    /// How long a silent server may leave the era probe unanswered.
+    /// Longest time for which a silent server may leave the era probe unanswered.
     pub probe: Duration,
     /// The whole handshake, once the program runs.
     pub connect: Duration,
@@ -44,15 +44,16 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// Of a server whose mounting may take so long as a whole. One that leaves the question for
-    /// its era unanswered is then asked as servers used to be.
+    /// The deadlines of a server whose mounting may take so long as a whole. A server that leaves
+    /// the question for its era unanswered is then asked as servers used to be.
     #[must_use]
     pub fn within(self, mount: Duration) -> Self {
         let probe = self.probe.min(mount / 2);
         Self { probe, connect: mount, list: mount, mount: Some(mount), ..self }
     }
 
-    /// What is left for a step that may take `limit`, of a mounting that has taken `spent`.
+    /// The time that is left for a step that may take `limit`, of a mounting that has taken
+    /// `spent`.
     #[must_use]
     pub fn left(&self, limit: Duration, spent: Duration) -> Duration {
         self.mount.map_or(limit, |mount| limit.min(mount.saturating_sub(spent)))
@@ -74,9 +75,9 @@ impl Default for Deadlines {
 /// Everything that connecting needs besides the definition.
 #[derive(Clone)]
 pub struct ConnectContext {
-    /// What we say of the client.
+    /// The description of the client for the server.
     pub identity: ClientIdentity,
-    /// What an earlier link found out.
+    /// The dialect that an earlier link found out.
     pub dialect: Option<Dialect>,
     /// The steps' limits.
     pub deadlines: Deadlines,
@@ -88,32 +89,32 @@ pub struct ConnectContext {
     pub limits: Limits,
     /// The environment that every child gets.
     pub environment: BaseEnvironment,
-    /// Keeps what the server's program says on its stderr, over all its starts, and what is told
-    /// of the server; `None`: each start keeps its own.
+    /// Stores the program's stderr over all its starts, and the log lines about the server; `None`:
+    /// each start has a log of its own.
     pub log: Option<LogRing>,
-    /// How programs are held.
+    /// The supervision of programs.
     pub supervision: Supervision,
     /// The proxies on the way to servers over HTTP.
     pub proxies: Arc<Proxies>,
     /// Hears what a connection is busy with.
     pub on_phase: Option<OnPhase>,
-    /// What is known of the server's health, on all links to it.
+    /// The state of the server's health, on all links to it.
     pub health: Arc<Health>,
 }
 
-/// How the programs of servers are held, the same for all.
+/// The supervision of servers' programs, the same for all.
 #[derive(Debug, Clone, Default)]
 pub struct Supervision {
-    /// Who stands between the daemon and a program.
+    /// The program between the daemon and a server's program.
     pub shim: Shim,
-    /// What programs may reach whose definition does not say.
+    /// The confinement of programs whose definition sets none.
     pub confinement: Option<Confinement>,
 }
 
 /// Hears what a connection is busy with. Must not block.
 pub type OnPhase = Arc<dyn Fn(Phase) + Send + Sync>;
 
-/// What a connection is busy with.
+/// The step that a connection is busy with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// A package runner may be downloading what it is to run.
@@ -151,7 +152,7 @@ pub enum ConnectError {
     Message {
         /// Its method.
         message: &'static str,
-        /// How it failed.
+        /// Its failure.
         error: LinkError,
     },
     /// The server answered the handshake with an error.
@@ -168,7 +169,7 @@ pub enum ConnectError {
     Deadline {
         /// The limit.
         after: Duration,
-        /// What the program last said, if anything.
+        /// The program's last line, if it wrote one.
         hint: String,
     },
 }
@@ -221,20 +222,21 @@ impl ConnectError {
         }
     }
 
-    /// Whether the server forgot the session that it had just opened: it may be tried once more, at
+    /// True if the server forgot the session that it had just opened: it may be tried once more, at
     /// once.
     #[must_use]
     pub fn is_forgotten(&self) -> bool {
         matches!(self.link(), Some(LinkError::SessionEnded))
     }
 
-    /// Whether the server refuses the credential that it got.
+    /// True if the server refuses the credential that it got.
     #[must_use]
     pub fn is_refused_credential(&self) -> bool {
         matches!(self.link(), Some(LinkError::AuthRejected { .. }))
     }
 
-    /// Whether time alone may mend it: the server was not reached, or said that it cannot work now.
+    /// True if time alone may mend it: the server was not reached, or answered that it cannot work
+    /// now.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         match self {
@@ -249,7 +251,7 @@ impl ConnectError {
         }
     }
 
-    /// Whether the server itself turned the handshake down, by an answer or by hanging up: the next
+    /// True if the server itself turned the handshake down, by an answer or by hanging up: the next
     /// attempt would end in the same way.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
@@ -308,7 +310,7 @@ impl From<LinkError> for ConnectError {
     }
 }
 
-/// What one connection is made from.
+/// The parts that one connection is made from.
 pub(crate) struct Setup<'a> {
     pub(crate) definition: &'a ServerDefinition,
     pub(crate) context: &'a ConnectContext,
@@ -330,7 +332,7 @@ impl Setup<'_> {
     }
 }
 
-/// How a value looks in a part of a URL: hosts are written in small letters, paths escaped.
+/// The forms of a value in a part of a URL: hosts are written in small letters, paths escaped.
 fn as_in_addresses(secret: &Secret) -> Vec<Secret> {
     let mut spellings = vec![Secret::new(secret.expose().to_ascii_lowercase())];
     if let Ok(mut url) = url::Url::parse("http://host") {

@@ -20,9 +20,9 @@ use crate::{
     sse::{SseLink, SseParts},
 };
 
-/// How long a session that nobody asked for may take to end.
+/// Longest time for the end of a session that is not needed.
 const LEAK_DEADLINE: Duration = Duration::from_secs(2);
-/// How long the first call waits for the stream on which the server speaks by itself.
+/// Longest wait of the first call for the stream on which the server sends by itself.
 const STREAM_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shaken, ConnectError> {
@@ -75,7 +75,7 @@ fn unknown() -> ConnectError {
     ConnectError::Refused("it speaks no known transport".to_owned())
 }
 
-/// Whether a refusal of the first POST is what servers of the older transport answer.
+/// True if a refusal of the first POST is one that servers of the older transport send.
 fn may_be_sse(error: &LinkError) -> bool {
     matches!(error, LinkError::Status { status: 400 | 404 | 405 | 406 | 415, .. })
 }
@@ -189,7 +189,7 @@ async fn initialize_session(
     Ok(facts)
 }
 
-/// What came of a request outside any session.
+/// The outcome of a request outside any session.
 struct Exchanged {
     answer: Result<Message, LinkError>,
     /// The session id that came with the answer, good or bad.

@@ -22,7 +22,7 @@ use crate::{
 const PACKAGE_RUNNERS: [&str; 10] =
     ["npx", "bunx", "pnpm", "yarn", "uvx", "uv", "pipx", "docker", "podman", "dnx"];
 
-/// Whether a definition's program may need a download before it speaks.
+/// True if a definition's program may need a download before it answers.
 #[must_use]
 pub fn may_install(definition: &ServerDefinition) -> bool {
     match &definition.target {

@@ -23,9 +23,9 @@ use crate::{
     Frame, LinkError, LinkEvent, aside::BATCH_MAX, ids::Ids, outlet::Outlet, stdio::Input,
 };
 
-/// How many notifications of one request wait for a slow reader before further ones are dropped.
+/// Number of notifications of one request that wait for a slow reader before more are dropped.
 const NOTIFICATION_QUEUE: usize = 64;
-/// How many outgoing messages wait for a slow server before senders wait.
+/// Number of outgoing messages that wait for a slow server before senders wait.
 const WRITE_QUEUE: usize = 64;
 
 /// The sending half, shared by everybody who uses the link.
@@ -53,7 +53,7 @@ pub(crate) struct Outgoing {
 
 #[derive(Debug)]
 struct Pending {
-    /// How much was written to the server before the request.
+    /// Number of bytes written to the server before the request.
     after: u64,
     answer: oneshot::Sender<Result<Message, LinkError>>,
     notifications: Option<mpsc::Sender<Message>>,
@@ -73,7 +73,7 @@ pub(crate) struct DuplexCall {
     is_done: bool,
 }
 
-/// What comes of waiting for an answer; an error if the link has dropped the request.
+/// The outcome of waiting for an answer; an error if the link has dropped the request.
 type Answered = Result<Result<Message, LinkError>, oneshot::error::RecvError>;
 
 impl Duplex {
@@ -179,7 +179,7 @@ impl Duplex {
     }
 
     /// Ends the request that an unacceptable text of the server would answer, and refuses the one
-    /// that it would be, if there is one: whoever waits should not wait in vain.
+    /// that it would be, if there is one: no caller should wait in vain.
     pub(crate) fn refuse(&self, text: &[u8], why: &MessageError) {
         if let Some(id) = refused::answered_by(text) {
             self.fail(id, LinkError::Protocol(why.to_string()));
@@ -196,8 +196,8 @@ impl Duplex {
         self.taken(text, Message::parse_batch_lenient(text, limits, BATCH_MAX));
     }
 
-    /// The same of a large piece, which is read aside. Whoever reads from the server waits for
-    /// that, so that what follows comes after it.
+    /// The same of a large piece, which is read aside. The reader of the server's output waits for
+    /// that, so that later messages come after it.
     pub(crate) async fn take_large(&self, text: Bytes, limits: Limits) {
         let read = {
             let text = text.clone();
@@ -309,11 +309,11 @@ impl Duplex {
     pub(crate) fn end_unread(&self, why: &str) {
         let read = self.input.as_ref().and_then(|input| input.read_at_most());
         let unread = read.map(|read| self.take_unread(read)).unwrap_or_default();
-        // First, so that whoever makes a request again finds that this link has ended.
+        // First, so that a caller that makes a request again finds that this link has ended.
         self.close(why);
         let error = self.outlet.redacted(LinkError::Unread(why.into()));
         for pending in unread {
-            // Whoever has given up meanwhile needs no answer.
+            // A caller that has given up meanwhile needs no answer.
             drop(pending.answer.send(Err(error.clone())));
         }
     }
@@ -328,12 +328,12 @@ impl Duplex {
         unread
     }
 
-    /// Whether a server that has ended had read no byte.
+    /// True if a server that has ended had read no byte.
     pub(crate) fn has_read_nothing(&self) -> bool {
         self.has_read_nothing.load(Ordering::Acquire)
     }
 
-    /// Whether a server that has ended had answered all that it had read.
+    /// True if a server that has ended had answered all that it had read.
     pub(crate) fn has_answered_all(&self) -> bool {
         self.has_answered_all.load(Ordering::Acquire)
     }
@@ -346,7 +346,7 @@ impl Duplex {
     }
 }
 
-/// What a request needs besides its answer.
+/// The needs of a request besides its answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wants {
     /// A queue for its progress.

@@ -1,4 +1,4 @@
-//! What comes back from a server, and how it fails.
+//! Messages that come back from a server, and failures.
 
 use std::{borrow::Cow, error::Error, sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ impl Frame {
     }
 }
 
-/// What a server sends by its own will, outside any request.
+/// A message that a server sends by itself, outside any request.
 #[derive(Debug)]
 pub enum LinkEvent {
     /// List changes, resource updates, log messages.
@@ -47,7 +47,7 @@ pub enum LinkEvent {
     Closed(Arc<str>),
 }
 
-/// Why a server is cut off, in the midst of whatever it does (D10).
+/// The reason why a server's link is ended in the midst of its work (D10).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CutReason {
     /// A person has switched the server off.
@@ -116,7 +116,7 @@ pub enum LinkError {
         /// 401 or 403.
         status: u16,
     },
-    /// What the server sent is no acceptable MCP.
+    /// The server sent a message that is no acceptable MCP.
     #[error("the server sent an unusable answer: {0}")]
     Protocol(String),
     /// The server answered a request of our own with an error.
@@ -157,7 +157,7 @@ fn again(retry_after: Option<&Arc<str>>) -> String {
 }
 
 impl LinkError {
-    /// What kind of failure it is.
+    /// Kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -228,7 +228,7 @@ impl LinkError {
         }
     }
 
-    /// Whether the server certainly did not act on the request, so that it may be sent again.
+    /// True if the server certainly did not act on the request, so that it may be sent again.
     #[must_use]
     pub fn is_unsent(&self) -> bool {
         match self {
@@ -246,8 +246,8 @@ impl LinkError {
         }
     }
 
-    /// Whether the connection was lost after the request was written, so that nobody knows whether
-    /// the server acted on it.
+    /// True if the connection was lost after the request was written, so that it is unknown if the
+    /// server acted on it.
     #[must_use]
     pub fn may_have_acted(&self) -> bool {
         match self {
@@ -266,7 +266,8 @@ impl LinkError {
         }
     }
 
-    /// Whether time alone may mend it: the server was not reached, or said that it cannot work now.
+    /// True if time alone may mend it: the server was not reached, or answered that it cannot work
+    /// now.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         match self {

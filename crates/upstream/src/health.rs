@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 
 use crate::{Link, LinkError};
 
-/// What the links to one server last saw of it. All of them share one value, also with the links
-/// that come later. Costs no lock as long as the server answers.
+/// The last observations of the links to one server. All of them share one value, also with the
+/// links that come later. Costs no lock as long as the server answers.
 #[derive(Debug, Default)]
 pub struct Health {
     /// When the server last answered, in milliseconds of Unix time; 0: never.
@@ -26,7 +26,7 @@ pub struct Health {
     doubted: Notify,
 }
 
-/// How much a failure tells of the server beyond the call that failed.
+/// Severity of a failure for the server beyond the call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Doubt {
@@ -34,7 +34,7 @@ pub enum Doubt {
     None = 0,
     /// The server may work for others: it is checked while it counts as ready.
     Slight = 1,
-    /// It works for nobody, until a check shows that it does.
+    /// It works for no caller, until a check shows that it does.
     Grave = 2,
 }
 
@@ -58,13 +58,13 @@ impl Health {
         (ms > 0).then(|| SystemTime::UNIX_EPOCH + Duration::from_millis(ms))
     }
 
-    /// How the server last failed. It may have answered since then.
+    /// The server's last failure. It may have answered since then.
     #[must_use]
     pub fn last_failure(&self) -> Option<Arc<Failure>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What failures say of the server since the last check.
+    /// The greatest doubt from failures since the last check.
     #[must_use]
     pub fn doubt(&self) -> Doubt {
         match self.doubt.load(Ordering::Acquire) {
@@ -130,7 +130,7 @@ impl Link {
         }
     }
 
-    /// What is known of the server's health.
+    /// The state of the server's health.
     #[must_use]
     pub fn health(&self) -> &Health {
         self.outlet().health()
@@ -143,7 +143,7 @@ impl LinkError {
         narthex_model::with_causes(self)
     }
 
-    /// What the failure says of the server. An end of the link is seen by itself.
+    /// The doubt that the failure raises about the server. An end of the link is seen by itself.
     fn doubt(&self) -> Doubt {
         match self {
             Self::AuthRejected { .. } => Doubt::Grave,
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(doubt(&refused), (Doubt::None, false));
     }
 
-    /// D30: the greatest doubt counts until somebody looks, and no word of it is left over.
+    /// D30: the greatest doubt counts until it is read, and no wake-up is left over.
     #[tokio::test]
     async fn d30_a_doubt_is_heard_once() {
         let health = Health::default();

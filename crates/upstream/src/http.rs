@@ -40,9 +40,9 @@ use crate::{
 const ACCEPT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// The largest error body that is read at all.
 const ERROR_BODY_BYTES: usize = 1024 * 1024;
-/// How long a server may take to accept something that nobody waits for.
+/// Longest time of a server to accept a message that no caller waits for.
 const LATER_DEADLINE: Duration = Duration::from_secs(30);
-/// How long the end of a session that was given up may take.
+/// Longest time for the end of a session that was given up.
 const STOP_DEADLINE: Duration = Duration::from_secs(2);
 
 /// A link to a server over Streamable HTTP. All its clones are one MCP session, if it has one.
@@ -79,7 +79,7 @@ impl Deref for OwnedHttp {
 
 impl Drop for OwnedHttp {
     fn drop(&mut self) {
-        // Without a runtime there is nothing left that could be told.
+        // Without a runtime no message can be sent any more.
         let is_open = !self.0.is_given_back.load(Ordering::Acquire);
         if is_open && tokio::runtime::Handle::try_current().is_ok() {
             let link = self.0.clone();
@@ -88,7 +88,7 @@ impl Drop for OwnedHttp {
     }
 }
 
-/// What a link is made from.
+/// The parts that a link is made from.
 pub(crate) struct HttpParts {
     pub(crate) client: HttpClient,
     pub(crate) path: http::Uri,
@@ -140,7 +140,7 @@ impl HttpLink {
         &self.outlet
     }
 
-    /// Whether the server has logged on its own stream.
+    /// True if the server has logged on its own stream.
     pub(crate) fn logs_aside(&self) -> bool {
         self.logs_aside.load(Ordering::Relaxed)
     }
@@ -400,7 +400,7 @@ impl HttpLink {
         opened.cancelled_owned()
     }
 
-    /// Sends something that nobody waits for.
+    /// Sends a message that no caller waits for.
     pub(crate) fn send_later(self: &Arc<Self>, body: Payload) {
         if tokio::runtime::Handle::try_current().is_err() {
             return;
@@ -457,7 +457,8 @@ impl HttpCall {
     }
 }
 
-/// Tells a legacy server that nobody waits any more; a modern one sees the stream close.
+/// Notifies a legacy server that the caller has stopped waiting; a modern one sees the stream
+/// close.
 #[derive(Debug)]
 pub(crate) struct CancelOnDrop {
     link: Arc<HttpLink>,

@@ -18,9 +18,9 @@ const ROUNDS: u64 = 4;
 /// Gives each request of a link its id.
 #[derive(Debug)]
 pub(crate) struct Ids {
-    /// How many were given.
+    /// Number of ids that were given.
     given: AtomicU64,
-    /// Of the system's randomness.
+    /// The key, from the system's randomness.
     key: RandomState,
 }
 
@@ -41,7 +41,7 @@ impl Ids {
         }
     }
 
-    /// Whether ids have begun to come again, so that one may still be in use.
+    /// True if ids have started to come again, so that one may still be in use.
     pub(crate) fn come_again(&self) -> bool {
         self.given.load(Ordering::Relaxed) >= 1 << 31
     }
@@ -84,11 +84,11 @@ mod tests {
         assert!(same < 3, "{same} ids of another link are the same");
     }
 
-    /// What is mixed stays unique until all ids were used.
+    /// Mixed ids stay unique until all were used.
     #[test]
     fn s19_no_two_counts_have_one_id() {
         let ids = Ids::new();
-        // Of so many random numbers some 250 would be the same.
+        // Among so many random numbers some 250 would be the same.
         let mut all: Vec<_> = (0..1 << 31).step_by(2047).map(|count| ids.mixed(count)).collect();
         all.sort_unstable();
         assert!(all.windows(2).all(|two| two[0] != two[1]));

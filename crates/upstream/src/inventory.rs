@@ -1,4 +1,4 @@
-//! What a server was found to have: its tools, prompts, resources and templates, as raw JSON.
+//! The inventory of a server: its tools, prompts, resources and templates, as raw JSON.
 
 mod fetch;
 
@@ -35,7 +35,8 @@ enum Merged {
     LeftOut,
 }
 
-/// What a model reads of a resource. All else, such as its size, changes with its content.
+/// The members of a resource that a model reads. All others, such as its size, change with its
+/// content.
 const TOLD: [&str; 4] = ["name", "title", "description", "mimeType"];
 
 /// One of a server's lists.
@@ -71,8 +72,8 @@ impl InventoryEntry {
         }
     }
 
-    /// Whether a tool says what its results look like, looked up once: clients hold all that is
-    /// structured in a result against that, also in one that is an error.
+    /// True if a tool has an output schema, looked up once: clients check all structured content of
+    /// a result against it, also in one that is an error.
     #[must_use]
     pub fn is_shaped(&self) -> bool {
         *self.is_shaped.get_or_init(|| Raw::new(&self.raw).get("outputSchema").is_some())
@@ -97,7 +98,7 @@ impl InventoryEntry {
         })
     }
 
-    /// Whether a definition in the same list says the same as this one.
+    /// True if a definition in the same list is the same as this one for a model.
     #[must_use]
     pub fn says(&self, list: Listed, raw: &[u8]) -> bool {
         *self.raw == *raw || (list == Listed::Resource && told(&self.raw) == told(raw))
@@ -120,14 +121,14 @@ pub struct Inventory {
     /// Resource templates.
     pub templates: Vec<InventoryEntry>,
     tool_index: std::collections::HashMap<Arc<str>, usize>,
-    /// What the server lists besides, and what is not there for who sees this (D10).
+    /// The entries that the server lists and that this viewer may not have (D10).
     withheld: Vec<(Listed, Arc<str>)>,
     /// Faults of the lists.
     warnings: Vec<RowWarning>,
 }
 
 impl Inventory {
-    /// What somebody lists, from entry to list.
+    /// An inventory of these entries, each with its list.
     #[must_use]
     pub fn new(entries: impl IntoIterator<Item = (Listed, InventoryEntry)>) -> Self {
         let mut all = Self::default();
@@ -148,14 +149,14 @@ impl Inventory {
         self.tool_index.get(name).map(|index| &self.tools[*index])
     }
 
-    /// Whether there is nothing at all.
+    /// True if all lists are empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let lists = [&self.tools, &self.prompts, &self.resources, &self.templates];
         lists.iter().all(|list| list.is_empty())
     }
 
-    /// Whether there is a prompt of this name.
+    /// True if there is a prompt of this name.
     #[must_use]
     pub fn has_prompt(&self, name: &str) -> bool {
         self.prompts.iter().any(|entry| entry.key.as_ref() == name)
@@ -179,7 +180,7 @@ impl Inventory {
         &self.warnings
     }
 
-    /// What callers may see of it by the rules of its server (D5).
+    /// The part of it that callers may see by the rules of its server (D5).
     #[must_use]
     pub fn shown(self: &Arc<Self>, exposed: &Exposed) -> Arc<Self> {
         if exposed.is_everything() {
@@ -207,8 +208,8 @@ impl Inventory {
         Arc::new(Self { withheld, warnings, ..wanted })
     }
 
-    /// The same for somebody to whom only what is as before is there; resources and templates that
-    /// are not cannot be read either (D5).
+    /// The same for a caller that gets only entries that are as before; resources and templates
+    /// that are not cannot be read either (D5).
     #[must_use]
     pub fn frozen(
         self: &Arc<Self>,
@@ -225,8 +226,8 @@ impl Inventory {
         Arc::new(Self { withheld, ..Arc::unwrap_or_clone(seen) })
     }
 
-    /// Whether a URI, or a template, is one that the server lists and that is not there for who
-    /// sees this, in any of its [spellings]. What a template that is there covers is there, too.
+    /// True if the server lists a URI, or a template, and this viewer may not have it, in any of
+    /// its [spellings]. A URI that is covered by a template of the viewer may be read.
     #[must_use]
     pub fn withholds(&self, uri: &str) -> bool {
         let is_there = |text: &str| self.resources.iter().any(|entry| *entry.key == *text);

@@ -3,7 +3,7 @@
 //! [`Link::forward`] and [`Link::notify`] take a [`narthex_policy::Permitted`] request by value and
 //! a [`Booked`] beside it, so nothing of a client gets to a server that policy has not seen, that
 //! has no place in the record or that no limit has counted, and what policy saw is what is sent.
-//! What narthex asks by itself is one of [`Asking`]. Answers come back as [`Frame`]s, undecoded.
+//! Requests of narthex itself are those of [`Asking`]. Answers come back as [`Frame`]s, undecoded.
 
 pub mod client;
 

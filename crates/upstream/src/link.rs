@@ -56,9 +56,9 @@ pub struct Link {
     /// Whatever comes from the server goes through this.
     pub(crate) redactor: Option<Arc<Redactor>>,
     pub(crate) uses: Uses,
-    /// What is told of the server, and what its program says.
+    /// The log of the server: events of its link, and the stderr of its program.
     pub(crate) log: LogRing,
-    /// How long the start and the handshake took, without a download.
+    /// Time of the start and the handshake, without a download.
     pub(crate) connected_in: Duration,
 }
 
@@ -70,15 +70,15 @@ pub(crate) enum Inner {
     Sse(SseLink),
 }
 
-/// What belongs to one hop of one request.
+/// The parts that belong to one hop of one request.
 #[derive(Debug, Clone, Default)]
 pub struct Hop {
     /// Which arguments the tool wants mirrored as headers.
     pub header_params: Option<Arc<HeaderParams>>,
     /// The trace context that goes with it, for servers over HTTP.
     pub trace: Option<Box<TraceHeaders>>,
-    /// Whether the log messages are wanted that come while it is open, where nothing says to which
-    /// request they belong: from a server on one channel.
+    /// True if the caller wants the log messages that come while the request is open and name no
+    /// request: from a server on one channel.
     pub wants_log: bool,
 }
 
@@ -107,7 +107,7 @@ struct Outgoing {
 }
 
 impl Link {
-    /// What the server said of itself.
+    /// The server's description of itself.
     #[must_use]
     pub fn facts(&self) -> &ServerFacts {
         &self.facts
@@ -125,31 +125,31 @@ impl Link {
         &self.alias
     }
 
-    /// What we said of the client.
+    /// The description of the client that the server got.
     #[must_use]
     pub fn identity(&self) -> &ClientIdentity {
         &self.identity
     }
 
-    /// How long the start and the handshake took, without a download by a package runner.
+    /// Time of the start and the handshake, without a download by a package runner.
     #[must_use]
     pub fn connected_in(&self) -> Duration {
         self.connected_in
     }
 
-    /// Whether requests must carry the headers of revision 2026-07-28.
+    /// True if requests must carry the headers of revision 2026-07-28.
     #[must_use]
     pub fn needs_headers(&self) -> bool {
         self.facts.revision.is_modern() && matches!(self.inner, Inner::Http(_))
     }
 
-    /// Whether the server's messages outside a call cannot be told apart by call.
+    /// True if the server's messages outside a call cannot be assigned to a call.
     #[must_use]
     pub fn is_one_channel(&self) -> bool {
         !matches!(self.inner, Inner::Http(_))
     }
 
-    /// Whether the server has logged on a stream of its own, outside of those of its requests.
+    /// True if the server has logged on a stream of its own, outside of those of its requests.
     #[must_use]
     pub fn logs_aside(&self) -> bool {
         match &self.inner {
@@ -201,7 +201,7 @@ impl Link {
         self.outlet().end()
     }
 
-    /// Whether the link has ended because the server forgot the session: a new one works at once.
+    /// True if the link has ended because the server forgot the session: a new one works at once.
     #[must_use]
     pub fn is_session_over(&self) -> bool {
         self.closed().is_cancelled() && matches!(self.outlet().end(), LinkError::SessionEnded)
@@ -357,7 +357,7 @@ impl Link {
         loop {
             match call.next().await? {
                 Frame::Answer(answer) => return Ok(answer),
-                // Nobody waits for these here; the link's owner may want them.
+                // No caller waits for these here; the link's owner may want them.
                 Frame::Notification(message) => {
                     self.outlet().event(LinkEvent::Notification(message));
                 }
@@ -413,7 +413,7 @@ impl Link {
             }
             let meta = match method {
                 method::SUBSCRIPTIONS_LISTEN | method::TASKS_GET => {
-                    // Only those who know tasks are told of them. Neither can be asked anything.
+                    // A client without this capability gets no statuses. It can be asked nothing.
                     let capabilities = Bytes::from_static(TASKS_CLIENT);
                     modern_meta(&ClientIdentity { capabilities, ..self.identity.clone() })
                 }

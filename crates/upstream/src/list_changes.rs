@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep_until};
 /// The pause after the first reading, and the longest one.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// How many times as long as a reading took the pause after it is, up to the longest: large lists
-/// must not take up all the time there is.
+/// Factor of the pause after a reading over the time of the reading, up to the longest pause: large
+/// lists must not take up all the time there is.
 const REST: u32 = 4;
 /// The time without a notice after which a server is quiet, where the pause is short.
 const QUIET_MIN: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ pub struct ListChanges {
     /// When the last notice came.
     heard: Option<Instant>,
     pause: Duration,
-    /// When the reading began that goes on, or was the last.
+    /// When the current or the last reading started.
     began: Option<Instant>,
     /// The pause that the length of the last reading asks for.
     rest: Duration,

@@ -26,7 +26,7 @@ pub(crate) struct Outlet {
     aside: Aside,
 }
 
-/// What is known of the end.
+/// The state of the link's end.
 #[derive(Debug, Default)]
 struct State {
     end: Option<LinkError>,
@@ -54,7 +54,7 @@ impl Outlet {
         &self.aside
     }
 
-    /// What is known of the server's health.
+    /// The state of the server's health.
     pub(crate) fn health(&self) -> &Health {
         &self.health
     }
@@ -75,7 +75,7 @@ impl Outlet {
         &self.closed
     }
 
-    /// The error of whoever still wants something from a link that has ended.
+    /// The error of a caller that still wants something from a link that has ended.
     pub(crate) fn end(&self) -> LinkError {
         self.state().end.clone().unwrap_or_else(|| LinkError::Closed("it was closed".into()))
     }

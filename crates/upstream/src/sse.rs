@@ -16,7 +16,7 @@ use crate::{
     outlet::Outlet,
 };
 
-/// How long one POST may take; the server only has to accept it.
+/// Longest time of one POST; the server only has to accept it.
 const POST_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A link to a server over HTTP+SSE.
@@ -25,7 +25,7 @@ pub(crate) struct SseLink {
     pub(crate) duplex: Arc<Duplex>,
 }
 
-/// What a link is made from.
+/// The parts that a link is made from.
 pub(crate) struct SseParts {
     pub(crate) client: HttpClient,
     pub(crate) url: url::Url,

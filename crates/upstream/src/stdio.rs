@@ -22,11 +22,11 @@ use crate::{
 };
 
 const READ_BYTES: usize = 64 * 1024;
-/// How many messages may go to the child in one write.
+/// Number of messages that may go to the child in one write.
 const GATHERED: usize = 32;
-/// How long the last words on a dead process's stderr are waited for.
+/// Longest wait for the last words on a dead process's stderr.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long a server may take to end by itself when its stdin is closed, before it is told to.
+/// Time that a server gets to end by itself when its stdin is closed, before narthex ends it.
 const STDIN_GRACE: Duration = Duration::from_secs(1);
 
 /// A running child and the link over its pipes.
@@ -36,7 +36,7 @@ pub(crate) struct StdioLink {
     process: Process,
 }
 
-/// What a child is started with besides its own target.
+/// The parts that a child is started with besides its own target.
 #[derive(Clone)]
 pub(crate) struct StdioContext {
     pub(crate) name: String,
@@ -156,7 +156,7 @@ enum ReadEnd {
     Ours,
     /// The child ended, or closed its stdout.
     Eof,
-    /// What it wrote cannot be used.
+    /// Its output cannot be used.
     Unusable(&'static str),
 }
 
@@ -201,7 +201,7 @@ async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> R
     }
 }
 
-/// Whether a line is the header with which language servers frame their messages.
+/// True if a line is the header with which language servers frame their messages.
 fn is_content_length(line: &[u8]) -> bool {
     const NAME: &[u8] = b"content-length:";
     line.get(..NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(NAME))
@@ -247,7 +247,7 @@ async fn read_to_the_end(
         text.push_str("; it wrote: ");
         text.push_str(&line);
     }
-    // Only here does nobody read the input any more.
+    // Only from here on is the input not read any more.
     duplex.end_unread(&text);
 }
 

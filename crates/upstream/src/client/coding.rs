@@ -1,4 +1,4 @@
-//! Answers that are compressed although nobody asked for it.
+//! Answers that are compressed although the request did not ask for it.
 //!
 //! Requests say `Accept-Encoding: identity`. Some servers, and proxies before them, compress all
 //! the same. What comes out is given in small pieces, so that limits hold for it.
@@ -33,7 +33,7 @@ enum Coding {
 }
 
 impl Decoder {
-    /// What an answer with these headers needs; `None` if it comes as it is.
+    /// The decoder for an answer with these headers; `None` if the answer comes as it is.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let named = headers.get(header::CONTENT_ENCODING)?;
         let named = String::from_utf8_lossy(named.as_bytes()).trim().to_ascii_lowercase();
@@ -117,7 +117,7 @@ impl Coding {
         }
     }
 
-    /// What has been decoded.
+    /// The decoded bytes so far.
     fn taken(&mut self) -> Bytes {
         let out = match self {
             Self::Gzip(decoder) => decoder.get_mut(),

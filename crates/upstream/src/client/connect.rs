@@ -18,7 +18,7 @@ use url::Host;
 
 use super::{ClientError, Reach, origin::Origin};
 
-/// How long an address may take before the next one is tried beside it (RFC 8305).
+/// Time that an address gets before the next one is tried beside it (RFC 8305).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// A byte stream to a server.

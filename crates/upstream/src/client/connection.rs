@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection, driven by whoever uses it instead of by a task of its own.
+//! One HTTP/1.1 connection, driven by its user instead of by a task of its own.
 //!
 //! hyper splits a connection into a sender and a driver and tells users to spawn the driver. Here
 //! both live in one value: a caller polls the driver, then looks whether its answer or its next
@@ -37,7 +37,7 @@ pub(super) struct Connection {
     sender: SendRequest<Payload>,
     /// `None` once the connection has ended.
     driver: Option<Driver>,
-    /// Wakes whoever drove last; `waker` is the same as the driver wants it.
+    /// Wakes the last driver's task; `waker` is the same as the driver wants it.
     relay: Arc<Relay>,
     waker: Waker,
     home: Id,
@@ -83,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// Whether the last exchange is over and another may begin.
+    /// True if the last exchange is over and another may begin.
     pub(super) fn is_reusable(&self) -> bool {
         self.driver.is_some() && self.sender.is_ready()
     }
@@ -100,7 +100,7 @@ impl Connection {
         Box::pin(unconstrained(self.sender.try_send_request(request)))
     }
 
-    /// Sends what was begun and waits for the head of its answer.
+    /// Sends the started request and waits for the head of its answer.
     pub(super) async fn answer(
         &mut self,
         mut begun: Begun,

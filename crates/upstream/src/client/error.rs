@@ -1,4 +1,4 @@
-//! What goes wrong between us and an HTTP server.
+//! Failures between narthex and an HTTP server.
 
 use std::io;
 
@@ -14,10 +14,10 @@ pub enum ClientError {
     /// The configured address cannot be used.
     #[error("{url:?} is not an http or https address with a host")]
     Address {
-        /// What was configured, without user name and query.
+        /// The configured address, without user name and query.
         url: String,
     },
-    /// A request was addressed to somebody else.
+    /// A request was addressed to another origin.
     #[error("a request for {wanted} must not go to {origin}")]
     OtherOrigin {
         /// Where the request wanted to go.
@@ -30,17 +30,17 @@ pub enum ClientError {
     Dns {
         /// The name.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         #[source]
         cause: io::Error,
     },
-    /// Nobody from outside could reach it.
+    /// The address is not public.
     #[error("{address} has no public address")]
     NotPublic {
         /// Host and port.
         address: String,
     },
-    /// Nobody listens there.
+    /// No server listens there.
     #[error("connection refused by {address}: is the server running?")]
     Refused {
         /// Host and port.
@@ -51,7 +51,7 @@ pub enum ClientError {
     Proxy {
         /// Host and port of the proxy.
         address: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// Neither refused nor accepted.
@@ -59,7 +59,7 @@ pub enum ClientError {
     Connect {
         /// Host and port.
         address: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
@@ -68,7 +68,7 @@ pub enum ClientError {
     ConnectTimeout {
         /// Host and port.
         address: String,
-        /// How long was waited.
+        /// The time that was waited.
         waited_ms: u128,
     },
     /// No trusted secure connection.
@@ -76,7 +76,7 @@ pub enum ClientError {
     Tls {
         /// The host whose certificate was asked for.
         host: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// The connection ended after the request left, or while it left, and before an answer began.
@@ -84,7 +84,7 @@ pub enum ClientError {
     Unanswered {
         /// Host and port.
         address: String,
-        /// What the connection said.
+        /// The connection's error.
         #[source]
         cause: hyper::Error,
     },
@@ -93,16 +93,16 @@ pub enum ClientError {
     BrokenOff {
         /// Host and port.
         address: String,
-        /// What the connection said.
+        /// The connection's error.
         #[source]
         cause: hyper::Error,
     },
-    /// What came back is not HTTP/1.1, or its head is too large.
+    /// The answer is not HTTP/1.1, or its head is too large.
     #[error("the answer of {address} is not valid HTTP")]
     Malformed {
         /// Host and port.
         address: String,
-        /// What is wrong.
+        /// The fault.
         #[source]
         cause: hyper::Error,
     },
@@ -148,7 +148,7 @@ pub enum ClientError {
     TooManyRedirects {
         /// Host and port.
         address: String,
-        /// How many are followed.
+        /// Number of redirects that are followed.
         limit: usize,
         /// The last target's path.
         path: String,
@@ -160,13 +160,13 @@ pub enum ClientError {
         text: String,
         /// The kind of failure.
         kind: ErrorKind,
-        /// Whether the server may have seen the request.
+        /// True if the server may have seen the request.
         may_have_arrived: bool,
     },
 }
 
 impl ClientError {
-    /// What kind of failure it is.
+    /// Kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -191,9 +191,9 @@ impl ClientError {
         }
     }
 
-    /// Whether the server may have acted on the request, so that repeating it is not the same as
-    /// sending it once. That is so after any answer but one: a redirect to another path of the
-    /// same origin asks for the request there, so nothing was done with it (D37).
+    /// True if the server may have acted on the request, so that repeating it is not the same as
+    /// sending it once. This holds after any answer but one: a redirect to another path of the same
+    /// origin asks for the request there, so the server did not act on it (D37).
     #[must_use]
     pub fn may_have_arrived(&self) -> bool {
         match self {
@@ -218,13 +218,13 @@ impl ClientError {
         }
     }
 
-    /// Whether the connection ended after the request was written and before its answer was whole.
+    /// True if the connection ended after the request was written and before its answer was whole.
     #[must_use]
     pub fn is_lost_answer(&self) -> bool {
         matches!(self, Self::Unanswered { .. } | Self::BrokenOff { .. })
     }
 
-    /// Whether the address or the trust in its certificate has to be mended.
+    /// True if the address or the trust in its certificate has to be mended.
     pub(crate) fn is_configured_wrong(&self) -> bool {
         match self {
             Self::Tls { .. }

@@ -15,7 +15,7 @@ pub(super) struct Origin {
     /// Host and port as people read it.
     pub(super) address: String,
     pub(super) host_header: HeaderValue,
-    /// What the certificate must name; `None` is plain http.
+    /// The name that the certificate must have; `None` is plain http.
     pub(super) tls_name: Option<ServerName<'static>>,
 }
 
@@ -44,7 +44,7 @@ impl Origin {
         if self.tls_name.is_some() { "https" } else { "http" }
     }
 
-    /// Whether the address leads here.
+    /// True if the address leads here.
     pub(super) fn contains(&self, url: &Url) -> bool {
         url.scheme() == self.scheme()
             && url.port_or_known_default() == Some(self.port)
@@ -73,7 +73,7 @@ impl Origin {
         ClientError::OtherOrigin { wanted, origin: format!("{}://{}", self.scheme(), self.address) }
     }
 
-    /// What a `Location` refers to, seen from a path of this origin.
+    /// The target of a `Location`, seen from a path of this origin.
     pub(super) fn resolve(&self, path: &PathAndQuery, location: &str) -> Option<Url> {
         let base = format!("{}://{}{path}", self.scheme(), self.address);
         Url::parse(&base).ok()?.join(location).ok()

@@ -32,7 +32,7 @@ pub(super) struct Pool {
     /// Each with its oldest first. Which one a connection is in follows from its runtime.
     idle: [Mutex<VecDeque<Idle>>; SHARDS],
     idle_count: AtomicUsize,
-    /// Whether a task looks after those that stay idle.
+    /// True if a task looks after connections that stay idle.
     is_swept: AtomicBool,
     free: Semaphore,
     max_idle: usize,
@@ -109,7 +109,7 @@ impl Pool {
         }
         idle.push_back(kept);
         drop(idle);
-        // What takes the place of another changes no number.
+        // A connection that takes the place of another changes no number.
         if given_up.is_none() {
             self.idle_count.fetch_add(1, Ordering::SeqCst);
         }
@@ -118,8 +118,8 @@ impl Pool {
         self.have_swept();
     }
 
-    /// Takes away the oldest connection of a list that nobody uses at this moment: a runtime that
-    /// came late would otherwise connect anew for each request.
+    /// Takes away the oldest connection of a list that no thread uses at this moment: a runtime
+    /// that came late would otherwise connect anew for each request.
     fn oldest_of_another(&self, home: Id) -> Option<Idle> {
         let own = shard_of(home);
         let others = (1..SHARDS).map(|step| &self.idle[(own + step) % SHARDS]);

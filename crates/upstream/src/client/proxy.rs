@@ -191,7 +191,7 @@ impl Direct {
     }
 }
 
-/// Whether the first bits of two addresses are the same.
+/// True if the first bits of two addresses are the same.
 fn shares(one: IpAddr, other: IpAddr, bits: u8) -> bool {
     let bits = u32::from(bits);
     match (one, other) {

@@ -1,4 +1,4 @@
-//! Which addresses a client connects to: for those whose host somebody else has chosen.
+//! The addresses that a client connects to: for clients whose host was chosen by another party.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Whether an address may be connected to.
+    /// True if a client may connect to an address.
     #[must_use]
     pub fn permits(self, address: IpAddr) -> bool {
         match (self, address) {

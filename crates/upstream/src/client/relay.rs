@@ -1,4 +1,4 @@
-//! The waker that a connection's driver sees: it passes wake-ups on to whoever uses the connection.
+//! The waker that a connection's driver sees: it passes wake-ups on to the connection's user.
 //!
 //! Taking a piece out of hyper's body tells the driver that there is room again. Here that would
 //! wake the very task that is running and drives the connection when it wants more, so it would be
@@ -11,12 +11,12 @@ use std::{
 };
 
 thread_local! {
-    /// Whether this thread is inside [`quietly`]. A wake-up from there is one by the task for
-    /// itself; those that matter come from another thread or at another time.
+    /// True if this thread is inside [`quietly`]. A wake-up from there is one by the task for
+    /// itself; the important ones come from another thread or at another time.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whom to wake.
+/// Waker of the connection's user.
 #[derive(Debug, Default)]
 pub(super) struct Relay(Mutex<Option<Waker>>);
 

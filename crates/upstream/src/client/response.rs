@@ -1,4 +1,4 @@
-//! An answer, whose body is read from the connection by whoever holds it.
+//! An answer, whose body is read from the connection by its holder.
 
 use std::{
     future::poll_fn,
@@ -15,8 +15,8 @@ use tokio::task::yield_now;
 
 use super::{ClientError, coding::Decoder, origin::Origin, pool::Lease, relay::quietly};
 
-/// How many bytes of a body are read before others get their turn: timers, and whoever ends the
-/// call, must not wait for a server that sends without an end.
+/// Number of bytes of a body that are read before others get their turn: timers, and a caller that
+/// ends the call, must not wait for a server that sends without an end.
 const TURN: usize = 64 * 1024;
 
 /// An answer of a server.
@@ -33,7 +33,7 @@ pub struct HttpResponse {
 /// The body of an answer.
 ///
 /// Read to its end, it gives the connection back for reuse. Dropped before, it closes the
-/// connection, by which servers notice that nobody waits any more.
+/// connection. Servers learn from this that the caller has stopped waiting.
 #[derive(Debug)]
 pub struct ResponseBody {
     incoming: Incoming,
@@ -42,7 +42,7 @@ pub struct ResponseBody {
     origin: Arc<Origin>,
     /// `None` for a body that comes as it is.
     decoder: Option<Box<Decoder>>,
-    /// How many bytes were read since others had their turn.
+    /// Number of bytes that were read since others had their turn.
     in_turn: usize,
 }
 
@@ -106,7 +106,7 @@ impl ResponseBody {
     }
 
     fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ClientError>>> {
-        // What has already been read comes first: the driver holds one piece at a time.
+        // Pieces that were already read come first: the driver holds one at a time.
         if let Poll::Ready(arrived) = self.poll_arrived() {
             return Poll::Ready(arrived);
         }

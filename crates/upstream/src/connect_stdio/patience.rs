@@ -1,4 +1,4 @@
-//! How long a child may take to answer, with the time for a download apart.
+//! The time that a child may take to answer, with the time for a download apart.
 //!
 //! A package runner starts the server as its child when everything is there. Where the children of
 //! a process can be seen, that moment ends the download: from then on, silence is the server's.
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{Phase, connect::Setup};
 
-/// How often the children of a package runner are looked at.
+/// Interval between looks at the children of a package runner.
 const POLL: Duration = Duration::from_millis(200);
 
 /// Nothing came in time.
@@ -25,7 +25,7 @@ pub(super) struct Patience<'a> {
     /// The package runner; `None` if the program is the server itself.
     runner: Option<u32>,
     started: Instant,
-    /// How much of the limit of the whole is used up: all time but that of a download.
+    /// The used part of the limit of the whole: all time but that of a download.
     spent: Duration,
     /// Since when the runner has had a child.
     running_since: Option<Instant>,
@@ -37,7 +37,7 @@ impl<'a> Patience<'a> {
         Self { setup, runner: None, started, spent, running_since: None }
     }
 
-    /// How long the program took so far, without a download.
+    /// The time that the program took so far, without a download.
     pub(super) fn spent(&self) -> Duration {
         self.spent
     }
@@ -61,7 +61,7 @@ impl<'a> Patience<'a> {
         started.map_err(|_elapsed| late)
     }
 
-    /// How long a step may still take, and what is told when that has passed.
+    /// The time that is left for a step, and the limit to report when it has passed.
     fn left(&self, limit: Duration) -> (Duration, Late) {
         let deadlines = &self.setup.context.deadlines;
         let left = deadlines.left(limit, self.spent);
@@ -116,7 +116,7 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// Whether a process has children; `false` where that cannot be seen.
+/// True if a process has children; `false` where that cannot be seen.
 fn has_children(process_id: u32) -> bool {
     let threads = PathBuf::from(format!("/proc/{process_id}/task"));
     let Ok(threads) = fs_err::read_dir(threads) else { return false };

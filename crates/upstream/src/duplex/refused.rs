@@ -8,8 +8,8 @@ use serde::{
 };
 
 /// The request that a refused text would answer if it were acceptable. Read leniently, since
-/// nothing of the line is passed on: whoever waits for it should not wait in vain. Other JSON, such
-/// as a log record with an id, answers nothing.
+/// nothing of the line is passed on: the caller of the request should not wait in vain. Other JSON,
+/// such as a log record with an id, answers nothing.
 pub(super) fn answered_by(text: &[u8]) -> Option<u64> {
     let (seen, _) = Envelope::read(text);
     match seen.id {
@@ -28,8 +28,8 @@ pub(super) fn asked_by(text: &[u8]) -> Option<String> {
     serde_json::to_string(&seen.id?).ok()
 }
 
-/// What was seen of a text's members, up to where it breaks. Nothing of their values is kept: the
-/// text may be as long as the longest message.
+/// The facts about a text's members, up to where it breaks. Their values are not stored: the text
+/// may be as long as the longest message.
 #[derive(Default)]
 struct Envelope {
     is_rpc: bool,
@@ -61,7 +61,7 @@ enum Id {
 }
 
 impl Envelope {
-    /// What is seen of a text, and whether that is a whole object.
+    /// Reads the members of a text; `true` if the text is a whole object.
     fn read(text: &[u8]) -> (Self, bool) {
         let mut seen = Self::default();
         let mut json = serde_json::Deserializer::from_slice(text);
@@ -89,7 +89,7 @@ impl<'de> Visitor<'de> for &mut Envelope {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let mut last_id = None;
         while let Some(member) = members.next_key()? {
-            // Only what follows a number shows that it was not cut off.
+            // Only a character after a number shows that the number is complete.
             self.id = self.id.take().or(last_id.take());
             match member {
                 Member::Id => last_id = Some(members.next_value::<Id>()?),

@@ -1,4 +1,4 @@
-//! What a response without a stream says.
+//! Reads a response without a stream.
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
@@ -6,7 +6,7 @@ use narthex_wire::{Limits, Message, MessageError, MessageKind, headers::has_medi
 
 use crate::LinkError;
 
-/// How much of an error body is shown.
+/// Number of bytes of an error body that are shown.
 const SNIPPET_BYTES: usize = 300;
 
 /// The answer that a body carries, alone or in a batch (revision 2025-03-26).

@@ -12,8 +12,8 @@ use super::HttpLink;
 use crate::{Frame, LinkError};
 
 impl HttpLink {
-    /// What a step of a call gives, unless the link is stopped before. A session that the server
-    /// has forgotten stops nothing: what it took before that, it may still answer.
+    /// The result of a step of a call, unless the link is stopped before. A session that the server
+    /// has forgotten stops nothing: requests that it took before that, it may still answer.
     pub(super) async fn while_open<T>(
         &self,
         step: impl Future<Output = Result<T, LinkError>>,
@@ -30,8 +30,8 @@ impl HttpLink {
         }
     }
 
-    /// What was read, unless the link has ended and it is no answer: a server that sends without an
-    /// end must not keep a call open on a link that is closed.
+    /// The frame that was read, unless the link has ended and the frame is no answer: a server that
+    /// sends without an end must not keep a call open on a link that is closed.
     pub(super) fn before_the_end(
         &self,
         read: Result<Frame, LinkError>,
@@ -51,7 +51,7 @@ impl HttpLink {
         let is_ours = !matches!(self.outlet.end(), LinkError::SessionEnded);
         let is_first = !self.is_given_back.swap(true, Ordering::AcqRel);
         if let Some(session) = self.session().cloned().filter(|_| is_ours && is_first) {
-            // Who stops waiting leaves it to the next.
+            // A caller that stops waiting leaves it to the next.
             let unless_done = GiveBackLater(&self.is_given_back);
             self.end_session(session, deadline).await;
             std::mem::forget(unless_done);

@@ -10,9 +10,9 @@ const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, tex
 /// Answers are taken as they are; see [`crate::client`] for those that come coded all the same.
 const UNCODED: HeaderValue = HeaderValue::from_static("identity");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// How many are added to those of every request for a POST.
+/// Number of headers that a POST has besides those of every request.
 const POST_HEADERS: usize = 4;
-/// How many a request usually adds: version, method, name, trace.
+/// Number of headers that a request usually adds: version, method, name, trace.
 const REQUEST_HEADERS: usize = 4;
 
 /// Ready headers, of which each request gets a copy.
@@ -25,7 +25,7 @@ pub(super) struct Headers {
     pub(super) post: HeaderMap,
 }
 
-/// What the handshake found out.
+/// The results of the handshake.
 #[derive(Debug)]
 pub(super) struct Established {
     pub(super) revision: Revision,

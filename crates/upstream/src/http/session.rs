@@ -43,10 +43,10 @@ const WORDS: [&str; 20] = [
     "not active",
     "no session",
 ];
-/// Words of servers that were started anew and hold one session, which nobody has opened yet.
+/// Words of servers that were started anew and hold one session, which is not opened yet.
 const UNINITIALIZED: [&str; 2] = ["not initialized", "not been initialized"];
 
-/// What an answer says about its session.
+/// The hint of an answer about its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hint {
     /// Nothing.
@@ -60,7 +60,7 @@ pub(super) enum Hint {
 }
 
 impl Hint {
-    /// What a POST was answered within a session.
+    /// The hint of the answer to a POST within a session.
     pub(super) fn of(status: StatusCode, body: &[u8]) -> Self {
         match status {
             StatusCode::NOT_FOUND | StatusCode::GONE => Self::Over,
@@ -71,7 +71,7 @@ impl Hint {
     }
 }
 
-/// Whether an error reads as that of a server that does not know a session.
+/// True if an error reads as that of a server that does not know a session.
 pub(super) fn names_lost_session(body: &[u8]) -> bool {
     let start = String::from_utf8_lossy(&body[..body.len().min(WORDS_BYTES)]).to_ascii_lowercase();
     let has = |word: &&str| start.contains(*word);
@@ -116,7 +116,7 @@ impl HttpLink {
         });
     }
 
-    /// Whether the server refuses a harmless request within the session as it refused another one.
+    /// True if the server refuses a harmless request within the session as it refused another one.
     async fn refuses(&self, method: &str, how: Refused) -> bool {
         let id = self.next_id().to_string();
         let body = rpc::request(Raw::new(id.as_bytes()), method, None);
@@ -131,7 +131,7 @@ impl HttpLink {
     }
 }
 
-/// How a server refused a request.
+/// The way in which a server refused a request.
 #[derive(Debug, Clone, Copy)]
 enum Refused {
     ByWords,

@@ -21,11 +21,11 @@ use crate::{
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest pause that a server may ask for.
 const RETRY_MAX: Duration = Duration::from_secs(60);
-/// How long the first frame of an answer is waited for before the call counts as begun.
+/// Longest wait for the first frame of an answer before the call counts as started.
 const PEEK: Duration = Duration::from_millis(250);
-/// How often one stream is resumed without anything new before it is given up.
+/// Number of times that one stream is resumed without a new message before it is given up.
 const ATTEMPTS: u32 = 5;
-/// How long a server's own stream may be quiet before its end is nothing unusual.
+/// Time of quiet after which the end of a server's own stream is nothing unusual.
 const QUIET: Duration = Duration::from_secs(10);
 
 /// The stream that answers one request. Resumes by itself where the server gave event ids.
@@ -39,9 +39,9 @@ pub(crate) struct HttpStream {
     resume: Option<u32>,
     /// Its failures say nothing of the server.
     pub(super) is_blameless: bool,
-    /// The first frame, which was read before anybody asked for it.
+    /// The first frame, which was read before the caller asked for it.
     first: Option<Frame>,
-    /// Whether the first frame was looked at for words about the session.
+    /// True if the first frame was checked for words about the session.
     is_looked_at: bool,
 }
 
@@ -52,9 +52,9 @@ struct Events {
     /// Empty: there is nothing to resume from.
     last_id: Vec<u8>,
     retry_ms: Option<u64>,
-    /// What is left of a batch (revision 2025-03-26), last first.
+    /// The rest of a batch (revision 2025-03-26), last first.
     batch: Vec<Message>,
-    /// What came in place of a message.
+    /// The bytes that came in place of a message.
     unreadable: Bytes,
     /// A large event, which comes before everything that follows it in the stream.
     large: Large,
@@ -208,8 +208,8 @@ impl HttpStream {
         &self.link
     }
 
-    /// Reads the first frame, if it comes at once: it may say that the session is over. Then the
-    /// request was refused, and whoever sends it can send it in a new one.
+    /// Reads the first frame, if it comes at once: it may report that the session is over. Then the
+    /// request was refused, and the caller can send it in a new session.
     pub(super) async fn peek(&mut self) -> Result<(), LinkError> {
         if let Ok(first) = tokio::time::timeout(PEEK, self.read()).await {
             self.first = Some(self.looked_at(first).await?);
@@ -324,7 +324,7 @@ impl HttpStream {
         }
     }
 
-    /// After the end of the stream before the answer: whether and how it goes on.
+    /// Handles the end of the stream before the answer: resumes it, if that is possible.
     fn broken(&mut self, error: Option<LinkError>) -> Result<Frame, LinkError> {
         // Modern streams cannot be resumed, whatever ids they carry.
         if self.events.last_id.is_empty() || self.link.is_modern() {
@@ -408,7 +408,7 @@ pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
                 continue;
             }
             body = None;
-            // One that was quiet for long, or that names where it goes on, is as it should be.
+            // A stream that was quiet for long, or that names where to resume, is as it should be.
             let is_fruitful = since.elapsed() >= QUIET || events.last_id != last_id;
             fruitless = if is_fruitful { 0 } else { fruitless.saturating_add(1) };
             last_id.clone_from(&events.last_id);

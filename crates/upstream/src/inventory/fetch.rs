@@ -20,11 +20,11 @@ struct Fetched {
     /// The failure of a list of which no page came.
     error: Option<LinkError>,
     warnings: Vec<RowWarning>,
-    /// Whether it has so much that what is done with all of it is done aside.
+    /// True if it is so large that work on all of it is done aside.
     is_large: bool,
 }
 
-/// How a list is asked for, and what its answers are made of.
+/// The request for a list, and the members of its answers.
 #[derive(Clone, Copy)]
 struct Asked {
     list: Listed,
@@ -79,7 +79,7 @@ impl Inventory {
         within: Duration,
         known: Option<&Self>,
     ) -> Result<Self, LinkError> {
-        // Who waits for all lists waits so long: a silent one ends before. Without tools there is
+        // The wait for all lists is `within`: a silent list ends before. Without tools there is
         // nothing to wait for, so they end with the wait.
         let each = |list| if list == Listed::Tool { within * 2 } else { within - within / 6 };
         let has = &link.facts().capabilities;
@@ -143,7 +143,7 @@ impl Inventory {
     }
 }
 
-/// Whether a failure concerns the link, and so every list.
+/// True if a failure concerns the link, and so every list.
 fn ends_all(link: &Link, error: &LinkError) -> bool {
     link.closed().is_cancelled()
         || match error {
@@ -163,7 +163,7 @@ fn ends_all(link: &Link, error: &LinkError) -> bool {
         }
 }
 
-/// Whether a server leaves its tools unanswered: then there is no use in waiting for the rest.
+/// True if a server leaves its tools unanswered: then there is no use in waiting for the rest.
 fn is_silent(asked: Asked, error: &LinkError) -> bool {
     asked.list == Listed::Tool && matches!(error, LinkError::Deadline(_))
 }
@@ -237,7 +237,7 @@ struct Reading {
     /// The places of the entries by their keys.
     keys: HashMap<Arc<str>, usize>,
     pages: usize,
-    /// How long its entries are together.
+    /// Number of bytes of all its entries.
     bytes: usize,
     /// Entries that came, those that are not kept included.
     count: usize,

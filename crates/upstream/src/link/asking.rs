@@ -1,4 +1,4 @@
-//! What narthex may ask a server by itself.
+//! Requests that narthex may send to a server by itself.
 
 use narthex_wire::method;
 
@@ -24,7 +24,7 @@ pub enum Asking {
     Unsubscribe,
     /// To log from this level on.
     SetLevel,
-    /// How a task stands.
+    /// The status of a task.
     TaskState,
     /// A page of its tasks.
     Tasks,

@@ -1,4 +1,4 @@
-//! Whether a server that nobody has called for long still answers (R-E13).
+//! Checks that a server still answers after a long time without a call (R-E13).
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use crate::LinkError;
 
 /// After how long without a call a server is asked before the next one.
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// How long it may take to answer.
+/// Longest time of its answer.
 const PING_DEADLINE: Duration = Duration::from_secs(2);
 
 impl Link {
-    /// Whether [`Link::check`] would ask the server.
+    /// True if [`Link::check`] would ask the server.
     #[must_use]
     pub fn needs_check(&self) -> bool {
-        // A server that works for somebody else may be too busy to answer at once.
+        // A server that works for another caller may be too busy to answer at once.
         self.is_one_channel() && !self.uses.is_shared() && self.uses.since_last() > IDLE_MAX
     }
 
-    /// Asks a server on one channel whether it is there, if nobody has called it for over 30 s;
-    /// there is no timer. One that does not answer within 2 s ends the link, so that it is
-    /// connected anew. A server over HTTP shows at each call whether it is there.
+    /// Asks a server on one channel if it is there, when it has had no call for over 30 s; there is
+    /// no timer. One that does not answer within 2 s ends the link, so that it is connected anew. A
+    /// server over HTTP shows at each call if it is there.
     ///
     /// # Errors
     /// When the link has ended, or ends because of it.

@@ -1,22 +1,22 @@
-//! How a link comes to its end.
+//! The end of a link.
 
 use std::time::Duration;
 
 use super::{Inner, Link};
 use crate::{CutReason, LinkError};
 
-/// How a link ended (R-E18).
+/// The way in which a link ended (R-E18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// As it was told to.
+    /// As narthex requested it.
     Gracefully,
     /// The child, or a part of its group, had to be killed.
     Killed,
 }
 
 impl Link {
-    /// Whether a program has ended by itself after it was used, and left nothing unanswered that
-    /// it had read: it may be made to end after each answer.
+    /// True if a program has ended by itself after it was used, and had answered all that it had
+    /// read: it may be made to end after each answer.
     #[must_use]
     pub fn ended_in_order(&self) -> bool {
         match &self.inner {
@@ -25,8 +25,8 @@ impl Link {
         }
     }
 
-    /// Ends the link because a person has taken away what it needs, as whoever waits is told; it is
-    /// still to be stopped.
+    /// Ends the link because a person has revoked what it needs. Waiting callers get this reason;
+    /// the link is still to be stopped.
     pub fn cut(&self, reason: &CutReason) {
         let error = LinkError::Cut(reason.clone());
         match &self.inner {

@@ -1,4 +1,4 @@
-//! What the two sides of a link say of themselves.
+//! The descriptions that the two sides of a link give of themselves.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use narthex_wire::{Raw, Revision, json::encode_string, meta_key};
 /// Where a server tells models of itself.
 const INSTRUCTIONS: &str = "instructions";
 
-/// What we say of the client when we shake hands with a server.
+/// The description of the client in the handshake with a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientIdentity {
     /// `clientInfo`, a JSON object.
@@ -19,7 +19,7 @@ pub struct ClientIdentity {
     pub revision: Revision,
 }
 
-/// What a server said of itself.
+/// A server's description of itself.
 #[derive(Debug, Clone)]
 pub struct ServerFacts {
     /// The revision in use.
@@ -31,14 +31,14 @@ pub struct ServerFacts {
 }
 
 impl ServerFacts {
-    /// What the server tells models of itself.
+    /// The server's instructions for models.
     #[must_use]
     pub fn instructions(&self) -> Option<Cow<'_, str>> {
         Raw::new(&self.result).get(INSTRUCTIONS).and_then(Raw::as_str)
     }
 
-    /// The same without instructions that cannot be read as text: nobody can look at these, and
-    /// a client may take them for something (S22).
+    /// The same without instructions that cannot be read as text: no person can review these, and a
+    /// client may read a text in them (S22).
     #[must_use]
     pub(crate) fn readable(self) -> Self {
         let told = Raw::new(&self.result).get(INSTRUCTIONS);

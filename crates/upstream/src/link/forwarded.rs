@@ -55,7 +55,7 @@ impl Forwarded {
     pub async fn give_up(self) {
         match self.call {
             Call::Http(HttpCall::Stream(stream)) => stream.give_up().await,
-            // Nothing is open any more, or it is told when this is dropped.
+            // Nothing is open any more, or the server gets its cancellation when this is dropped.
             Call::Http(HttpCall::Single(_)) | Call::Duplex(_) => {}
         }
     }

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::Link;
 
-/// How long a server may take to hear that its question is refused.
+/// Longest time that a server gets to hear that its question is refused.
 const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
 impl Link {

@@ -1,4 +1,4 @@
-//! Who uses a link: one that is retired ends only when its last use has (E40, E41).
+//! The uses of a link: one that is retired ends only when its last use has (E40, E41).
 
 use std::{
     fmt,
@@ -17,7 +17,7 @@ use tokio::{
 
 use super::Link;
 
-/// The bit that says that nobody may begin to use the link any more.
+/// The bit of a link that takes no new use.
 const RETIRED: u64 = 1;
 /// One use.
 const ONE: u64 = 2;
@@ -26,20 +26,20 @@ const USES: u64 = u32::MAX as u64 & !RETIRED;
 /// One who keeps the server awake: counted above the uses.
 const KEPT: u64 = 1 << 32;
 
-/// How many use a link, and since when nobody does.
+/// The number of a link's users, and the time since the last one.
 pub(crate) struct Uses {
-    /// Whether it is retired, who uses it and who keeps it awake: one word, so that none slips in
-    /// between.
+    /// The retired flag, the number of users and the number of guards that keep the server awake:
+    /// one word, so that no user slips in between.
     state: AtomicU64,
     ended: Notify,
     since: Instant,
     /// When it was last used, in milliseconds after `since`.
     last: AtomicU64,
-    /// When it was last kept awake by anybody who does so no longer, in the same way.
+    /// When the last guard that kept it awake was dropped, in the same way.
     awake: AtomicU64,
     /// A use has ended.
     was_left: AtomicBool,
-    /// Held by whoever finds out whether the server still answers.
+    /// Held by the caller that checks the server.
     pub(super) checking: Mutex<()>,
 }
 
@@ -93,12 +93,12 @@ impl Uses {
         self.state.load(Ordering::Acquire)
     }
 
-    /// How long nobody has used it or kept it awake; `None` while somebody does.
+    /// The time without a user or a guard that keeps it awake; `None` while there is one.
     fn idle(&self) -> Option<Duration> {
         (self.state() & !RETIRED == 0).then(|| self.since_last().min(self.ago(&self.awake)))
     }
 
-    /// Retires it unless somebody uses it or keeps it awake; `false` if so.
+    /// Retires it unless it has a user or is kept awake; `false` if so.
     fn retire_unused(&self) -> bool {
         let retired = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
             (state & !RETIRED == 0).then_some(RETIRED)
@@ -106,17 +106,17 @@ impl Uses {
         retired.is_ok()
     }
 
-    /// Whether anybody uses it, or has.
+    /// True if it has a user, or had one.
     pub(super) fn was_used(&self) -> bool {
         self.state() & USES > 0 || self.was_left.load(Ordering::Relaxed)
     }
 
-    /// Whether more than one use it.
+    /// True if it has more than one user.
     pub(super) fn is_shared(&self) -> bool {
         self.state() & USES >= 2 * ONE
     }
 
-    /// How long ago it was last used by anybody who has finished.
+    /// The time since the last finished use.
     pub(super) fn since_last(&self) -> Duration {
         self.ago(&self.last)
     }
@@ -173,8 +173,8 @@ impl Drop for InUse {
     }
 }
 
-/// Held by whoever waits for what a server says by itself: the server is not idle meanwhile. Holds
-/// up no end of the link.
+/// Held by a caller that waits for messages which the server sends by itself: the server is not
+/// idle meanwhile. Does not delay the end of the link.
 #[derive(Debug)]
 pub struct KeptAwake(Arc<Link>);
 
@@ -193,15 +193,15 @@ impl Drop for KeptAwake {
 }
 
 impl Link {
-    /// Keeps the server from being stopped as idle, for as long as the result is held. For whoever
-    /// is promised to hear of changes.
+    /// Keeps the server from being stopped as idle, for as long as the result is held. For callers
+    /// that are promised to hear of changes.
     #[must_use]
     pub fn keep_awake(self: &Arc<Self>) -> KeptAwake {
         self.uses.keep();
         KeptAwake(self.clone())
     }
 
-    /// Retires the link unless somebody uses it or keeps it awake; `false` if so.
+    /// Retires the link unless it has a user or is kept awake; `false` if so.
     #[must_use]
     pub fn retire_unused(&self) -> bool {
         self.uses.retire_unused()
@@ -213,29 +213,29 @@ impl Link {
         self.uses.enter().then(|| InUse(self.clone()))
     }
 
-    /// Retires the link: from now on nobody begins to use it.
+    /// Retires the link: from now on it takes no new use.
     pub fn retire(&self) {
         self.uses.retire();
     }
 
-    /// Retires the link, and waits until nobody uses it.
+    /// Retires the link, and waits until it has no user.
     pub async fn drained(&self) {
         self.uses.drained().await;
     }
 
-    /// Whether exactly one caller uses the link now.
+    /// True if exactly one caller uses the link now.
     #[must_use]
     pub fn has_one_use(&self) -> bool {
         self.uses.state() & USES == ONE
     }
 
-    /// Whether nobody may begin to use the link any more.
+    /// True if the link takes no new use.
     #[must_use]
     pub fn is_retired(&self) -> bool {
         self.uses.state() & RETIRED != 0
     }
 
-    /// How long nobody has used the link or kept the server awake; `None` while somebody does.
+    /// The time without a user or a guard that keeps the server awake; `None` while there is one.
     #[must_use]
     pub fn idle(&self) -> Option<Duration> {
         self.uses.idle()
@@ -246,7 +246,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// E40: the end waits for the last use, and nobody enters after it was decided.
+    /// E40: the end waits for the last use, and no use enters after the link is retired.
     #[tokio::test]
     async fn e40_a_retired_link_ends_with_its_last_use() {
         let uses = Uses::new();
@@ -262,7 +262,7 @@ mod tests {
         assert!(uses.idle().is_some());
     }
 
-    /// D12: whoever keeps it awake holds up no end, and nobody slips in before it is retired.
+    /// D12: a guard that keeps it awake delays no end, and no user slips in before it is retired.
     #[tokio::test]
     async fn d12_what_is_kept_awake_is_not_idle_and_can_end() {
         let uses = Uses::new();
@@ -279,7 +279,7 @@ mod tests {
         assert!(uses.retire_unused() && !uses.enter());
     }
 
-    /// D12: whoever was promised something has time to fetch it when it is there.
+    /// D12: a caller with a promised message has time to fetch it when it is there.
     #[tokio::test(start_paused = true)]
     async fn d12_who_was_kept_awake_is_idle_from_then_on() {
         let uses = Uses::new();

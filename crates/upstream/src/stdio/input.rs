@@ -1,5 +1,5 @@
-//! The standard input of a child. A short message is written by whoever sends it, which spares the
-//! way over another thread; what has to wait goes through a queue, and nothing overtakes it.
+//! The standard input of a child. A short message is written by its sender, which saves the way
+//! over another thread; one that has to wait goes through a queue, and no message overtakes it.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use std::{
 use narthex_wire::{Payload, line_frames};
 use tokio::{io::AsyncWriteExt, net::unix::pipe, sync::Mutex};
 
-/// What a pipe takes whole or not at all (POSIX `PIPE_BUF`; at least 512 anywhere).
+/// Number of bytes that a pipe takes whole or not at all (POSIX `PIPE_BUF`; at least 512 anywhere).
 const WHOLE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 
 /// One end of a child's pipe, shared by all who use the link.
@@ -49,7 +49,7 @@ impl Input {
         written.is_ok()
     }
 
-    /// To be told before a message is put into the queue.
+    /// To be called before a message is put into the queue.
     pub(crate) fn queue(&self) {
         self.queued.fetch_add(1, Ordering::AcqRel);
     }
@@ -70,12 +70,13 @@ impl Input {
         Ok(())
     }
 
-    /// How many bytes were written so far: what is written from now on comes after them.
+    /// Number of bytes that were written so far: later ones come after them.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// How many bytes the child has read at the most; `None` where the system does not say.
+    /// Number of bytes that the child has read at the most; `None` where the system does not report
+    /// it.
     pub(crate) fn read_at_most(&self) -> Option<u64> {
         if !cfg!(target_os = "linux") {
             return None;

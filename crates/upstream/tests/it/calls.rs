@@ -170,7 +170,7 @@ async fn e44_a_404_of_a_modern_server_is_the_answer_to_one_request() {
     assert!(!link.closed().is_cancelled());
 }
 
-/// A redirect within the origin that comes later costs nobody a call.
+/// A later redirect within the origin makes no call fail.
 #[tokio::test]
 async fn e44_a_server_that_moves_is_followed() {
     let has_moved = Arc::<std::sync::atomic::AtomicBool>::default();

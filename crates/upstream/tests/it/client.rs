@@ -136,7 +136,7 @@ async fn a_connection_stays_with_the_runtime_that_opened_it() {
     });
     elsewhere.await.unwrap();
     assert_eq!(server.connections(), 2);
-    // What the other one has left behind is of no use, and does no harm.
+    // The leftovers of the other one are of no use, and do no harm.
     assert_eq!(call(&client).await, "yes");
     assert_eq!(server.connections(), 2);
 }

@@ -30,7 +30,7 @@ async fn e134_stdio_servers_that_refuse_the_probe_are_legacy() {
     }
 }
 
-/// What an old server answers may be no JSON-RPC at all. That must not cost the handshake.
+/// The answers of an old server may be no JSON-RPC at all. They must not cost the handshake.
 #[tokio::test]
 async fn e134_a_stdio_server_that_answers_the_probe_badly_is_legacy() {
     let answers = [

@@ -21,13 +21,13 @@ mod transports;
 mod unruly;
 mod world;
 
-/// What tests start as a server of its own.
+/// The server that tests start as a process of its own.
 #[test]
 fn fixture_over_stdio() {
     fixture_process::run();
 }
 
-/// The same for a server that misbehaves as it is told.
+/// The same for a server that misbehaves as requested.
 #[test]
 fn unruly_child() {
     narthex_testkit::unruly::run_if_asked();

@@ -1,4 +1,4 @@
-//! What servers say of our secrets does not get past the link.
+//! Secrets in messages of servers do not get past the link.
 
 use std::sync::{
     Arc, Mutex,
@@ -168,7 +168,8 @@ async fn s27_a_call_that_is_redirected_never_shows_a_key_in_the_path() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
-/// What ends a link becomes an event, the reason of the server's row and of all waiting calls.
+/// The reason for a link's end becomes an event, the reason of the server's row and of all waiting
+/// calls.
 #[tokio::test]
 async fn s27_the_end_of_a_link_never_shows_a_key_in_the_path() {
     let (sender, stream) = events();

@@ -1,4 +1,4 @@
-//! How servers tell that a session is over, and what only looks like it.
+//! The ways in which servers report that a session is over, and answers that only look like it.
 
 use narthex_upstream::{Frame, LinkError};
 use serde_json::json;
@@ -38,7 +38,7 @@ async fn r_e45_a_refused_notification_is_no_failed_handshake() {
     }
 }
 
-/// D37: a call whose stream had begun does not count as refused when its session ends.
+/// D37: a call whose stream had started does not count as refused when its session ends.
 #[tokio::test]
 async fn d37_a_call_that_was_taken_is_not_unsent_when_the_session_ends() {
     let peer = Peer::session(|seen| match (seen.method.as_str(), seen.rpc()) {

@@ -99,7 +99,7 @@ async fn s31_a_connection_that_is_given_up_leaves_no_child() {
     let world = World::new();
     let definition = shell("*) ;;");
     let mut connecting = Box::pin(connect(&definition, &world.context));
-    // The child starts as this is polled; then nobody waits for it any more.
+    // The child starts as this is polled; then no caller waits for it any more.
     assert!(tokio::time::timeout(Duration::from_millis(300), &mut connecting).await.is_err());
     drop(connecting);
     world.drain().await;
@@ -163,14 +163,14 @@ fn runner(text: &str) -> (tempfile::TempDir, narthex_model::ServerDefinition, Wo
     (folder, definition, world, phases)
 }
 
-/// What is downloaded takes as long as it takes; the deadlines begin with the server.
+/// A download takes as long as it takes; the deadlines begin with the server.
 #[tokio::test]
 async fn e75_a_download_counts_against_no_deadline() {
     let (folder, definition, world, phases) = runner("");
     let (fifo, file) = (folder.path().join("fifo"), folder.path().join("npx"));
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
-    // As long as nobody writes, the runner waits without a child; then the server is its child.
+    // Until the test writes, the runner waits without a child; then the server is its child.
     let script = script(&initializes_at_once()).replace('\'', "'\\''");
     let text = format!("#!/bin/sh\nread -r go < {}\nsh -c '{script}'\n", fifo.display());
     fs_err::write(&file, text).unwrap();

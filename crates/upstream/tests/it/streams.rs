@@ -140,7 +140,7 @@ async fn s16_an_endpoint_event_that_names_another_origin_is_refused() {
     }
 }
 
-/// The end of a link is told even if nobody has read what came before.
+/// The end of a link is reported even if the earlier events have not been read.
 #[tokio::test]
 async fn e68_the_end_of_a_link_is_not_lost_in_a_full_queue() {
     let peer = Peer::session(|seen| match (seen.method.as_str(), seen.rpc()) {

@@ -1,4 +1,4 @@
-//! What is the same for every transport.
+//! Behaviour that is the same for every transport.
 
 use narthex_testkit::fixture::{Eras, Fixture, Options, Running, sse};
 use narthex_upstream::{Ended, Link, LinkError};

@@ -27,7 +27,7 @@ async fn r_e9_strange_and_double_answers_harm_no_call() {
 }
 
 /// E44, R-E9: a call that is given up is cancelled at the server under our own id, and an answer
-/// that comes after that is nobody's.
+/// that comes after that is dropped.
 #[tokio::test]
 async fn e44_an_answer_that_comes_after_the_cancellation_is_dropped() {
     let world = World::new();
@@ -166,7 +166,8 @@ async fn r_e10_a_line_of_four_mebibytes_is_read() {
     world.drain().await;
 }
 
-/// R-E18, R-M19: how a child ended is told, and a grandchild in its group ends with it.
+/// R-E18, R-M19: the way in which a child ended is reported, and a grandchild in its group ends
+/// with it.
 #[tokio::test]
 async fn r_e18_the_end_is_told_as_graceful_or_forced() {
     let world = World::new().knowing(Dialect::Legacy);
@@ -184,7 +185,7 @@ async fn r_e18_the_end_is_told_as_graceful_or_forced() {
     world.drain().await;
 }
 
-/// Whether a process is there and no zombie, which its own parent, by now the system's, may reap
+/// True if a process is there and no zombie. Its own parent, by now the system's, may reap a zombie
 /// late.
 fn is_running(process: &str) -> bool {
     let stat = fs_err::read_to_string(format!("/proc/{process}/stat"));

@@ -1,4 +1,5 @@
-//! What every test of links needs: contexts, definitions, permits, and a hand on the frames.
+//! The parts that every test of links needs: contexts, definitions, permits, and a hand on the
+//! frames.
 
 use std::{
     collections::BTreeMap,
@@ -281,7 +282,7 @@ pub(crate) fn value(message: &Message) -> Value {
 /// Steps that were seen, in their order.
 pub(crate) type Log<T> = Arc<std::sync::Mutex<Vec<T>>>;
 
-/// A place in a record that nobody keeps, and an admission where nothing is limited.
+/// A place in a record that is not stored, and an admission where nothing is limited.
 pub(crate) fn booking() -> (AuditSlot, Admission) {
     let record = AuditRecord {
         workspace: WorkspaceId::default(),

@@ -42,7 +42,7 @@ async fn a_connection_closed_while_idle_is_replaced() {
     };
     let ask = async {
         assert_eq!(call(&client).await, "yes");
-        // What is read here was written after the close, so the close has been seen, too.
+        // The bytes read here were written after the close, so the close has been seen, too.
         let mut signal =
             TcpStream::connect(*raw.url.socket_addrs(|| None).unwrap().first().unwrap())
                 .await
@@ -70,7 +70,7 @@ async fn a_request_that_was_read_is_not_repeated() {
         write(&mut stream, YES).await;
         read_request(&mut stream).await;
         drop(stream);
-        // Whoever comes next is not the same request again.
+        // The next request is not the same one again.
         let mut stream = raw.accept().await;
         let seen = read_request(&mut stream).await;
         write(&mut stream, YES).await;

@@ -154,7 +154,7 @@ async fn e169_a_tunnel_leads_through_a_proxy_with_tls() {
     assert!(head.starts_with("CONNECT far.invalid:8443 HTTP/1.1\r\n"), "{head}");
     assert!(head.contains("\r\nProxy-Authorization: Basic bWU6aHVzaA==\r\n"), "{head}");
     drop(trusting);
-    // A proxy that is not trusted is told nothing.
+    // A proxy that is not trusted gets no request.
     let error = client(&[&server.certificate]).send(post("/mcp")).await.unwrap_err();
     assert!(error.to_string().contains("certificate"), "{error}");
     assert!(!error.to_string().contains("hush") && !error.may_have_arrived(), "{error}");
