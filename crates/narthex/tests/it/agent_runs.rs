@@ -69,7 +69,7 @@ fn reader() -> Value {
     })
 }
 
-/// What a run of the reader is asked for with.
+/// The request for a run of the reader.
 fn request() -> Value {
     json!({
         "type": "start_session", "agent_name": "reader", "prompt": "canary-prompt",
@@ -90,7 +90,7 @@ impl Operator<'_> {
         self.put("agents/reader", &reader()).await;
     }
 
-    /// What the programs were told so far, without their process ids.
+    /// The lines that the programs got so far, without their process ids.
     fn notes(&self) -> Vec<String> {
         let text = fs::read_to_string(self.0.path("notes")).unwrap_or_default();
         text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()

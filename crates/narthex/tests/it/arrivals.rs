@@ -20,8 +20,8 @@ const GATES: [&str; 7] = ["open", "denied", "ungranted", "limited", "ruled", "ch
 const QUARANTINED: [&str; 2] = ["changed", "flagged"];
 /// Closes the gate `ruled`.
 const RULE: &str = r#"@id("no") forbid(principal, action, resource == Tool::"ruled/t");"#;
-/// What the record says of the calls of the tool behind each gate. Notifications named
-/// like a request are `rpc_error` at all of them.
+/// The outcomes in the record for calls of the tool behind each gate. Notifications named like a
+/// request are `rpc_error` at all of them.
 const OUTCOMES: [(&str, &str); 7] = [
     ("changed", "definition_changed"),
     ("denied", "tool_not_found"),
@@ -35,7 +35,7 @@ const OUTCOMES: [(&str, &str); 7] = [
 const SPELLINGS: [&str; 5] =
     ["tools/call", "Tools/Call", " tools/call", "tools/call\u{a0}", "tool\u{17f}/call"];
 
-/// What is answered to calls and to lists: the tool is on links of clients, too. A server that is
+/// The answer to calls and to lists: the tool is on links of clients, too. A server that is
 /// quarantined lists another definition than at first.
 fn done(gate: &str) -> Reply {
     let mut tool = json!({ "name": "t", "inputSchema": { "type": "object" } });
@@ -94,7 +94,7 @@ fn messages(era: Era) -> Vec<Value> {
     for method in ["notifications/acme/said", "acme/listed", "acme/unlisted"] {
         all.push(message(era, None, method, json!({})));
     }
-    // What comes after it has been dealt with when it is answered.
+    // All messages before this one have been dealt with when it is answered.
     all.push(message(era, Some(101), "acme/last", json!({})));
     all
 }
@@ -124,7 +124,7 @@ impl Way {
                 for message in messages(*era) {
                     let method = message["method"].as_str().unwrap();
                     let name = message["params"]["name"].as_str();
-                    // What cannot stand in a header is refused for that, too.
+                    // A method that cannot be written in a header is refused for that, too.
                     let shown = if method.is_ascii() { method } else { "tools/call" };
                     let headers = match era {
                         Era::Modern => modern_headers(shown.trim(), name),
@@ -146,7 +146,7 @@ impl Way {
     }
 }
 
-/// What came of callers at each server since its answers were set, sorted.
+/// The messages of callers that came to each server since its answers were set, sorted.
 async fn arrived(servers: &mut [Recorder]) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     for (gate, server) in GATES.into_iter().zip(servers) {
@@ -177,8 +177,8 @@ impl LinkOf {
     }
 }
 
-/// What should come of one client at a server; at a limited one the first client uses the day up.
-/// Notifications go where the client has a link of its own.
+/// The messages of one client that should come to a server; at a limited one the first client uses
+/// the day up. Notifications go where the client has a link of its own.
 fn expected(gate: &'static str, client: usize, link: LinkOf) -> Vec<(&'static str, String)> {
     let is_own = link == LinkOf::Client;
     let mut methods = vec!["acme/act"];

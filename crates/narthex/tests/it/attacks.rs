@@ -17,7 +17,7 @@ const META: &str = concat!(
     r#""io.modelcontextprotocol/clientCapabilities":{}}"#
 );
 
-/// What is put in place of a part of a good call, and which part that is.
+/// The changes of a good call: the part that is replaced, and its replacement.
 const CHANGES: [(&str, &str); 27] = [
     // Keys that stand twice, also under another spelling.
     (r#""id":1"#, r#""id":1,"id":2"#),
@@ -49,7 +49,7 @@ const CHANGES: [(&str, &str); 27] = [
     (r#""method":"tools/call""#, r#""method":"tools\u002fcall""#),
     (r#""jsonrpc":"2.0""#, r#""jsonrpc":"2.0","result":{}"#),
     (r#""jsonrpc":"2.0""#, r#""jsonrpc":"1.0""#),
-    // What only lenient readers take.
+    // Numbers that only lenient readers take.
     (r#""arguments":{}"#, r#""arguments":{"a":NaN}"#),
 ];
 
@@ -234,12 +234,12 @@ async fn s13_headers_that_belie_the_body_reach_no_server() {
     assert!(world.audit().await.iter().filter(|record| record["outcome"] == "ok").count() == 2);
 }
 
-/// What the names of the gateway's own tools end with.
+/// The endings of the names of the gateway's own tools.
 const OWN_TOOLS: [&str; 4] =
     ["__list_resources", "__read_resource", "__list_prompts", "__get_prompt"];
 
-/// S24: names that look like others, or would be made equal by joining or cutting, each reach
-/// their own server under its own name; what is in no list reaches nobody.
+/// S24: names that look like others, or would be made equal by joining or cutting, each reach their
+/// own server under its own name; a name that is in no list reaches no server.
 #[tokio::test]
 async fn s24_look_alike_names_never_reach_another_server() {
     let long = "n".repeat(200);

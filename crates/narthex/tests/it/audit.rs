@@ -143,7 +143,7 @@ fn s32_a_database_that_was_taken_back_is_seen() {
         let verified = place.run(verify).succeeded();
         assert!(verified.stdout.contains("2 events in 1 chain "), "{verified:?}");
     });
-    // What the process before it has left is moved and removed.
+    // The files of the process before it are moved and removed.
     while_up(&|| drop(place.run(verify).succeeded()));
     for name in ["data/store.db-wal", "data/store.db-shm"] {
         if place.path(name).exists() {
@@ -226,7 +226,7 @@ fn x_m64_a_workspace_may_ask_for_what_calls_carry() {
     assert!(has(&place, "shown-word") && !has(&place, "hidden-word"));
 }
 
-/// S32: without a place, everything is verified that whoever asks may read; a workspace other than
+/// S32: without a place, all events are verified that the caller may read; a workspace other than
 /// `default` is not passed over.
 #[test]
 fn s32_all_workspaces_are_verified() {
@@ -333,7 +333,7 @@ fn s32_a_killed_daemon_loses_and_doubles_nothing() {
     place.run(["audit", "verify"]).succeeded();
 }
 
-/// What a command does in process is moved into the store by the daemon.
+/// Audit events of a command in process are moved into the store by the daemon.
 #[test]
 fn calls_in_process_come_into_the_audit() {
     let place = Place::new();

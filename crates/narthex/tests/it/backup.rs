@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::support::Place;
 
-/// What the help says about going back works: with the copy and the master key everything is as it
-/// was at the moment of the copy.
+/// The help's steps for going back work: with the copy and the master key everything is as it was
+/// at the moment of the copy.
 #[test]
 fn a_store_is_copied_and_put_back() {
     let place = Place::with(&json!({}));

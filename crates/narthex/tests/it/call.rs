@@ -155,7 +155,7 @@ fn tools_are_a_table_with_error_rows() {
     assert_eq!(done.json()["servers"].as_array().unwrap().len(), 1);
 }
 
-/// What a call says goes to standard output, what it is busy with to standard error.
+/// The answer of a call goes to standard output, its progress to standard error.
 #[test]
 fn progress_is_told_on_standard_error() {
     let done = Place::new().run(words(&["fixture", "echo", "message=x"])).succeeded();

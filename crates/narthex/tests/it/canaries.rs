@@ -19,8 +19,8 @@ use crate::support::descendants;
 const CHANNELS: [&str; 8] =
     ["answer ", "command ", "log", "file ", "name ", "environ ", "line ", "trace"];
 
-/// S27, X-E118, X-E121: whatever is asked for, whoever fails, a secret is in the one server that
-/// declares it, and in the two answers that are there to tell it.
+/// S27, X-E118, X-E121: whatever is asked for, and whichever part fails, a secret is in the one
+/// server that declares it, and in the two answers that are there to tell it.
 #[test]
 fn s27_secrets_are_where_they_belong_and_nowhere_else() {
     let mut world = World::start();
@@ -77,8 +77,8 @@ fn core_dumps_are_off(world: &World) {
     }
 }
 
-/// In the environment that somebody starts the daemon with, where nobody but the server that names
-/// it may get it from.
+/// In the environment that the daemon is started with, where only the server that names it may get
+/// it from.
 fn of_the_daemons_environment(name: &'static str) -> Canary {
     let canary = Canary::new(name).allowed_in("environ of the daemon");
     match name {

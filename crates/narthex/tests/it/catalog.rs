@@ -37,7 +37,7 @@ fn o2_objects_are_applied_listed_shown_and_deleted() {
     let listed = data(place.run(["capabilities", "list", "--json"]));
     assert_eq!(listed["items"][0]["id"], "papers");
 
-    // What is printed can be applied as it is.
+    // Printed objects can be applied as they are.
     let shown = place.run(["agents", "get", "reader"]).succeeded().stdout;
     let again = place.pipe(&["agents", "apply", "-f", "-"], &shown).succeeded();
     assert_eq!(again.stdout, "unchanged the agent reader\n");
@@ -232,7 +232,7 @@ fn r_m4_a_run_of_a_manifest_has_its_servers() {
     let at = "agent.json: `mcp.servers.files.";
     let places = [&*format!("{at}comand`"), &format!("{at}timeout`"), "30s"];
     place.run(["agents", "apply", "-f", "agent.json"]).failed(1, &places);
-    // What the catalog finds stands where it was written, too.
+    // A fault that the catalog finds is reported where it was written, too.
     agent["mcp"] =
         json!({ "servers": { "files": { "command": "npx", "env": { "K": "${NOT_SET}" } } } });
     place.write("agent.json", &agent.to_string());
@@ -297,7 +297,7 @@ fn r_m4_faults_have_lines_and_what_is_taken_out_is_pruned() {
     let warning = format!("warning: {}zero or less", at("servers.files.timeout", 6));
     assert!(applied.stderr.contains(&warning), "{}", applied.stderr);
     assert!(!applied.stderr.contains("agents[0]"), "{}", applied.stderr);
-    // What is taken out is told of, and deleted where that is asked for.
+    // A server that is taken out is reported, and deleted where that is asked for.
     place.write("lines.yaml", "name: helper\nmcp: {}\n");
     let dry = ["agents", "apply", "-f", "lines.yaml", "--prune", "--dry-run"];
     let dry = place.run(dry).succeeded();

@@ -140,7 +140,7 @@ fn r_m33_agents_of_the_catalog_are_looked_at() {
     assert_eq!((&agents[0]["level"], &left["status"]), (&json!("warn"), &json!("warn")), "{left}");
 }
 
-/// R-M33: a look makes nothing of a store either, also of one that somebody has just begun.
+/// R-M33: a look makes nothing of a store either, also of one that a daemon has just begun.
 #[test]
 fn r_m33_a_look_leaves_the_store_alone() {
     let place = Place::with(&json!({}));
@@ -197,7 +197,7 @@ fn check_fails_only_for_errors() {
     assert_eq!(check(&place, &["--json"]).succeeded().json()["data"]["status"], "warn");
 }
 
-/// What confined servers need of the host is looked at, too.
+/// The programs that confined servers need of the host are looked at, too.
 #[test]
 fn confined_servers_need_what_confines_them() {
     let entry = json!({ "transport": "stdio", "command": "npx", "confinement": {

@@ -87,7 +87,7 @@ fn the_token_of_a_run_opens_no_other_run() {
     place.write("token", "nxt_0123456789\n");
     place.run(["connect", "--token-file", "token"]).failed(2, &["is a run's"]);
     place.run(["connect", "--token-file", "absent"]).failed(1, &["absent"]);
-    // What else is in the environment of an operator is no matter.
+    // Other variables in the environment of an operator are no matter.
     of_run("of-an-operator").succeeded();
 }
 
@@ -111,7 +111,7 @@ fn the_end_of_the_daemon_is_a_failure() {
     done.failed(1, &["the daemon closed the connection"]);
 }
 
-/// Programs that want JSON get it where it is in nobody's way.
+/// Programs that want JSON get it on standard error, out of the way of messages.
 #[test]
 fn failures_are_json_on_standard_error() {
     let place = Place::new();

@@ -13,7 +13,7 @@ use crate::support::{Done, Place};
 /// A user of the machine who has nothing to do with narthex.
 const OTHER: &str = "65534";
 
-/// Whether tests can act as another user; said where they cannot.
+/// True if tests can act as another user; says so where they cannot.
 #[expect(clippy::print_stderr, reason = "what is left out is told to whoever runs the tests")]
 fn can_be_others() -> bool {
     let can = rustix::process::geteuid().is_root()
@@ -38,8 +38,8 @@ fn visible() -> Place {
     place
 }
 
-/// D4: whoever can write the data folder could have tokens sent to them. No command sends one, and
-/// the message has the command that mends it.
+/// D4: a user who can write the data folder could have tokens sent to them. No command sends one,
+/// and the message has the command that mends it.
 #[test]
 fn d4_no_token_is_sent_where_another_user_says() {
     if !can_be_others() {

@@ -30,15 +30,15 @@ fn lists(place: &Place, description: &str) {
     place.write("tools.json", &json!([tool]).to_string());
 }
 
-/// How many definitions a new run is warned of.
+/// The definitions that a new run is warned of.
 fn begins(place: &Place) -> Vec<String> {
     let begun = data(place.run(["runs", "create", "--agent", "speaker", "--json"]));
     let warnings = begun["warnings"].as_array().unwrap().iter();
     warnings.map(|warning| warning.as_str().unwrap().to_owned()).collect()
 }
 
-/// S23, D10: a program that says something else after it was seen is held back; what changed is
-/// shown as it is, without what could move a cursor, and accepted by name or by digest.
+/// S23, D10: a program whose definition changes after it was seen is put under review; the change
+/// is shown as it is, without what could move a cursor, and accepted by name or by digest.
 #[test]
 fn s23_what_changed_is_shown_and_accepted() {
     let place = Place::with(&json!({}));
@@ -67,7 +67,7 @@ fn s23_what_changed_is_shown_and_accepted() {
         assert!(shown.contains(text), "{shown}");
     }
     assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
-    // What came after it is another one: a name is no longer enough.
+    // The definition that came after it is another one: a name is no longer enough.
     lists(&place, "Says good day");
     assert_eq!(begins(&place).len(), 1);
     place.run(["servers", "accept", "shell", "say"]).failed(1, &["conflict", "--digest"]);
@@ -81,7 +81,7 @@ fn s23_what_changed_is_shown_and_accepted() {
     let accepted = place.run(["servers", "accept", "shell", "--digest", digest]).succeeded();
     assert!(accepted.stdout.contains("accepted 1"), "{}", accepted.stdout);
     assert!(begins(&place).is_empty());
-    // What nobody is asked about stays.
+    // A definition that is not under review stays.
     let rejected = data(place.run(["servers", "reject", "shell", "--all", "--json"]));
     assert_eq!(rejected["items"].as_array().unwrap().len(), 1, "{rejected}");
     assert!(begins(&place).is_empty());
@@ -92,8 +92,8 @@ fn s23_what_changed_is_shown_and_accepted() {
     assert!(begins(&place).is_empty());
 }
 
-/// S23, D10: the same of a program of `mcp.json` whose entry pins what it says; what is held back
-/// is in the status, and gone from the tools until somebody has accepted it.
+/// S23, D10: the same of a program of `mcp.json` whose entry pins its definitions; one that is
+/// under review is in the status, and gone from the tools until a human has accepted it.
 #[test]
 fn s23_what_a_live_program_changes_is_decided_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the README and the pages of `docs/` tell people to write is what the program takes.
+//! The README and the pages of `docs/` tell people to write what the program takes.
 
 use std::{collections::BTreeSet, path::Path};
 

@@ -32,7 +32,7 @@ read code < go
 exit "$code"
 "#;
 
-/// Has somebody in another session, says that it has begun, and ends when it is told to.
+/// Has a process in another session, says that it has begun, and ends when it is told to.
 const STAY: &str = r#"
 setsid tail -f /dev/null &
 trap 'echo told > "$NOTES/ended"; exit 0' TERM
@@ -188,7 +188,7 @@ async fn x_e121_a_program_carries_a_run_out() {
     let folder = text(&run["folder"]);
     assert!(folder.ends_with(&session) && fs::metadata(&folder).unwrap().is_dir(), "{folder}");
     assert_eq!(world.status(&begun["run_id"]), "running");
-    // Nobody else gets it.
+    // No other session gets it.
     let said = called(address, &token, "emit_status", json!({ "status": "starting" })).await;
     assert_eq!(said["isError"], Value::Null, "{said}");
     world.says("go", "0");
@@ -242,7 +242,7 @@ fn a_program_that_fails_is_told() {
     assert!(seen.stderr.contains("no-such-thing"), "{}", seen.stderr);
 }
 
-/// Who ends a session ends its program: it is told to, and nobody of it is left.
+/// Who ends a session ends its program: it is told to, and no process of it is left.
 #[test]
 fn a_session_that_is_ended_ends_its_program() {
     let world = World::new();
@@ -256,8 +256,8 @@ fn a_session_that_is_ended_ends_its_program() {
     assert_eq!(world.status(&begun["run_id"]), "ended");
 }
 
-/// X-E57: a daemon that is killed leaves nobody behind. The next one does a worker's session not
-/// twice, and says so; it begins an orchestrator's again.
+/// X-E57: a daemon that is killed leaves no process behind. The next one does a worker's session
+/// not twice, and says so; it begins an orchestrator's again.
 #[test]
 fn x_e57_a_killed_daemon_leaves_no_program_and_no_lie() {
     for kind in ["worker", "orchestrator"] {
@@ -303,7 +303,7 @@ fn x_e57_an_orchestrator_begins_again_after_a_failure() {
     assert_eq!(types(&story), ["session.created", "session.completed", "session.ended"]);
 }
 
-/// R-D1: servers of a session that goes on with a program have events as those of any other.
+/// R-D1: servers of a session that is resumed with a program have events as those of any other.
 #[test]
 fn r_d1_a_program_that_goes_on_has_servers_that_say_from_what() {
     let world = World::new();
@@ -413,7 +413,7 @@ async fn o80_an_orchestrator_rests_while_its_children_work() {
     assert_eq!(types(&story), [&expected[..], &["session.ended"]].concat());
 }
 
-/// `narthex runs claim`: a run that waits is carried out by whoever claims it.
+/// `narthex runs claim`: a run that waits is carried out by the executor that claims it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_are_claimed_on_the_command_line() {
     let world = World::new();
@@ -439,7 +439,7 @@ async fn runs_are_claimed_on_the_command_line() {
     world.place.run(["runs", "claim", "run_000000000000"]).failed(1, &["not_found"]);
 }
 
-/// The agent is saved, and whoever saved it is warned of its executor.
+/// The agent is saved, and its author is warned of its executor.
 #[track_caller]
 fn warned(saved: &Done, executor: &str) {
     let told = format!("this daemon has no executor `{executor}` for this workspace");
@@ -472,7 +472,7 @@ fn executors_are_the_operators_alone() {
     world.place.write("direct.json", r#"{ "agent_name": "stayer", "direct": true }"#);
     world.place.run(["runs", "create", "direct.json"]).failed(1, &["direct", "executor"]);
     drop(daemon);
-    // What an operator takes away is refused from then on.
+    // An executor that an operator takes away is refused from then on.
     world.place.write("config/narthex/narthex.toml", "");
     let (_daemon, _) = world.up();
     world.place.run(["runs", "create", "--agent", "stayer"]).failed(1, &["`stay`"]);
@@ -485,7 +485,7 @@ fn executors_are_the_operators_alone() {
     world.place.run(["status"]).failed(2, &["`executors`", "chmod 600"]);
 }
 
-/// What is handed to no child, and fetched from none.
+/// The files that are handed to no child, and fetched from none.
 fn refused_handings() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("pull_from_child", json!({ "paths": ["../lead"] }), "path_outside_folder"),
@@ -568,7 +568,7 @@ async fn x_m3_files_go_to_children_and_come_back() {
     assert_eq!((&fetched["total_bytes"], &fetched["skipped_count"]), (&json!(4), &json!(2)));
     let here = own.join("children").join(&child);
     assert_eq!(fs::read_to_string(here.join("out/b.txt")).unwrap(), "done");
-    // What was fetched before goes.
+    // A file that was fetched before goes.
     fs::rename(theirs.join("out/b.txt"), theirs.join("out/c.txt")).unwrap();
     call("pull_from_child", wanted).await;
     assert_eq!(names(&here.join("out")), ["c.txt"]);
@@ -591,7 +591,7 @@ async fn x_m3_files_go_to_children_and_come_back() {
     assert_eq!(world.hears("ended"), "told");
     let given = json!({ "child_session_id": child, "source_path": "in" });
     refused("share_to_child", given, "child_not_live").await;
-    // What the child has made is there for as long as its folder is.
+    // The child's files are there for as long as its folder is.
     fs::write(theirs.join("late.txt"), "at the last moment").unwrap();
     let wanted = json!({ "child_session_id": child, "paths": ["late.txt"] });
     call("pull_from_child", wanted.clone()).await;

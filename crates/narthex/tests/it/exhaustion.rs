@@ -79,7 +79,7 @@ async fn flood(mut client: Client, count: usize) -> usize {
     taken
 }
 
-/// S31: 10,000 handshakes that nobody ends: no more sessions than one run may have, and so much
+/// S31: 10,000 handshakes that no client ends: no more sessions than one run may have, and so much
 /// memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s31_a_flood_of_handshakes_is_bounded() {

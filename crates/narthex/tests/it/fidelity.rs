@@ -68,7 +68,7 @@ impl Exchange {
         }
     }
 
-    /// What the client is to get.
+    /// The messages that the client should get.
     fn expected(&self) -> Vec<String> {
         let before = self.before.iter().filter(|_| self.is_stream);
         before.chain([&self.answer]).map(|template| fill(template, &self.holes)).collect()
@@ -193,7 +193,8 @@ fn d2_requests_and_answers_survive_over_sockets_between_modern_peers() {
     over_a_socket(Era::Modern);
 }
 
-/// What a server over one channel says with a call: what else it says belongs to no call there.
+/// The messages of a server over one channel with a call: its other messages belong to no call
+/// there.
 fn exchange_over_a_channel(era: Era) -> impl Strategy<Value = Exchange> {
     let before = prop::collection::vec(template::progress(), 0..3);
     (template::request(meta(era)), before, template::answer(), holes()).prop_map(
@@ -358,7 +359,7 @@ fn template_free_request(era: Era) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":0,"method":"x","params":{{"_meta":{{{meta}}}}}}}"#)
 }
 
-/// What a server says by itself, on the link that sessions share and on one of a session's own.
+/// Messages of a server by itself, on the link that sessions share and on one of a session's own.
 #[test]
 fn d2_notifications_of_servers_survive() {
     for capabilities in [json!({}), json!({"sampling": {}})] {

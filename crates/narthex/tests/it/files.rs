@@ -30,7 +30,7 @@ pub(crate) struct Mount {
     pub(crate) folder: PathBuf,
 }
 
-/// Whether there is FUSE here; said loudly if there is none.
+/// True if there is FUSE here; says loudly if there is none.
 #[expect(clippy::print_stderr, reason = "what is left out is told to whoever runs the tests")]
 pub(crate) fn has_fuse() -> bool {
     let is_there = Path::new("/dev/fuse").exists();
@@ -172,7 +172,7 @@ fn a_folder_is_free_when_its_process_is_told_to_end() {
     assert_eq!(fs::read_dir(place.path("mcp")).unwrap().count(), 0);
 }
 
-/// S29: whoever is killed leaves no dead folder.
+/// S29: a killed process leaves no dead folder.
 #[test]
 fn s29_a_folder_is_free_when_its_process_or_the_daemon_is_killed() {
     if !has_fuse() {
@@ -209,7 +209,7 @@ fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
     let place = place();
     let _daemon = place.up();
     let mut mount = Mount::new(&place, None);
-    // Together with whoever watches over it.
+    // Together with the process that watches over it.
     let pid = mount.child.id();
     for watcher in crate::support::descendants(pid).into_iter().filter(|one| *one != pid) {
         assert!(

@@ -1,4 +1,4 @@
-//! What `--help` says, as a golden file: a change of the command line is seen as one.
+//! Texts of `--help`, as a golden file: a change of the command line is seen as one.
 
 use std::path::Path;
 

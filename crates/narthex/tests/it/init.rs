@@ -92,7 +92,7 @@ fn r_m34_example_agents_ask_for_what_they_need() {
     apply("github-assistant").succeeded();
 }
 
-/// What could not be written to its end is not there, so that the next try writes it.
+/// A file that could not be written to its end is not there, so that the next try writes it.
 #[test]
 fn a_full_disk_leaves_no_part_of_a_file() {
     let place = empty();

@@ -33,7 +33,7 @@ struct Session {
 }
 
 impl Session {
-    /// `None`, and a word about it, if the programs are not installed and nobody has promised them.
+    /// `None`, and a word about it, if the programs are not installed and `PROMISED` is not set.
     #[expect(clippy::print_stderr, reason = "whoever runs the tests has to see what is left out")]
     fn start(place: &Place) -> Option<Self> {
         let is_there = |program: &&str| {
@@ -69,7 +69,7 @@ impl Session {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    /// What the keychain has for a data directory.
+    /// The keys that the keychain has for a data directory.
     fn ring(&self, place: &Place) -> KeyRing {
         let data = fs::canonicalize(place.path("data")).unwrap();
         let of = ["lookup", "application", "narthex", "data-dir", data.to_str().unwrap()];

@@ -77,7 +77,7 @@ fn put_catalog(place: &Place, fifo: &Path, url: &str) {
     }
 }
 
-/// A port that nobody else is given: outside of those that the system gives away by itself.
+/// A port that no other process gets: outside of those that the system gives away by itself.
 async fn port_of_our_own(chance: &mut Chance) -> u16 {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
     let first: usize = range.split_whitespace().next().unwrap().parse().unwrap();
@@ -115,7 +115,7 @@ impl World {
 }
 
 /// D10, D17, S32: a daemon that is killed at any moment of 500 creations leaves no half run, no
-/// process, no port and no socket; what it has told somebody holds; the audit has every run once.
+/// process, no port and no socket; its answers to callers hold; the audit has every run once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d17_a_killed_daemon_leaves_no_half_run() {
     let mut chance = Chance::new();
@@ -192,7 +192,7 @@ fn audit_is_whole(place: &Place, books: &Books, stored: &Stored) {
     }
 }
 
-/// What runs and sessions are frozen with is there as long as they live, and opens.
+/// Frozen parts of runs and sessions are there as long as these live, and open.
 async fn what_is_frozen_opens(place: &Place, stored: &Stored) {
     let store = Store::open(&place.path("data/store.db")).await.unwrap();
     let rows = Arc::new(SecretRows::new(store.clone()));

@@ -25,9 +25,9 @@ use crate::{
 };
 
 const HOME: &str = "/api/workspaces/default";
-/// Whoever has the operator's token drives the runs that they create.
+/// The holder of the operator's token drives the runs that they create.
 const LOCAL: &str = "prn_0000000000000000";
-/// What stands before the names of the built-in tools at the aggregated endpoint.
+/// The prefix of the names of the built-in tools at the aggregated endpoint.
 const PREFIX: &str = "mcp__narthex__";
 
 /// Where a call comes from.
@@ -69,7 +69,7 @@ const WAYS: [(Entry, &[Era]); 9] = [
     (Entry::File, &[Era::Modern]),
 ];
 
-/// What is granted before the calls.
+/// The grant that is made before the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Granted {
     Nothing,
@@ -87,9 +87,9 @@ enum Granted {
     OtherScope,
 }
 
-/// How often each way is tried.
+/// Number of calls by each way.
 const CALLS: usize = 2;
-/// What a first call and a second one answer: whether they get through.
+/// The outcomes of a first call and a second one: `true` if they get through.
 const TABLE: [(Granted, [bool; CALLS]); 13] = [
     (Granted::Nothing, [false, false]),
     (Granted::Once, [true, false]),
@@ -112,7 +112,7 @@ struct Gated {
     _daemon: Daemon,
     address: SocketAddr,
     admin: String,
-    /// What the calls are for; it counts them.
+    /// The server of the calls; it counts them.
     fixture: Running,
 }
 
@@ -143,7 +143,7 @@ impl Gated {
         Self { place, _daemon: daemon, address, admin, fixture }
     }
 
-    /// How many calls have reached the server.
+    /// Number of calls that have reached the server.
     fn reached(&self) -> u64 {
         self.fixture.fixture.counts().calls
     }
@@ -229,7 +229,7 @@ impl Gated {
         assert!(status.is_success(), "{said}");
     }
 
-    /// What a call answers.
+    /// The answer to a call.
     async fn call(&self, run: &Run, entry: Entry, era: Era) -> Value {
         let socket = |name: &str| UnixStream::connect(format!("{}/{name}", run.sockets));
         match entry {
@@ -323,21 +323,21 @@ fn soon() -> String {
     Timestamp::new(SystemTime::now() + Duration::from_secs(2)).to_string()
 }
 
-/// What everybody has to be told alike: whether it worked, what it said, and why it did not.
+/// The part of an answer that is alike at all doors: success, text, and the reason of a failure.
 #[derive(PartialEq)]
 struct Outcome {
     is_error: bool,
     text: Value,
     kind: Value,
     scopes: Value,
-    /// How to ask, but for what the tool is called at the endpoint.
+    /// The way to ask, but for the name of the tool at the endpoint.
     ask: Value,
 }
 
 impl Outcome {
     fn of(result: &Value) -> Self {
         let error = &result["structuredContent"]["error"];
-        // What the text adds for models is how to ask, which `ask` has at each door.
+        // The text adds for models how to ask, which `ask` has at each door.
         let said = &result["content"][0]["text"];
         let text = error["message"].as_str().or(said.as_str()).unwrap_or_default();
         let mut ask = error["details"]["ask"].clone();
@@ -402,7 +402,7 @@ impl Gated {
     }
 }
 
-/// What a refused call is told of how to ask.
+/// The way to ask that a refused call names.
 fn how_to_ask() -> Value {
     let arguments = json!({
         "request_id": "demo.write@fixture/echo",
@@ -447,7 +447,7 @@ async fn s14_every_way_in_asks_for_the_same_grants() {
     }
 }
 
-/// How many runs try to use a grant for a single call.
+/// Number of runs that try to use a grant for a single call.
 const RIVALS: usize = 100;
 
 /// S26, X-M54, X-E75: of many runs of one user that use a grant for a single call at the same time,

@@ -169,7 +169,7 @@ fn test_tells_each_stage() {
         assert!(line.starts_with(head), "{line}");
     }
     assert!(lines[0].ends_with("ms)") && lines[1].contains(" tools, "), "{done:?}");
-    // What failed to start may still be ending at first.
+    // A server that failed to start may still be ending at first.
     let left = crate::support::descendants(daemon.pid());
     assert!(left.iter().all(|one| before.contains(one)), "{left:?} of {before:?}");
     let done = place.run(["mcp", "test", "shell"]).succeeded();

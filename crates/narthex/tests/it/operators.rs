@@ -1,4 +1,4 @@
-//! What operators are shown and told: status, checks, results, settings that are read again.
+//! Output for operators: status, checks, results, settings that are read again.
 
 use fs_err as fs;
 use serde_json::{Value, json};
@@ -196,7 +196,7 @@ fn a_syntax_error_in_a_trusted_file_is_told_as_one() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("line 1"), "{refused:?}");
     assert!(!refused.stderr.contains("not trusted"), "{refused:?}");
-    // What could be read is a matter of trust again.
+    // A file that can be read is a matter of trust again.
     place.write("mcp.json", "{ \"servers\":   {} }");
     let refused = place.run(["mcp", "reload"]).failed(1, &["is not trusted", "narthex trust"]);
     assert!(refused.stderr.contains("/mcp.json"), "{refused:?}");

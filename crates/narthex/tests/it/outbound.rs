@@ -8,7 +8,7 @@ fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
 }
 
-/// What is set is shown by the names of its secrets, and never by their values.
+/// A channel is shown by the names of its secrets, and never by their values.
 #[test]
 fn what_is_posted_to_others_is_set_at_the_command_line() {
     let place = Place::with(&json!({}));
@@ -47,7 +47,7 @@ fn what_is_posted_to_others_is_set_at_the_command_line() {
     place.run(["webhooks", "deliveries", "ops"]).failed(1, &["not_found", "`ops`"]);
 }
 
-/// What goes to a channel of the log is there at the level that a daemon has by itself, and is not
+/// A message to a channel of the log is there at the level that a daemon has by itself, and is not
 /// where it was left out by name.
 #[test]
 fn x_e71_what_is_posted_to_the_log_is_in_it() {

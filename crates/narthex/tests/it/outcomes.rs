@@ -1,4 +1,4 @@
-//! How calls fail (D16), and what is written of every one of them (S32).
+//! Failures of calls (D16), and the record of every one of them (S32).
 
 use narthex_model::ServerState;
 use narthex_testkit::fixture::{Bearer, Eras, Options, Quirk, Running};

@@ -47,7 +47,7 @@ pub(crate) struct Got {
     pub(crate) body: Bytes,
 }
 
-/// How requests are answered; holes are filled with what the request had.
+/// The reply to requests; holes are filled with what the request had.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Json(String),
@@ -60,7 +60,7 @@ pub(crate) enum Reply {
 /// The server, until it is dropped.
 pub(crate) struct Recorder {
     pub(crate) url: String,
-    /// How it stands in an `mcp.json`.
+    /// Its entry in an `mcp.json`.
     pub(crate) entry: Value,
     shared: Arc<Shared>,
     got: mpsc::Receiver<Got>,
@@ -88,13 +88,13 @@ struct Outlet {
     frame: fn(&str) -> Bytes,
 }
 
-/// What is said to a message.
+/// The answer to a message.
 enum Said {
     /// Nothing but that it was taken.
     Nothing,
-    /// What belongs to handshakes and lists.
+    /// Answers of handshakes and lists.
     Own { text: String, opens_session: bool },
-    /// What the test wants, with its holes filled.
+    /// The reply of the test, with its holes filled.
     Reply(Reply),
 }
 
@@ -201,7 +201,7 @@ impl Recorder {
         next.expect("nothing arrived at the server").unwrap()
     }
 
-    /// How many messages wait for [`Self::next`].
+    /// Number of messages that wait for [`Self::next`].
     pub(crate) fn waiting(&self) -> usize {
         self.got.len()
     }
@@ -223,7 +223,7 @@ impl Recorder {
 }
 
 impl Shared {
-    /// Whether anybody listens.
+    /// Sends a message to open streams; true if there is one.
     fn tell(&self, message: &str) -> bool {
         let mut open = lock(&self.streams);
         open.retain(|stream| stream.sender.try_send((stream.frame)(message)).is_ok());

@@ -34,7 +34,7 @@ impl World {
         world
     }
 
-    /// A command as somebody types it who is in the folder.
+    /// Runs a command as a user types it in the folder.
     fn run(&self, words: &str) -> Done {
         self.place.run(words.split(' ').chain(["--data", FOLDER]))
     }

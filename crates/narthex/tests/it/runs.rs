@@ -49,7 +49,7 @@ impl Operator<'_> {
         self.begin_as(ADMIN, document).await
     }
 
-    /// The same by whoever has this token.
+    /// The same by the holder of this token.
     pub(crate) async fn begin_as(&self, token: &str, document: &Value) -> Value {
         let client = self.0.client_as(RUNS, token);
         let reply = client.whole("POST", &[], document.to_string()).await;
@@ -99,8 +99,8 @@ fn ping() -> Value {
     modern(1, "tools/list", json!({}))
 }
 
-/// Nobody else sees the server `mine` of the run that this token opens: neither its endpoint, nor
-/// its tools, nor its row.
+/// Checks that no other run sees the server `mine` of the run that this token opens: neither its
+/// endpoint, nor its tools, nor its row.
 async fn is_hidden_from_others(world: &World, token: &str) {
     let seen_by_others = names(&world.client("/mcp").modern(&ping()).await);
     assert!(!seen_by_others.iter().any(|name| name.contains("mine")), "{seen_by_others:?}");
@@ -124,7 +124,7 @@ async fn is_hidden_from_others(world: &World, token: &str) {
 }
 
 /// E7, D4: a run is begun with a server of its own, used at both endpoints by clients of both eras,
-/// seen by nobody else, and ended; what it needs is in the answer.
+/// seen by no other run, and ended; everything that it needs is in the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn e7_a_run_is_begun_used_and_ended() {
     let world = World::operated(&json!({ "all": fixture_entry() })).await;

@@ -66,7 +66,7 @@ fn x_e98_events_outlive_a_daemon_that_is_killed() {
     }
 }
 
-/// X-E93: whoever says something at the command line says for how long it counts.
+/// X-E93: the writer of a message at the command line says for how long it counts.
 #[test]
 fn x_e93_a_message_is_for_a_while() {
     let (place, _daemon, session) = with_session();
@@ -82,7 +82,7 @@ fn x_e93_a_message_is_for_a_while() {
     place.run(wrong).failed(2, &["--expires-in", "write a number with its unit"]);
 }
 
-/// Whoever follows sees what comes, until the session has ended; also after the daemon was killed.
+/// A follower sees new events until the session has ended; also after the daemon was killed.
 #[test]
 fn a_session_is_followed_to_its_end() {
     let (place, mut daemon, session) = with_session();

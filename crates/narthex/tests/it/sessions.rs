@@ -76,7 +76,7 @@ fn sessions_are_listed_shown_and_ended() {
     }
 }
 
-/// O101: what the API says of an agent's servers and of whoever asks, from the command line.
+/// O101: the API's answers about an agent's servers and about the caller, from the command line.
 #[test]
 fn o101_previews_connections_and_who_asks() {
     let (place, _daemon) = with_agents();
@@ -105,7 +105,7 @@ fn o101_previews_connections_and_who_asks() {
     assert_eq!(service.stdout, "default/ci\n");
 }
 
-/// Many runs are ended at once if somebody says that they mean it: those of a session, of an agent,
+/// Many runs are ended at once if the user says that they mean it: those of a session, of an agent,
 /// or all; and none of another.
 #[test]
 fn many_runs_are_ended_at_once() {
@@ -154,7 +154,7 @@ fn force_ends_the_runs_of_a_workspace() {
     assert_eq!(living(&place).len(), 1);
 }
 
-/// What a run is asked for with is told with all faults, each with its place and its remedy.
+/// A request for a run is answered with all faults, each with its place and its remedy.
 #[test]
 fn all_faults_of_a_run_are_told() {
     let (place, _daemon) = with_agents();
@@ -185,7 +185,7 @@ fn all_faults_of_a_run_are_told() {
     assert!(living(&place).is_empty());
 }
 
-/// R-M23, R-E39: a session is set aside and has a further run, from the command line, also after a
+/// R-M23, R-E39: a session is suspended and has a further run, from the command line, also after a
 /// restart of the daemon.
 #[test]
 fn r_m23_sessions_are_suspended_and_go_on() {

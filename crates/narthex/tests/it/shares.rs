@@ -11,7 +11,7 @@ fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
 }
 
-/// X-E94, X-M2: from the folder of a run to the disk of somebody else, and back as a message.
+/// X-E94, X-M2: from the folder of a run to the disk of another user, and back as a message.
 #[tokio::test]
 async fn x_e94_what_an_agent_shares_is_at_the_command_line() {
     let place = Place::with(&json!({}));

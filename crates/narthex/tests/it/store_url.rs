@@ -67,7 +67,7 @@ fn s27_a_daemon_keeps_its_store_in_a_database() {
     daemon.event("file");
     run(&["trust", "--yes"]).succeeded();
     daemon.event("removed");
-    // Where nobody named the database, there is another store, which knows nothing of this.
+    // Where the database is not named, there is another store, which knows nothing of this.
     place.run(["up", "--listen", "127.0.0.1:0", "--data", "other"]).failed(1, &["not trusted"]);
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Place {
     dir: TempDir,
 }
 
-/// What a command printed, and its exit code.
+/// The output of a command, and its exit code.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: Option<i32>,
@@ -104,7 +104,8 @@ impl Place {
         self.pipe(words, &text)
     }
 
-    /// Runs a command that reads this text. If it sets a secret, nobody may say the value any more.
+    /// Runs a command that reads this text. If it sets a secret, no output may have the value any
+    /// more.
     pub(crate) fn pipe(&self, words: &[&str], text: &str) -> Done {
         if words.starts_with(&["secrets", "set"]) {
             planted::remember(text);

@@ -7,7 +7,7 @@ pub(crate) const ID: &str = "\u{1}";
 pub(crate) const TOKEN: &str = "\u{2}";
 pub(crate) const STATE: &str = "\u{3}";
 
-/// What goes into the holes, as JSON.
+/// The values for the holes, as JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Holes {
     pub(crate) id: String,
@@ -252,7 +252,7 @@ pub(crate) fn answer() -> BoxedStrategy<String> {
     prop_oneof![3 => whole("result", result), 1 => whole("error", error)].boxed()
 }
 
-/// An interim result with state that nobody but the server reads.
+/// An interim result with state that only the server reads.
 pub(crate) fn interim() -> BoxedStrategy<String> {
     let state = just(STATE);
     let asks = just(r#"{"k":{"method":"elicitation/create","params":{"x":1e400}}}"#);

@@ -58,8 +58,8 @@ fn s5_trust_names_packages_without_a_version() {
     assert!(shown["servers"][1]["unpinned"][0].as_str().unwrap().contains("`server` fixes no"));
 }
 
-/// D27: what the file would start is read before anything is approved, and where nobody can answer,
-/// nothing is.
+/// D27: programs that the file would start are shown before anything is approved, and where no user
+/// can answer, nothing is.
 #[test]
 fn d27_nothing_is_approved_unasked() {
     let place = Place::new();
@@ -187,7 +187,7 @@ fn a_store_that_cannot_be_used_says_what_to_do() {
         .failed(1, &["unavailable", "store.db", "damaged", "move it away"]);
 }
 
-/// What names its file needs no approval, and without a daemon no store.
+/// A command that names its file needs no approval, and without a daemon no store.
 #[test]
 fn without_need_there_is_no_store() {
     let place = Place::new();

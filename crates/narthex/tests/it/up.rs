@@ -146,7 +146,7 @@ fn a_second_signal_ends_at_once() {
     call.wait().unwrap();
 }
 
-/// R-M18: killed, the daemon can do nothing any more, and still nobody stays.
+/// R-M18: killed, the daemon can do nothing any more, and still no process stays.
 #[test]
 fn d22_a_killed_daemon_takes_along_who_left_their_group() {
     let script = r#"setsid sh -c 'trap "" TERM; exec sleep 1000' & (setsid sleep 1000 &)

@@ -13,7 +13,7 @@ use crate::{
     world::{ADMIN, Stream, World, call, legacy, modern},
 };
 
-/// What stands in arguments and in results.
+/// The canary in arguments and in results.
 const CANARY: &str = "canary-5150-of-a-call";
 
 /// A server over stdio that gives back the arguments of every call.
@@ -90,7 +90,7 @@ async fn r_m35_what_calls_carry_is_told_at_no_door() {
         assert_eq!((&line["size"], &line["error"]), (&size, &Value::Null), "{text}");
         assert!(line["result"].as_u64().unwrap() > 50, "{text}");
     }
-    // What the gateway refuses itself, with the name that was asked for.
+    // A call that the gateway refuses itself, with the name that was asked for.
     transparent.modern(&modern(3, "tools/call", call("none", arguments))).await;
     let (line, text) = told(&mut stream).await;
     assert_eq!(line["path"], "/mnt/mcp/0-raw/tools/none", "{text}");
@@ -161,7 +161,7 @@ impl Following {
     }
 }
 
-/// R-M35: the lines of the document, until somebody has seen enough; a daemon that was killed is
+/// R-M35: the lines of the document, until the user has seen enough; a daemon that was killed is
 /// waited for.
 #[test]
 fn r_m35_strace_goes_on_over_a_restart() {

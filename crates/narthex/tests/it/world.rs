@@ -206,7 +206,7 @@ impl World {
         let mut paths = Vec::new();
         for entry in fs_err::read_dir(self.dir.path().join("audit")).unwrap() {
             let path = entry.unwrap().path();
-            // What is set aside comes first, in its order.
+            // Rotated files come first, in their order.
             paths.extend((path.extension().is_some_and(|kind| kind == "jsonl")).then_some(path));
         }
         paths.sort();
@@ -413,7 +413,7 @@ impl Client {
     }
 }
 
-/// What every answer that a test sees is held against.
+/// The contract that every answer of a test is compared with.
 static CONTRACT: LazyLock<Contract> = LazyLock::new(|| Contract::new(openapi()));
 
 async fn whole(

@@ -1,4 +1,4 @@
-//! What a workspace allows one run to start (X-E115).
+//! Bounds of a workspace on what one run may start (X-E115).
 
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ impl Operator<'_> {
         self.put("agents/pair", &json!({ "mcpServers": attached })).await;
     }
 
-    /// What a run is told that does not fit; nothing of it is there.
+    /// Refuses a request for a run that does not fit, and gives the text; nothing of it is there.
     async fn is_over(&self, request: &str) -> String {
         let problem = self.refused(request, StatusCode::BAD_REQUEST, "invalid").await;
         assert_eq!(problem["code"], "over_budget", "{problem}");

@@ -95,7 +95,7 @@ async fn x_m1_every_run_has_the_built_in_server() {
     assert_eq!(told["method"], "notifications/subscriptions/acknowledged", "{told}");
 }
 
-/// X-M1: nobody's server has its alias: it is refused where it is saved, with what to do.
+/// X-M1: no server may have its alias: it is refused where it is saved, with what to do.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m1_its_alias_is_reserved() {
     let world = World::operated(&json!({})).await;

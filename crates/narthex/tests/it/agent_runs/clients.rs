@@ -1,4 +1,4 @@
-//! MCP clients that nobody starts a run for, at the real door.
+//! MCP clients that come in without a run of their own being created, at the real door.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,7 @@ use crate::{
 
 const CLIENTS: &str = "/api/workspaces/default/mcp-clients";
 
-/// What a client of the reader is registered with.
+/// The registration of a client of the reader.
 fn desktop() -> Value {
     json!({ "client": "desktop", "agent_name": "reader",
             "params": { "topic": "auth" }, "scope": { "context_id": "canary-scope" } })
@@ -47,7 +47,7 @@ impl Operator<'_> {
             document["expires_at"] = json!(Timestamp::new(end).to_string());
             let reply = self.ask("POST", CLIENTS, &document.to_string()).await;
             if reply.status == StatusCode::CREATED {
-                // What is written has milliseconds.
+                // The written time has milliseconds.
                 return (end - Duration::from_millis(1), reply.json());
             }
             assert!(String::from_utf8_lossy(&reply.body).contains("no time to come"), "{reply:?}");
@@ -55,7 +55,7 @@ impl Operator<'_> {
         unreachable!("seconds do not end");
     }
 
-    /// How many runs of agents go on.
+    /// Number of active runs of agents.
     async fn living(&self) -> usize {
         let runs = self.get(&format!("{RUNS}?status=running")).await;
         runs["items"].as_array().unwrap().len() - 1
@@ -66,9 +66,9 @@ fn token(registered: &Value) -> &str {
     registered["token"].as_str().unwrap()
 }
 
-/// I-M7: a client that nobody starts a run for lists and calls tools with its token, in both eras;
-/// it drives one run, which begins when it first comes. What it was registered with is in no answer
-/// and no file, and its token opens nothing else.
+/// I-M7: a client without a created run lists and calls tools with its token, in both eras; it
+/// drives one run, which begins when it first comes. Its registration is in no answer and no file,
+/// and its token opens nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn i_m7_a_registered_client_comes_in_with_its_token() {
     let world = World::operated(&json!({})).await;
@@ -124,7 +124,8 @@ async fn i_m7_a_registered_client_comes_in_with_its_token() {
     }
 }
 
-/// I-M2: a registered client lists what a run lists that somebody has created for the same agent.
+/// I-M2: a registered client lists what a run lists that an operator has created for the same
+/// agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn i_m2_a_client_lists_what_any_run_of_its_agent_lists() {
     let world = World::operated(&json!({})).await;
@@ -182,7 +183,7 @@ async fn many_first_calls_begin_one_run_and_the_next_follows_it() {
     assert_eq!(operator.living().await, 1);
 }
 
-/// D10: after a restart a client goes on with the run that it had.
+/// D10: after a restart a client resumes the run that it had.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_a_client_goes_on_after_a_restart() {
     let world = World::operated(&json!({})).await;
@@ -336,7 +337,7 @@ async fn i_d2_what_does_not_fit_is_not_registered() {
     assert_eq!(disabled.status, StatusCode::OK, "{disabled:?}");
     assert_eq!(operator.echoes(token(&made)).await.status, StatusCode::UNAUTHORIZED);
     assert_ne!(token(&made), ADMIN);
-    // Under the name of who may not come in nobody is registered anew.
+    // Under the name of who may not come in no client is registered anew.
     assert_eq!(operator.revoke(&made).await.status, StatusCode::NO_CONTENT);
     let again = operator.ask("POST", CLIENTS, &desktop().to_string()).await;
     assert_eq!(again.status, StatusCode::CONFLICT, "{again:?}");

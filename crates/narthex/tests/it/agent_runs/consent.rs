@@ -1,4 +1,4 @@
-//! Servers that a person has to sign in to, in runs in which nobody has (D17).
+//! Servers that a person has to sign in to, in runs in which no person has (D17).
 
 use hyper::StatusCode;
 use narthex_testkit::fixture::{Options, Running};
@@ -34,7 +34,7 @@ async fn calls(world: &World, token: &str, path: &str, name: &str) -> Reply {
     client.modern(&modern(1, "tools/call", call(name, json!({ "message": "x" })))).await
 }
 
-/// What a run is told whose server waits: everywhere the same, and nothing reaches the server.
+/// The answer to a run whose server waits: everywhere the same, and nothing reaches the server.
 async fn waits(world: &World, linear: &Running, token: &str) {
     for (path, name) in [("/mcp/linear", "echo"), ("/mcp", "mcp__linear__echo")] {
         let reply = calls(world, token, path, name).await;

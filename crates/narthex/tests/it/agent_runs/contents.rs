@@ -1,4 +1,4 @@
-//! What calls of runs carry, in the audit of a workspace that asks for it (X-M64).
+//! Contents of runs' calls, in the audit of a workspace that asks for them (X-M64).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use narthex_testkit::planted;
@@ -25,7 +25,7 @@ impl Operator<'_> {
         client.modern(&modern(1, "tools/call", said)).await
     }
 
-    /// What is kept of the calls so far, the oldest first; `null` of those of which nothing is.
+    /// The stored contents of the calls so far, the oldest first; `null` for calls without any.
     async fn kept(&self) -> Vec<Value> {
         let path = format!("{HOME}/audit?kind=session.mcp.tool_called&order=oldest");
         let page = self.get(&path).await;

@@ -1,4 +1,4 @@
-//! What cuts through to runs that have begun (D10).
+//! Changes that cut through to runs that have begun (D10).
 
 use hyper::StatusCode;
 use serde_json::json;

@@ -20,7 +20,7 @@ use crate::{
 
 const LIST: &str = "tools/list";
 const OF_DOCS: &str = "mcp-servers/docs/definitions";
-/// What no answer to an agent may have in it.
+/// A text that no answer to an agent may have in it.
 const CANARY: &str = "canary-of-a-definition";
 
 fn echo(description: &str) -> Value {
@@ -155,7 +155,7 @@ async fn s23_a_changed_definition_waits_for_a_human() {
     assert!(!begun.to_string().contains(CANARY), "{begun}");
     everywhere_held_back(&world, begun["token"].as_str().unwrap()).await;
 
-    // What was not shown is not accepted.
+    // A definition that was not shown is not accepted.
     let unknown = "0".repeat(64);
     let digest = waiting[0]["digest"].as_str().unwrap();
     let reply = operator.decide("accept", &[digest, &unknown]).await;
@@ -168,8 +168,8 @@ async fn s23_a_changed_definition_waits_for_a_human() {
     everywhere_held_back(&world, &token).await;
 }
 
-/// S22: what says what it should not is held back from the first run on, and no answer that a model
-/// may read has a word of it; the setting of its server lets it through.
+/// S22: a definition that says what it should not is under review from the first run on, and no
+/// answer that a model may read has a word of it; the setting of its server lets it through.
 #[tokio::test(flavor = "multi_thread")]
 async fn s22_a_poisoned_definition_waits_for_a_human_from_the_start() {
     let server = fixture().await;
@@ -241,7 +241,7 @@ async fn s24_renamed_and_look_alike_tools_wait_for_a_human() {
     assert_eq!((server.fixture.counts().calls, rival.fixture.counts().calls), before);
 }
 
-/// S23: prompts and templates are held back as tools are, with all that a template covers.
+/// S23: prompts and templates are put under review as tools are, with all that a template covers.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_prompts_and_templates_wait_for_a_human() {
     let server = fixture().await;
@@ -316,7 +316,7 @@ async fn s23_resources_wait_for_a_human() {
     }
 }
 
-/// What a run is told of its servers: by a session, and without one.
+/// The instructions that a run gets of its servers: by a session, and without one.
 async fn told(world: &World, token: &str, path: &str) -> [String; 2] {
     let mut client = world.client_as(path, token);
     let session = client.post(&[], initialize(json!({})).to_string()).await.json();
@@ -341,7 +341,7 @@ async fn s22_what_a_server_says_of_itself_waits_for_a_human() {
     }
     let changed = format!("Returns what it was sent. {CANARY}");
     server.fixture.instruct(&changed);
-    // What was frozen is not exchanged, also by a server that is asked anew.
+    // Frozen instructions are not exchanged, also by a server that is asked anew.
     for told in told(&world, first, "/mcp/docs").await {
         assert!(!told.contains(CANARY), "{told}");
     }
@@ -430,7 +430,7 @@ async fn d10_what_was_rejected_is_in_no_new_run() {
     let reply = operator.decide("reject", &[it["digest"].as_str().unwrap()]).await;
     assert_eq!(reply.json()["items"][0]["state"], "rejected", "{reply:?}");
     everywhere_held_back(&world, &operator.begin_docs().await).await;
-    // What a run was frozen with, on the links that it had, stays.
+    // A run's frozen definitions, on the links that it had, stay.
     for client in &mut before {
         client.has_echo().await;
     }

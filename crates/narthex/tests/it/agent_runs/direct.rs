@@ -1,4 +1,4 @@
-//! Direct mode: who may be told the resolved servers, and that nobody else is.
+//! Direct mode: the callers that may get the resolved servers, and that no other caller does.
 
 use fs_err as fs;
 use hyper::StatusCode;
@@ -23,7 +23,7 @@ impl Operator<'_> {
         reply.json()["token"].as_str().unwrap().to_owned()
     }
 
-    /// The events that somebody was told values.
+    /// The events that record that a caller got values.
     async fn direct_events(&self) -> Vec<Value> {
         let page = self.get(&format!("{HOME}/audit?kind=session.run.direct")).await;
         page["items"].as_array().unwrap().clone()
@@ -36,7 +36,7 @@ fn direct() -> Value {
     request
 }
 
-/// O24, O86: whoever creates the run and says so is told its servers with all values, once; no
+/// O24, O86: a caller that creates the run and says so gets its servers with all values, once; no
 /// later answer, no record and no file has them.
 #[tokio::test(flavor = "multi_thread")]
 async fn o24_direct_mode_tells_the_resolved_servers_once() {
@@ -96,7 +96,7 @@ async fn o24_direct_mode_tells_the_resolved_servers_once() {
 }
 
 /// O20, O81: a runner may ask for it, in its workspace. Others may not, nor does a run for its
-/// child; what is refused begins nothing and is told to nobody.
+/// child; a refused request begins nothing and gives no caller any value.
 #[tokio::test(flavor = "multi_thread")]
 async fn o81_direct_mode_is_for_runners_alone() {
     let world = World::operated(&json!({})).await;

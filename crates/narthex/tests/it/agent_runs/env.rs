@@ -33,7 +33,7 @@ impl Operator<'_> {
     }
 }
 
-/// X-M32, X-E60, X-E61: whoever creates a run is told the values once; names say that it holds
+/// X-M32, X-E60, X-E61: the creator of a run gets the values once; names say that the run holds
 /// them, before and after a restart; a new value is for the next run.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e61_whoever_creates_a_run_is_told_the_values_once() {
@@ -119,7 +119,7 @@ async fn x_m32_a_run_is_told_nothing_for_its_child() {
     let made = reply.json();
     assert_eq!((made.get("agent_env"), &made["agent_env_names"]), (None, &json!([])), "{made}");
     assert_eq!(operator.injected().await.len(), 1, "only for the first");
-    // What has no agent has no environment of one.
+    // A run without an agent has no environment of one.
     let own = json!({ "servers": { "x": super::plain() } });
     let made = operator.begin(&own).await;
     assert_eq!((made.get("agent_env"), &made["agent_env_names"]), (None, &json!([])), "{made}");

@@ -1,4 +1,4 @@
-//! What the audit says of the life of a run.
+//! Audit events of the life of a run.
 
 use hyper::StatusCode;
 use serde_json::json;

@@ -17,7 +17,7 @@ use crate::{
     world::{ADMIN, Client, World, call, modern},
 };
 
-/// How a server is told its configuration.
+/// The way in which a server gets its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Http,
@@ -41,7 +41,7 @@ impl Over {
         entry
     }
 
-    /// How a key of the configuration travels (D8).
+    /// The name under which a key of the configuration travels (D8).
     fn name(self, key: &str) -> String {
         match self {
             Self::Http => format!("x-{}", key.replace('_', "-")),
@@ -183,9 +183,9 @@ async fn o15_example_2_a_key_comes_from_the_daemons_variables() {
     }
 }
 
-/// The third example; O14, O22, O28, O70: the server with the URL that only the daemon knows is
-/// the built-in one, which needs the run's id alone. The child has the scope of its parent, and
-/// nobody passes it.
+/// The third example; O14, O22, O28, O70: the server with the URL that only the daemon knows is the
+/// built-in one, which needs the run's id alone. The child has the scope of its parent, and no
+/// caller passes it.
 #[tokio::test(flavor = "multi_thread")]
 async fn o28_example_3_an_orchestrator_is_built_in_and_a_child_inherits() {
     for over in Over::BOTH {
@@ -308,7 +308,7 @@ async fn o26_example_4_agents_share_a_server() {
     }
 }
 
-/// How often each run asks what its server was told.
+/// Number of times that each run asks what its server was told.
 const CALLS: usize = 6;
 
 /// O22, O26, D12: many runs at once, two of each scope, with children: each call is told its own
@@ -357,7 +357,7 @@ async fn with_child(address: SocketAddr, scope: &str) -> Vec<(Client, &'static s
     [parent, child].iter().flat_map(clients).collect()
 }
 
-/// What the server is told for each of these clients has this scope and no other, each time.
+/// Checks that the server gets this scope and no other for each of these clients, each time.
 async fn hear_only(over: Over, clients: &mut [(Client, &'static str)], scope: &str) {
     let count = clients.len();
     for one in (0..CALLS * count).map(|number| number % count) {

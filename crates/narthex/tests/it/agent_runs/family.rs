@@ -65,7 +65,7 @@ async fn o22_a_child_has_its_parents_scope() {
         let problem: Value = serde_json::from_slice(&reply.body).unwrap();
         assert_eq!(problem["field"], key, "{problem}");
     }
-    // The reader may start nobody.
+    // The reader may start no agent.
     let reply = ask(&operator, begun["token"].as_str().unwrap(), &child()).await;
     assert_eq!(reply.status, StatusCode::FORBIDDEN);
     for document in [

@@ -1,4 +1,4 @@
-//! What a run is frozen to of what its servers are and have (D10).
+//! Parts of its servers that a run is frozen to (D10).
 
 use hyper::StatusCode;
 use narthex_testkit::fixture::{Options, Running};
@@ -77,7 +77,7 @@ impl Seen {
         self.ask("tools/list", json!({})).await
     }
 
-    /// What is there from the start works, and what was added later is not there.
+    /// Tools that were there from the start work, and one that was added later is not there.
     async fn is_frozen(&mut self) {
         let listed = names(&self.list().await);
         assert!(!listed.contains(DYNAMIC) && listed.contains("echo"), "{listed}");
@@ -116,8 +116,8 @@ impl Seen {
         tokio::time::timeout(SOON, denied).await.unwrap_or_else(|_| panic!("{uri} can be read"));
     }
 
-    /// What is there from the start can be read, also by template; what came later is neither
-    /// listed, nor read, nor followed.
+    /// Resources that were there from the start can be read, also by template; later ones are
+    /// neither listed, nor read, nor followed.
     async fn has_frozen_resources(&mut self) {
         self.lists_no_later_resources().await;
         for uri in LATER {
@@ -216,7 +216,7 @@ async fn d10_first_lists_outlive_the_daemon() {
     let token = operator.begin_docs().await;
     let own = json!({ "servers": { "docs": { "transport": "http", "url": server.url } } });
     let own = operator.begin(&own).await["token"].as_str().unwrap().to_owned();
-    // What a server lists to clients that it may ask something is kept from when it does.
+    // A list for clients that the server may ask something is stored from its first time on.
     let able = json!({ "sampling": {} });
     let session = Seen::new(&world, &token, "/mcp/docs").in_session(able.clone());
     session.await.is_frozen().await;

@@ -9,7 +9,7 @@ use crate::{
     world::{SOON, World},
 };
 
-/// O21, O85: a session goes on with its parameters, a new number and a scope of its own; the
+/// O21, O85: a session is resumed with its parameters, a new number and a scope of its own; the
 /// numbers of its earlier runs stand for it. It ends with all its runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn o21_a_session_goes_on_with_a_scope_of_its_own() {
@@ -131,7 +131,7 @@ async fn r_e35_a_run_that_goes_on_after_a_restart_says_so() {
     assert_eq!(told, [json!({ "server": "library", "path": "/mnt/mcp/2-library", "auto": true })]);
 }
 
-/// A run ends by itself when its time is over, also where that has come while nobody was there.
+/// A run ends by itself when its time is over, also where that has come while no daemon was there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_ends_when_its_time_is_over() {
     let world = World::operated(&json!({})).await;

@@ -22,7 +22,7 @@ impl Operator<'_> {
         self.put("agents/pair", &json!({ "mcpServers": attached })).await;
     }
 
-    /// What a run of this token has at a path of its namespace.
+    /// The answer to a run of this token at a path of its namespace.
     async fn at(&self, token: &str, path: &str) -> Reply {
         self.0.client_as(&format!("/vfs/mnt/mcp{path}"), token).whole("GET", &[], "").await
     }
@@ -36,7 +36,7 @@ impl Operator<'_> {
         names
     }
 
-    /// What the servers of a run's answer are, by their names.
+    /// The states of the servers in a run's answer, by their names.
     fn states(run: &Value) -> Vec<(&str, &str)> {
         let servers = run["servers"].as_array().unwrap().iter();
         servers.map(|server| (text(server, "alias"), text(server, "state"))).collect()

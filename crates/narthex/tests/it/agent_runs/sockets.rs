@@ -70,7 +70,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// X-M45, X-M46, X-M47: a run that asks for them has a folder of sockets for itself, with one for
 /// each server and one for all, and entries that need nothing but a carrier of bytes. They are gone
-/// with the run; nobody else has any.
+/// with the run; no other run has any.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m45_a_run_has_sockets_if_it_asks_for_them() {
     let world = World::operated(&json!({})).await;
@@ -140,8 +140,8 @@ fn dead_socket(folder: &Path, name: &str) {
     drop(std::os::unix::net::UnixListener::bind(folder.join(name)).unwrap());
 }
 
-/// D10, X-M45: after a restart the sockets are there again under the same paths, without anybody
-/// showing a token; what a crash has left is in nobody's way, and goes.
+/// D10, X-M45: after a restart the sockets are there again under the same paths, without any client
+/// showing a token; the rest of a crash is in no run's way, and goes.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_sockets_come_again_after_a_restart() {
     let world = World::operated(&json!({})).await;

@@ -1,4 +1,4 @@
-//! Sessions that are set aside and go on, and what their events say of servers.
+//! Sessions that are suspended and resumed, and the words of their events about servers.
 
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ impl Operator<'_> {
         String::from_utf8(reply.body.to_vec()).unwrap()
     }
 
-    /// What the events of one kind say in the session of a run.
+    /// The payloads of the events of one kind in the session of a run.
     pub(super) async fn told(&self, run: &Value, kind: &str) -> Vec<Value> {
         let path = format!("{HOME}/sessions/{}/events?type={kind}", text(run, "session_id"));
         let mut page = self.get(&path).await;

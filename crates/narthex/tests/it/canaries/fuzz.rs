@@ -1,4 +1,4 @@
-//! What is wrong and holds a value: bodies, headers and addresses of the route that takes secrets,
+//! Faulty input that holds a value: bodies, headers and addresses of the route that takes secrets,
 //! made by chance; objects of the catalog, requests of runs, and commands.
 
 use narthex_testkit::canary::Canary;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::world::{SCOPE, World};
 
 const HOME: &str = "/api/workspaces/default";
-/// How many requests there are.
+/// Number of requests.
 const ROUNDS: usize = 300;
 /// Longer than any body of a secret that is taken.
 const LONG: usize = 600 * 1024;

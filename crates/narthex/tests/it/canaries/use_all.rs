@@ -120,7 +120,7 @@ impl World {
         let key = format!("idempotency-key: {}\r\n", [agent, label].join("-").replace(' ', "-"));
         let answer = self.ask_for(label, ("POST", &path, &token), &key, &text);
         assert_eq!(answer.0, status, "{agent}: {answer:?}");
-        // What is kept for whoever asks again has no value in it.
+        // The stored answer for a repeated request has no value in it.
         self.ask_for("answer again", ("POST", &path, &token), &key, &text);
         let begun: Value = serde_json::from_str(&answer.1).unwrap();
         let text = |key: &str| begun[key].as_str().map(str::to_owned);
@@ -131,7 +131,7 @@ impl World {
 
     /// Servers that say what they were told, in results and errors.
     fn calls(&mut self, begun: &Begun, canaries: &[Canary]) {
-        // What a client may know, or find out, it may say to any server.
+        // A client may send any server each value that it knows or can find out.
         let said = |names: &[&str]| {
             let known = canaries.iter().filter(|canary| names.contains(&canary.name));
             known.map(|canary| canary.value.clone()).collect::<Vec<_>>()
@@ -150,7 +150,7 @@ impl World {
         wanted.extend(of_all.map(|name| (name, client.clone())));
         for (tool, token) in wanted {
             let words = match token == run {
-                // What is said to it is in its input, which is searched.
+                // Values that are sent to it are in its input, which is searched.
                 true if tool == tools[0] => &[][..],
                 true => &of_run[..],
                 false => &of_client[..],
@@ -190,7 +190,7 @@ impl World {
         let tokens = [self.admin.clone(), self.client.clone(), begun.token.clone()];
         for route in ROUTES {
             for method in route.methods.split(", ") {
-                // What would take away what others look at comes with names that are not there.
+                // A request that would take away what others look at names absent objects.
                 let is_read = ["GET", "HEAD"].contains(&method);
                 let paths = if is_read {
                     filled(self, route.template, begun)
@@ -210,7 +210,7 @@ impl World {
         let headers = "accept: application/x-ndjson\r\n";
         let (status, exported) = self.ask("GET", &path, &token, headers, "");
         assert_eq!((status, exported.contains("session.run.direct")), (200, true), "{exported}");
-        // What those calls carried is there, in both directions.
+        // The contents of those calls are there, in both directions.
         for kept in [r#"\"said\":[\"[redacted]\""#, r#""answer":{"#] {
             assert!(exported.contains(kept), "{kept}: {exported}");
         }

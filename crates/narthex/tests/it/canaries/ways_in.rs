@@ -17,14 +17,14 @@ use crate::{support::SOON, world::modern};
 const FORM: &str = "content-type: application/x-www-form-urlencoded\r\n";
 const JSON: &str = "content-type: application/json\r\n";
 
-/// OpenID providers that repeat everything that they are told, wherever it might be read, and
-/// somebody who takes traces.
+/// OpenID providers that repeat everything that they are told, wherever it might be read, and a
+/// collector of traces.
 pub(super) struct Provider {
     pub(super) url: String,
     heard: Arc<Mutex<Heard>>,
 }
 
-/// What came, as it came.
+/// The requests that came, as they came.
 #[derive(Default)]
 struct Heard {
     asked: String,
@@ -40,7 +40,7 @@ impl Provider {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (base, all) = (base.clone(), all.clone());
-                // Whoever asks may go away in the middle, or never say anything.
+                // The client may go away in the middle, or never say anything.
                 thread::spawn(move || drop(answer(stream, &base, &all)));
             }
         });
@@ -102,7 +102,7 @@ fn answer(mut stream: TcpStream, base: &str, heard: &Mutex<Heard>) -> std::io::R
     )
 }
 
-/// What a browser keeps and sends.
+/// The origin of a browser, and the cookie and token that it stores and sends.
 struct Browser {
     origin: String,
     cookie: String,

@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use super::{of_the_daemons_environment, ways_in::Provider};
 use crate::support::{Daemon, Done, Place, SOON, descendants, fixture, fixture_entry};
 
-/// What the values are the values of. These are variables of the daemon.
+/// The names of the values. These are variables of the daemon.
 const VARIABLES: [&str; 8] = [
     "CANARY_ENV_TOKEN",
     "CANARY_ARG_TOKEN",
@@ -35,7 +35,7 @@ const VARIABLES: [&str; 8] = [
 pub(super) const SECRETS: [&str; 6] = ["STDIO", "HTTP", "DYING", "UNREACHED", "BOUND", "SIGNED"];
 /// Changed in the middle: the value before.
 pub(super) const FORMER: &str = "the former value of STDIO";
-/// What a run is told that no model sees, and what its model is told.
+/// The scope of a run, which no model sees, and the prompt of its model.
 pub(super) const SCOPE: &str = "a scope";
 pub(super) const PROMPT: &str = "a prompt";
 /// The password of a provider that lies in a file.
@@ -139,7 +139,7 @@ impl World {
         &self.remote.url
     }
 
-    /// What is no secret, and is in every channel.
+    /// A value that is no secret, and is in every channel.
     pub(super) fn planted(&self) -> Canary {
         Canary::of("planted", &self.planted)
     }

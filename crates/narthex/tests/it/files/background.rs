@@ -63,7 +63,7 @@ fn failures_in_the_background_are_told_to_who_asked() {
     assert!(is_of(lines[0], "/first") && is_of(lines[1], "/second"), "{said}");
 }
 
-/// What becomes of it is in its log, and what fails before is told where it was asked for.
+/// The mount's end is in its log, and an earlier failure is reported where it was asked for.
 #[test]
 fn a_mount_in_the_background_has_a_log() {
     let place = place();
@@ -106,7 +106,7 @@ fn a_mount_in_the_background_has_a_log() {
     tail.wait().unwrap();
 }
 
-/// Neither it nor whoever watches over it holds anything of its caller: no lock, and no folder.
+/// Neither it nor its watcher holds anything of its caller: no lock, and no folder.
 #[test]
 fn a_mount_in_the_background_holds_nothing_of_its_caller() {
     if !has_fuse() {

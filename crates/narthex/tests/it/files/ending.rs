@@ -29,7 +29,7 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": m["id"], **end}), flush=True)
 "#;
 
-/// The end of the run is what the caller and whoever watches the run are told, in this order: the
+/// The end of the run is reported to the caller and to the watchers of the run in this order: the
 /// call, then the end.
 #[test]
 fn a_call_that_is_open_when_its_run_ends_is_told_so() {

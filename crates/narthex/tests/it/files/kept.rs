@@ -1,4 +1,4 @@
-//! What a folder keeps of what was answered, while servers come and go.
+//! Answers that a folder stores, while servers come and go.
 
 use std::process::Command;
 

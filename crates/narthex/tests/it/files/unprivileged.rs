@@ -1,4 +1,4 @@
-//! `narthex mount` by whoever is not root: through `fusermount3`, which gets nothing of us.
+//! `narthex mount` by a user who is not root: through `fusermount3`, which gets nothing of us.
 
 use std::{
     ffi::OsStr,
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::{has_fuse, is_mounted, place, until_unmounted};
 use crate::support::{Done, PROGRAM, Place, descendants};
 
-/// Nobody, who has nothing.
+/// A user who has nothing.
 const USER: u32 = 65534;
 
 /// A folder of another user's, who holds the token of the daemon's own run.
@@ -115,8 +115,8 @@ impl Drop for TheirMount {
     }
 }
 
-/// What gives everybody the device for FUSE, as udev does where there is one: in a namespace of its
-/// own, so that nothing of the machine is changed.
+/// A script that gives all users the device for FUSE, as udev does where there is one: in a
+/// namespace of its own, so that nothing of the machine is changed.
 const WITH_DEVICE: &str = r#"
 set -e
 mount -t tmpfs tmpfs "$1"
@@ -126,7 +126,7 @@ shift
 exec "$@"
 "#;
 
-/// Whether a test goes on here. Where the device is for root alone, the test is done by another
+/// True if a test is done here. Where the device is for root alone, the test is done by another
 /// process, which has its own.
 #[expect(clippy::print_stderr, reason = "what is left out is told to whoever runs the tests")]
 fn goes_on(test: &str) -> bool {
@@ -180,7 +180,7 @@ fn s29_who_is_not_root_mounts_and_is_alone_with_it() {
         .output();
     let others = Done::from(others.unwrap());
     assert!(others.stderr.contains("Permission denied"), "{others:?}");
-    // Nobody mounts over it, whoever asks.
+    // No user mounts over it, neither they nor we.
     let again = Done::from(theirs.mounting().output().unwrap());
     assert!(again.stdout.contains("[ALREADY_MOUNTED]"), "{again:?}");
     let ours = place.command(["mount"]).arg(&mount.folder).output().unwrap();
@@ -190,7 +190,7 @@ fn s29_who_is_not_root_mounts_and_is_alone_with_it() {
     assert_eq!(fs::read_dir(theirs.path("mcp")).unwrap().count(), 0);
 }
 
-/// S29: also where it, or whoever watches over it, is killed.
+/// S29: also where it, or its watcher, is killed.
 #[test]
 fn s29_who_is_not_root_leaves_no_dead_folder() {
     if !goes_on("files::unprivileged::s29_who_is_not_root_leaves_no_dead_folder") {
@@ -202,7 +202,7 @@ fn s29_who_is_not_root_leaves_no_dead_folder() {
     let mount = theirs.mount();
     mount.signal("KILL");
     mount.ends(None);
-    // With its watcher nobody is left who could free it; the next one there does.
+    // With its watcher no process is left that could free it; the next one there does.
     let mut mount = theirs.mount();
     let pid = mount.child.id();
     for watcher in descendants(pid).into_iter().filter(|one| *one != pid) {

@@ -1,4 +1,4 @@
-//! What `narthex strace` tells of programs that use a folder.
+//! Lines of `narthex strace` about programs that use a folder.
 
 use std::{
     io::{BufRead, BufReader, Lines, Read},
@@ -266,7 +266,7 @@ async fn r_m35_people_are_shown_the_lines_of_the_document() {
     }
     let fds: Vec<_> = all.shown[3..].iter().map(|line| descriptor(line)).collect();
     assert!(fds.iter().all(|fd| *fd == fds[0] && !fd.is_empty()), "{:?}", all.shown);
-    // What a folder refuses is told with why.
+    // A refusal of a folder is reported with its reason.
     shell(&place, "cat mcp/1-other/tools/absent; true");
     let refused = "Stat(path=\"/mnt/mcp/1-other/tools/absent\") → [NOT_FOUND]";
     assert_eq!(all.next(), refused);

@@ -1,4 +1,4 @@
-//! What was asked for and what was answered, and what must be so because of it.
+//! Requests and their answers, and what must be so because of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Asked {
     pub(super) answer: Answer,
     /// Its end: whether that was asked for, and answered.
     pub(super) end: End,
-    /// Whether its token was shown since the daemon was killed.
+    /// True if its token was shown since the daemon was killed.
     pub(super) is_checked: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum What {
     Child,
     /// A further run of a session.
     Resumed,
-    /// What must be refused.
+    /// A request that must be refused.
     Faulty,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum End {
     Done,
 }
 
-/// What the store says there is.
+/// The runs and sessions of the store.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     pub(super) runs: BTreeMap<String, StoredRun>,
@@ -132,7 +132,7 @@ impl Books {
         self.asked.iter().any(|asked| asked.begun().is_some_and(|begun| begun.0 == run))
     }
 
-    /// How many there were of each kind, and with which answers.
+    /// Number of requests of each kind, and with which answers.
     pub(super) fn summary(&self) -> String {
         let count =
             |test: &dyn Fn(&Asked) -> bool| self.asked.iter().filter(|one| test(one)).count();
@@ -189,7 +189,7 @@ impl Books {
             let count = session.pids.as_ref().map_or(runs.len(), Vec::len);
             assert_eq!(count, runs.len(), "{id} {session:?} {runs:?}");
             let asked = self.asked.iter().filter(|asked| asked.session == *id);
-            // Those of whom nobody knows may be there, whole, or not at all.
+            // Those without an answer may be there, whole, or not at all.
             let possible = asked.filter(|one| match one.answer {
                 Answer::Begun { .. } => true,
                 Answer::None => one.what != What::Faulty,

@@ -24,11 +24,11 @@ use super::{
 };
 use crate::world::{Client, modern};
 
-/// How many ask at the same time.
+/// Number of clients that ask at the same time.
 const IN_FLIGHT: usize = 8;
 const HOME: &str = "/api/workspaces/default";
 
-/// What is the same in all lives.
+/// The options that are the same in all lives.
 pub(super) struct LifeOptions {
     pub(super) port: u16,
     /// The token of the operator.
@@ -108,7 +108,7 @@ impl Life {
     /// Something has happened; the daemon is killed if it was the last that may.
     fn count(&self) {
         if self.events.fetch_add(1, Ordering::Relaxed) + 1 == self.kill_at {
-            // First, so that whoever meets a broken connection knows why.
+            // First, so that a client that meets a broken connection knows why.
             self.killed.cancel();
             kill_process(self.daemon, Signal::KILL).unwrap();
         }
@@ -149,7 +149,7 @@ impl Life {
         }
     }
 
-    /// What is answered; nothing if the daemon was killed meanwhile.
+    /// The answer; none if the daemon was killed meanwhile.
     async fn ask(
         &self,
         method: &str,
@@ -161,7 +161,7 @@ impl Life {
         match answer {
             Ok((status, body)) => {
                 self.count();
-                // What is refused at the door is no JSON.
+                // A refusal at the door is no JSON.
                 let text = String::from_utf8_lossy(&body).into_owned();
                 let body = serde_json::from_slice(&body).unwrap_or(Value::String(text));
                 Some((status, body))
@@ -308,7 +308,7 @@ fn request(agent: &str, session: &str) -> Value {
             "scope": { "context_id": "context" } })
 }
 
-/// What somebody asks for next.
+/// The next request of a client.
 fn plan(shared: &Shared, admin: &str) -> Plan {
     let mut shared = shared.lock().unwrap();
     let (books, chance) = &mut *shared;

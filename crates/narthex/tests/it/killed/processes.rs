@@ -14,13 +14,13 @@ use rustix::{
 use crate::support::SOON;
 
 /// Every process that works in this folder, with its command line. A daemon's shims and servers do,
-/// whoever their parent is.
+/// whichever process their parent is.
 pub(super) fn working_in(folder: &Path) -> Vec<(Pid, String)> {
     let folder = fs_err::canonicalize(folder).unwrap();
     let entries = fs_err::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
     let found = entries.filter_map(|process: PathBuf| {
         let pid = Pid::from_raw(process.file_name()?.to_str()?.parse().ok()?)?;
-        // Nobody is there any more if this cannot be read, or a zombie, or another user's.
+        // No process is there any more if this cannot be read, or a zombie, or another user's.
         let place = fs_err::read_link(process.join("cwd")).ok()?;
         if !place.starts_with(&folder) {
             return None;
@@ -31,12 +31,12 @@ pub(super) fn working_in(folder: &Path) -> Vec<(Pid, String)> {
     found.collect()
 }
 
-/// Waits until nobody works in this folder: each end is told by the kernel.
+/// Waits until no process works in this folder: each end is reported by the kernel.
 #[track_caller]
 pub(crate) fn wait_until_nobody_works_in(folder: &Path) {
     let patience = Timespec::try_from(SOON).unwrap();
     let mut empty = 0;
-    // Twice, as who was starting somebody during a look may have been passed by.
+    // Twice, as a process that started another during a look may have been passed by.
     while empty < 2 {
         let living = working_in(folder);
         empty = if living.is_empty() { empty + 1 } else { 0 };
@@ -49,7 +49,7 @@ pub(crate) fn wait_until_nobody_works_in(folder: &Path) {
     }
 }
 
-/// What looks for orphans finds one: a process in the folder whose parent is gone.
+/// The search for orphans finds one: a process in the folder whose parent is gone.
 #[test]
 fn an_orphan_is_found() {
     let folder = tempfile::tempdir().unwrap();

@@ -27,7 +27,7 @@ async fn world_with(server: &Running, others: &[(&str, &Running)]) -> World {
     World::operated(&servers).await
 }
 
-/// Waits until as many definitions are held back: changes are heard of in their own time.
+/// Waits until as many definitions are under review: changes are heard of in their own time.
 async fn are_held(operator: &Operator<'_>, count: usize) -> Vec<Value> {
     let waiting = async {
         loop {
@@ -65,9 +65,9 @@ async fn hears_of_tools(stream: &mut Stream) {
     panic!("the stream has ended");
 }
 
-/// D10, D16, S23: what a live server changes is held back from every client in both eras, at both
-/// endpoints and on links of their own, also after a restart; an acceptance holds at once and is
-/// told to who is connected, and so is a rejection.
+/// D10, D16, S23: a changed definition of a live server is hidden from every client in both eras,
+/// at both endpoints and on links of their own, also after a restart; an acceptance holds at once
+/// and is sent to connected clients, and so is a rejection.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_a_live_server_that_changes_is_held_back() {
     let server = fixture().await;
@@ -128,8 +128,8 @@ async fn s23_a_live_server_that_changes_is_held_back() {
     }
 }
 
-/// S22, S23: what a live server tells models of itself is pinned, too; where it is held back the
-/// server is there and has nothing to say.
+/// S22, S23: a live server's instructions for models are pinned, too; while they are under review
+/// the server is there and has nothing to say.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_what_a_live_server_says_of_itself_is_held_back() {
     let server = fixture().await;
@@ -150,7 +150,7 @@ async fn s23_what_a_live_server_says_of_itself_is_held_back() {
         assert!(told.contains("what its name says"), "{told}");
     }
     server.fixture.instruct(&format!("Returns what it was sent. {CANARY}"));
-    // What is asked anew meanwhile is not what was looked at.
+    // Instructions that are asked for anew meanwhile are not those that were looked at.
     for told in all_told().await {
         assert!(!told.contains(CANARY), "{told}");
     }
@@ -211,8 +211,8 @@ async fn s23_a_catalog_server_of_the_same_name_is_another() {
     assert_eq!(reply.status, StatusCode::BAD_REQUEST);
 }
 
-/// S24: a tool of a live server whose name can be taken for one of another is held back; what is
-/// hidden by its entry is not there at all.
+/// S24: a tool of a live server whose name can be taken for one of another is put under review; a
+/// tool that is hidden by its entry is not there at all.
 #[tokio::test(flavor = "multi_thread")]
 async fn s24_names_like_others_of_live_servers_are_held_back() {
     let (server, rival) = (fixture().await, fixture().await);
@@ -251,8 +251,8 @@ async fn s24_names_like_others_of_live_servers_are_held_back() {
     everywhere_there(&world, &world.token).await;
 }
 
-/// S22: a live server whose entry says so is there with what says what it should not from the
-/// start, and people see what was found; what changes is held back all the same.
+/// S22: a live server whose entry says so is there with a flagged definition from the start, and
+/// people see what was found; a changed one is put under review all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn s22_a_live_server_may_show_what_is_flagged() {
     let server = fixture().await;
@@ -279,7 +279,7 @@ async fn s22_a_live_server_may_show_what_is_flagged() {
 }
 
 /// S23: modern clients that listen at a pinned server, or at all servers, hear that lists have
-/// changed when somebody has decided on what it says, though the server has not said a word.
+/// changed when a human has decided on a definition, though the server has sent nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_who_listens_hears_of_decisions() {
     let server = fixture().await;

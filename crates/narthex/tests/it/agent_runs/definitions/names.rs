@@ -45,7 +45,7 @@ async fn held(operator: &Operator<'_>) -> Value {
     tokio::time::timeout(SOON, waiting).await.expect("nothing is held back")
 }
 
-/// What a call of the tool says; `x` if it is there.
+/// The answer to a call of the tool; `x` if it is there.
 async fn says(world: &World) -> String {
     let mut client = Seen::new(world, &world.token, "/mcp/docs");
     let reply = client.ask("tools/call", call(LIKE, json!({ "message": "x" }))).await;
@@ -56,8 +56,8 @@ async fn says(world: &World) -> String {
     }
 }
 
-/// S24: a tool that was there before is held back when another server of the file, which pins
-/// nothing, lists the one that it can be taken for; once a human has accepted it, it stays.
+/// S24: a tool that was there before is put under review when another server of the file, which
+/// pins nothing, lists the one that it can be taken for; once a human has accepted it, it stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn s24_names_that_come_later_count() {
     let (server, rival) = (fixture().await, fixture().await);
@@ -92,8 +92,8 @@ async fn s24_names_that_come_later_count() {
 }
 
 /// S24: the same of a server of the catalog, once a run has listed it, and the other way round: a
-/// tool of the catalog is held back in runs that begin after a live server has listed the one that
-/// it can be taken for.
+/// tool of the catalog is under review in runs that begin after a live server has listed the one
+/// that it can be taken for.
 #[tokio::test(flavor = "multi_thread")]
 async fn s24_names_of_the_catalog_count_for_live_servers_and_theirs_for_it() {
     let (server, rival) = (fixture().await, fixture().await);
