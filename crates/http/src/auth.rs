@@ -187,7 +187,7 @@ impl Principal {
         self.is_operator() || self.account().is_some_and(has)
     }
 
-    /// Who it is, of those who have a name.
+    /// The account of a principal that has one.
     pub(crate) fn account(&self) -> Option<&Account> {
         match self {
             Self::Run(_) | Self::LocalAdmin => None,
@@ -197,7 +197,7 @@ impl Principal {
     }
 
     /// The human whose grants count in the runs that this principal creates: a human's own. The
-    /// operator's token stands for the human at this machine.
+    /// holder of the operator's token counts as the human at this machine.
     pub(crate) fn human(&self) -> Option<PrincipalId> {
         match self {
             Self::Run(_) | Self::Known(_) => None,
@@ -223,7 +223,7 @@ impl Principal {
 
     /// True if this principal is believed about humans where humans have to prove themselves. A
     /// human who did is believed, and so is a service by a token that such a human made. Otherwise
-    /// the holder of the admin token would make another token that speaks for everybody.
+    /// the holder of the admin token would make another token that speaks for all humans.
     pub(crate) fn is_proved(&self) -> bool {
         match self {
             Self::Known(token) => token.row.is_proved,

@@ -70,7 +70,7 @@ pub(crate) async fn receive(post: Post<'_>, bytes: &Bytes) -> Response {
     answer(post, &session, Answers { received, calls, answers: Vec::with_capacity(calls) }).await
 }
 
-/// Runs one call to its end, whether anybody still hears of it or not.
+/// Runs one call to its end, whether a client still hears of it or not.
 fn start(post: Post<'_>, session: Arc<Session>, request: Message, steps: mpsc::Sender<Step>) {
     let gateway: Gateway = post.door.gateway.clone();
     let caller = caller(post.visit, session);

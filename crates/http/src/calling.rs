@@ -28,7 +28,7 @@ use crate::{
 const CLIENT: &str =
     concat!(r#"{"name":"narthex-api","version":""#, env!("CARGO_PKG_VERSION"), "\"}");
 
-/// Answers a call of the tool whose name stands in the path so.
+/// Answers a call of the tool whose name is the segment of the path.
 pub(crate) async fn call<B>(post: Post<'_>, segment: &str, body: B) -> Response
 where
     B: Body<Data = Bytes, Error: fmt::Display> + Unpin,

@@ -39,7 +39,7 @@ pub(crate) fn origin<B>(guard: &Guard, request: &Request<B>) -> Option<HeaderVal
 
 /// The answer to the question that a browser asks before a request; `None` if this is none.
 ///
-/// It tells nothing of what is behind the path, so it needs no token.
+/// The answer says nothing of what is behind the path, so it needs no token.
 pub(crate) fn preflight<B>(origin: &HeaderValue, request: &Request<B>) -> Option<Response> {
     let asked = request.headers();
     let is_one = request.method() == Method::OPTIONS

@@ -18,7 +18,7 @@ pub(crate) type Opened = (Answering, Option<Step>);
 /// A call that is being opened.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
 
-/// Where a call stands when its answer becomes a stream.
+/// The state of a call when its answer becomes a stream.
 pub(crate) enum Start {
     /// Nothing has come yet.
     Opening(Opening),

@@ -372,8 +372,8 @@ impl Door {
     /// Answers whether requests can be served: the daemon is not ending, and its store answers.
     /// Servers that still connect make no difference, since calls wait for theirs.
     ///
-    /// With `verbose` there is a line for each server, for those who may see servers; others are
-    /// told no more than without it.
+    /// With `verbose` there is a line for each server, for principals that may see servers; others
+    /// get no more than without it.
     async fn readiness(&self, parts: &Parts) -> Response {
         let is_ready = match self.options.closing.is_cancelled() {
             true => Err(STOPPING),

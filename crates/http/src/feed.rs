@@ -26,16 +26,16 @@ const QUEUE: usize = 8;
 #[derive(Debug, Clone)]
 pub(crate) struct Events(mpsc::Sender<Queued>);
 
-/// An event, with its id if it can be gone on from.
+/// An event, with its id if a reader can resume from it.
 type Queued = (Option<u64>, Payload);
 
 impl Events {
-    /// Waits for a place. Whether anybody reads is not known: the stream's end drops the work.
+    /// Waits for a place. Knows of no reader: the stream's end drops the work.
     pub(crate) async fn put(&self, event: &Value) {
         self.queue((None, payload(event))).await;
     }
 
-    /// The same for one that can be gone on from.
+    /// The same for an event that a reader can resume from.
     pub(crate) async fn put_as(&self, id: u64, event: &Value) {
         self.queue((Some(id), payload(event))).await;
     }

@@ -66,7 +66,7 @@ impl Hub {
     }
 }
 
-/// Locks, going on with the value of a thread that panicked: each change is whole in itself.
+/// Locks, also after a thread that held the lock panicked: each change is whole in itself.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -184,7 +184,7 @@ fn is_primed(session: &Session) -> bool {
     session.revision >= Revision::V2025_11_25
 }
 
-/// Brings a call's steps into its stream, whether anybody reads it or not.
+/// Brings a call's steps into its stream, with a reader or without.
 async fn pump(call: CallChannel, start: Start) {
     let (mut answering, mut step) = match start {
         Start::Opening(opening) => opening.await,

@@ -1,4 +1,4 @@
-//! Requests of the modern era: each stands alone, and its stream is its life.
+//! Requests of the modern era: each is complete in itself, and its stream is its life.
 
 use std::time::Duration;
 

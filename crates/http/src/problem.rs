@@ -175,7 +175,7 @@ fn for_each_text(value: &mut Value, change: &impl Fn(&mut String)) {
     }
 }
 
-/// A fault of a sentence, whose remedy stands after its last `; `, if it has one there.
+/// A fault of a sentence, whose remedy is the text after its last `; `, if there is any.
 fn fault(field: &str, code: &'static str, sentence: &str, else_remedy: &str) -> FieldError {
     let (message, remedy) = sentence.rsplit_once("; ").unwrap_or((sentence, else_remedy));
     FieldError {

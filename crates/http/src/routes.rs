@@ -32,7 +32,7 @@ pub(crate) const ADMIN: &[Role] = &[Role::Admin];
 pub(crate) const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
 /// Who reads what agents are.
 const READER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
-/// Which secrets there are and who may what, which tells no value.
+/// The roles that read which secrets there are and who has which rights, but no value.
 const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
 const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor];
@@ -157,7 +157,7 @@ const DEFINITIONS: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definiti
 const ACCEPT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/accept";
 const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/reject";
 
-/// Everything that is served. Rows of one path stand together.
+/// Every route that is served. Rows of one path are neighbours.
 pub const ROUTES: &[Route] = &[
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
@@ -254,7 +254,7 @@ pub const ROUTES: &[Route] = &[
     member(POLICY, READ, NAMES, Target::Policy),
     member(POLICY, "PUT, DELETE", ADMIN, Target::Policy),
     member(CHECK, "POST", NAMES, Target::PolicyCheck),
-    // Which servers there are tells much of a workspace (X-E14): authors get what attaching takes
+    // A list of servers reveals much of a workspace (X-E14): authors get what attaching takes
     // (X-D12), and change nothing (X-M7).
     objects("/api/workspaces/{workspace}/mcp-servers", READ, AUTHOR, CatalogKind::Server),
     objects("/api/workspaces/{workspace}/mcp-servers", "POST", ADMIN, CatalogKind::Server),

@@ -18,7 +18,7 @@ use crate::auth::Principal;
 const IN_PLACES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// The rows that a principal may see (D5). An entry without a usable alias can be attached to no
-/// run by name, so it is seen by those who see everything.
+/// run by name, so only principals that see every row see it.
 pub(crate) fn visible<'s>(
     snapshot: &'s Snapshot,
     principal: &'s Principal,

@@ -1,6 +1,6 @@
 //! The files of a run over HTTP: one request is one operation, and nothing is kept between two.
 //!
-//! The path of the namespace stands behind `/vfs`, percent-encoded once as any path of a URL.
+//! The path of the namespace comes after `/vfs`, percent-encoded once as any path of a URL.
 
 use std::{fmt, sync::Arc};
 
@@ -32,7 +32,7 @@ use crate::{
 const OPERATIONS: [&str; 5] = ["auto", "list", "read", "stat", "mounts"];
 /// The operations of a POST; the first is the default.
 const WRITES: [&str; 2] = ["write", "failed"];
-/// The most bytes of what a folder tells of an operation.
+/// The most bytes of a folder's report of an operation.
 const REPORT_MAX: usize = 4096;
 
 /// The processes of runs, for a door.
@@ -104,7 +104,7 @@ impl VfsRequest<'_> {
         }
     }
 
-    /// A POST: writes, or tells of what a folder has refused by itself.
+    /// A POST: writes, or reports what a folder has refused by itself.
     async fn post<B>(&self, body: B) -> Result<Response, Problem>
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,

@@ -166,7 +166,8 @@ impl RunRoom {
         self.counts().into_iter().zip(most).all(|(used, most)| has_room(used, most, more))
     }
 
-    /// Drops the oldest events until there is room for so many bytes more. Tells whether there is.
+    /// Drops the oldest events until there is room for so many bytes more. Returns true if there
+    /// is.
     pub(crate) fn make_room(&self, more: usize) -> bool {
         let Parts { run, workspace, total } = self.all.parts;
         let run_is_full = || !has_room(&self.used, run, more);

@@ -104,7 +104,7 @@ impl Streams {
         Arc::new(Channel::new(format!("{}-{key:016x}-", self.node), kept, source))
     }
 
-    /// Goes on after the event with this id; `None` if this session has no such event.
+    /// Resumes after the event with this id; `None` if this session has no such event.
     pub(crate) fn resume(&self, event_id: &str) -> Option<Reader> {
         let (rest, number) = event_id.rsplit_once('-')?;
         let (node, key) = rest.rsplit_once('-')?;

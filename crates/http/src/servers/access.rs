@@ -83,7 +83,7 @@ impl Asked<'_> {
         let text = self.entry(body, &[MERGE_PATCH]).await?;
         let (who, by) = (self.segment(0), self.by());
         let changed = self.control()?.principal_change(&who, text.as_bytes(), &by).await?;
-        // Runs that a client has begun end with its right to come in.
+        // Runs of a client end with its right to come in.
         if changed.kind == PrincipalKind::Client && changed.disabled_at.is_some() {
             self.known_runs()?.clients_disabled(&changed.id, &by).await?;
         }

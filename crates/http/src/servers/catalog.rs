@@ -255,7 +255,7 @@ fn seen(kind: CatalogKind, object: &CatalogObject, is_whole: bool) -> Value {
             }
         }
     }
-    // Faults of the rest would tell of it.
+    // Faults of the hidden members would reveal them.
     if let Some(members) = told.as_object_mut() {
         members.remove("errors");
     }

@@ -32,7 +32,7 @@ impl Asked<'_> {
         let [agent, preview, whole] = EnvScope::WORDS;
         let scope = query.word("scope", &["", agent, preview, whole])?;
         let scope_id = query.text("scope_id");
-        // A workspace stands for itself.
+        // A workspace is its own scope.
         let scope_id = if scope_id == workspace.as_str() && scope == whole { "" } else { scope_id };
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = self.control()?.env_bindings(&workspace, (scope, scope_id), after, limit);
@@ -76,7 +76,7 @@ impl Asked<'_> {
 }
 
 fn place(binding: &EnvBindingRow, workspace: &WorkspaceId) -> String {
-    // A colon may stand in a path as it is.
+    // A colon needs no encoding in a path.
     format!("/api/workspaces/{workspace}/env-bindings/{}", binding.id)
 }
 

@@ -100,7 +100,7 @@ impl Asked<'_> {
                 "next": next.map(|next| next.to_string()),
             })));
         }
-        // So that what is absent is told as such, and not as the end of a stream.
+        // An absent session is answered as such, and not as the end of a stream.
         let page = events.read(&workspace, session, Wanted { limit: 1, ..wanted }).await?;
         let after = last_event_id(&self.parts.headers)?.or(after).unwrap_or(0);
         check_place(after, page.last)?;
@@ -279,7 +279,7 @@ fn as_read(event: EventRow, is_model: bool) -> Value {
     if is_model { event.for_models().envelope() } else { event.envelope() }
 }
 
-/// Whose turn it is since these were said counts here before anybody acts on them (X-E81).
+/// Counts whose turn it is since these messages, before any caller acts on them (X-E81).
 async fn heard(control: &Control, events: &[EventRow]) -> Result<(), ControlError> {
     let said = |event: &&EventRow| event.kind == EventKind::UserMessage.as_str();
     let places =

@@ -147,7 +147,7 @@ impl<'a> Names<'a> {
         Ok(Some(format!("`{of}::\"{name}\"` has no server, so it matches no call; {meant}")))
     }
 
-    /// A pattern of names that covers nothing that any server has listed. Nothing is said while
+    /// A pattern of names that covers nothing that any server has listed. No warning is given while
     /// some server has listed nothing, unless the pattern covers a name that no call has.
     async fn uncovered(&mut self, of: &Named, pattern: &str) -> Result<Option<String>, Problem> {
         let mut names = BTreeSet::new();

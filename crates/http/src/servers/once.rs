@@ -22,12 +22,12 @@ use narthex_listener::single;
 
 /// The header with which a client names a write (draft-ietf-httpapi-idempotency-key-header).
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Tells that an answer was given before.
+/// The header that marks an answer as given before.
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Number of characters that a key may have (X-E104).
 const KEY_MAX: usize = 200;
 
-/// Marks an answer with values of secrets: it is told once and not kept.
+/// Marks an answer with values of secrets: it is sent once and not stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ToldOnce;
 

@@ -1,5 +1,5 @@
-//! Channels that agents post to, and webhooks that are told what humans decide, as admins
-//! configure them.
+//! Channels that agents post to, and webhooks that get decisions of humans, as admins configure
+//! them.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub(crate) enum OutboundTarget {
 }
 
 impl Asked<'_> {
-    /// Where agents may post, and what is told to others.
+    /// Serves the channels of agents, and webhooks with their deliveries.
     pub(super) async fn of_outbound<B>(&self, target: OutboundTarget, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,

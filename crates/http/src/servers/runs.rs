@@ -205,8 +205,8 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// The aggregated endpoint, under the very name by which we were reached, which the guard has
-    /// let in.
+    /// The aggregated endpoint, under the very name of the request's `Host`, which the guard has
+    /// accepted.
     pub(super) fn endpoint(&self) -> String {
         let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
         format!("http://{host}/mcp")

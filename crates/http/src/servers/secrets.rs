@@ -1,7 +1,7 @@
-//! Secrets: told of, set and cleared, and never read (X-M21).
+//! Secrets: listed, set and cleared, and never read (X-M21).
 //!
 //! The body of a `PUT` is the only place where a value comes in. It goes straight into a `Secret`,
-//! and what is wrong with it is told without repeating any of it (X-M24).
+//! and a fault in it is reported without repeating any of it (X-M24).
 
 use std::fmt;
 

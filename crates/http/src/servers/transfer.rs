@@ -1,4 +1,4 @@
-//! Everything of a workspace at once: told in one document, and stored from one.
+//! All objects of a workspace at once: exported as one document, and stored from one.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -37,7 +37,7 @@ impl Asked<'_> {
         let text = self.text(body, &[], IMPORT_MAX).await?;
         let apart = Apart::of(text, ManifestDocument::of_workspace);
         let (text, inside) = (apart.text.clone().into_bytes(), apart.inside());
-        // Everything that is wrong is told at once.
+        // All faults are reported at once.
         let is_check = is_dry || apart.has_faults();
         let (of, deleter) = (workspace.clone(), by.clone());
         let import = CatalogImport { workspace, by, may_write_servers, is_dry: is_check, inside };
@@ -48,7 +48,7 @@ impl Asked<'_> {
         let mut warnings: Vec<_> = apart.warnings(warnings).collect();
         let mut shown: Vec<_> = changes.iter().map(change).collect();
         for left in left {
-            // The import is done: what goes wrong from here on is told, and refuses nothing.
+            // The import is done: a later failure is reported, and refuses nothing.
             let done = match is_pruned && !is_dry && left.users.is_empty() {
                 true => {
                     let precondition = Precondition::Tags(vec![left.tag.clone()]);
@@ -83,7 +83,7 @@ impl Asked<'_> {
     }
 }
 
-/// Deletes a server that an agent has no more, or tells why it is still there. `None` if another
+/// Deletes a server that an agent has no more, or says why it is still there. `None` if another
 /// request has deleted it meanwhile.
 async fn pruned(
     control: &Control,

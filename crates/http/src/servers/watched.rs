@@ -46,7 +46,7 @@ impl Asked<'_> {
         let id = run.id().ok_or_else(|| absent(&name))?;
         self.known_aliases(&run, &aliases)?;
         let watcher = self.door.gateway.tap().watch(id, aliases);
-        // Looked at once more: from here on its end is told.
+        // Looked at once more: from here on its end is reported.
         let again = runs.get(&workspace, &id.to_text()).await?;
         if let RunStatus::Over(how) = again.status() {
             let how = how.as_str();
@@ -95,7 +95,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Refuses servers that the run does not have, of which nothing would ever be told.
+    /// Refuses servers that the run does not have, of which nothing would ever be reported.
     fn known_aliases(&self, run: &SeenRun, asked: &[Alias]) -> Result<(), Problem> {
         let Some(view) = &run.view else { return Ok(()) };
         let has = self.door.gateway.aliases(view);

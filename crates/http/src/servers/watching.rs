@@ -119,7 +119,7 @@ impl Asked<'_> {
         self.logs_of_run(&MountName { pid, alias }, &workspace).await
     }
 
-    /// The lines of a server of a run that goes on, until it ends.
+    /// The lines of a server of an active run, until the run ends.
     async fn logs_of_run(&self, mount: &MountName, workspace: &WorkspaceId) -> Answered {
         let living = RunFilter { status: Some(None), ..RunFilter::default() };
         let name = mount.to_string();

@@ -224,7 +224,7 @@ pub(super) fn asset(text: &'static str, kind: &'static str) -> Response {
     response
 }
 
-/// An answer that runs nothing of others and stands in no frame.
+/// An answer that runs no script of others and is shown in no frame.
 pub(super) fn guarded(mut response: Response) -> Response {
     let all: [(HeaderName, &'static str); 3] = [
         (header::CONTENT_SECURITY_POLICY, POLICY),

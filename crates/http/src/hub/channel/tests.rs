@@ -141,7 +141,7 @@ fn s31_a_flood_of_events_leaves_room_to_others() {
     assert!(push(&second, message("last 56789")));
     assert_eq!((rest(&first, 0).len(), rest(&second, 0)), (4, vec!["last 56789".to_owned()]));
     assert_eq!(rest(&other, 0), ["0123456789"]);
-    // A stream that has ended and keeps nothing has no event to go on after but its last.
+    // A stream that has ended and holds nothing can be resumed after its last event only.
     second.end();
     for _ in 0..5 {
         assert!(push(&first, message("new 456789")));

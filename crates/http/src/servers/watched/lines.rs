@@ -1,5 +1,5 @@
-//! Operations as they are told outside the process. A call by a door that knows no files stands
-//! there as the one operation of a mount that does the same.
+//! Operations as watchers get them. A call by a door that knows no files is shown as the one
+//! operation of a mount that does the same.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +23,7 @@ impl Shown {
     }
 }
 
-/// An operation as it is told.
+/// An operation as watchers get it.
 pub(super) fn line(operation: &Operation, shown: &Shown) -> Line {
     let (name, path, fd, source, method) = match &operation.what {
         What::File { name, path, fd } => (*name, path.to_string(), *fd, Source::File, None),
@@ -65,7 +65,7 @@ fn as_file(method: &str, item: Option<(&str, &str)>) -> (&'static str, String) {
             ("Read", Node::Resource(uri.to_owned()).sub_path())
         }
         (_, Some(("resource", uri))) => ("Stat", Node::Resource(uri.to_owned()).sub_path()),
-        // No file of a mount stands for a task.
+        // No file of a mount is a task.
         (_, Some((kind, name))) => ("Read", format!("/{kind}s/{name}")),
         ("tools/list", None) => list(Kind::Tools),
         ("prompts/list", None) => list(Kind::Prompts),

@@ -43,7 +43,7 @@ impl Asked<'_> {
             last: HashMap::new(),
             at: None,
         };
-        // So that what is absent is told as such, and not as the end of a stream.
+        // An absent workspace is answered as such, and not as the end of a stream.
         let first = top.look().await?;
         if !prefers_stream(&self.parts.headers) {
             return Ok(ok(&first));
