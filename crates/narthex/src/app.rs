@@ -122,7 +122,7 @@ pub struct App {
     /// Where the Unix sockets are, if there are any.
     socket_dir: Option<PathBuf>,
     drained: OnceCell<()>,
-    /// Last, as they carry what the others have begun.
+    /// Last, as they carry the tasks that the others have started.
     _workers: Workers,
 }
 

@@ -1,4 +1,4 @@
-//! The command line: what can be said, and who does it.
+//! The command line: its commands, and the code that runs each of them.
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 

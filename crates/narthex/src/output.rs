@@ -54,7 +54,7 @@ impl Format {
 static MARK: LazyLock<String> =
     LazyLock::new(|| format!("[paint {:016x} ", RandomState::new().hash_one("colour")));
 
-/// Tells a person something that is not the result. Commands in it that the daemon has named lead
+/// Prints a text for a person that is not the result. Commands in it that the daemon has named lead
 /// to that daemon from here, too.
 pub(crate) fn notice(text: &str) {
     narthex_terminal::notice(&completed(text));

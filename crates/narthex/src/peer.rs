@@ -133,7 +133,7 @@ fn result(answer: &Message) -> Result<Value, Failure> {
         .map_err(|error| Failure::new(ErrorKind::Bug, format!("not a valid result: {error}")))
 }
 
-/// The failure that a JSON-RPC error tells of.
+/// The failure that a JSON-RPC error reports.
 pub(crate) fn protocol_failure(answer: &Message) -> Failure {
     let read = |member: Raw<'_>| serde_json::from_slice(&with_whole_pairs(member.as_bytes())).ok();
     let message = answer.get("message").and_then(read);

@@ -7,7 +7,7 @@ use narthex_model::{
 use narthex_registry::{ServerRow, Snapshot};
 use serde::{Deserialize, Serialize};
 
-/// One server in events and tables, and as the daemon tells of it.
+/// One server in events and tables, and as the daemon reports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) alias: String,

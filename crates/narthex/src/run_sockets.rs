@@ -86,7 +86,7 @@ impl RunSockets for RunFolders {
     }
 }
 
-/// The part of a run's id that tells it apart: addresses of sockets are short.
+/// The part of a run's id that distinguishes it: addresses of sockets are short.
 fn folder_name(run: RunId) -> String {
     let text = run.to_text();
     text.strip_prefix("run_").unwrap_or(&text).to_owned()

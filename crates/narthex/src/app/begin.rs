@@ -18,7 +18,7 @@ use narthex_model::with_causes;
 /// The longest delay after which webhooks get an event that this or another daemon has seen.
 const POLL: Duration = Duration::from_secs(2);
 
-/// Gives the built-in server its tools, and has the runs go on that live.
+/// Gives the built-in server its tools, and resumes the runs that are active.
 pub(super) async fn begin_runs(
     gateway: &Gateway,
     control: &Control,

@@ -1,4 +1,4 @@
-//! Commands that are printed, held against the command line.
+//! Commands that are printed, compared with the command line.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `narthex backup`: a copy of the store, beside a daemon that goes on.
+//! `narthex backup`: a copy of the store, beside a running daemon.
 
 use std::{
     io,
@@ -75,7 +75,7 @@ impl Shared {
         let (mut files, mut bytes) = (0, 0);
         for workspace in entries(&folder.join("workspaces"))? {
             for copy in entries(&workspace.path())? {
-                // A daemon that goes on may have deleted it meanwhile.
+                // A running daemon may have deleted it meanwhile.
                 match copy.metadata() {
                     Ok(metadata) => (files, bytes) = (files + 1, bytes + metadata.len()),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}

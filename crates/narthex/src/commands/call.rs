@@ -129,7 +129,7 @@ fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The failure that a result tells of: by the gateway in its own shape, or by the server in any.
+/// The failure that a result reports: by the gateway in its own shape, or by the server in any.
 fn tool_failure(result: &Value) -> Failure {
     let structured = result.get("structuredContent").and_then(|content| content.get("error"));
     let beside = || result.get("_meta").and_then(|meta| meta.get(meta_key::ERROR));

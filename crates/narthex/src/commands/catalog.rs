@@ -100,7 +100,7 @@ pub(super) fn show(object: &Value, context: &Context) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells what was stored nevertheless.
+/// Shows the warnings about a stored object.
 pub(super) fn warn(stored: &Value) {
     for warning in stored["warnings"].as_array().into_iter().flatten() {
         let (field, message) = (text(warning, "field"), text(warning, "message"));

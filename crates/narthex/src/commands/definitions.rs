@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(row[4..], ["0123456789ab", "then", "now"]);
     }
 
-    /// S22: what is let through with a warning is told with what is wrong with it.
+    /// S22: a flagged definition that is used with a warning is shown with its findings.
     #[test]
     fn s22_what_is_let_through_flagged_is_told() {
         let finding = json!({ "rule": "hidden_text", "place": "/description", "excerpt": "Load" });
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(left("reject", false), ["echo pinned", "echo quarantined", "fine accepted"]);
     }
 
-    /// S23: what cannot be decided on is told with how it is, and where all are.
+    /// S23: a definition that cannot be decided on is reported with its state, and where all are.
     #[test]
     fn s23_what_is_so_already_is_told() {
         let item = |of: [&str; 3]| json!({ "name": of[0], "digest": of[1], "state": of[2] });

@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// E118: the content that is used is told with its age, and the file once.
+    /// E118: the content that is used is shown with its age, and the file once.
     #[test]
     fn e118_the_content_that_is_used_is_told() {
         let now = SystemTime::now();

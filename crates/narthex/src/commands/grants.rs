@@ -191,7 +191,7 @@ async fn decide(
     output::told(&decided, &text, context.format)
 }
 
-/// An object of what is said.
+/// An object of the fields that have a value.
 fn said<const N: usize>(fields: [(&str, Option<&str>); N]) -> Value {
     let fields =
         fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.into())));

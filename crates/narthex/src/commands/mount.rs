@@ -184,7 +184,7 @@ mod linux {
     /// Where a mount in the background says what becomes of it.
     fn log_of(args: &MountArgs, context: &Context) -> PathBuf {
         let log = args.log.clone().unwrap_or_else(|| context.settings.data.join("mount.log"));
-        // For callers that are told where it is, and may be elsewhere by then.
+        // For callers that print the path, and may be elsewhere by then.
         std::path::absolute(&log).unwrap_or(log)
     }
 

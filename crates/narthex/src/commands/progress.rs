@@ -1,4 +1,4 @@
-//! Tells what starting servers are busy with, on standard error.
+//! Progress of starting servers, on standard error.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! `narthex secrets`: set, told of and cleared through the daemon. No value is ever shown.
+//! `narthex secrets`: set, listed and cleared through the daemon. No value is ever shown.
 
 mod input;
 
@@ -32,7 +32,7 @@ async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(with_value(args)));
     }
     let name = checked(&args.name)?;
-    // Before anybody types for nothing.
+    // Before the user types for nothing.
     let client = DaemonClient::operator(&context.settings)?;
     let value = input::read(&name).await?;
     let body = json!({ "value": value.expose() }).to_string();

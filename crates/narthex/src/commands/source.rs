@@ -37,8 +37,8 @@ pub(crate) fn usual() -> PathBuf {
     PathBuf::from("mcp.json")
 }
 
-/// The files of the daemon, which it follows. What is wrong with one now, when a person looks, ends
-/// the start; later it is told, and the last good content goes on (E118).
+/// The files of the daemon, which it follows. A fault in one now, when a person looks, ends the
+/// start; a later one is reported, and the last good content is used on (E118).
 pub(crate) async fn followed(
     settings: &Settings,
     data: &DataDir,
@@ -264,7 +264,7 @@ fn read_with(
     }
 }
 
-/// Shows warnings of a file that the daemon is to follow, and of which its log may tell.
+/// Shows warnings of a file that the daemon will follow, unless its log reports them.
 fn tell_warnings(loaded: &LoadedConfig) {
     if !narthex_telemetry::tells_of_files() {
         show_warnings(loaded);

@@ -69,7 +69,7 @@ impl Following<'_> {
                 Err(failure) if self.began.is_some() && is_away(&failure) => {
                     self.wait("the daemon has gone; waiting until it is back").await;
                 }
-                // A daemon that has begun anew may not have it yet.
+                // A daemon that was started anew may not have it yet.
                 Err(failure) if self.began.is_some() && is_unknown_server(&failure) => {
                     self.wait("the server is not there; waiting until it is back").await;
                 }
@@ -186,7 +186,7 @@ impl Following<'_> {
     }
 }
 
-/// The runs that go on, in words.
+/// The active runs, in words.
 fn those(runs: &[Value]) -> String {
     let named = runs.iter().take(NAMED).map(|run| match (run["is_local"] == true, &run["pid"]) {
         (true, _) => "local".to_owned(),

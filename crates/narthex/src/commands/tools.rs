@@ -17,7 +17,7 @@ use crate::{
     table,
 };
 
-/// A server with its tools; what it has none of is told by the row.
+/// A server with its tools; the row explains why there are none.
 struct Listed {
     row: Row,
     tools: Vec<Tool>,

@@ -1,4 +1,4 @@
-//! `narthex top`: how busy the runs are that go on, through the daemon.
+//! `narthex top`: the load of active runs, through the daemon.
 
 use std::{
     cell::RefCell,

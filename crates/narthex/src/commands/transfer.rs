@@ -35,7 +35,7 @@ struct Bundle {
 struct Given {
     value: Value,
     from: Rc<Document>,
-    /// Where its parts stand in the document, of a server among others.
+    /// The places of its parts in the document, of a server among others.
     part: Option<PastedServer>,
 }
 
@@ -250,7 +250,7 @@ impl Bundle {
 }
 
 impl Written {
-    /// Tells it in a fault or a warning, for programs.
+    /// Adds it to a fault or a warning, for programs.
     fn note(&self, told: &mut Value) {
         told["field"] = json!(self.field);
         told["source"] = json!(self.source);
@@ -258,7 +258,7 @@ impl Written {
     }
 }
 
-/// A fault for people, with where it stands in front.
+/// A fault for people, with its place in front.
 fn line(error: &Value) -> String {
     let source = error["source"].as_str().map(|source| format!("{source}: ")).unwrap_or_default();
     let place = match (text(error, "field"), error["line"].as_u64()) {

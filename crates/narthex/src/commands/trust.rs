@@ -285,7 +285,7 @@ fn address(text: &str) -> String {
     }
 }
 
-/// A word that can be told from its neighbours and cannot play tricks with a terminal.
+/// A word that is distinct from its neighbours and cannot play tricks with a terminal.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%${}".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

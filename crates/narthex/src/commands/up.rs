@@ -128,7 +128,7 @@ async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
             return;
         }
         Ok(false) => {}
-        // It is only told: nothing depends on it.
+        // It is only logged: nothing depends on it.
         Err(error) => {
             let cause = with_causes(&error);
             tracing::warn!("whether humans can prove to be such is not known: {cause}");
@@ -242,7 +242,7 @@ enum Event<'a> {
     Stopped,
 }
 
-/// Tells the terminal or the calling program what happens.
+/// Reports events to the terminal or the calling program.
 struct Reporter<'a> {
     data: &'a DataDir,
     context: &'a Context,
@@ -323,7 +323,7 @@ impl Reporter<'_> {
         }
     }
 
-    /// Tells what became of a file that has changed.
+    /// Reports the result of a file's change.
     fn file(&self, event: &LayersEvent) -> Result<(), Failure> {
         let (file, error) = match event {
             LayersEvent::Changed { warnings, .. } => {

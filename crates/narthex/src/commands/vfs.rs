@@ -68,7 +68,7 @@ async fn list(client: &DaemonClient, path: &str, context: &Context) -> Result<Ex
     }
     for entry in listed["entries"].as_array().into_iter().flatten() {
         let name = entry["name"].as_str().unwrap_or_default();
-        // In a path a URI stands as it is; encoded it is in folders alone.
+        // A URI in a path is not encoded; only in folders it is.
         let name = match path.trim_end_matches('/').ends_with("/resources") {
             true => percent_decode_str(name).decode_utf8_lossy(),
             false => name.into(),

@@ -188,7 +188,7 @@ async fn x_e121_a_program_carries_a_run_out() {
     let folder = text(&run["folder"]);
     assert!(folder.ends_with(&session) && fs::metadata(&folder).unwrap().is_dir(), "{folder}");
     assert_eq!(world.status(&begun["run_id"]), "running");
-    // No other session gets it.
+    // Only its own session has this token.
     let said = called(address, &token, "emit_status", json!({ "status": "starting" })).await;
     assert_eq!(said["isError"], Value::Null, "{said}");
     world.says("go", "0");

@@ -225,7 +225,8 @@ mod tests {
         assert!(checks(pinned).is_empty() && checks(json!({ "url": "https://a.test" })).is_empty());
     }
 
-    /// R-M33: what was not looked at is said, and is no clean bill where there is something.
+    /// R-M33: agents that were not looked at are counted, and are no clean bill where there are
+    /// some.
     #[test]
     fn r_m33_agents_that_are_not_looked_at_are_counted() {
         let level = |stored| unseen(stored).level;
@@ -237,7 +238,7 @@ mod tests {
         assert!(unseen(Ok(1)).message.contains("1 agent of the data folder cannot be checked"));
     }
 
-    /// R-M8: an agent with the mark is told of, one without servers and mark is not.
+    /// R-M8: an agent with the mark is shown, one without servers and mark is not.
     #[test]
     fn r_m8_the_mark_that_there_are_none_is_shown() {
         let shown = |merged: Value| servers_of("a", &merged);

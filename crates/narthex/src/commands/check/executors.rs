@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use crate::commands::check::Level;
 
-    /// An executor of which nothing is to be found is told of, also where an agent names it.
+    /// An executor whose program is not to be found is reported, also where an agent names it.
     #[test]
     fn executors_that_are_not_there_are_told_of() {
         let text = "[here]\ncommand = 'sh'\n[gone]\ncommand = 'no-such-program'\n";

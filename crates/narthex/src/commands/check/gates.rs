@@ -13,8 +13,8 @@ use crate::{
 /// Number of servers of the catalog that are looked at one by one.
 const SERVERS_MAX: usize = 200;
 
-/// Those of the live servers, as the daemon has found them, and those of servers of the catalog,
-/// held against what these have listed in any run.
+/// Checks gates of the live servers, as the daemon has found them, and those of servers of the
+/// catalog, compared with what these have listed in any run.
 pub(super) async fn look(
     client: &DaemonClient,
     workspace: &str,

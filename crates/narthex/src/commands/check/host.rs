@@ -97,7 +97,7 @@ pub(super) fn program_name(command: &str) -> &str {
     command.rsplit('/').next().unwrap_or(command)
 }
 
-/// The file that a command stands for, if it can be executed.
+/// The file that a command names, if it can be executed.
 pub(super) fn find(command: &str, folder: &Path) -> Option<PathBuf> {
     if command.contains('/') {
         let file = folder.join(command);

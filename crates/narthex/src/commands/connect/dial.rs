@@ -181,7 +181,7 @@ impl<'a> Dialer<'a> {
         }
     }
 
-    /// Starts a daemon for this folder, which goes on when this process has ended.
+    /// Starts a daemon for this folder, which runs on when this process has ended.
     fn start(&self) -> Result<Child, Failure> {
         let settings = &self.context.settings;
         let data = DataDir::open(&settings.data)?;

@@ -14,7 +14,7 @@ const BATCH_MOST: usize = 10_000;
 const LOST: &str = "the daemon ended before it answered this request, which may have been carried \
     out or not; see what it changed before it is sent again";
 
-/// A client's session, as it was said so far.
+/// A client's session, as its messages have set it so far.
 #[derive(Debug)]
 pub(super) struct Session {
     limits: Limits,
@@ -51,7 +51,7 @@ impl Session {
         self.limits
     }
 
-    /// Notes what the client says; `false` if the daemon is not to be told: an answer to a question
+    /// Notes a line of the client; `false` if the daemon must not get it: an answer to a question
     /// of another connection.
     pub(super) fn note_client(&mut self, line: &Bytes) -> bool {
         // The daemon says what is wrong with others.
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Notes what the daemon says; `false` if the client is not to be told: an answer to a request
+    /// Notes a line of the daemon; `false` if the client must not get it: an answer to a request
     /// that it did not send.
     pub(super) fn note_daemon(&mut self, line: &Bytes) -> bool {
         let Ok(messages) = Message::parse_batch(line, &self.limits, BATCH_MOST) else {
@@ -159,7 +159,7 @@ impl Session {
     }
 
     /// The request that opens the client's session again; `None` if it has none: in the modern era
-    /// each request stands alone, and who has not been answered asks again.
+    /// each request is complete, and a client without an answer asks again.
     pub(super) fn hello(&self) -> Option<Bytes> {
         self.opened.as_ref()?;
         Some(again(self.hello.as_ref()?))
@@ -187,7 +187,7 @@ impl Session {
         self.initialized.iter().cloned().chain(requests).collect()
     }
 
-    /// Tells the client that lists may be others by now, as far as it was told that they change.
+    /// The notifications that lists may have changed, as far as the client was promised them.
     pub(super) fn news(&self) -> Vec<Bytes> {
         let capabilities = self.opened.as_ref().and_then(|opened| opened.get("capabilities"));
         let changes = |list: &&str| {
@@ -295,7 +295,7 @@ mod tests {
             (&said[1]["params"]["level"], &said[2]["params"]["uri"]),
             (&json!("error"), &json!("a://b"))
         );
-        // The client did not ask that, and is told nothing of its answer.
+        // The client did not ask that, and does not get the answer.
         assert!(!session.note_daemon(&result(&said[1]["id"], json!({}))));
         let news = values(session.news());
         assert_eq!(news.len(), 1);

@@ -31,7 +31,7 @@ pub(super) async fn requests(
     loop {
         while let Some(event) = stream.next().await.unwrap_or_else(cut_off) {
             match event["type"].as_str() {
-                // The stream stands before the first list is read: nothing falls between them.
+                // The stream is open before the first list is read: nothing falls between them.
                 Some("stream.begin" | "agent.permission_request") => {
                     show_new(client, place, &mut shown, context).await?;
                 }

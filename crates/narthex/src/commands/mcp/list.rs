@@ -148,8 +148,8 @@ async fn unapproved(context: &Context) -> Option<&'static str> {
     untrusted(source::standing(&file, &context.settings).await.ok()?)
 }
 
-/// The names in the files of this folder and of the user. What is wrong with a file is told by
-/// `narthex check mcp`.
+/// The names in the files of this folder and of the user. A fault of a file is reported by `narthex
+/// check mcp`.
 fn configured(context: &Context) -> BTreeSet<String> {
     let files = source::unfilled(&context.settings);
     let loaded = files.iter().filter_map(|file| file.loaded.as_ref().ok());
@@ -239,7 +239,7 @@ fn shown_name(row: &Value) -> String {
     row["pid"].as_u64().map_or_else(|| name.to_owned(), |pid| format!("{pid}-{name}"))
 }
 
-/// A row in JSON: as the daemon tells it, with its state under the word of the table.
+/// A row in JSON: as the daemon sends it, with its state under the word of the table.
 fn mount(row: &Value) -> Value {
     let mut mount = row.clone();
     if let Some(members) = mount.as_object_mut()
@@ -315,8 +315,8 @@ mod tests {
         }
     }
 
-    /// D30: a failure after which the server has not answered is told with its cause, also of a row
-    /// that is still ready.
+    /// D30: a failure after which the server has not answered is shown with its cause, also of a
+    /// row that is still ready.
     #[test]
     fn d30_a_failure_without_an_answer_since_is_told() {
         let now = SystemTime::now();

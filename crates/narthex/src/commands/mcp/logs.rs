@@ -30,7 +30,7 @@ pub(super) async fn run(args: &LogsArgs, context: &Context) -> Result<ExitCode, 
 }
 
 /// Asks for the log of a server of the daemon's own, of the mount of this name, or else of the
-/// newest run that has a server of this name (R-C2). A workspace that is said asks its runs alone.
+/// newest run that has a server of this name (R-C2). With a workspace only its runs are asked.
 async fn found<T>(
     args: &LogsArgs,
     client: &DaemonClient,

@@ -73,7 +73,7 @@ async fn post(name: &str, verb: &str, context: &Context) -> Result<Value, Failur
     }
 }
 
-/// Tells how a server came out; one that failed is a failure of the command.
+/// Shows how a verb ended for a server; one that failed is a failure of the command.
 fn came_out(name: &str, answer: &Value, context: &Context) -> Result<ExitCode, Failure> {
     let result = &answer["result"];
     if result["status"] == "error" {

@@ -49,7 +49,7 @@ pub(crate) fn begun(asked: Result<Value, Failure>, context: &Context) -> Result<
     })
 }
 
-/// Tells of a run that has begun.
+/// Shows a run that was created.
 pub(crate) fn told(begun: &Value, context: &Context) -> Result<(), Failure> {
     for warning in begun["warnings"].as_array().into_iter().flatten() {
         output::notice(&format!("warning: {}", harmless(warning.as_str().unwrap_or_default())));
@@ -95,7 +95,7 @@ pub(crate) fn told(begun: &Value, context: &Context) -> Result<(), Failure> {
     ))
 }
 
-/// Tells of a run that something of the daemon carries out.
+/// Shows a run that an executor of the daemon carries out.
 fn carried_out(begun: &Value, context: &Context) -> Result<(), Failure> {
     let (id, session) = (text(begun, "run_id"), text(begun, "session_id"));
     if context.format.is_quiet() {
@@ -225,7 +225,7 @@ fn name(file: &Path) -> String {
     }
 }
 
-/// A refusal that tells people every fault, each in a line with its place and its remedy.
+/// A refusal that shows people every fault, each in a line with its place and its remedy.
 fn with_faults(failure: Failure) -> Failure {
     let errors = failure.details.as_ref().and_then(|details| details["errors"].as_array());
     let line = |fault: &Value| {

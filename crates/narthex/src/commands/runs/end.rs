@@ -43,7 +43,7 @@ async fn one(
     Ok(())
 }
 
-/// Ends the runs that go on when it is asked, one after the other. The daemon's own stays.
+/// Ends the runs that are active at that moment, one after the other. The daemon's own stays.
 async fn many(client: &DaemonClient, args: &EndArgs, context: &Context) -> Result<(), Failure> {
     let wanted = Wanted { status: Some("running"), session: args.session.as_deref() };
     let mut runs = wanted.of(client, &args.place, context).await?;

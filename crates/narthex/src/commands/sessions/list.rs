@@ -49,7 +49,7 @@ pub(super) async fn list(
     Ok(code)
 }
 
-/// By time, the newest last: it then stands where a terminal ends.
+/// By time, the newest last: it is then the last line on a terminal.
 fn in_order(items: &mut [Value]) {
     let key = |one: &Value| [table::text(one, "created_at"), table::text(one, "session_id")];
     items.sort_by_cached_key(key);
@@ -83,7 +83,7 @@ fn row(one: &Value) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Sessions come by time, and those that have failed are told as such.
+    /// Sessions come by time, and failed ones are shown as such.
     #[test]
     fn sessions_come_by_time_and_say_that_they_failed() {
         let one = |id: &str, at: &str, status: &str| -> Value {
@@ -95,7 +95,7 @@ mod tests {
             one("ses_c", "2026-03-03T00:00:00Z", "ended"),
         ];
         in_order(&mut items);
-        // A session that goes on after a run has failed has not.
+        // A session that is active after a run has failed has not.
         mark(&mut items, &["ses_a", "ses_c"].map(|id| json!({ "session_id": id })));
         let seen = items.each_ref().map(|one| row(one)[..2].join(" "));
         assert_eq!(seen, ["ses_b ended", "ses_a running", "ses_c failed"]);
