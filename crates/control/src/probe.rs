@@ -141,7 +141,7 @@ impl Probing {
             Err(error) if error.kind == CallErrorKind::Timeout => {
                 StageOutcome::Timeout { after_ms: millis(since.elapsed()) }
             }
-            Err(error) => StageOutcome::Failed { reason: error.message.clone() },
+            Err(error) => StageOutcome::Failed { reason: error.operator_cause().to_owned() },
         };
         probe.stage(StageName::Connect, outcome, since, &told);
         let Ok(link) = opened else { return probe };

@@ -118,7 +118,9 @@ impl ServerDevice {
         let snapshot = self.gateway.snapshot(&self.run);
         let row = snapshot.get(self.alias.as_str());
         let state = row.map_or(ServerState::Ready, |row| row.state);
-        let error = row.and_then(|row| row.error.clone()).map(CallError::for_models);
+        let reader = self.run.reader();
+        let failure = row.and_then(|row| row.error.as_ref());
+        let error = failure.map(|failure| failure.read_by(reader).for_models());
         let error = error.map(|error| json!({ "kind": error.kind, "message": error.message }));
         let status = json!({
             "server": self.alias.as_str(),

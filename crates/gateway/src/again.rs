@@ -58,7 +58,8 @@ impl Again {
             let tried = shared.forward_again(&caller, handling, first, failed).await;
             tried.unwrap_or_else(|refusal| {
                 let refusal = refusal.explained(&caller);
-                refusal.into_answering(Raw::new(&id), &method, caller.era())
+                let to = (caller.era(), caller.run.reader());
+                refusal.into_answering(Raw::new(&id), &method, to)
             })
         }))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use narthex_audit::Outcome;
-use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, TrafficLimits};
+use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, Reader, TrafficLimits};
 use narthex_policy::{Item, Permitted, Request};
 use narthex_wire::Message;
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ impl Shared {
 
 impl From<Refusal> for NotAllowed {
     fn from(refusal: Refusal) -> Self {
-        match refusal {
+        match refusal.read_by(Reader::Run) {
             Refusal::Shaped(refusal) => Self::from(*refusal),
             Refusal::Call(error)
             | Refusal::Unsent(error)
@@ -131,7 +131,8 @@ impl From<Refusal> for NotAllowed {
             Refusal::Rpc { message, .. } => {
                 Self { kind: ErrorKind::Invalid, message, call: None, details: None }
             }
-            Refusal::Mismatch | Refusal::Cancelled => {
+            // Failures of servers are read by now.
+            Refusal::Failed(_) | Refusal::Mismatch | Refusal::Cancelled => {
                 let message = "it was given up".to_owned();
                 Self { kind: ErrorKind::Conflict, message, call: None, details: None }
             }

@@ -351,7 +351,7 @@ impl ForwardedCall {
     /// Gives the refusal back if it ends the call: it was made twice, or its server has seen a part
     /// of it.
     fn unseen(&mut self, refusal: Refusal) -> Result<Refusal, Box<Unseen>> {
-        if !matches!(refusal, Refusal::Unsent(_)) {
+        if !refusal.is_unseen() {
             return Ok(refusal);
         }
         let Some(again) = self.again.take() else { return Ok(refusal) };
@@ -399,7 +399,7 @@ impl ForwardedCall {
                 (Ok(Frame::Answer(answer)), Some(rounds)) if wants_more(&answer) => {
                     rounds.go_on(&answer, finish)?;
                 }
-                (next, _) => return next.map(Some).map_err(Refusal::from),
+                (next, _) => return next.map(Some).map_err(|error| finish.failed(&error)),
             }
         }
         loop {
@@ -407,6 +407,7 @@ impl ForwardedCall {
                 return Ok(None);
             }
             let next = async {
+                let failed = |error: LinkError| finish.failed(&error);
                 match (limit.as_ref(), rounds.as_mut()) {
                     (Some(limit), Some(rounds)) => {
                         let next = Box::pin(rounds.next(forwarded));
@@ -414,13 +415,14 @@ impl ForwardedCall {
                     }
                     (Some(limit), None) if asking.is_some() || ear.is_some() => {
                         let next = Box::pin(next_or_heard(forwarded, (asking, ear)));
-                        timeout_at(limit.deadline, next).await
+                        let next = timeout_at(limit.deadline, next).await;
+                        next.map(|frame| frame.map_err(failed))
                     }
                     (Some(limit), None) => {
                         let next = timeout_at(limit.deadline, forwarded.next()).await;
-                        next.map(|frame| frame.map(Some).map_err(Refusal::from))
+                        next.map(|frame| frame.map(Some).map_err(failed))
                     }
-                    (None, _) => Ok(forwarded.next().await.map(Some).map_err(Refusal::from)),
+                    (None, _) => Ok(forwarded.next().await.map(Some).map_err(failed)),
                 }
             };
             let got = match (&cancelled, &*stop) {
@@ -504,7 +506,7 @@ impl ForwardedCall {
 async fn next_or_heard(
     forwarded: &mut Forwarded,
     aside: (&mut Option<Box<Asking>>, &mut Option<Box<Ear>>),
-) -> Result<Option<Frame>, Refusal> {
+) -> Result<Option<Frame>, LinkError> {
     tokio::select! {
         biased;
         heard = heard(aside) => Ok(Some(heard)),

@@ -64,7 +64,8 @@ impl Keeping {
 
     /// The same where the gateway answers itself.
     pub(crate) fn refused(&self, refusal: &Refusal, method: &str, slot: &mut AuditSlot) {
-        let mut answering = refusal.clone().into_answering(Raw::new(&self.id), method, self.era);
+        let to = (self.era, self.run.reader());
+        let mut answering = refusal.clone().into_answering(Raw::new(&self.id), method, to);
         if let Some(answer) = answering.take_answer() {
             self.answered(&answer.payload, slot);
         }

@@ -114,7 +114,8 @@ impl Shared {
     ) -> Result<Message, Refusal> {
         let within = self.patience(server);
         let asked = timeout(within, Box::pin(link.ask(asking, members))).await;
-        let answer = asked.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())))?;
+        let answer = asked.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())));
+        let answer = answer.map_err(|error| Refusal::failed(&error, link.name()))?;
         let Some(code) = answer.error_code() else { return Ok(answer) };
         let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
         Err(Refusal::rpc(code, text))
@@ -129,7 +130,10 @@ impl Errand {
     pub(crate) async fn notify(self, link: &Link) -> Result<(), Refusal> {
         let Self { mut record, permitted } = self;
         let sent = match record.booked() {
-            Ok(booked) => link.notify(permitted, booked).await.map_err(Refusal::from),
+            Ok(booked) => {
+                let sent = link.notify(permitted, booked).await;
+                sent.map_err(|error| Refusal::failed(&error, link.name()))
+            }
             Err(refusal) => Err(refusal),
         };
         match &sent {

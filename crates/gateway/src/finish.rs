@@ -4,11 +4,11 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_audit::Outcome;
-use narthex_model::{Alias, CallErrorKind, OutputLimits, ServerDefinition};
+use narthex_model::{Alias, CallErrorKind, OutputLimits, Reader, ServerDefinition};
 use narthex_policy::{Item, Paid};
 use narthex_registry::ServerRow;
 use narthex_tasks::TaskOwner;
-use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
+use narthex_upstream::{InUse, Inventory, KeptAwake, Link, LinkError};
 use narthex_view::{OwnCall, check_questions};
 use narthex_wire::{
     Era, LogLevel, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc,
@@ -64,6 +64,8 @@ pub(crate) struct Finish {
     pub(crate) told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
     /// True if it is a tool with an output schema.
     pub(crate) is_shaped: bool,
+    /// Who reads why the call failed.
+    pub(crate) reader: Reader,
 }
 
 /// The link that a call goes over.
@@ -98,6 +100,11 @@ pub(crate) struct StateSeal {
 impl Finish {
     pub(crate) fn link(&self) -> &Arc<Link> {
         self.link.get()
+    }
+
+    /// The call whose link failed.
+    pub(crate) fn failed(&self, error: &LinkError) -> Refusal {
+        Refusal::failed(error, self.link().name())
     }
 
     pub(crate) fn cancelled(&self) -> Option<CancellationToken> {
@@ -255,8 +262,11 @@ impl Finish {
 
     fn step(&mut self, outcome: Outcome, refusal: Refusal) -> Step {
         let refusal = refusal.settled().shaped(self.is_shaped);
-        let mut answering =
-            refusal.into_answering(Raw::new(&self.id), &self.method, self.down.era());
+        let mut answering = refusal.into_answering(
+            Raw::new(&self.id),
+            &self.method,
+            (self.down.era(), self.reader),
+        );
         let none = || Answer::new(Payload::default(), 500);
         let answer = answering.take_answer().unwrap_or_else(none);
         self.record.answered(outcome, &answer.payload);
@@ -337,6 +347,7 @@ pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
         | Refusal::Unsent(error)
         | Refusal::Forbidden(error, _)
         | Refusal::Own(error) => Outcome::Failed(error.kind),
+        Refusal::Failed(failing) => Outcome::Failed(failing.kind()),
         Refusal::Shaped(refusal) => outcome_of_refusal(refusal),
         Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
         Refusal::Mismatch => Outcome::RpcError(rpc::code::HEADER_MISMATCH),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use narthex_model::{CallErrorKind, ErrorKind, ServerState};
+use narthex_model::{CallErrorKind, ErrorKind, Reader, ServerState};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
 use narthex_view::{Handling, View, check_capabilities};
@@ -20,7 +20,7 @@ use crate::{
     held::may_be_told,
     links::{LinkKind, link_kind},
     pipeline::{own_alias, result},
-    refusal::Refusal,
+    refusal::{Refusal, withheld},
     run::{RunRow, RunRows},
     task_list::has_tasks,
 };
@@ -42,7 +42,8 @@ impl Shared {
             Ok((body, session)) => (result(request, &body), Some(session)),
             Err(refusal) => {
                 let id = request.id().unwrap_or(Raw::new(b"null"));
-                (refusal.into_answering(id, request.method(), Era::Legacy), None)
+                let to = (Era::Legacy, run.reader());
+                (refusal.into_answering(id, request.method(), to), None)
             }
         }
     }
@@ -89,7 +90,7 @@ impl Shared {
                     && snapshot.servers().any(|row| may_have_tasks(session, &row));
                 let view = self.run_view(run, &snapshot);
                 let has = aggregated(view.capabilities, &snapshot);
-                let text = instructions(&view, &snapshot);
+                let text = instructions(&view, &snapshot, run.reader());
                 self.own_result(&has, text.as_deref(), session.revision, has_tasks)
             }
             Endpoint::Transparent(alias) if run.is_built_in(alias) => {
@@ -176,7 +177,7 @@ impl Shared {
         let Some(alias) = own_alias(caller) else {
             let view = self.view(caller).await;
             let snapshot = self.snapshot(&caller.run);
-            let text = instructions(&view, &snapshot);
+            let text = instructions(&view, &snapshot, caller.run.reader());
             let has = aggregated(view.capabilities, &snapshot);
             let body = self.own_discover(&has, &self.options.server_info, text.as_deref());
             return Ok(result(request, &body));
@@ -220,10 +221,10 @@ impl Shared {
 /// The instructions of the servers, and the names of those whose tools are missing: a person has to
 /// sign in first (D17), or the run may not have them (X-E122). Their tools are in no list, so a
 /// model learns of it here. A JSON string.
-fn instructions(view: &View, rows: &RunRows) -> Option<Bytes> {
+fn instructions(view: &View, rows: &RunRows, reader: Reader) -> Option<Bytes> {
     let waiting = rows.servers().filter(|row| is_withheld(row));
     let note = |row: RunRow| {
-        let what = row.error.as_ref().map_or("somebody has to sign in", |error| &error.message);
+        let what = withheld(&row, reader);
         format!("# {}\n\nIts tools are not there: {what}.", row.name)
     };
     let notes: Vec<_> = waiting.map(note).collect();

@@ -269,7 +269,8 @@ impl Shared {
             let finish = &parked.call.finish;
             let (method, refusal) = (finish.method.clone(), refusal.shaped(finish.is_shaped));
             parked.end(End::Refused(refusal.clone())).await;
-            return Ok(refusal.into_answering(Raw::new(&id_of(message)), &method, caller.era()));
+            let to = (caller.era(), caller.run.reader());
+            return Ok(refusal.into_answering(Raw::new(&id_of(message)), &method, to));
         }
         let Parked { mut call, since, .. } = parked;
         call.finish.record.made_again();

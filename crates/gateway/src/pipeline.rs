@@ -33,9 +33,9 @@ impl Shared {
     /// happen as the [`Answering`] is polled.
     pub(crate) async fn call(self: &Arc<Self>, caller: &Caller, request: Message) -> Answering {
         let era = caller.era();
-        let (id, name) = (id_of(&request), name_of(&request));
+        let (id, name, to) = (id_of(&request), name_of(&request), (era, caller.run.reader()));
         let refuse =
-            |refusal: Refusal| refusal.explained(caller).into_answering(Raw::new(&id), &name, era);
+            |refusal: Refusal| refusal.explained(caller).into_answering(Raw::new(&id), &name, to);
         let Some(handling) = handling(&name, era) else {
             return refuse(self.unknown(caller, &request, &name));
         };
@@ -165,7 +165,7 @@ impl Shared {
         let finding = async {
             match refusal {
                 // A server that forgot its session, or was not reached, did not see the request.
-                Refusal::Unsent(error) if error.kind != CallErrorKind::InvalidArguments => {
+                refusal if refusal.is_unseen() && !refusal.is_callers_fault() => {
                     self.recovered(caller, (&first.row, &first.lost), clock).await;
                 }
                 Refusal::Mismatch => self.list_anew(&first.row, clock).await,

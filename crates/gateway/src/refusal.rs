@@ -1,14 +1,16 @@
 //! Answers that the gateway gives itself, and the numbers of each door they go to (D24).
 
+mod failing;
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_model::{CallError, CallErrorKind, ErrorKind, ServerState, for_models};
-use narthex_registry::ServerRow;
-use narthex_upstream::LinkError;
+use narthex_model::{CallError, CallErrorKind, ErrorKind, Reader, for_models};
 use narthex_wire::{Era, Raw, method, rpc};
 use serde_json::json;
 
+use self::failing::Failing;
+pub(crate) use self::failing::{unusable, withheld};
 use crate::{Answering, Caller, RefusedCall};
 
 /// Why a request is answered without a server, or instead of one.
@@ -19,6 +21,8 @@ pub(crate) enum Refusal {
     Call(CallError),
     /// The same, where the server certainly did not see the request.
     Unsent(CallError),
+    /// A server that does not work. The reader decides what is said of it.
+    Failed(Box<Failing>),
     /// The same, where a rule of the workspace forbids it, with the rule's id.
     Forbidden(CallError, Arc<str>),
     /// The same, where a tool of the built-in server says so itself: no check has refused it.
@@ -89,6 +93,7 @@ impl Refusal {
             Self::Rpc { code, .. } => *code == rpc::code::INVALID_PARAMS,
             Self::Shaped(refusal) => refusal.is_absence(),
             Self::Unsent(_)
+            | Self::Failed(_)
             | Self::Forbidden(..)
             | Self::Own(_)
             | Self::Mismatch
@@ -102,15 +107,32 @@ impl Refusal {
     pub(crate) fn is_unsent(&self) -> bool {
         match self {
             Self::Unsent(_) | Self::Forbidden(..) | Self::Rpc { .. } | Self::Kind(..) => true,
-            Self::Call(error) => matches!(
-                error.kind,
-                CallErrorKind::ToolNotFound
-                    | CallErrorKind::DefinitionChanged
-                    | CallErrorKind::PermissionRequired
-            ),
+            Self::Failed(failing) => failing.is_unsent() || is_before_sending(failing.kind()),
+            Self::Call(error) => is_before_sending(error.kind),
             Self::Shaped(refusal) => refusal.is_unsent(),
             Self::Own(_) | Self::Mismatch | Self::Cancelled => false,
         }
+    }
+
+    /// True if a server failed that certainly did not see the request.
+    pub(crate) fn is_unseen(&self) -> bool {
+        match self {
+            Self::Unsent(_) => true,
+            Self::Failed(failing) => failing.is_unsent(),
+            Self::Call(_)
+            | Self::Forbidden(..)
+            | Self::Own(_)
+            | Self::Shaped(_)
+            | Self::Mismatch
+            | Self::Rpc { .. }
+            | Self::Kind(..)
+            | Self::Cancelled => false,
+        }
+    }
+
+    /// True if the caller sent arguments that no server can take.
+    pub(crate) fn is_callers_fault(&self) -> bool {
+        self.call_kind() == Some(CallErrorKind::InvalidArguments)
     }
 
     /// The check that it comes from, of those that a request passes before it is sent (D13).
@@ -118,7 +140,7 @@ impl Refusal {
         let [attached, exposed, definitions, rules, grants] = narthex_policy::CHECKS;
         match self {
             Self::Kind(ErrorKind::NotFound, _) => Some(attached),
-            Self::Call(error) | Self::Unsent(error) => match error.kind {
+            Self::Call(_) | Self::Unsent(_) | Self::Failed(_) => match self.call_kind()? {
                 CallErrorKind::ToolNotFound => Some(exposed),
                 CallErrorKind::DefinitionChanged => Some(definitions),
                 CallErrorKind::PermissionRequired => Some(grants),
@@ -139,6 +161,7 @@ impl Refusal {
             Self::Shaped(refusal) => refusal.rule(),
             Self::Call(_)
             | Self::Unsent(_)
+            | Self::Failed(_)
             | Self::Own(_)
             | Self::Mismatch
             | Self::Rpc { .. }
@@ -151,7 +174,13 @@ impl Refusal {
     /// nothing more is tried.
     pub(crate) fn shaped(self, is_shaped: bool) -> Self {
         match self {
-            Self::Call(_) | Self::Unsent(_) | Self::Forbidden(..) | Self::Own(_) if is_shaped => {
+            Self::Call(_)
+            | Self::Unsent(_)
+            | Self::Failed(_)
+            | Self::Forbidden(..)
+            | Self::Own(_)
+                if is_shaped =>
+            {
                 Self::Shaped(Box::new(self))
             }
             other => other,
@@ -174,6 +203,7 @@ impl Refusal {
     fn call_kind(&self) -> Option<CallErrorKind> {
         match self {
             Self::Call(error) | Self::Unsent(error) | Self::Forbidden(error, _) => Some(error.kind),
+            Self::Failed(failing) => Some(failing.kind()),
             Self::Shaped(refusal) => refusal.call_kind(),
             Self::Own(_) | Self::Mismatch | Self::Rpc { .. } | Self::Kind(..) | Self::Cancelled => {
                 None
@@ -181,12 +211,27 @@ impl Refusal {
         }
     }
 
-    /// The answer to a request of a method, in the caller's era.
-    pub(crate) fn into_answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
+    /// The answer to a request of a method, in the caller's era, as its reader may know it.
+    pub(crate) fn into_answering(
+        self,
+        id: Raw<'_>,
+        name: &str,
+        (era, reader): (Era, Reader),
+    ) -> Answering {
         let settled = self.settled();
         let is_unsent = settled.is_unsent();
         let refused = settled.call_kind().map(|kind| RefusedCall { kind, is_unsent });
-        settled.answering(id, name, era).refused(refused)
+        settled.read_by(reader).answering(id, name, era).refused(refused)
+    }
+
+    /// The refusal with the words that this reader may know.
+    pub(crate) fn read_by(self, reader: Reader) -> Self {
+        match self {
+            Self::Failed(failing) if failing.is_unsent() => Self::Unsent(failing.read_by(reader)),
+            Self::Failed(failing) => Self::Call(failing.read_by(reader)),
+            Self::Shaped(refusal) => Self::Shaped(Box::new(refusal.read_by(reader))),
+            other => other,
+        }
     }
 
     fn answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
@@ -238,9 +283,24 @@ impl Refusal {
                 let payload = rpc::error_response(Some(id), code, &message, None);
                 Answering::ready(payload, status_of_kind(kind, era))
             }
+            // `into_answering` names the reader first; the words for runs are safe for every one.
+            Self::Failed(failing) => {
+                let read = Self::Call(failing.read_by(Reader::Run));
+                read.answering(id, name, era)
+            }
             Self::Mismatch | Self::Cancelled => Answering::nothing(),
         }
     }
+}
+
+/// True if failures of this kind are those of policy or of the gateway, before anything is sent.
+fn is_before_sending(kind: CallErrorKind) -> bool {
+    matches!(
+        kind,
+        CallErrorKind::ToolNotFound
+            | CallErrorKind::DefinitionChanged
+            | CallErrorKind::PermissionRequired
+    )
 }
 
 /// When there is room again, if a limit was reached.
@@ -252,21 +312,6 @@ fn retry_after(error: &CallError) -> Option<Duration> {
 impl From<CallError> for Refusal {
     fn from(error: CallError) -> Self {
         Self::Call(error)
-    }
-}
-
-impl From<LinkError> for Refusal {
-    fn from(error: LinkError) -> Self {
-        let text = match error.may_have_acted() {
-            true => format!("{error}; the server may have done what was asked of it"),
-            false => error.to_string(),
-        };
-        let mut call = CallError::new(error.call_kind(), text);
-        if let Some(wait) = error.retry_after() {
-            let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            call.details = Some(json!({ "status": 429, "retry_after_ms": ms }));
-        }
-        if error.is_unsent() { Self::Unsent(call) } else { Self::Call(call) }
     }
 }
 
@@ -317,47 +362,6 @@ pub(crate) fn kind_of(kind: CallErrorKind) -> ErrorKind {
     }
 }
 
-/// Why calls cannot go to a server, as the caller may know it.
-pub(crate) fn unusable(row: &ServerRow) -> Refusal {
-    let name = &row.name;
-    let refused = |kind, text| Refusal::Unsent(CallError::new(kind, text));
-    match row.state {
-        ServerState::Disabled => {
-            refused(CallErrorKind::ServerDisabled, format!("server `{name}` is switched off"))
-        }
-        ServerState::Error => match &row.error {
-            Some(error) if error.kind == CallErrorKind::PermissionRequired => {
-                let text = format!("server `{name}` cannot be used: {}", error.message);
-                refused(error.kind, text)
-            }
-            Some(error) => {
-                refused(error.kind, format!("server `{name}` is down: {}", error.message))
-            }
-            None => refused(CallErrorKind::TransportError, format!("server `{name}` is down")),
-        },
-        ServerState::Authenticating => {
-            let what = row.error.as_ref().map_or("somebody has to sign in", |e| &e.message);
-            let text = format!("server `{name}` cannot be used yet: {what}");
-            refused(CallErrorKind::AuthUnavailable, text)
-        }
-        // Lost, and not back yet: the cause is that of the last attempt.
-        ServerState::Connecting if row.loss.is_some() => {
-            let failure = row.health.last_failure();
-            let auth = Some(CallErrorKind::AuthUnavailable);
-            let kind =
-                failure.as_ref().map(|failure| failure.kind).filter(|kind| Some(*kind) == auth);
-            let cause = failure.as_ref().map_or("its connection was lost", |one| &*one.message);
-            let next = if row.is_backing_off { "; narthex tries again by itself" } else { "" };
-            let text = format!("server `{name}` is being connected again: {cause}{next}");
-            refused(kind.unwrap_or(CallErrorKind::TransportError), text)
-        }
-        ServerState::Connecting | ServerState::Ready => refused(
-            CallErrorKind::TransportError,
-            format!("server `{name}` is still connecting; try again"),
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -387,7 +391,8 @@ mod tests {
             .chain(own)
             .flat_map(|refusal| doors.iter().map(move |door| (refusal.clone(), *door)));
         for (refusal, (name, era)) in all {
-            let mut answering = refusal.into_answering(Raw::new(b"1"), name, era);
+            let to = (era, Reader::Operator);
+            let mut answering = refusal.into_answering(Raw::new(b"1"), name, to);
             let payload = answering.take_answer().unwrap().payload.into_bytes();
             let text = String::from_utf8(payload.to_vec()).unwrap();
             assert!(text.contains("it failed"), "{text}");

@@ -101,7 +101,8 @@ impl Shared {
     ) -> Result<Forwarded, Refusal> {
         self.prepare(caller, &mut request, link.facts().revision, payment)?;
         let permitted = self.permit_further(caller, row, request, payment).await?;
-        Ok(link.forward(permitted, hop, booked).await?)
+        let sent = link.forward(permitted, hop, booked).await;
+        sent.map_err(|error| Refusal::failed(&error, link.name()))
     }
 }
 
@@ -196,7 +197,9 @@ impl Rounds {
                 biased;
                 answered = asking.answered() => answered?,
                 // No answer can be brought to it.
-                error = self.link.ended() => return Err(error.into()),
+                error = self.link.ended() => {
+                    return Err(Refusal::failed(&error, self.link.name()));
+                }
             }
             return Ok(None);
         }
@@ -205,7 +208,8 @@ impl Rounds {
             (self.payment, self.sending) = (payment, None);
             *forwarded = sent?;
         }
-        Ok(Some(forwarded.next().await?))
+        let next = forwarded.next().await;
+        next.map(Some).map_err(|error| Refusal::failed(&error, self.link.name()))
     }
 
     /// True if the server's last message was read, and no round has started since.

@@ -16,7 +16,7 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use narthex_audit::ToolSet;
-use narthex_model::{Alias, BuiltInTools, RunId, RunToken, Secret, WorkspaceId};
+use narthex_model::{Alias, BuiltInTools, Reader, RunId, RunToken, Secret, WorkspaceId};
 use narthex_policy::{Authority, RunPolicy, Unused};
 use narthex_registry::{
     FirstLists, FirstVariants, HeldBack, KeptFurther, MountFault, MountSet, Registry, ServerKey,
@@ -53,6 +53,7 @@ pub struct RunView {
     /// When it began.
     pub began: SystemTime,
     token_hash: [u8; 32],
+    reader: Reader,
     own: OwnServers,
     held_back: HeldBack,
     /// The aliases of the built-in server besides its own name.
@@ -94,10 +95,11 @@ pub(crate) struct LastView {
 }
 
 impl RunView {
-    /// A run which this token opens. Only the token's hash is kept.
+    /// The daemon's own run, which this token opens, for clients of the operator: they read why a
+    /// server does not work. Only the token's hash is stored.
     #[must_use]
     pub fn new(token: &RunToken, policy: RunPolicy) -> Self {
-        Self::of(token.run_id(), token.hash(), policy)
+        Self { reader: Reader::Operator, ..Self::of(token.run_id(), token.hash(), policy) }
     }
 
     fn of(id: RunId, token_hash: [u8; 32], policy: RunPolicy) -> Self {
@@ -117,6 +119,7 @@ impl RunView {
             call_ends: CallEnds::default(),
             tools: ArcSwapOption::empty(),
             token_hash,
+            reader: Reader::Run,
             view: ArcSwapOption::empty(),
             usage: Usage::default(),
             contents: RunContents::default(),
@@ -374,6 +377,13 @@ impl RunView {
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.policy == RunPolicy::AllAttached && self.own.is_empty()
+    }
+
+    /// The reader of failures of the run's servers: the operator for the daemon's own run, an agent
+    /// for any other (D28).
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.reader
     }
 
     /// Which server an alias stands for in this run. A server of its own keeps its alias also if

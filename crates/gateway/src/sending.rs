@@ -81,7 +81,7 @@ impl Shared {
                 })
             }
         };
-        let forwarded = forwarded?;
+        let forwarded = forwarded.map_err(|error| Refusal::failed(&error, link.name()))?;
         if forwarded.error_code() == Some(rpc::code::HEADER_MISMATCH) && link.needs_headers() {
             return Err(Refusal::Mismatch);
         }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use narthex_model::{OutputLimits, ServerDefinition};
+use narthex_model::{OutputLimits, Reader, ServerDefinition};
 use narthex_policy::{Basis, Item, Origin, Paid, Permitted, Request, bound_arguments};
 use narthex_registry::ServerRow;
 use narthex_tasks::TaskOwner;
@@ -59,6 +59,7 @@ pub(crate) struct FinishParts {
     told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
     basis: Basis,
     is_shaped: bool,
+    reader: Reader,
     run_over: Option<CancellationToken>,
     /// The parts of the call that let its server ask its client.
     pub(crate) asking: Option<Box<Asking>>,
@@ -122,6 +123,7 @@ impl FinishParts {
                 .then(|| Box::new((caller.run.clone(), Arc::clone(row)))),
             basis: Basis::default(),
             is_shaped: *is_shaped,
+            reader: caller.run.reader(),
             run_over: match message.method() {
                 method::SUBSCRIPTIONS_LISTEN => None,
                 _ => caller.session.is_none().then(|| caller.run.calls_end().clone()),
@@ -188,6 +190,7 @@ impl Sent {
             frozen: finish.frozen,
             told_by: finish.told_by,
             is_shaped: finish.is_shaped,
+            reader: finish.reader,
         };
         let (clock, mut payment) = (open.clock, open.payment);
         let rounds = rounds.map(|rounds| rounds.paid(std::mem::take(&mut payment)));

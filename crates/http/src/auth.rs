@@ -7,7 +7,7 @@ use narthex_control::{
     AccessError, Account, Actor, ActorKind, Control, KnownClient, KnownToken, SignedIn,
 };
 use narthex_gateway::{Gateway, Holder, RunToken, RunView};
-use narthex_model::{ErrorKind, PrincipalId, Role, WorkspaceId};
+use narthex_model::{ErrorKind, PrincipalId, Reader, Role, WorkspaceId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -166,6 +166,11 @@ impl Principal {
     /// True if a model may read the answers: the token of a run is its agent's.
     pub(crate) fn is_model(&self) -> bool {
         matches!(self, Self::Run(_))
+    }
+
+    /// The reader of failures of servers.
+    pub(crate) fn reader(&self) -> Reader {
+        if self.is_model() { Reader::Run } else { Reader::Operator }
     }
 
     /// True if the principal may do everything in all workspaces.

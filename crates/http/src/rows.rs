@@ -4,7 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use narthex_control::FileStatus;
 use narthex_gateway::shown;
-use narthex_model::{Pid, ServerDefinition, Target, Timestamp, value_for_models};
+use narthex_model::{CallError, Pid, Reader, RowWarning, ServerDefinition, Target, Timestamp};
 use narthex_mount::MountName;
 use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
@@ -61,37 +61,29 @@ pub(crate) fn in_order<'s>(
 
 /// All rows that a principal may see.
 pub(crate) fn all(snapshot: &Snapshot, principal: &Principal, has_tools: bool) -> Value {
-    let pid = pid_of(principal);
-    let shown = |row: &ServerRow| as_read_by(principal, one(row, pid, has_tools));
+    let (pid, reader) = (pid_of(principal), principal.reader());
+    let shown = |row: &ServerRow| one(row, reader, pid, has_tools);
     let rows: Vec<_> = visible(snapshot, principal).map(shown).collect();
     json!({ "settled": snapshot.is_settled(), "servers": rows })
 }
 
-/// The reason of a failure that a model reads: commands, paths, secrets and what a program wrote
-/// are for humans (D28).
-const FAILED: &str = "the server does not work; a human has to mend it";
-
-/// The reason of a failure as a principal reads it.
-pub(crate) fn failure_as_read_by<'a>(principal: &Principal, message: &'a str) -> &'a str {
-    if principal.is_model() { FAILED } else { message }
-}
-
-/// A row as a principal reads it: what a person does about an error is not for models (D28), and a
-/// run's token is a model's.
-pub(crate) fn as_read_by(principal: &Principal, mut document: Value) -> Value {
-    if principal.is_model() {
-        for name in ["error", "last_failure"] {
-            let Some(failure) = document.get_mut(name).and_then(Value::as_object_mut) else {
-                continue;
-            };
-            failure.retain(|member, _| member == "kind" || member == "at");
-            failure.insert("message".to_owned(), json!(FAILED));
+/// Adds the members of a row that depend on who reads it: the one place that decides them (D28).
+/// Operators read causes, and what their configuration does. The agent of a run reads the kind of
+/// a failure, and of warnings those that are not about the configuration.
+pub(crate) fn add_by_reader(document: &mut Value, row: &ServerRow, reader: Reader) {
+    document["error"] = json!(row.error.as_ref().map(|failure| failure.read_by(reader)));
+    document["last_failure"] = json!(last_failure(row, reader));
+    let warnings = row.warnings();
+    match reader {
+        Reader::Operator => {
+            document["warnings"] = json!(warnings);
+            document["gates_unmatched"] = json!(unmatched(row));
         }
-        if let Some(warnings) = document.get_mut("warnings") {
-            value_for_models(warnings);
+        Reader::Run => {
+            let read: Vec<_> = warnings.iter().filter_map(RowWarning::for_runs).collect();
+            document["warnings"] = json!(read);
         }
     }
-    document
 }
 
 /// The pid whose paths the rows have for a principal without a run: the daemon's own.
@@ -104,8 +96,9 @@ pub(crate) fn pid_of(principal: &Principal) -> Option<Pid> {
     }
 }
 
-/// One row, with its path in a run's files (R-C1), and with the list of its tools on demand.
-pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
+/// One row for a reader, with its path in a run's files (R-C1), and with the list of its tools on
+/// demand.
+pub(crate) fn one(row: &ServerRow, reader: Reader, pid: Option<Pid>, has_tools: bool) -> Value {
     // Only what is ready has anything (E33, E72), and of that only what callers may see (D5).
     let inventory = if row.is_ready() { shown(row) } else { Arc::default() };
     let revision = row.facts.as_ref().map(|facts| facts.revision);
@@ -114,11 +107,9 @@ pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
         "path": path(row, pid),
         "state": row.state,
         "activity": row.activity,
-        "error": row.error,
         "transport": row.definition.as_ref().map(|definition| definition.transport()),
         "auth": row.definition.as_deref().map(auth),
         "provenance": row.provenance,
-        "file": row.file.as_deref(),
         "is_overridden": row.is_overridden,
         "tools": inventory.tools.len(),
         "prompts": inventory.prompts.len(),
@@ -130,16 +121,17 @@ pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
         "attempt": row.attempt,
         "definitions_changed": row.changed,
         "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
-        "gates_unmatched": unmatched(row),
-        "warnings": row.warnings(),
         "reconnects": row.reconnects,
         "forced_kills": row.forced_kills,
         "last_check": row.last_check.map(time),
         "last_success": row.health.last_success().map(time),
-        "last_failure": last_failure(row),
         "is_probed": row.is_probed,
         "is_asleep": row.is_asleep,
     });
+    add_by_reader(&mut document, row, reader);
+    if reader == Reader::Operator {
+        document["file"] = json!(row.file.as_deref());
+    }
     if has_tools {
         let tool = |raw: Raw<'_>, name: &str| {
             let description = raw.get("description").and_then(Raw::as_str);
@@ -152,9 +144,9 @@ pub(crate) fn one(row: &ServerRow, pid: Option<Pid>, has_tools: bool) -> Value {
 }
 
 /// The last failure of calls and checks; they may have succeeded since then (D30).
-pub(crate) fn last_failure(row: &ServerRow) -> Option<Value> {
+fn last_failure(row: &ServerRow, reader: Reader) -> Option<Value> {
     let failure = row.health.last_failure()?;
-    let (kind, message) = (failure.kind, &*failure.message);
+    let CallError { kind, message, details: _ } = failure.what.read_by(reader);
     Some(json!({ "at": time(failure.at), "kind": kind, "message": message }))
 }
 
@@ -163,7 +155,7 @@ pub(crate) fn time(time: SystemTime) -> String {
 }
 
 /// Gates that gate nothing, in sentences.
-pub(crate) fn unmatched(row: &ServerRow) -> Vec<String> {
+fn unmatched(row: &ServerRow) -> Vec<String> {
     row.unmatched().iter().map(ToString::to_string).collect()
 }
 

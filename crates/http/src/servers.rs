@@ -38,7 +38,7 @@ use http::{StatusCode, request::Parts};
 use http_body::Body;
 use narthex_control::{By, Control, FileStatus};
 use narthex_gateway::Place;
-use narthex_model::{ErrorKind, WorkspaceId};
+use narthex_model::{ErrorKind, Reader, WorkspaceId};
 use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
@@ -215,8 +215,8 @@ impl Asked<'_> {
         let row = self.seen(&name);
         let row = row.filter(|row| rows::may_see(row, &self.principal));
         let row = row.ok_or_else(|| unknown(&name))?;
-        let document = rows::one(&row, rows::pid_of(&self.principal), has_tools);
-        Ok(rows::as_read_by(&self.principal, document))
+        let (reader, pid) = (self.principal.reader(), rows::pid_of(&self.principal));
+        Ok(rows::one(&row, reader, pid, has_tools))
     }
 
     /// The servers as the caller may see them; those of single runs are no operator's rows.
@@ -295,7 +295,7 @@ impl Asked<'_> {
         let query = self.query(&["tools", "after", "limit"])?;
         let has_tools = query.flag("tools")?;
         let pid = rows::pid_of(&self.principal);
-        self.servers(&query, snapshot, |row| rows::one(row, pid, has_tools))
+        self.servers(&query, snapshot, |row, reader| rows::one(row, reader, pid, has_tools))
     }
 
     fn status(&self, snapshot: &Snapshot) -> Answered {
@@ -319,11 +319,11 @@ impl Asked<'_> {
         &self,
         query: &Query,
         snapshot: &Snapshot,
-        shown: impl Fn(&ServerRow) -> Value,
+        shown: impl Fn(&ServerRow, Reader) -> Value,
     ) -> Answered {
         let rows = rows::in_order(snapshot, &self.principal);
-        let read = |row: &ServerRow| rows::as_read_by(&self.principal, shown(row));
-        let mut page = page_of(query, rows, |(key, _)| key, |(_, row)| read(row))?;
+        let reader = self.principal.reader();
+        let mut page = page_of(query, rows, |(key, _)| key, |(_, row)| shown(row, reader))?;
         page["settled"] = json!(snapshot.is_settled());
         Ok(ok(&page))
     }

@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, header};
 use narthex_gateway::{Gateway, shown};
-use narthex_model::{Alias, QualifiedName, QualifiedNames};
+use narthex_model::{Alias, CallError, QualifiedName, QualifiedNames, Reader};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_wire::{Payload, Raw};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{
     auth::Principal,
     problem::Problem,
     respond::Response,
-    rows::{failure_as_read_by, last_failure, time, unmatched, visible},
+    rows::{add_by_reader, time, visible},
     servers::{Query, page_of},
 };
 
@@ -39,8 +39,8 @@ pub(crate) fn readiness(snapshot: &Snapshot, principal: &Principal) -> String {
         let succeeded = row.health.last_success().map_or_else(never, time);
         let failure = row.health.last_failure();
         let failed = failure.as_ref().map_or_else(never, |failure| {
-            let message = failure_as_read_by(principal, &failure.message);
-            format!("{} ({}: {})", time(failure.at), failure.kind, one_line(message))
+            let CallError { kind, message, details: _ } = failure.what.read_by(principal.reader());
+            format!("{} ({kind}: {})", time(failure.at), one_line(&message))
         });
         let (name, state) = (one_line(&row.name), row.state.as_str());
         lines.push_str(&format!(
@@ -55,11 +55,11 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A server in short.
-pub(crate) fn server(row: &ServerRow) -> Value {
+/// A server in short, for a reader.
+pub(crate) fn server(row: &ServerRow, reader: Reader) -> Value {
     let facts = row.link.as_ref().map(|link| link.facts());
     let inventory = shown(row);
-    json!({
+    let mut document = json!({
         "alias": row.name,
         "state": row.state,
         "is_overridden": row.is_overridden,
@@ -73,12 +73,10 @@ pub(crate) fn server(row: &ServerRow) -> Value {
         "resource_templates": inventory.templates.len(),
         "definitions_changed": row.changed,
         "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
-        "gates_unmatched": unmatched(row),
-        "warnings": row.warnings(),
-        "error": row.error,
         "last_success": row.health.last_success().map(time),
-        "last_failure": last_failure(row),
-    })
+    });
+    add_by_reader(&mut document, row, reader);
+    document
 }
 
 /// A page of the tools of all servers under both of their names, by alias and name.

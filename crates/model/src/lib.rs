@@ -35,6 +35,7 @@ mod runs;
 mod secret;
 mod secrets;
 mod server;
+mod server_failure;
 mod shares;
 mod timestamp;
 mod traffic;
@@ -97,6 +98,7 @@ pub use server::{
     ConfigFault, HttpTarget, OutputLimits, ServerDefinition, ServerState, StdioTarget, Target,
     TransportKind, is_secret_name, is_secret_variable,
 };
+pub use server_failure::{Reader, ServerFailure};
 pub use shares::{ShareId, ThreadId};
 pub use timestamp::Timestamp;
 pub use traffic::{CallRate, LimitProblem, TrafficLimits};

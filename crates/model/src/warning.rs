@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::for_models;
+
 /// A fault of a server that takes away a part of it and leaves the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RowWarning {
@@ -59,6 +61,22 @@ impl RowWarning {
     /// A warning of this kind.
     pub fn new(kind: WarningKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
+    }
+
+    /// The warning as runs read it; `None` for one that is about the operator's configuration.
+    #[must_use]
+    pub fn for_runs(&self) -> Option<Self> {
+        let message = match self.kind {
+            WarningKind::GateUnmatched => return None,
+            // The rest of the message is the cause of a failure.
+            WarningKind::ListFailed => "one of its lists cannot be read".to_owned(),
+            WarningKind::ListCut
+            | WarningKind::ListedTwice
+            | WarningKind::DefinitionRepaired
+            | WarningKind::DefinitionLeftOut
+            | WarningKind::ListChanges => for_models(&self.message).into_owned(),
+        };
+        Some(Self { kind: self.kind, message })
     }
 }
 

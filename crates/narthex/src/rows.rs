@@ -1,7 +1,7 @@
 //! The registry's rows as people and programs see them.
 
 use narthex_model::{
-    CallError, CallErrorKind, RowWarning, ServerState,
+    CallError, CallErrorKind, RowWarning, ServerFailure, ServerState,
     command::{CommandLine, narthex},
 };
 use narthex_registry::{ServerRow, Snapshot};
@@ -62,7 +62,7 @@ impl Row {
             held_back: row.pinned.as_ref().map_or(0, |said| said.held().count()),
             warnings: row.warnings().into_iter().map(Warning::from).collect(),
             activity: row.activity.map(str::to_owned),
-            error: row.error.clone(),
+            error: row.error.as_ref().map(ServerFailure::for_operators),
         }
     }
 

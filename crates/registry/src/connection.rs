@@ -19,7 +19,8 @@ use std::{
 
 use arc_swap::ArcSwap;
 use narthex_model::{
-    Alias, CallError, CallErrorKind, RowWarning, ServerDefinition, ServerState, Target, WarningKind,
+    Alias, CallErrorKind, RowWarning, ServerDefinition, ServerFailure, ServerState, Target,
+    WarningKind,
 };
 use narthex_upstream::{CutReason, Deadlines, Ended, Link};
 use tokio::sync::{Notify, watch};
@@ -118,7 +119,10 @@ impl Connection {
         let settings = settings.of(&definition);
         let mut found = match settings.awaits_consent {
             true => Found {
-                error: Some(CallError::new(CallErrorKind::AuthUnavailable, CONSENT)),
+                error: Some(
+                    ServerFailure::new(CallErrorKind::AuthUnavailable, CONSENT)
+                        .telling_runs(CONSENT),
+                ),
                 ..Found::new(ServerState::Authenticating)
             },
             false => Found::new(ServerState::Connecting),
@@ -255,7 +259,7 @@ impl Connection {
             found.activity = None;
             found.link = None;
             (found.is_asleep, found.is_probed) = (false, false);
-            found.error = Some(CallError::new(reason.call_kind(), reason.to_string()));
+            found.error = Some(ServerFailure::new(reason.call_kind(), reason.to_string()));
         }
         let found = Arc::new(found);
         self.found.store(found.clone());

@@ -7,7 +7,7 @@
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use narthex_model::{
-    Alias, CallError, CallErrorKind, ServerDefinition, ServerState, command::narthex,
+    Alias, CallErrorKind, ServerDefinition, ServerFailure, ServerState, command::narthex,
 };
 use narthex_upstream::{CutReason, Ended};
 
@@ -95,7 +95,7 @@ pub struct MountFault {
     /// The server.
     pub alias: Alias,
     /// The failure.
-    pub error: CallError,
+    pub error: ServerFailure,
     /// The last lines that it wrote to stderr.
     pub lines: Vec<String>,
 }
@@ -112,7 +112,7 @@ impl fmt::Display for MountError {
         f.write_str("nothing was mounted")?;
         let mut before = ": ";
         for MountFault { alias, error, .. } in &self.faults {
-            write!(f, "{before}server `{alias}`: {error}")?;
+            write!(f, "{before}server `{alias}`: {}", error.for_operators())?;
             before = "; ";
         }
         Ok(())
@@ -208,9 +208,9 @@ impl Registry {
             };
             let error = if is_twice {
                 let text = "another server of the set has this alias";
-                CallError::new(CallErrorKind::TransportError, text.to_owned())
+                ServerFailure::new(CallErrorKind::TransportError, text)
             } else if is_off {
-                CallError::new(CallErrorKind::ServerDisabled, off(&mountable))
+                ServerFailure::new(CallErrorKind::ServerDisabled, off(&mountable))
             } else {
                 wanted.push(mountable);
                 continue;
@@ -258,7 +258,7 @@ fn fault(mount: &Mount, found: &Found) -> Option<MountFault> {
     let text = || "it was stopped before it was ready".to_owned();
     // No mount is left of a set that failed, so narthex tries none of its servers again.
     let error = found.cause();
-    let error = error.unwrap_or_else(|| CallError::new(CallErrorKind::TransportError, text()));
+    let error = error.unwrap_or_else(|| ServerFailure::new(CallErrorKind::TransportError, text()));
     Some(MountFault { alias: mount.alias().clone(), error, lines: found.log.tail() })
 }
 

@@ -25,7 +25,7 @@ pub enum ServerResult {
         /// The page for the sign-in.
         auth_url: String,
     },
-    /// It cannot be called; being switched off is a reason, too.
+    /// It cannot be called; being switched off is a reason, too. For operators.
     Error {
         /// Its name.
         id: String,
@@ -61,7 +61,7 @@ impl ServerResult {
             ServerState::Disabled => disabled(id),
             ServerState::Authenticating | ServerState::Connecting | ServerState::Error => {
                 match &found.error {
-                    Some(error) => Self::Error { id: id.to_owned(), error: error.clone() },
+                    Some(error) => Self::Error { id: id.to_owned(), error: error.for_operators() },
                     None => Self::error(id, CallErrorKind::TransportError, "it is not connected"),
                 }
             }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use narthex_model::{
-    Alias, CallError, CallErrorKind, ServerDefinition, ServerState, command::narthex,
+    Alias, CallErrorKind, ServerDefinition, ServerFailure, ServerState, command::narthex,
 };
 use narthex_supervisor::LogRing;
 use narthex_upstream::Inventory;
@@ -90,7 +90,7 @@ impl Slot {
         match &self.mount {
             Some(mount) => Awaited::Connecting(id, mount.connection().clone()),
             None => Awaited::Known(match &self.row.error {
-                Some(error) => ServerResult::Error { id, error: error.clone() },
+                Some(error) => ServerResult::Error { id, error: error.for_operators() },
                 None if self.row.is_overridden => {
                     let text = "an entry of the same name in another layer counts instead";
                     ServerResult::error(&id, CallErrorKind::ServerDisabled, text)
@@ -204,7 +204,7 @@ impl Rows {
     ) -> Slot {
         let definition = match &declared.entry {
             Entry::Fault(fault) => {
-                let error = fault.error.clone();
+                let error = ServerFailure::of_operators(fault.error.clone());
                 let kept = kept_of(old.as_ref());
                 old.into_iter().for_each(|slot| self.release(slot));
                 return at_rest(declared, ServerState::Error, Some(error), kept);
@@ -226,7 +226,7 @@ impl Rows {
         if definition.pins_definitions && !shared.options.has_pins {
             let kept = kept_of(old.as_ref());
             old.into_iter().for_each(|slot| self.release(slot));
-            let error = CallError::new(CallErrorKind::TransportError, no_pins());
+            let error = ServerFailure::new(CallErrorKind::TransportError, no_pins());
             return at_rest(declared, ServerState::Error, Some(error), kept);
         }
         let digest = shared.key.of_live(&definition, declared.file.as_deref());
@@ -295,7 +295,7 @@ fn kept_of(old: Option<&Slot>) -> (LogRing, Arc<Inventory>) {
 fn at_rest(
     declared: Declared,
     state: ServerState,
-    error: Option<CallError>,
+    error: Option<ServerFailure>,
     (log, had): (LogRing, Arc<Inventory>),
 ) -> Slot {
     let definition = match &declared.entry {
@@ -309,7 +309,7 @@ fn at_rest(
 
 fn twice(declared: Declared) -> Slot {
     let text = format!("`{}` stands in the set twice; leave one", declared.name());
-    let error = CallError::new(CallErrorKind::TransportError, text);
+    let error = ServerFailure::new(CallErrorKind::TransportError, text);
     let mut slot = at_rest(declared, ServerState::Error, Some(error), Default::default());
     let row = Arc::make_mut(&mut slot.row);
     // The first one has the name.

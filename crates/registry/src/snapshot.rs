@@ -8,7 +8,7 @@ use std::{
 };
 
 use narthex_model::{
-    Alias, CallError, Provenance, RowWarning, ServerDefinition, ServerState, UnmatchedGate,
+    Alias, Provenance, RowWarning, ServerDefinition, ServerFailure, ServerState, UnmatchedGate,
     WarningKind,
 };
 use narthex_supervisor::LogRing;
@@ -69,7 +69,7 @@ pub struct Found {
     /// The present activity of a `connecting` server, for people.
     pub activity: Option<&'static str>,
     /// Reason for `error` or `authenticating`.
-    pub error: Option<CallError>,
+    pub error: Option<ServerFailure>,
     /// The shared link: only in `ready`, and not while the server is asleep.
     pub link: Option<Arc<Link>>,
     /// The server's last facts about itself.
@@ -170,13 +170,13 @@ impl Found {
 
     /// The reason why the server cannot be used now, without narthex's action.
     #[must_use]
-    pub fn cause(&self) -> Option<CallError> {
+    pub fn cause(&self) -> Option<ServerFailure> {
         let failure = self.health.last_failure();
-        let known = failure.map(|failure| CallError::new(failure.kind, &*failure.message));
+        let known = failure.map(|failure| failure.what.clone());
         match (&self.error, known) {
             // Narthex's remark on its own action follows the cause.
             (Some(error), Some(known))
-                if self.is_probed && error.message.starts_with(&known.message) =>
+                if self.is_probed && error.operator_cause().starts_with(known.operator_cause()) =>
             {
                 Some(known)
             }
@@ -251,7 +251,7 @@ impl ServerRow {
     /// The row of a server that could not be mounted, for the owner that wants it: it has the
     /// reason.
     #[must_use]
-    pub fn failed(alias: Alias, error: CallError) -> Self {
+    pub fn failed(alias: Alias, error: ServerFailure) -> Self {
         let found = Found { error: Some(error), ..Found::new(ServerState::Error) };
         Self { found: Arc::new(found), ..Self::bare(alias) }
     }

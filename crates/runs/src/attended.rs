@@ -1,9 +1,13 @@
 //! Servers that each person signs in to, in runs that no person drives (X-E122).
 
 use narthex_control::AgentParts;
-use narthex_model::{AgentType, CallError, CallErrorKind, OauthOnOrchestrators, PrincipalId};
+use narthex_model::{AgentType, CallErrorKind, OauthOnOrchestrators, PrincipalId, ServerFailure};
 use narthex_registry::MountFault;
 use narthex_resolve::ResolvedServer;
+
+const NO_DRIVER: &str = "each person signs in to it by themselves, and no person drives this run; \
+                         have a person create it, or an admin of the workspace set \
+                         `oauth_on_orchestrators` to `on`";
 
 /// The reason why a run that `driver` drives does not get a server; `None` if it may have it.
 pub(crate) fn withheld(
@@ -22,14 +26,9 @@ pub(crate) fn withheld(
         // A server that is switched off is reported as such.
         && !server.settings.disabled;
     is_withheld.then(|| {
-        let text = "each person signs in to it by themselves, and no person drives this run; \
-                    have a person create it, or an admin of the workspace set \
-                    `oauth_on_orchestrators` to `on`";
-        MountFault {
-            alias: server.alias.clone(),
-            error: CallError::new(CallErrorKind::PermissionRequired, text),
-            lines: Vec::new(),
-        }
+        let error = ServerFailure::new(CallErrorKind::PermissionRequired, NO_DRIVER);
+        let (alias, error) = (server.alias.clone(), error.telling_runs(NO_DRIVER));
+        MountFault { alias, error, lines: Vec::new() }
     })
 }
 
@@ -84,7 +83,7 @@ mod tests {
         let faults = run.servers.values().filter_map(|server| withheld(parts, driver, server));
         let told = faults.map(|fault| {
             assert_eq!(fault.error.kind, CallErrorKind::PermissionRequired);
-            assert!(fault.error.message.contains("`oauth_on_orchestrators`"));
+            assert!(fault.error.operator_cause().contains("`oauth_on_orchestrators`"));
             fault.alias.to_string()
         });
         told.collect()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use narthex_audit::AuditFull;
 use narthex_gateway::NotAllowed;
 use narthex_model::{
-    AgentName, Alias, ErrorKind, ExecutorName, OverBudget, RunId, SessionId, WorkspaceId,
+    AgentName, Alias, ErrorKind, ExecutorName, OverBudget, Reader, RunId, SessionId, WorkspaceId,
     command::narthex,
 };
 use narthex_registry::{LookError, MountFault};
@@ -216,7 +216,7 @@ pub struct RunFault {
     pub server: String,
     /// The kind of failure.
     pub kind: &'static str,
-    /// The message for a person.
+    /// The message for operators.
     pub message: String,
     /// Details for a program.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,6 +224,15 @@ pub struct RunFault {
 }
 
 impl RunFault {
+    /// The reason for this reader, of a server that a run begins without.
+    #[must_use]
+    pub fn read_by(&self, reader: Reader) -> &str {
+        match reader {
+            Reader::Operator => &self.message,
+            Reader::Run => "it cannot be started as it is configured; the operator mends it",
+        }
+    }
+
     pub(crate) fn invalid(server: String, message: String) -> Self {
         Self { server, kind: ErrorKind::Invalid.as_str(), message, details: None }
     }
@@ -233,7 +242,7 @@ impl RunFault {
             server: fault.alias.as_str().to_owned(),
             kind: fault.error.kind.as_str(),
             message: with_logs(workspace, fault),
-            details: fault.error.details.clone(),
+            details: fault.error.details(Reader::Operator),
         };
         faults.iter().map(fault).collect()
     }
@@ -424,10 +433,10 @@ fn first_of(faults: &Faults) -> String {
 fn with_logs(workspace: &WorkspaceId, fault: &MountFault) -> String {
     let MountFault { alias, error, lines } = fault;
     match lines.is_empty() {
-        true => error.message.clone(),
+        true => error.operator_cause().to_owned(),
         false => {
             let logs = narthex("mcp logs {}", &[alias]).option("--workspace", workspace);
-            format!("{}; `{logs}` shows what it wrote", error.message)
+            format!("{}; `{logs}` shows what it wrote", error.operator_cause())
         }
     }
 }

@@ -76,12 +76,12 @@ impl Runs {
 
 #[cfg(test)]
 mod tests {
-    use narthex_model::{CallError, CallErrorKind};
+    use narthex_model::{CallErrorKind, ServerFailure};
 
     use super::*;
 
     fn fault(alias: &str, line: &str) -> MountFault {
-        let error = CallError::new(CallErrorKind::TransportError, "it ended");
+        let error = ServerFailure::new(CallErrorKind::TransportError, "it ended");
         MountFault { alias: Alias::new(alias).unwrap(), error, lines: vec![line.to_owned()] }
     }
 

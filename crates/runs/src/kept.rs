@@ -202,7 +202,8 @@ impl Runs {
         let mounting = Mounting::of(&set).failing(&failed);
         let Prepared { policy, counted, built_in, secrets, pinned, .. } = prepared;
         for fault in &failed {
-            tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
+            let error = fault.error.for_operators();
+            tracing::warn!(run.id = %row.id, "{}: {error}", fault.alias);
         }
         let agent = frozen.of.agent().map(|agent| agent.name.as_str());
         let (meters, _) = self.control().run_limits(&row.workspace, agent, counted).await?;

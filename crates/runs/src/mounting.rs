@@ -98,7 +98,7 @@ impl Mounting {
 
 fn of_fault(fault: &MountFault) -> (String, Value) {
     let MountFault { alias, error, .. } = fault;
-    (alias.to_string(), json!({ "kind": error.kind.as_str(), "reason": error.message }))
+    (alias.to_string(), json!({ "kind": error.kind.as_str(), "reason": error.operator_cause() }))
 }
 
 impl Seen {
@@ -128,7 +128,7 @@ impl Seen {
         if now.is_down && !before.is_down {
             let error = found.error.as_ref();
             let kind = error.map_or("transport_error", |error| error.kind.as_str());
-            let reason = error.map_or("it has ended", |error| error.message.as_str());
+            let reason = error.map_or("it has ended", |error| error.operator_cause());
             let payload = json!({ "server": server, "kind": kind, "reason": reason });
             told.push((EventKind::McpError, payload));
         }

@@ -8,8 +8,8 @@ use std::{
 
 use narthex_control::{AgentParts, secret_key, server_key};
 use narthex_model::{
-    AgentEnv, Alias, CallError, CallErrorKind, EnvName, PrincipalId, RunId, RunScope, Secret,
-    SecretName, SecretReference, SecretVersion, SessionId, WorkspaceId,
+    AgentEnv, Alias, CallErrorKind, EnvName, PrincipalId, RunId, RunScope, Secret, SecretName,
+    SecretReference, SecretVersion, ServerFailure, SessionId, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountIdentity, Mountable, PinnedServer, Sharing, Snapshot};
@@ -72,7 +72,7 @@ impl Failed {
             | OpenError::UnfitSecret { .. }
             | OpenError::NotStarted { .. } => CallErrorKind::TransportError,
         };
-        let error = CallError::new(kind, self.error.to_string());
+        let error = ServerFailure::new(kind, self.error.to_string());
         MountFault { alias: self.alias, error, lines: Vec::new() }
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_model::CallErrorKind;
+use narthex_model::{CallErrorKind, ServerFailure};
 use tokio::sync::Notify;
 
 use crate::{Link, LinkError};
@@ -39,14 +39,12 @@ pub enum Doubt {
 }
 
 /// One failure of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// When it was seen.
     pub at: SystemTime,
-    /// The kind that a call gets which fails by it.
-    pub kind: CallErrorKind,
-    /// The cause, for people. Holds no secret.
-    pub message: Arc<str>,
+    /// The failure. Its kind is the one of a call that fails by it.
+    pub what: ServerFailure,
 }
 
 impl Health {
@@ -98,8 +96,8 @@ impl Health {
 
     /// Notes a failure, in words without secrets.
     pub fn failed(&self, kind: CallErrorKind, message: &str) {
-        let failure = Failure { at: SystemTime::now(), kind, message: message.into() };
-        let failure = Some(Arc::new(failure));
+        let what = ServerFailure::new(kind, message);
+        let failure = Some(Arc::new(Failure { at: SystemTime::now(), what }));
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
@@ -216,6 +214,6 @@ mod tests {
         let polled =
             std::future::poll_fn(|cx| std::task::Poll::Ready(again.as_mut().poll(cx).is_ready()));
         assert!(!polled.await, "nothing has failed since");
-        assert!(health.last_failure().unwrap().message.contains("HTTP 500"));
+        assert!(health.last_failure().unwrap().what.operator_cause().contains("HTTP 500"));
     }
 }

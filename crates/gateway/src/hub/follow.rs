@@ -80,8 +80,8 @@ enum End {
 }
 
 /// The link ended.
-fn lost() -> End {
-    End::Lost(LinkError::Closed("it was lost".into()).into())
+fn lost(link: &Link) -> End {
+    End::Lost(Refusal::failed(&LinkError::Closed("it was lost".into()), link.name()))
 }
 
 impl Subject {
@@ -113,7 +113,7 @@ impl Followed {
         tokio::select! {
             biased;
             () = self.unwanted() => End::Unwanted,
-            () = link.closed().cancelled() => lost(),
+            () = link.closed().cancelled() => lost(link),
         }
     }
 
@@ -267,7 +267,11 @@ impl Shared {
         let mut outcome = following.0.outcome.subscribe();
         let waiting = timeout(within, outcome.wait_for(Option::is_some)).await;
         let told = waiting.ok().and_then(Result::ok).and_then(|outcome| outcome.clone());
-        told.unwrap_or_else(|| Err(LinkError::Deadline(within.as_millis()).into()))?;
+        let late = || {
+            let error = LinkError::Deadline(within.as_millis());
+            Err(Refusal::failed(&error, key.server.alias.as_str()))
+        };
+        told.unwrap_or_else(late)?;
         Ok(following)
     }
 
@@ -346,7 +350,7 @@ impl Shared {
         loop {
             tokio::select! {
                 biased;
-                () = link.closed().cancelled() => return lost(),
+                () = link.closed().cancelled() => return lost(link),
                 () = followed.unwanted() => {}
             }
             if self.hub.leave(followed) {
@@ -397,6 +401,6 @@ impl Shared {
         };
         let error = ended.err().unwrap_or_else(|| LinkError::Closed("the stream ended".into()));
         tracing::debug!(server.name = link.name(), %error, "a stream of changes ended");
-        End::Lost(error.into())
+        End::Lost(Refusal::failed(&error, link.name()))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use narthex_model::{Alias, CallError, CallErrorKind};
+use narthex_model::{Alias, CallErrorKind};
 use narthex_registry::{FirstList, HeldNames, OpenError, PinnedList, ServerRow};
 use narthex_upstream::{ClientIdentity, Dialect, Inventory, Link, LinkEvent};
 use tokio::{sync::mpsc, time::timeout};
@@ -33,7 +33,7 @@ impl Shared {
     ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
         match self.try_open_link(row, identity.clone(), run).await {
             // A server that forgets its session at once may remember the next one.
-            Err(Refusal::Unsent(_)) => self.try_open_link(row, identity, run).await,
+            Err(refusal) if refusal.is_unseen() => self.try_open_link(row, identity, run).await,
             opened => opened,
         }
     }
@@ -71,16 +71,7 @@ impl Shared {
             }
             opened => opened,
         };
-        let link = opened.map_err(|error| {
-            let text = format!("server `{alias}` could not be opened for you: {error}");
-            match error {
-                OpenError::Forgotten(error) => Refusal::Unsent(CallError::new(error.kind, text)),
-                OpenError::Failed(error) | OpenError::Full(error) => {
-                    Refusal::call(error.kind, text)
-                }
-                OpenError::Unknown(_) => Refusal::call(CallErrorKind::TransportError, text),
-            }
-        })?;
+        let link = opened.map_err(|error| Refusal::unopened(error, alias))?;
         drop(turn);
         let within = self.options.settle_timeout;
         let listed = timeout(within, Inventory::fetch(&link, within)).await;
@@ -103,7 +94,7 @@ impl Shared {
                 let own = OwnLink { link, inventory: ArcSwap::new(seen), first, pinned };
                 return Ok((own, received));
             }
-            Ok(Err(error)) => Refusal::from(error),
+            Ok(Err(error)) => Refusal::failed(&error, alias),
             Err(_late) => {
                 let text = format!("server `{alias}` did not list its tools in time");
                 Refusal::call(CallErrorKind::Timeout, text)

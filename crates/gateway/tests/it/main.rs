@@ -11,6 +11,8 @@ mod breadth;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod causes;
+#[cfg(test)]
 mod contents;
 #[cfg(test)]
 mod crossing;

@@ -8,7 +8,7 @@ use http_body::Body;
 use narthex_audit::ToolSet;
 use narthex_control::{Control, FieldError};
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{Alias, EnvName, ErrorKind, Pid, RunEnd, RunId, SessionId, Timestamp};
+use narthex_model::{Alias, EnvName, ErrorKind, Pid, Reader, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
 use narthex_runs::{
@@ -170,16 +170,17 @@ impl Asked<'_> {
         if let Some(direct) = &created.direct {
             shown["resolved_mcp_servers"] = json!(direct.expose());
         }
-        let failed = faults
-            .iter()
-            .map(|fault| json!({ "alias": fault.alias, "state": "error", "error": fault.error }));
+        let reader = self.principal.reader();
+        let failed = faults.iter().map(|fault| {
+            let error = fault.error.read_by(reader);
+            json!({ "alias": fault.alias, "state": "error", "error": error })
+        });
         let skipped = skipped.iter().map(|fault| {
-            let error = json!({ "kind": fault.kind, "message": fault.message });
+            let error = json!({ "kind": fault.kind, "message": fault.read_by(reader) });
             json!({ "alias": fault.server, "state": "error", "error": error })
         });
         if let Some(servers) = shown["servers"].as_array_mut() {
-            let without = failed.chain(skipped);
-            servers.extend(without.map(|server| rows::as_read_by(&self.principal, server)));
+            servers.extend(failed.chain(skipped));
         }
         shown["former_pids"] = created.former_pids.iter().map(|pid| pid.get()).collect();
         let gates = unmatched.iter().map(|one| one.told(is_model));
@@ -232,7 +233,8 @@ impl Asked<'_> {
         shown["mcp_sessions"] = json!(gateway.sessions_of(view.id));
         shown["tools"] = shared(view);
         let pid = run.row.as_ref().map_or(Pid::OWN, |row| row.pid);
-        let own = own.map(|row| rows::as_read_by(&self.principal, own_server(row, pid)));
+        let reader = self.principal.reader();
+        let own = own.map(|row| own_server(row, reader, pid));
         shown["servers"] = own.collect();
         shown["tool_set"] = json!(view.tools().map(|tools| tool_set(&tools, is_whole)));
         Ok(shown)
@@ -323,8 +325,8 @@ fn shown_claim(waiting: &Waiting) -> Value {
     })
 }
 
-fn own_server(row: &ServerRow, pid: Pid) -> Value {
-    let mut shown = rows::one(row, Some(pid), false);
+fn own_server(row: &ServerRow, reader: Reader, pid: Pid) -> Value {
+    let mut shown = rows::one(row, reader, Some(pid), false);
     // Here it is known by its alias, as in calls.
     if let Some(members) = shown.as_object_mut()
         && let Some(name) = members.remove("name")

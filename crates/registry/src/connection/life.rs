@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_model::{CallError, CallErrorKind, ServerState, Target, WarningKind, with_causes};
+use narthex_model::{CallErrorKind, ServerFailure, ServerState, Target, WarningKind, with_causes};
 use narthex_upstream::{Doubt, Inventory, Link, LinkError, LinkEvent, ListChanges};
 use narthex_wire::method;
 use tokio::{
@@ -569,7 +569,8 @@ impl Connection {
     fn failed(&self, shared: &Shared, fault: Fault, is_probed: IsProbed) {
         self.note_fault(&fault);
         let (kind, message) = (fault.kind, fault.text());
-        let is_new = self.found().error.as_ref().is_none_or(|error| error.message != message);
+        let is_told = |error: &ServerFailure| error.operator_cause() == message;
+        let is_new = !self.found().error.as_ref().is_some_and(is_told);
         if is_new {
             let name = self.alias();
             tracing::warn!(server.name = %name, error.kind = %kind, "server failed: {message}");
@@ -581,7 +582,7 @@ impl Connection {
             (found.is_asleep, found.is_backing_off) = (false, false);
             found.is_probed = is_probed == IsProbed::Yes;
             found.probes += 1;
-            found.error = Some(CallError::new(kind, message));
+            found.error = Some(ServerFailure::new(kind, message));
             if !found.inventory.is_empty() {
                 found.had = std::mem::take(&mut found.inventory);
                 found.inventory_version += 1;

@@ -81,9 +81,9 @@ fn d5_a_run_knows_no_more_of_a_server_that_is_lost() {
     let first = inventory(&[("a", shaped), ("b", "{}")], &[]);
     let had = inventory(&[("a", shaped), ("b", "{}"), ("later", shaped)], &[]);
     let alias = Alias::new("files").unwrap();
-    let error = narthex_model::CallError::new(
+    let error = narthex_model::ServerFailure::new(
         narthex_model::CallErrorKind::TransportError,
-        "it is down".to_owned(),
+        "it is down",
     );
     let row = Arc::new(ServerRow::failed(alias.clone(), error).that_had(had));
     assert!(row.is_shaped("later"));

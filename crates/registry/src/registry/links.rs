@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition};
+use narthex_model::{Alias, CallErrorKind, ServerDefinition, ServerFailure};
 use narthex_supervisor::LogRing;
 use narthex_upstream::{ClientIdentity, ConnectError, Deadlines, Dialect, InUse, Link, LinkEvent};
 use tokio::{
@@ -20,26 +20,22 @@ use crate::{
 };
 
 /// The reason why a caller's own link could not be opened.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone)]
 pub enum OpenError {
     /// There is no such server.
-    #[error("there is no server `{0}`")]
     Unknown(String),
-    /// The server cannot be connected; the error is the one of its row.
-    #[error("{0}")]
-    Failed(CallError),
-    /// The server has as many processes as it may have.
-    #[error("{0}")]
-    Full(CallError),
+    /// The server cannot be connected; the failure is the one of its row.
+    Failed(ServerFailure),
+    /// The server has as many processes as it may have: this number.
+    Full(usize),
     /// The server forgot the session that it had just opened: an attempt may follow at once.
-    #[error("{0}")]
-    Forgotten(CallError),
+    Forgotten(ServerFailure),
 }
 
 impl From<ConnectError> for OpenError {
     fn from(error: ConnectError) -> Self {
-        let call = CallError::new(error.call_kind(), error.to_string());
-        if error.is_forgotten() { Self::Forgotten(call) } else { Self::Failed(call) }
+        let failure = ServerFailure::new(error.call_kind(), error.to_string());
+        if error.is_forgotten() { Self::Forgotten(failure) } else { Self::Failed(failure) }
     }
 }
 
@@ -95,7 +91,7 @@ impl Registry {
         &self,
         definition: &ServerDefinition,
         events: mpsc::Sender<LinkEvent>,
-    ) -> Result<Arc<Link>, CallError> {
+    ) -> Result<Arc<Link>, ServerFailure> {
         let (log, health) = (LogRing::default(), Arc::default());
         let context = self.shared.context(events, self.deadlines(definition), (&log, &health));
         let connected = tokio::select! {
@@ -104,7 +100,7 @@ impl Registry {
             connected = narthex_upstream::connect(definition, &context) => connected,
         };
         let (link, _dialect) =
-            connected.map_err(|error| CallError::new(error.call_kind(), error.to_string()))?;
+            connected.map_err(|error| ServerFailure::new(error.call_kind(), error.to_string()))?;
         Ok(Arc::new(link))
     }
 
@@ -188,12 +184,7 @@ async fn open(
         if let Some(found) = &tried {
             found.legacy.doubt(TRY_AGAIN);
         }
-        let text = format!(
-            "server `{}` has as many processes as it may have ({}); try again later",
-            connection.alias(),
-            shared.options.children_max
-        );
-        return Err(OpenError::Full(CallError::new(CallErrorKind::LimitExceeded, text)));
+        return Err(OpenError::Full(shared.options.children_max));
     };
     let found = connection.found();
     let of = (&found.log, &found.health);
@@ -221,6 +212,6 @@ async fn open(
     Err(OpenError::Failed(stopping()))
 }
 
-fn stopping() -> CallError {
-    CallError::new(CallErrorKind::TransportError, "the server is about to stop")
+fn stopping() -> ServerFailure {
+    ServerFailure::new(CallErrorKind::TransportError, "the server is about to stop")
 }

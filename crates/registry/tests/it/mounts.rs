@@ -6,7 +6,9 @@ use narthex_model::{
     Alias, AuthorizationCodeAuth, CallErrorKind, OAuth, ServerAuth, ServerDefinition, ServerState,
     Target,
 };
-use narthex_registry::{CutReason, MountIdentity, MountOptions, Mountable, Registry, Sharing};
+use narthex_registry::{
+    CutReason, MountIdentity, MountOptions, Mountable, OpenError, Registry, Sharing,
+};
 use narthex_testkit::fixture::{Options, Quirk, Running};
 use narthex_upstream::Ended;
 use tokio::{io::AsyncReadExt, net::unix::pipe, sync::mpsc};
@@ -298,8 +300,8 @@ async fn d12_processes_of_a_server_are_limited() {
     };
     let (first, _events) = in_time(open()).await.unwrap();
     let (_second, _events) = in_time(open()).await.unwrap();
-    let refused = in_time(open()).await.unwrap_err().to_string();
-    assert!(refused.contains("as many processes as it may have (3)"), "{refused}");
+    let refused = in_time(open()).await.unwrap_err();
+    assert!(matches!(refused, OpenError::Full(3)), "{refused:?}");
     first.stop().await;
     let (_third, _events) = in_time(open()).await.unwrap();
     in_time(registry.close()).await;

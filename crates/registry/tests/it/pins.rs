@@ -96,7 +96,7 @@ async fn s23_nothing_is_seen_that_nobody_has_looked_at() {
         now.is_settled()
     });
     let failed = failed.await;
-    let error = failed.get("docs").unwrap().error.clone().unwrap();
+    let error = failed.get("docs").unwrap().error.clone().unwrap().for_operators();
     assert!(error.message.contains("could not be looked at: the store is away"), "{error}");
     assert_eq!(state(&failed), ServerState::Error);
 
@@ -232,7 +232,7 @@ async fn s23_a_setting_that_nobody_keeps_is_a_fault() {
     let registry = registry(pinned("http://127.0.0.1:9/mcp"), false);
     let row = registry.get("docs").unwrap();
     assert_eq!(row.state, ServerState::Error);
-    let error = row.error.clone().unwrap();
+    let error = row.error.clone().unwrap().for_operators();
     for word in ["`pinDefinitions`", "narthex up"] {
         assert!(error.message.contains(word), "{error}");
     }

@@ -163,7 +163,7 @@ fn check_side_data(row: &ServerRow) {
 }
 
 pub(crate) fn message(row: &ServerRow) -> String {
-    row.error.as_ref().map(ToString::to_string).unwrap_or_default()
+    row.error.as_ref().map(|error| error.for_operators().to_string()).unwrap_or_default()
 }
 
 /// A slot of an audit record that is dropped, and an admission where nothing is limited.

@@ -174,3 +174,59 @@ async fn d28_a_runs_token_reads_nothing_of_how_servers_are_set_up() {
     }
     assert!(output.to_string().contains("mcp.error"), "{output}");
 }
+
+/// Lists a tool, and ends with the first call, telling why on standard error.
+const ENDS: &str = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+capabilities='"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}'
+while read -r line; do
+    id=$(printf '%s' "$line" | sed 's/.*"id"://; s/[,}].*//')
+    case "$line" in
+        *'"tools/call"'*) echo "Error: hush has no licence" >&2; exit 7;;
+        *'"initialize"'*)
+            answer '"result":{"protocolVersion":"2025-11-25",'"$capabilities"'}';;
+        *'"tools/list"'*)
+            answer '"result":{"tools":[{"name":"act","inputSchema":{"type":"object"}}]}';;
+        *'"id"'*) answer '"error":{"code":-32601,"message":"no"}';;
+    esac
+done"#;
+
+/// D28: of its own server that ended a run reads neither the command nor a line of standard error,
+/// in the answer of the call, in later ones, and in rows; operators do.
+#[tokio::test]
+async fn d28_a_run_reads_no_cause_of_a_server_that_ended() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
+    let here = "/api/workspaces/default";
+    let script = place.path().join("hush.sh");
+    fs_err::write(&script, ENDS).unwrap();
+    let server = json!({ "command": "sh", "args": [script, "hush-argument"] });
+    api.send("PUT", &format!("{here}/mcp-servers/ends"), server.to_string()).await.succeeded();
+    let agent = json!({ "mcpServers": { "docs": { "ref": "ends" } } }).to_string();
+    api.send("PUT", &format!("{here}/agents/reader"), agent).await.succeeded();
+    let run = Run::of(&api, "reader").await;
+    let call = json!({ "name": "act", "arguments": {} });
+    for (path, method, params) in [
+        ("/mcp/docs", "tools/call", call.clone()),
+        ("/mcp/docs", "tools/list", json!({})),
+        ("/mcp/docs", "server/discover", json!({})),
+        ("/mcp", "tools/call", json!({ "name": "mcp__docs__act", "arguments": {} })),
+    ] {
+        let answer = run.ask(path, method, params).await;
+        let text = answer.text();
+        assert!(!text.contains("hush") && !text.contains("exit"), "{method} at {path}: {text}");
+        if method == "tools/call" {
+            assert!(text.contains("server `docs` failed: "), "{path}: {text}");
+            assert!(text.contains("the operator has its logs"), "{path}: {text}");
+        }
+    }
+    for path in ["/api/servers", "/api/servers/docs", "/api/status"] {
+        let request = api.world.request(http::Method::GET, path);
+        let bearer = format!("Bearer {}", run.token);
+        let row = request.header("authorization", &bearer).send().await.succeeded().to_string();
+        assert!(row.contains("the operator has its logs"), "{path}: {row}");
+        assert!(!row.contains("hush") && !row.contains("exit"), "{path}: {row}");
+    }
+    let by_operator = api.get(&format!("{here}/runs")).await.to_string();
+    assert!(by_operator.contains("hush has no licence"), "{by_operator}");
+}

@@ -161,6 +161,23 @@ async fn d5_a_run_sees_its_own_servers() {
     assert_eq!(hidden, absent.replace("two", "one"));
 }
 
+/// D28: a run's token reads neither the file of an entry nor what its gates miss; operators do.
+#[tokio::test]
+async fn d28_a_run_reads_no_configuration_in_rows() {
+    let gates = json!({ "ecko": "demo.write" });
+    let server = json!({ "one": { "transport": "http", "url": "URL", "tool_scopes": gates } });
+    let api = Api::over(&server).await;
+    for path in ["/api/servers", "/api/servers/one", "/api/status"] {
+        let by_run = api.world.request(http::Method::GET, path).send().await.succeeded();
+        let (by_run, by_operator) = (by_run.to_string(), api.get(path).await.to_string());
+        for word in ["gates_unmatched", "gate_unmatched", "ecko"] {
+            assert!(!by_run.contains(word), "{path} {word}: {by_run}");
+            assert!(by_operator.contains(word), "{path} {word}: {by_operator}");
+        }
+        assert!(!by_run.contains("\"file\""), "{path}: {by_run}");
+    }
+}
+
 /// D5: what a server's rules hide from callers is neither counted nor listed.
 #[tokio::test]
 async fn d5_hidden_tools_are_not_listed() {

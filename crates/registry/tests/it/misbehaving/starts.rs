@@ -34,7 +34,7 @@ async fn e75_children_that_hang_at_the_start_are_given_up_and_gone() {
     let snapshot = registry.snapshot();
     for (name, _) in words {
         let error = row(&snapshot, name).error.clone().unwrap();
-        assert_eq!(error.kind, CallErrorKind::Timeout, "{name}: {error}");
+        assert_eq!(error.kind, CallErrorKind::Timeout, "{name}: {error:?}");
     }
     assert!(message(row(&snapshot, "hung")).contains("listing"));
     mark.until(0).await;

@@ -119,8 +119,9 @@ async fn d30_a_failing_call_marks_the_row_at_once() {
         };
         let row = until_state(&registry, "x", state).await;
         let failure = row.health.last_failure().unwrap();
-        assert_eq!(failure.kind, kind, "{mode}");
-        assert!(failure.message.contains(told), "{mode}: {}", failure.message);
+        let cause = failure.what.operator_cause();
+        assert_eq!(failure.what.kind, kind, "{mode}");
+        assert!(cause.contains(told), "{mode}: {cause}");
         assert!(row.health.last_success().unwrap() <= failure.at, "{mode}");
         registry.close().await;
     }
@@ -277,7 +278,8 @@ async fn d30_one_bad_tool_takes_no_server_away() {
     assert_eq!(seen(&peer, "initialize"), 1);
     assert_eq!(row.dialect, Some(Dialect::Legacy));
     let failure = row.health.last_failure().unwrap();
-    assert!(failure.message.contains("a bug of one tool"), "{}", failure.message);
+    let cause = failure.what.operator_cause();
+    assert!(cause.contains("a bug of one tool"), "{cause}");
     registry.close().await;
 }
 
@@ -298,7 +300,7 @@ async fn d30_a_silent_server_is_checked() {
     let row = until_state(&registry, "x", ServerState::Connecting).await;
     assert_eq!(row.losses, 1);
     let failure = row.health.last_failure().unwrap();
-    assert_eq!(failure.kind, CallErrorKind::Timeout, "{}", failure.message);
+    assert_eq!(failure.what.kind, CallErrorKind::Timeout, "{failure:?}");
     registry.close().await;
 }
 

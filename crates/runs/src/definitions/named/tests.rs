@@ -1,7 +1,7 @@
 //! Numbers of lists read, and of names made, for many servers.
 
 use bytes::Bytes;
-use narthex_model::{Alias, CallError, CallErrorKind};
+use narthex_model::{Alias, CallErrorKind, ServerFailure};
 use narthex_upstream::{InventoryEntry, Listed};
 
 use super::*;
@@ -9,7 +9,7 @@ use super::*;
 const SERVERS: usize = 200;
 
 fn row(server: &str, list: &Arc<Inventory>) -> Arc<ServerRow> {
-    let error = CallError::new(CallErrorKind::TransportError, "not there".to_owned());
+    let error = ServerFailure::new(CallErrorKind::TransportError, "not there");
     let row = ServerRow::failed(Alias::new(server).unwrap(), error);
     Arc::new(row.seen_as(list.clone(), true))
 }

@@ -1,0 +1,195 @@
+//! Why a server does not work, for two audiences (D28).
+//!
+//! Operators read the cause: it may hold a command, an argument, a path, an address or a line of
+//! the server's standard error. The agent of a run reads words that are fixed here. The cause has
+//! no `Display` and no `Serialize`, so a text or a document has to name its reader.
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::{CallError, CallErrorKind};
+
+/// The reader of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// The operator of the daemon, or the operator's own client.
+    Operator,
+    /// The agent of a run, whose answers a model reads.
+    Run,
+}
+
+/// Why a server does not work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerFailure {
+    /// The kind of failure, for every reader.
+    pub kind: CallErrorKind,
+    cause: Arc<str>,
+    details: Option<Arc<Value>>,
+    words: Option<&'static str>,
+    retry_after: Option<Duration>,
+}
+
+/// The end of a text for a run whose operator finds more in the logs of the server.
+const LOGS: &str = "; the operator has its logs";
+
+impl ServerFailure {
+    /// A failure with its cause, which only operators read. The cause holds no secret.
+    #[must_use]
+    pub fn new(kind: CallErrorKind, cause: impl Into<Arc<str>>) -> Self {
+        Self { kind, cause: cause.into(), details: None, words: None, retry_after: None }
+    }
+
+    /// A failure whose message and details are for operators.
+    #[must_use]
+    pub fn of_operators(error: CallError) -> Self {
+        let CallError { kind, message, details } = error;
+        Self { details: details.map(Arc::new), ..Self::new(kind, message) }
+    }
+
+    /// The failure as one of another kind.
+    #[must_use]
+    pub fn with_kind(self, kind: CallErrorKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// The failure with these words for runs, instead of those of its kind.
+    #[must_use]
+    pub fn telling_runs(self, words: &'static str) -> Self {
+        Self { words: Some(words), ..self }
+    }
+
+    /// The failure of a server that answered HTTP 429 and named the time until it takes requests.
+    #[must_use]
+    pub fn with_retry_after(self, wait: Option<Duration>) -> Self {
+        Self { retry_after: wait, ..self }
+    }
+
+    /// The cause. For operators, logs and tests only.
+    #[must_use]
+    pub fn operator_cause(&self) -> &str {
+        &self.cause
+    }
+
+    /// The failure as operators read it.
+    #[must_use]
+    pub fn for_operators(&self) -> CallError {
+        self.read_by(Reader::Operator)
+    }
+
+    /// The failure as this reader reads it.
+    #[must_use]
+    pub fn read_by(&self, reader: Reader) -> CallError {
+        let message = match reader {
+            Reader::Operator => self.cause.to_string(),
+            Reader::Run => format!("{}{}", self.words(reader), self.hint(reader)),
+        };
+        CallError { kind: self.kind, message, details: self.details(reader) }
+    }
+
+    /// The failure in words for this reader: the start of a text that [`Self::hint`] ends.
+    #[must_use]
+    pub fn words(&self, reader: Reader) -> Cow<'_, str> {
+        match (reader, self.words, self.retry_after) {
+            (Reader::Operator, ..) => Cow::Borrowed(&self.cause),
+            (Reader::Run, Some(words), _) => Cow::Borrowed(words),
+            (Reader::Run, None, Some(wait)) => {
+                let (words, seconds) = (of_kind(self.kind), wait.as_secs());
+                Cow::Owned(format!("{words}; try again after {seconds} s"))
+            }
+            (Reader::Run, None, None) => Cow::Borrowed(of_kind(self.kind)),
+        }
+    }
+
+    /// Where more is found: for runs, unless their own words say all there is to know.
+    #[must_use]
+    pub fn hint(&self, reader: Reader) -> &'static str {
+        let has_logs = match self.kind {
+            CallErrorKind::ServerDisabled
+            | CallErrorKind::SecretCleared
+            | CallErrorKind::PermissionRequired
+            | CallErrorKind::LimitExceeded => false,
+            CallErrorKind::AuthUnavailable
+            | CallErrorKind::TransportError
+            | CallErrorKind::Timeout
+            | CallErrorKind::ServerError
+            | CallErrorKind::ToolNotFound
+            | CallErrorKind::InvalidArguments
+            | CallErrorKind::DefinitionChanged => self.words.is_none(),
+        };
+        if reader == Reader::Run && has_logs { LOGS } else { "" }
+    }
+
+    /// More for a program, as far as this reader may know it.
+    #[must_use]
+    pub fn details(&self, reader: Reader) -> Option<Value> {
+        let wait = self.retry_after.map(|wait| {
+            let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            json!({ "status": 429, "retry_after_ms": ms })
+        });
+        match reader {
+            Reader::Operator => self.details.as_deref().cloned().or(wait),
+            Reader::Run => wait,
+        }
+    }
+}
+
+/// The words for runs of a failure of this kind.
+fn of_kind(kind: CallErrorKind) -> &'static str {
+    match kind {
+        CallErrorKind::TransportError => "the connection to it failed",
+        CallErrorKind::AuthUnavailable => "it accepts no credential that narthex has",
+        CallErrorKind::Timeout => "it did not answer in time",
+        CallErrorKind::ServerDisabled => "it is switched off",
+        CallErrorKind::SecretCleared => {
+            "a secret that it needs was cleared; a human sets it and starts a new run"
+        }
+        CallErrorKind::LimitExceeded => "it takes no more requests for now",
+        CallErrorKind::PermissionRequired => "this run may not use it",
+        CallErrorKind::ServerError => "it answered with an error",
+        CallErrorKind::ToolNotFound
+        | CallErrorKind::InvalidArguments
+        | CallErrorKind::DefinitionChanged => "it cannot be used",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAUSE: &str = "cannot start `/opt/secret-tool --key`: stderr said no";
+
+    /// D28: of a failure of any kind a run reads no word of the cause and of its details.
+    #[test]
+    fn d28_a_run_reads_no_word_of_the_cause() {
+        for kind in CallErrorKind::ALL {
+            let details = Some(json!({ "file": CAUSE }));
+            let error = CallError { details, ..CallError::new(kind, CAUSE) };
+            let waits =
+                ServerFailure::new(kind, CAUSE).with_retry_after(Some(Duration::from_secs(3)));
+            for failure in [ServerFailure::of_operators(error.clone()), waits] {
+                let read = failure.read_by(Reader::Run);
+                let text = format!("{read:?} {}", failure.words(Reader::Run));
+                assert!(!text.contains("stderr") && !text.contains("/opt"), "{text}");
+                assert!(read.kind == kind && !read.message.is_empty(), "{read:?}");
+                assert_eq!(failure.for_operators().message, CAUSE);
+            }
+            assert_eq!(ServerFailure::of_operators(error.clone()).for_operators(), error);
+        }
+    }
+
+    #[test]
+    fn a_run_reads_where_the_cause_is_found_and_when_to_try_again() {
+        let read = |failure: ServerFailure| failure.read_by(Reader::Run);
+        let down = read(ServerFailure::new(CallErrorKind::TransportError, CAUSE));
+        assert_eq!(down.message, "the connection to it failed; the operator has its logs");
+        let off = read(ServerFailure::new(CallErrorKind::ServerDisabled, CAUSE));
+        assert_eq!(off.message, "it is switched off");
+        let limit = ServerFailure::new(CallErrorKind::LimitExceeded, CAUSE);
+        let limit = read(limit.with_retry_after(Some(Duration::from_secs(3))));
+        assert_eq!(limit.message, "it takes no more requests for now; try again after 3 s");
+        assert_eq!(limit.details, Some(json!({ "status": 429, "retry_after_ms": 3000 })));
+        let asked = ServerFailure::new(CallErrorKind::AuthUnavailable, CAUSE);
+        assert_eq!(read(asked.telling_runs("a person signs in")).message, "a person signs in");
+    }
+}
