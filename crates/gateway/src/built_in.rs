@@ -277,6 +277,19 @@ impl Shared {
         offers.into_iter().map(|(_, offered)| offered.inventory.clone()).collect()
     }
 
+    /// The name by which a run is offered a tool that policy knows as `ruled`; `None` where that is
+    /// the same, or the run is offered neither.
+    pub(crate) fn offered_name(&self, run: &RunView, ruled: &str) -> Option<&'static str> {
+        let mut further = BuiltInTools::further_names().filter(|(_, of)| *of == ruled).peekable();
+        further.peek()?;
+        let offered = self.built_in_of(run);
+        let has = |name: &str| offered.iter().any(|all| all.tool(name).is_some());
+        if has(ruled) {
+            return None;
+        }
+        further.find(|(name, _)| has(name)).map(|(name, _)| name)
+    }
+
     /// The same as rows, for a run that lists its servers.
     pub(crate) fn built_in_rows(&self, run: &RunView) -> Vec<Arc<ServerRow>> {
         let offers = self.offers(&self.snapshot(run), &run.policy, Some(run));

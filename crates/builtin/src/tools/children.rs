@@ -32,14 +32,14 @@ pub(super) fn tools() -> Vec<Tool> {
 /// The argument that names a child.
 pub(super) fn child_argument() -> Value {
     json!({"type": "string", "maxLength": 100,
-           "description": "The session, as `spawn_session` gave it."})
+           "description": "The session, as its start gave it."})
 }
 
 fn spawnable() -> Tool {
     Tool {
         title: "List agents to start",
-        description: "Lists the agents that you may start with `spawn_session`. Others can be \
-                      asked for with `request_grant` (grant_type spawn).",
+        description: "Lists the agents that you may start. A human must allow others (a grant of \
+                      the type spawn).",
         schema: object(json!({}), &[]),
         ..Tool::new("list_spawnable_agents", Effect::Reads, |called| Box::pin(list(called)))
     }
@@ -87,7 +87,8 @@ pub(super) const START_AGENT: &str = "start_agent";
 fn start_agent() -> Tool {
     Tool {
         title: "Start an agent",
-        description: "The same as `spawn_session`.",
+        description: "Starts a session of another agent as your child. Returns at once: the child \
+                      is `pending` until a platform carries it out.",
         schema: object(
             json!({
                 "agent_name": {"type": "string", "minLength": 1, "maxLength": 200},

@@ -77,7 +77,7 @@ pub(super) fn own(field: &str, code: &'static str, message: &str, remedy: &str) 
 pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     let mut fields = Fields::read(text, &FIELDS)?;
     let mut faults = Vec::new();
-    let of = read_of(&mut fields, text, &mut faults);
+    let of = read_of(&mut fields, (text, granted_tool), &mut faults);
     let duration = fields.named("scope", known(&GrantDuration::WORDS));
     let (session, run) = (fields.text("session_id"), fields.text("run_id"));
     let duration = duration
@@ -109,8 +109,15 @@ pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     })
 }
 
+/// The rule for the name of a tool, of the built-in server or not.
+type ToolRule = fn(&str, bool) -> Result<String, String>;
+
 /// The object of the grant, by `grant_type` and `details`.
-fn read_of(fields: &mut Fields, text: &[u8], faults: &mut Vec<FieldError>) -> Option<GrantOf> {
+fn read_of(
+    fields: &mut Fields,
+    text: (&[u8], ToolRule),
+    faults: &mut Vec<FieldError>,
+) -> Option<GrantOf> {
     let word = fields.named("grant_type", known(&GrantOf::WORDS));
     let details = fields.take("details");
     word.and_then(|word| match &details {
@@ -134,7 +141,8 @@ pub(super) fn read_request(text: &[u8]) -> Result<RequestOf, CatalogError> {
     let known_fields = ["request_id", "grant_type", "details", "scope", "justification"];
     let mut fields = Fields::read(text, &known_fields)?;
     let mut faults = Vec::new();
-    let of = read_of(&mut fields, text, &mut faults);
+    // The caller knows which names of tools the run sees.
+    let of = read_of(&mut fields, (text, |tool, _| fitting_tool(tool)), &mut faults);
     let duration = fields.named("scope", known(&GrantDuration::WORDS));
     // A model may write more than a field of a form holds; longer text is shortened.
     let reason = match fields.take("justification") {
@@ -163,7 +171,7 @@ fn shown_arguments(text: &[u8]) -> Option<String> {
 fn read_details(
     word: &str,
     details: &[(String, Node)],
-    text: &[u8],
+    (text, tool_rule): (&[u8], ToolRule),
     faults: &mut Vec<FieldError>,
 ) -> Option<GrantOf> {
     let [tool_scope, _spawn] = GrantOf::WORDS;
@@ -183,7 +191,7 @@ fn read_details(
             let scope = details.needed("scope", ToolScope::new);
             let server = details.maybe("server", Alias::new);
             let is_built_in = server.as_ref().is_some_and(Alias::is_built_in);
-            let tool = details.maybe("tool", |text| tool_name(text, is_built_in));
+            let tool = details.maybe("tool", |text| tool_rule(text, is_built_in));
             let arguments = details.arguments(text);
             scope.map(|scope| GrantOf::ToolScope(ToolScopeGrant { scope, server, tool, arguments }))
         }
@@ -199,14 +207,18 @@ fn read_details(
     of.filter(|_| faults.len() == before)
 }
 
-/// The name of a tool in a grant: one that a call can have.
-fn tool_name(text: &str, is_built_in: bool) -> Result<String, String> {
-    if text.len() > TOOL_MAX {
-        return Err(format!("it is longer than {TOOL_MAX} bytes"));
+fn fitting_tool(text: &str) -> Result<String, String> {
+    match text.len() > TOOL_MAX {
+        true => Err(format!("it is longer than {TOOL_MAX} bytes")),
+        false => Ok(text.to_owned()),
     }
+}
+
+/// The name of a tool in a grant: one that a call can have.
+fn granted_tool(text: &str, is_built_in: bool) -> Result<String, String> {
     match BuiltInTools::ruled_name(text).filter(|_| is_built_in) {
         Some(ruled) => Err(format!("`{text}` is another name of `{ruled}`, which grants name")),
-        None => Ok(text.to_owned()),
+        None => fitting_tool(text),
     }
 }
 

@@ -20,7 +20,9 @@ impl Shared {
         has_digest: bool,
     ) -> Refusal {
         let scopes: Vec<_> = missing.iter().map(ToolScope::as_str).collect();
-        let name = item.name();
+        let is_own = server == Alias::built_in().as_str();
+        let offered = is_own.then(|| self.offered_name(&caller.run, item.name())).flatten();
+        let (name, granted) = offered.map_or((item.name(), granted), |name| (name, name));
         let ask = self.how_to_ask(caller, server, granted, missing);
         let mut details = json!({ "scopes": scopes, "name": name });
         let mut message = requires(name, &scopes);

@@ -10,14 +10,23 @@ use narthex_wire::Template;
 /// Number of existing names that an error lists.
 const TOLD_MAX: usize = 20;
 
-/// Replaces the run's own name of a server in a request by the one that grants use. An id of one of
-/// the run's servers stays, since refusals use it.
+/// Replaces the run's own names of a server and a tool in a request by those that grants use. An id
+/// of one of the run's servers stays, since refusals use it.
 pub(super) fn by_id(gateway: &Gateway, run: &RunView, of: &mut GrantOf) {
-    let GrantOf::ToolScope(ToolScopeGrant { server: Some(server), .. }) = of else { return };
+    let GrantOf::ToolScope(ToolScopeGrant { server: Some(server), tool, .. }) = of else {
+        return;
+    };
     let attached = gateway.aliases(run);
     let is_id = attached.iter().any(|alias| run.granted_as(alias) == *server);
     if !is_id && attached.contains(server) {
         *server = run.granted_as(server);
+    }
+    let further = tool.as_deref().filter(|_| server.is_built_in());
+    if let Some(name) = further
+        && let Some(ruled) = BuiltInTools::ruled_name(name)
+        && gateway.built_in_of(run).iter().any(|offered| offered.tool(name).is_some())
+    {
+        *tool = Some(ruled.to_owned());
     }
 }
 
@@ -44,13 +53,11 @@ pub(super) fn absent(gateway: &Gateway, run: &RunView, of: &GrantOf) -> Vec<(Str
     };
     let Some(listed) = listed else { return Vec::new() };
     let is_template = |text: &str| text == tool.as_str() || Template::parse(text).matches(tool);
-    // Grants use one of a built-in tool's names.
-    let granted = |name| match server.is_built_in() {
-        true => BuiltInTools::ruled_name(name).unwrap_or(name),
-        false => name,
-    };
-    let tools = || listed.iter().flat_map(|listed| &listed.tools).map(|one| granted(&one.key));
-    let is_there = tools().any(|name| name == &**tool)
+    let tools = || listed.iter().flat_map(|listed| &listed.tools).map(|one| &*one.key);
+    // Grants use one of a built-in tool's names, which the run need not be offered.
+    let is_granted_as =
+        |name: &str| server.is_built_in() && BuiltInTools::ruled_name(name) == Some(tool.as_str());
+    let is_there = tools().any(|name| name == tool || is_granted_as(name))
         || listed.iter().any(|listed| {
             listed.has_prompt(tool)
                 || listed.resources.iter().any(|entry| *entry.key == **tool)

@@ -418,6 +418,36 @@ async fn d15_a_hidden_built_in_tool_is_as_what_does_not_exist() {
     assert_eq!(run.called("request_grant", asked("emit_status")).await["status"], "pending");
 }
 
+/// D5, D15: a request for `start_agent` names `spawn_session` to no run that is not offered it, and
+/// is one for the tool that grants know where the run is offered `start_agent`.
+#[tokio::test]
+async fn d15_a_request_names_no_hidden_name_of_a_tool() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let start = json!({ "request_id": "x", "grant_type": "tool_scope", "scope": "session",
+        "details": { "scope": "a.b", "server": "narthex", "tool": "start_agent" },
+        "justification": "to try it" });
+    for (builtin, is_there) in [
+        (json!(["request_grant"]), false),
+        (json!(["request_grant", "start_agent"]), true),
+        (json!(["request_grant", "list_spawnable_agents"]), false),
+    ] {
+        let agent = with_tools(json!({ "builtin": builtin, "spawnable_agents": [] }));
+        api.send("PUT", "/api/workspaces/default/agents/few", agent).await.succeeded();
+        let run = Run::of(&api, "few").await;
+        let answer = run.call("request_grant", start.clone()).await;
+        assert_eq!(answer["isError"] != true, is_there, "{answer}");
+        let listed = run.ask("/mcp/narthex", "tools/list", json!({})).await.text().to_owned();
+        let told = run.call("start_agent", json!({ "agent_name": "writer" })).await;
+        for text in [answer.to_string(), listed, told.to_string()] {
+            assert!(!text.contains("spawn_session"), "{builtin}: {text}");
+        }
+    }
+    let rows = api.get("/api/workspaces/default/grant-requests").await;
+    assert_eq!(rows["items"][0]["details"]["tool"], "spawn_session", "{rows}");
+    assert_eq!(rows["items"].as_array().unwrap().len(), 1, "{rows}");
+}
+
 /// D15: a human sees that the tool of a request requires another scope than the one asked for.
 #[tokio::test]
 async fn d15_a_request_for_another_scope_is_told_to_the_human() {
