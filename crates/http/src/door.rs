@@ -19,7 +19,7 @@ use narthex_control::Control;
 use narthex_devices::RunMounts;
 use narthex_gateway::{Endpoint, Gateway, Places, RunView};
 use narthex_listener::Respond;
-use narthex_model::{ErrorKind, WorkspaceId, json::shortened};
+use narthex_model::{Alias, ErrorKind, WorkspaceId, json::shortened, nearest};
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
@@ -249,8 +249,9 @@ impl Door {
             return Box::pin(self.files(run, &place, &parts, body)).await;
         }
         let Some(endpoint) = self.endpoint(route, place.segments[0], &run) else {
+            let answer = self.no_endpoint(place.segments[0], &run);
             self.denied(&Principal::Run(run), parts.uri.path());
-            return not_found();
+            return answer;
         };
         let visit = Visit { run, endpoint, parts };
         match route.target {
@@ -367,6 +368,16 @@ impl Door {
             return Some(Endpoint::Aggregated);
         }
         self.gateway.endpoint(run, segment)
+    }
+
+    /// The answer for a server that the run has not. It names a server with a similar name only of
+    /// those that the run has (D5).
+    fn no_endpoint(&self, segment: &str, run: &RunView) -> Response {
+        let known = self.gateway.aliases(run);
+        let meant = nearest(segment, known.iter().map(Alias::as_str));
+        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        let text = format!("this run has no server of this name{meant}");
+        Problem::new(ErrorKind::NotFound, text).answer()
     }
 
     /// Answers whether requests can be served: the daemon is not ending, and its store answers.

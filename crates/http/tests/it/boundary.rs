@@ -368,6 +368,22 @@ async fn d5_servers_of_other_runs_do_not_exist() {
     }
 }
 
+/// D5: who misspells a server reads the name of one that the run has, and of no other.
+#[tokio::test]
+async fn d5_a_misspelt_server_is_told_of_those_that_the_run_has() {
+    let world = World::with_fixture().await;
+    let none = world.other_run(RunPolicy::Attached(std::collections::BTreeSet::new()));
+    for (token, meant) in [(&*world.token, "; did you mean `fixture`?"), (&*none, "")] {
+        for path in ["/mcp/fixtur", "/mcp/fixtur/tools/echo"] {
+            let request = world.modern(path, "tools/list", serde_json::json!({}));
+            let answer = request.header("authorization", &format!("Bearer {token}")).send().await;
+            answer.problem(StatusCode::NOT_FOUND, "not_found");
+            let told = format!("this run has no server of this name{meant}");
+            assert_eq!(answer.json()["detail"], told, "{path}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn status_and_tools_say_what_there_is() {
     let world = World::with_fixture().await;
