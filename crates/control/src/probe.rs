@@ -117,7 +117,14 @@ impl Control {
         let row = row.ok_or_else(|| VerbError::Unknown(name.to_owned()))?;
         let definition = row.definition.clone();
         let definition = definition.ok_or_else(|| VerbError::Faulty(name.to_owned()))?;
-        Ok(Probing { registry: self.shared.registry.clone(), definition })
+        Ok(self.probe_beside(definition))
+    }
+
+    /// The same for a server of a run, which the registry knows by no name. The connection is none
+    /// of the run's.
+    #[must_use]
+    pub fn probe_beside(&self, definition: Arc<ServerDefinition>) -> Probing {
+        Probing { registry: self.shared.registry.clone(), definition }
     }
 }
 

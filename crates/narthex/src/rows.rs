@@ -94,8 +94,7 @@ impl Row {
                         format!(", {count} of its definitions are held back: see `{see}`")
                     }
                 };
-                let warnings =
-                    self.warnings.iter().map(|one| format!("; warning: {}", one.message));
+                let warnings = self.warnings.iter().map(|one| warned(&one.message));
                 format!("ready: {} {tools}{changed}{}", self.tools, warnings.collect::<String>())
             }
             (state, Some(error), _) => {
@@ -106,6 +105,11 @@ impl Row {
             (state, None, None) => state.as_str().to_owned(),
         }
     }
+}
+
+/// A warning at the end of a server's state.
+pub(crate) fn warned(message: &str) -> String {
+    format!("; warning: {message}")
 }
 
 /// The command that shows what the program of a server wrote, if that may say why it failed.

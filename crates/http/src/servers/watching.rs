@@ -1,9 +1,11 @@
 //! Streams to watch: servers as they change, and a test while it runs.
 
+use std::sync::Arc;
+
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{Alias, ErrorKind, Pid, WorkspaceId, command::narthex, json::shortened};
 use narthex_mount::MountName;
-use narthex_registry::{LogPart, Snapshot};
+use narthex_registry::{LogPart, ServerRow, Snapshot};
 use narthex_runs::{RunFilter, SeenRun};
 use serde_json::{Value, json};
 
@@ -38,9 +40,28 @@ impl Asked<'_> {
     }
 
     /// Tries a server. A caller that prefers a stream gets each stage as it ends.
+    /// The name of a mount is that of a server of a run, which is connected to beside the run.
     pub(super) async fn test(&self) -> Answered {
-        self.query(&[])?;
-        let probing = self.control()?.probe(&self.name()?)?;
+        let query = self.query(&["workspace"])?;
+        let (name, control) = (self.name()?, self.control()?);
+        let probing = match MountName::parse(&name).filter(|mount| mount.pid != Pid::OWN) {
+            None => control.probe(&name)?,
+            Some(mount) => {
+                let workspace = match query.text("workspace") {
+                    "" => control.home().clone(),
+                    text => WorkspaceId::new(text).map_err(|_unfit| unknown(&name))?,
+                };
+                let (_, row) = self.row_of_run(&mount, &workspace).await?;
+                let definition = row.definition.clone().ok_or_else(|| {
+                    let text = format!(
+                        "`{name}` did not start for its run, so there is no connection to try; \
+                         correct it and create another run"
+                    );
+                    Problem::new(ErrorKind::Conflict, text)
+                })?;
+                control.probe_beside(definition)
+            }
+        };
         if !prefers_stream(&self.parts.headers) {
             return Ok(ok(&json!(probing.run(|_stage| {}).await)));
         }
@@ -121,15 +142,8 @@ impl Asked<'_> {
 
     /// The lines of a server of an active run, until the run ends.
     async fn logs_of_run(&self, mount: &MountName, workspace: &WorkspaceId) -> Answered {
-        let living = RunFilter { status: Some(None), ..RunFilter::default() };
-        let name = mount.to_string();
-        let before = mount.pid.get().saturating_sub(1);
-        let page = self.known_runs()?.list(workspace, living, before, 1).await?;
-        let is_it = |run: &SeenRun| run.row.as_ref().is_some_and(|row| row.pid == mount.pid);
-        let run = page.items.into_iter().find(is_it).and_then(|run| run.view);
-        let run = run.ok_or_else(|| unknown(&name))?;
-        let row = self.door.gateway.snapshot(&run).get(mount.alias.as_str()).cloned();
-        let log = row.ok_or_else(|| unknown(&name))?.log.clone();
+        let (run, row) = self.row_of_run(mount, workspace).await?;
+        let (name, log) = (mount.to_string(), row.log.clone());
         if !prefers_stream(&self.parts.headers) {
             return Ok(ok(&json!({ "name": name, "lines": log.tail() })));
         }
@@ -147,6 +161,23 @@ impl Asked<'_> {
                 }
             }
         }))
+    }
+
+    /// An active run, and its row of a server.
+    async fn row_of_run(
+        &self,
+        mount: &MountName,
+        workspace: &WorkspaceId,
+    ) -> Result<(Arc<RunView>, Arc<ServerRow>), Problem> {
+        let living = RunFilter { status: Some(None), ..RunFilter::default() };
+        let unknown = || unknown(&mount.to_string());
+        let before = mount.pid.get().saturating_sub(1);
+        let page = self.known_runs()?.list(workspace, living, before, 1).await?;
+        let is_it = |run: &SeenRun| run.row.as_ref().is_some_and(|row| row.pid == mount.pid);
+        let run = page.items.into_iter().find(is_it).and_then(|run| run.view);
+        let run = run.ok_or_else(unknown)?;
+        let row = self.door.gateway.snapshot(&run).get(mount.alias.as_str()).cloned();
+        Ok((run, row.ok_or_else(unknown)?))
     }
 
     pub(super) fn stream<F>(&self, work: impl FnOnce(Events) -> F) -> Response

@@ -15,7 +15,7 @@ use crate::{
     },
     daemon_client::DaemonClient,
     output::{self, harmless},
-    rows::{Row, logs_of_mount},
+    rows::{self, Row, logs_of_mount},
     table,
 };
 
@@ -86,10 +86,22 @@ fn servers_of(run: &Value) -> Vec<Vec<String>> {
             mount,
             table::text(run, "workspace"),
             table::text(server, "transport"),
-            format!("{}{}", table::text(server, "state"), error.unwrap_or_default()),
+            format!(
+                "{}{}{}",
+                table::text(server, "state"),
+                error.unwrap_or_default(),
+                warned(server)
+            ),
         ]
     };
     servers.map(row).collect()
+}
+
+/// The warnings of a server of a run, as those of the others are shown.
+fn warned(server: &Value) -> String {
+    let warnings = server["warnings"].as_array().into_iter().flatten();
+    let messages = warnings.filter_map(|one| one["message"].as_str());
+    messages.map(|message| harmless(&rows::warned(message))).collect()
 }
 
 fn run_row(run: &Value) -> Vec<String> {

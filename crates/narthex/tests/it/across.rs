@@ -35,6 +35,35 @@ fn d36_no_command_takes_one_workspace_for_all() {
     assert!(checks.stdout.contains("workspace team: 0 agents"), "{checks:?}");
 }
 
+/// O99, X-M57: a server of a run is tried beside the run, by the name of its mount or its own, and
+/// its warnings stand in `status`; one of the catalog is named with what gives it to a run.
+#[test]
+fn o99_servers_of_runs_are_tried_and_their_warnings_are_shown() {
+    let place = Place::new();
+    let _daemon = place.up();
+    place.run(["workspaces", "create", "team"]).succeeded();
+    let mut own = fixture_entry();
+    own["tool_scopes"] = json!({ "ecko": "demo.write" });
+    place.write("run.json", &json!({ "servers": { "own": own } }).to_string());
+    let create = ["runs", "create", "run.json", "--workspace", "team", "--json"];
+    let made = place.run(create).succeeded().json();
+    let mount = format!("{}-own", made["data"]["pid"]);
+    for name in [&*mount, "own"] {
+        let tried = place.run(["mcp", "test", name]).succeeded();
+        assert!(tried.stdout.contains("[2/4] tools/list ... OK ("), "{tried:?}");
+        assert!(tried.stderr.contains(&format!("`{mount}`")), "{tried:?}");
+        assert!(tried.stderr.contains("of workspace team"), "{tried:?}");
+    }
+    let status = place.run(["status"]).succeeded();
+    let row = status.stdout.lines().find(|line| line.contains(&mount)).unwrap();
+    assert!(row.contains("ready; warning: `tool_scopes` names `ecko`"), "{status:?}");
+    let docs = json!({ "id": "docs", "url": "https://docs.test/mcp" });
+    place.write("docs.json", &docs.to_string());
+    place.run(["servers", "apply", "-f", "docs.json", "--workspace", "team"]).succeeded();
+    let told = ["`docs` is in the catalog of workspace team", "runs create", "--workspace team"];
+    place.run(["mcp", "test", "docs"]).failed(1, &told);
+}
+
 /// D36: an agent that is not there is one error at each command, with workspace and nearest name.
 #[test]
 fn d36_a_missing_agent_is_one_error_with_the_nearest_name() {

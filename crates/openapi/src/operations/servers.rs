@@ -37,8 +37,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .gives("VerbDone")
         .refuses(&[400]),
     post("/api/servers/{name}/test", "server_test", "Tries a server, stage by stage")
+        .asks(&["mount_workspace"])
         .answers(200, Content::JsonOrEvents("Probe", "ProbeEvent"), &[])
-        .refuses(&[400]),
+        .refuses(&[400, 409]),
     get("/api/servers/{name}/logs", "server_logs", "Tells the last lines that a server wrote")
         .asks(&["log_workspace"])
         .answers(200, Content::JsonOrEvents("Logs", "LogEvent"), &[]),

@@ -3,15 +3,18 @@
 use std::{fmt::Write, process::ExitCode};
 
 use http::Method;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
-use super::{text, with_names};
+use super::{is_not_found, list, text, with_names};
 use crate::{
     Failure,
     cli::Context,
-    commands::waiting::{ellipsis, waiting},
-    daemon_client::{DaemonClient, server_path},
+    commands::{
+        across::workspaces,
+        waiting::{ellipsis, waiting},
+    },
+    daemon_client::{DaemonClient, EventReader, segment, server_path, workspace_path},
     output::{self, Colour, harmless, paint},
 };
 
@@ -19,11 +22,7 @@ const STAGES: [&str; 4] = ["connect", "tools/list", "resources/list", "prompts/l
 
 pub(super) async fn run(name: &str, context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let opened = client.api_events(Method::POST, server_path(name, "/test")).await;
-    let mut events = match opened {
-        Ok(events) => events,
-        Err(failure) => return Err(with_names(name, failure, &client).await),
-    };
+    let mut events = opened(name, &client, context).await?;
     let mut done = 0;
     loop {
         let running = STAGES.get(done).copied().unwrap_or("the end of the server");
@@ -43,6 +42,64 @@ pub(super) async fn run(name: &str, context: &Context) -> Result<ExitCode, Failu
             return result(&event["result"], context);
         }
     }
+}
+
+/// Begins the test of a server of the daemon's own, of the mount of this name, or else of the
+/// newest run that has a server of this name.
+async fn opened(
+    name: &str,
+    client: &DaemonClient,
+    context: &Context,
+) -> Result<EventReader, Failure> {
+    let ask = async |path| client.api_events(Method::POST, path).await;
+    let failure = match ask(server_path(name, "/test")).await {
+        Err(failure) if is_not_found(&failure) => failure,
+        asked => return asked,
+    };
+    let mut mounts = list::mounts_of_runs(name, client).await?;
+    // A run may have ended since.
+    while let Some(mount) = mounts.pop() {
+        let query = format!("/test?workspace={}", segment(&mount.workspace));
+        let asked = match ask(server_path(&mount.name, &query)).await {
+            Err(failure) if is_not_found(&failure) => continue,
+            asked => asked?,
+        };
+        if !context.format.is_quiet() {
+            let text = format!(
+                "this is a new connection to the server of `{}`, a run's of workspace {}",
+                mount.name, mount.workspace
+            );
+            output::notice(&harmless(&text));
+        }
+        return Ok(asked);
+    }
+    match in_catalog(name, client).await {
+        Some(workspace) => Err(Failure { message: of_catalog(name, &workspace), ..failure }),
+        None => Err(with_names(name, failure, client).await),
+    }
+}
+
+/// The workspace whose catalog has a server of this id.
+async fn in_catalog(id: &str, client: &DaemonClient) -> Option<String> {
+    for workspace in workspaces(client).await.ok()? {
+        let path = workspace_path(&workspace, &format!("/mcp-servers/{}", segment(id)));
+        if client.api_get(path).await.is_ok() {
+            return Some(workspace);
+        }
+    }
+    None
+}
+
+/// A server of the catalog has no values of its own to connect with: its agent has.
+fn of_catalog(id: &str, workspace: &str) -> String {
+    let create = narthex("runs create --agent AGENT", &[]).in_workspace(workspace);
+    let test = narthex("mcp test {}", &[&id]);
+    format!(
+        "`{}` is in the catalog of workspace {}, and no active run has it; create a run of an \
+         agent that has it with `{create}`, and test it then with `{test}`",
+        harmless(id),
+        harmless(workspace)
+    )
 }
 
 /// Such as `[2/4] tools/list … OK (12 tools, 8ms)`.
