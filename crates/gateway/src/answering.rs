@@ -30,14 +30,14 @@ use crate::{
 /// Longest wait of an answer for log messages that its server sent before it on another stream.
 const TAIL: Duration = Duration::from_millis(20);
 
-/// One thing to tell the caller.
+/// One step of an answer to the caller.
 #[derive(Debug)]
 pub enum Step {
     /// A notification, or a request of the server (legacy), that belongs to the call.
     Message(Payload),
     /// The server wants the caller to come back later for the rest (legacy, 2025-11-25).
     Break {
-        /// After how many milliseconds, if the server said so.
+        /// The pause in milliseconds, if the server named one.
         retry_ms: Option<u64>,
     },
     /// The last one.
@@ -53,15 +53,15 @@ pub struct Answer {
     pub status: u16,
     /// When another try may succeed, if the call was refused because a limit was reached.
     pub retry_after: Option<Duration>,
-    /// Why the call failed, if it was the gateway that said so: what a server says of itself may
-    /// look the same.
+    /// The failure of the call, if the gateway itself refused it: a server's own error may look the
+    /// same.
     pub refused: Option<RefusedCall>,
 }
 
 /// The gateway's error of a call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedCall {
-    /// Why.
+    /// Kind of the failure.
     pub kind: CallErrorKind,
     /// True if the call's server certainly did not see it.
     pub is_unsent: bool,
@@ -73,12 +73,12 @@ impl Answer {
     }
 }
 
-/// A call that is being answered. Dropping it before the answer gives the call up: the server is
-/// told to cancel, and the record says so.
+/// A call that is being answered. Dropping it before the answer gives the call up: the server gets
+/// a cancellation, and the record shows it.
 #[derive(Debug)]
 pub struct Answering {
     state: State,
-    /// Until the answer.
+    /// Held until the answer.
     act: Option<Act>,
     /// Its place among streams of changes.
     _place: Option<Box<Place>>,
@@ -101,7 +101,7 @@ enum State {
 pub(crate) struct ForwardedCall {
     pub(crate) forwarded: Forwarded,
     pub(crate) finish: Finish,
-    /// Until when it may last; `None` for streams that live until they are closed.
+    /// The deadline of the call; `None` for streams that live until they are closed.
     pub(crate) limit: Option<CallLimit>,
     /// Tokens that end a stream that has no end of its own: either of the two.
     pub(crate) stop: Option<[CancellationToken; 2]>,
@@ -119,7 +119,7 @@ pub(crate) struct ForwardedCall {
     pub(crate) payment: Payment,
     /// Makes it once more if its server certainly did not see it.
     pub(crate) again: Option<Box<Again>>,
-    /// The last frame was something that the server says before its answer.
+    /// True if the last frame was a message that the server sent before its answer.
     pub(crate) has_talked: bool,
     pub(crate) _over: Option<Over>,
 }
@@ -147,7 +147,7 @@ impl Answering {
         Self { _place: Some(Box::new(place)), ..self }
     }
 
-    /// The same, which says when to try again.
+    /// The same, with a time after which to try again.
     pub(crate) fn retry_after(mut self, wait: Option<Duration>) -> Self {
         if let State::Ready(Some(answer)) = &mut self.state {
             answer.retry_after = wait;
@@ -155,7 +155,7 @@ impl Answering {
         self
     }
 
-    /// The same, which the gateway says itself.
+    /// The same, refused by the gateway itself.
     pub(crate) fn refused(mut self, refused: Option<RefusedCall>) -> Self {
         if let State::Ready(Some(answer)) = &mut self.state {
             answer.refused = refused;
@@ -501,8 +501,8 @@ impl ForwardedCall {
     }
 }
 
-/// The next frame of a call, or what its server says outside of its stream. Safe to drop and call
-/// again.
+/// The next frame of a call, or its server's next message outside of its stream. Safe to drop and
+/// call again.
 async fn next_or_heard(
     forwarded: &mut Forwarded,
     aside: (&mut Option<Box<Asking>>, &mut Option<Box<Ear>>),
@@ -523,7 +523,7 @@ async fn heard(aside: (&mut Option<Box<Asking>>, &mut Option<Box<Ear>>)) -> Fram
     }
 }
 
-/// Lets the time of a call stand still while a person is asked.
+/// Stops the clock of a call while a person is asked.
 ///
 /// # Errors
 /// When no person is asked, or one has been for as long as a question may take: the call is late.

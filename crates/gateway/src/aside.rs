@@ -7,7 +7,7 @@ use crate::{Gateway, RunView};
 
 impl Gateway {
     /// Reads a message of a run on a thread that may block. A run has one at a time: further ones
-    /// wait. It is for those that are large ([`crate::is_large`]).
+    /// wait. It is for large messages ([`crate::is_large`]).
     ///
     /// # Errors
     /// Those of [`Message::parse`].

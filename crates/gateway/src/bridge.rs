@@ -333,7 +333,7 @@ impl Shared {
                 tokio::select! {
                     biased;
                     () = shared.shutdown.cancelled() => {}
-                    // Open calls get their answers, and those that wait are ended.
+                    // Open calls get their answers, and waiting ones are ended.
                     () = run.ended.cancelled() => bridge.link().drained().await,
                     () = bridge.idle() => {}
                 }

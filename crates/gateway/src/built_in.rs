@@ -1,5 +1,5 @@
-//! The server that every run has without attaching it (X-M1). What is asked of it is answered here:
-//! it costs no process, no link and no task. What its tools do is said by [`BuiltInTools`].
+//! The server that every run has without attaching it (X-M1). Requests to it are answered here: it
+//! costs no process, no link and no task. [`BuiltInTools`] defines what its tools do.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -132,7 +132,7 @@ pub struct BuiltInResult {
     /// True if the text already has all of it that is of use to a model. Otherwise the object
     /// follows the text as JSON, for clients that show their model nothing but text.
     pub is_told: bool,
-    /// Where the client shall lead its user besides; only for one that can.
+    /// The page for the client's user besides; only for a client that can lead there.
     pub to_page: Option<ToPage>,
 }
 

@@ -16,12 +16,13 @@ pub enum Endpoint {
     Transparent(Alias),
 }
 
-/// Proof of who calls: only [`crate::RunTable::identify`] and the doors' sockets make one.
+/// Proof of the caller's identity: only [`crate::RunTable::identify`] and the doors' sockets make
+/// one.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The run whose token was shown.
     pub run: Arc<RunView>,
-    /// Where the call came in.
+    /// The endpoint at which the call came in.
     pub endpoint: Endpoint,
     /// The MCP session; legacy only.
     pub session: Option<Arc<Session>>,
@@ -32,7 +33,7 @@ pub struct Caller {
 /// W3C trace context, not checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
-    /// `traceparent`, without which the others say nothing.
+    /// `traceparent`; without it the others mean nothing.
     pub parent: Box<str>,
     /// `tracestate`.
     pub state: Option<Box<str>>,
@@ -47,7 +48,7 @@ impl Caller {
         Self { run, endpoint, session, trace: None }
     }
 
-    /// By whose rules the caller speaks.
+    /// The era whose rules the caller follows.
     #[must_use]
     pub fn era(&self) -> Era {
         if self.session.is_some() { Era::Legacy } else { Era::Modern }

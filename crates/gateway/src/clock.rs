@@ -8,13 +8,13 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallClock(Instant);
 
-/// Until when a call may last.
+/// The deadline of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallLimit {
     /// The limit as configured, and the time that each extension gives.
     pub(crate) each: Duration,
     pub(crate) deadline: Instant,
-    /// Until when progress may extend the call; `None`: not at all.
+    /// The latest time to which progress may extend the call; `None`: not at all.
     extends_until: Option<Instant>,
 }
 
@@ -61,7 +61,7 @@ impl CallLimit {
         self.extends_until = self.extends_until.map(|until| until + duration);
     }
 
-    /// A person is asked: the time of the call stands still.
+    /// Stops the clock of the call, while a person is asked.
     pub(crate) fn stand_still(&mut self) {
         self.deadline = Instant::now() + self.each.min(STEP);
     }

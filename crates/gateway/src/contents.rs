@@ -121,7 +121,7 @@ fn without_tokens(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Where the first thing is that looks like a token.
+/// The place of the first text that looks like a token.
 fn token_in(text: &[u8]) -> Option<Range<usize>> {
     let is_of_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     let mut begins = text.windows(4).enumerate();

@@ -93,7 +93,7 @@ impl Shared {
         }
     }
 
-    /// Asks a server something whose answer says nothing but that it was done.
+    /// Sends a server a request whose answer only confirms that it was done.
     pub(crate) async fn ask(
         &self,
         server: &ServerKey,
@@ -156,7 +156,7 @@ impl Errand {
         self.record.finish(Outcome::Ok);
     }
 
-    /// Records how it ended.
+    /// Records its outcome.
     pub(crate) fn end<T>(mut self, done: Result<T, Refusal>) -> Result<T, Refusal> {
         match &done {
             Ok(_) => self.record.finish(Outcome::Ok),

@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// S22: beside entries that are looked at stands nothing that is not.
+    /// S22: a frozen or pinned list has no members besides its entries.
     #[test]
     fn s22_nothing_stands_beside_entries_that_are_looked_at() {
         let hidden = |list: &str, frozen: Option<&Inventory>| {

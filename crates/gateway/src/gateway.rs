@@ -65,8 +65,8 @@ pub struct GatewayOptions {
     pub session_idle: Duration,
     /// After how long without any use a run has no view and no task of its own.
     pub run_idle: Duration,
-    /// The most tokens of one result at aggregated endpoints, where the server's configuration says
-    /// nothing (R-E20). `None` is no limit.
+    /// The most tokens of one result at aggregated endpoints, where the server's configuration sets
+    /// none (R-E20). `None` is no limit.
     pub output_tokens: Option<NonZeroU64>,
     /// True if aggregated endpoints have tools of their own for resources and prompts (E19).
     pub synthetic_tools: bool,
@@ -311,7 +311,7 @@ impl Gateway {
         &self.shared.metrics
     }
 
-    /// Where calls are watched.
+    /// The tap through which calls are watched.
     #[must_use]
     pub fn tap(&self) -> &narthex_trace::Tap {
         &self.shared.options.tap

@@ -36,7 +36,7 @@ pub enum Consumed {
     Gone(Vec<GrantId>),
 }
 
-/// The ledger cannot be asked. The text says what to do, and no more.
+/// The ledger cannot be asked. The text names the remedy, and no more.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct LedgerError(pub String);

@@ -46,7 +46,7 @@ fn changed(run: &RunView) -> HeldNames {
 /// The lists of a run's servers that were sent to review.
 pub(crate) type LookedAt = HashMap<Alias, Arc<Inventory>>;
 
-/// Looks at what a server lists.
+/// The future of a review of a server's lists.
 pub type LookingAt<'a> = Pin<Box<dyn Future<Output = Option<Arc<Inventory>>> + Send + 'a>>;
 
 impl Shared {
@@ -96,7 +96,7 @@ impl Shared {
         let of_changed = || changed(&caller.run).find(own, list, item.name(), limit);
         let (unaccepted, from_then) =
             ("in a way that no human has accepted", ", for runs that begin after that");
-        // First, as what has changed is soon one of those that wait for a human as well.
+        // First, as a changed item soon is one that waits for a human as well.
         let ((alias, name), how, from_then) = if let Some(found) = of_changed() {
             (found, "otherwise than when the run began", from_then)
         } else if let Some(found) = of_run {

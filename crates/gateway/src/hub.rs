@@ -37,13 +37,14 @@ const CHANGES: usize = 1024;
 pub(crate) enum Change {
     /// A list of an endpoint differs.
     List(Seen, ListKind),
-    /// A server says that a resource differs.
+    /// A resource has changed, by its server's report.
     Resource(ServerKey, Arc<str>),
-    /// A modern server tells how a task stands. Its words may be long: they wait once for all.
+    /// The status of a task has changed, by a modern server's report. Its text may be long: it
+    /// waits once for all.
     Task(ServerKey, Arc<str>),
 }
 
-/// Where lists are seen.
+/// The place where lists are seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// At the aggregated endpoint, by every run that sees exactly what is shared.
@@ -55,7 +56,7 @@ pub(crate) enum Seen {
 }
 
 impl Seen {
-    /// Where a caller's lists are.
+    /// The place of a caller's lists.
     pub(crate) fn by(run: &RunView, endpoint: &Endpoint) -> Self {
         match endpoint {
             Endpoint::Transparent(alias) => Self::Server(run.key(alias)),
@@ -142,13 +143,13 @@ impl Hub {
         is_new
     }
 
-    /// The servers whose links were told something.
+    /// The servers whose links have got a level.
     pub(crate) fn told(&self) -> Vec<ServerKey> {
         let levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         levels.keys().map(|(server, _)| server.clone()).collect()
     }
 
-    /// Forgets what the links of a server that is gone were told.
+    /// Forgets the levels of the links of a server that is gone.
     pub(crate) fn forget_levels(&self, server: &ServerKey) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         levels.retain(|(told, _), _| told != server);
@@ -214,7 +215,7 @@ pub(crate) const LISTS: [(ListKind, &str); 4] = [
     (ListKind::Templates, method::RESOURCES_LIST_CHANGED),
 ];
 
-/// Brings what servers say on their shared links to the sessions that it concerns.
+/// Delivers messages that servers send on their shared links to the sessions concerned.
 pub(crate) async fn spread_notices(shared: Arc<Shared>) {
     let mut notices = shared.registry.notices();
     loop {
@@ -240,8 +241,9 @@ pub(crate) async fn spread_notices(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Ends what is open at the endpoints of servers that are gone or switched off (D5), and tells
-    /// sessions at those of servers that are connected anew that all lists may have changed.
+    /// Ends open sessions and streams at the endpoints of servers that are gone or switched off
+    /// (D5). Notifies sessions at those of servers that are connected anew that all lists may have
+    /// changed.
     fn tell_transparent(
         self: &Arc<Self>,
         connections: &mut HashMap<Alias, (ConnectionId, u64)>,
@@ -313,7 +315,7 @@ impl Shared {
         self.end_session(&session).await;
     }
 
-    /// Brings what a server said on a link that several share to those whom it concerns.
+    /// Delivers a message of a server on a link that several share to the sessions concerned.
     pub(crate) fn spread(&self, server: &ServerKey, message: &Message, kind: LinkKind) {
         let alias = &server.alias;
         let mut rewrite = Rewrite::default();
@@ -352,7 +354,7 @@ impl Shared {
                 }
                 let level = message.get("level").and_then(LogLevel::read);
                 self.tell_sessions(server, kind, &payload, |session| {
-                    // It may be about any caller's call: only who has set a level hears it.
+                    // It may be about any caller's call: only sessions with a level hear it.
                     let Some(wanted) = session.log_level() else { return false };
                     let is_heard =
                         is_at(session, alias) || session.endpoint == Endpoint::Aggregated;

@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Shared {
-    /// `logging/setLevel` of a legacy client: kept, and told to the servers that log for it.
+    /// `logging/setLevel` of a legacy client: stored, and sent to the servers that log for it.
     pub(crate) async fn set_level(
         self: &Arc<Self>,
         caller: &Caller,
@@ -59,7 +59,7 @@ impl Shared {
         Ok(result(&request, &Bytes::from_static(b"{}")))
     }
 
-    /// Tells all servers of the run the level, side by side.
+    /// Sends the level to all servers of the run, side by side.
     async fn lower_levels(self: &Arc<Self>, caller: &Caller, request: &Message, level: LogLevel) {
         let mut telling = JoinSet::new();
         let rows = self.snapshot(&caller.run);
@@ -114,7 +114,7 @@ impl Shared {
         self.ask(key, link, Asking::SetLevel, members.as_bytes()).await
     }
 
-    /// Takes a notification of a client. What becomes of it stands in one table.
+    /// Takes a notification of a client. One table defines its handling.
     pub(crate) async fn notify(self: &Arc<Self>, caller: &Caller, message: Message) {
         match notice(message.method()) {
             Some(Notice::Cancel) => {

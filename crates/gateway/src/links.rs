@@ -1,4 +1,4 @@
-//! Which link a request takes, and links that serve one session alone (D12).
+//! The choice of a request's link, and links that serve one session alone (D12).
 
 mod heard;
 mod open;
@@ -61,7 +61,7 @@ pub(crate) struct Lent {
 /// The users of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum LinkKind {
-    /// Everybody who needs nothing special.
+    /// All callers that need nothing special.
     Shared,
     /// Legacy sessions of one revision that servers cannot ask anything.
     Pooled(Revision),
@@ -69,10 +69,10 @@ pub(crate) enum LinkKind {
     Own,
 }
 
-/// Which kind of link a session needs to a server (D12). Pairs of one era are never translated
-/// where that costs no process: a server over HTTP that speaks both eras gets a legacy link for
-/// legacy clients. Which servers do is found by trying: the versions that they list say nothing.
-/// `facts` are what the server said on its shared link.
+/// The kind of link that a session needs to a server (D12). Pairs of one era are never translated
+/// where that costs no process: a server over HTTP with both eras gets a legacy link for legacy
+/// clients. Whether a server has both is found by trying: its list of versions proves nothing.
+/// `facts` are the server's description on its shared link.
 pub(crate) fn link_kind(session: &Session, row: &ServerRow, facts: &ServerFacts) -> LinkKind {
     let is_modern = facts.revision.is_modern();
     if is_modern && row.is_modern_only() {

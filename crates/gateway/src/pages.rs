@@ -57,9 +57,9 @@ impl Pages {
     }
 }
 
-/// Where a client shall lead its user, and why.
+/// The page to which a client shall lead its user, and the reason.
 pub struct ToPage {
-    /// By which the client knows it; shown to it.
+    /// The id by which the client knows it; shown to the client.
     pub id: String,
     /// The address.
     pub url: String,

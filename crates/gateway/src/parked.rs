@@ -52,7 +52,7 @@ struct Parked {
     _taken: DropGuard,
 }
 
-/// Why a parked call ends without its client.
+/// The reason why a parked call ends without its client.
 enum End {
     Expired(Duration),
     Lost,
@@ -122,7 +122,7 @@ impl End {
 }
 
 impl Parked {
-    /// Tells the server that its questions are not answered, and gives the call up.
+    /// Reports to the server that its questions are not answered, and gives the call up.
     async fn end(self, why: End) {
         let told = why.told();
         let ForwardedCall { forwarded, mut finish, mut asking, .. } = *self.call;

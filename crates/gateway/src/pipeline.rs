@@ -159,7 +159,7 @@ impl Shared {
         failed: Failed,
     ) -> Result<Answering, Refusal> {
         let (Failed { refusal, open }, is_shaped) = (failed, first.is_shaped);
-        // A server that said that it did nothing has seen it.
+        // A server that answered that it did nothing has seen it.
         let was_unsent = refusal.is_unsent();
         let clock = open.clock;
         let finding = async {
@@ -260,7 +260,7 @@ impl Shared {
     }
 
     /// The link of a modern call to a legacy server: one on which the server may ask its client, if
-    /// the request says that the client can be asked.
+    /// the request declares that the client can be asked.
     async fn bridged_or(
         self: &Arc<Self>,
         chosen: Chosen,
@@ -344,7 +344,7 @@ impl Shared {
     ) -> Result<Answering, Box<Failed>> {
         let mut routed = routed;
         self.trace(caller, &link, &mut routed.request, &mut hop, &mut open.record);
-        // Until it is known to be unsent: who gives it up meanwhile has made it.
+        // Until it is known to be unsent: a call that is given up meanwhile counts as made.
         open.record.set_sent(true);
         let rounds = self.rounds(caller, &routed, &link, &hop);
         let booked = match open.record.booked() {
@@ -386,7 +386,7 @@ impl Shared {
 /// The result of the search for a request's target.
 #[expect(clippy::large_enum_variant, reason = "it lives for a moment, and the large one is usual")]
 enum Found {
-    /// Where it goes.
+    /// A request for a server.
     Anew((Routed, Chosen, Hop, Option<Admission>)),
     /// It belongs to a call that waits for its client.
     Parked(Box<(Routed, ParkedId)>),
@@ -429,7 +429,7 @@ pub(crate) fn name_of(message: &Message) -> Cow<'static, str> {
 
 /// Checks that the server has the tool or prompt, and finds what belongs to its hop.
 ///
-/// Gives also whether it is a tool that says what its results look like.
+/// Returns `true` as well if it is a tool with an output schema.
 fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<(Hop, bool), Refusal> {
     let name = match &routed.request.item {
         Item::Tool(name) => name,

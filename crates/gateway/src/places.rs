@@ -47,7 +47,7 @@ pub enum Holder {
     Run(RunId),
     /// A human or a service.
     Principal(PrincipalId),
-    /// All who have not signed in yet, together.
+    /// All clients that have not signed in yet, together.
     Visitors,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct CallRecord {
     method: Cow<'static, str>,
     last: Duration,
     span: Option<Box<dyn CallSpan>>,
-    /// Its place among the open calls of those that are limited.
+    /// Its place among the limited open calls.
     admission: Option<Admission>,
     /// Set if what it carries is recorded, too.
     keeping: Option<Box<Keeping>>,

@@ -13,7 +13,7 @@ use self::failing::Failing;
 pub(crate) use self::failing::{unusable, withheld};
 use crate::{Answering, Caller, RefusedCall};
 
-/// Why a request is answered without a server, or instead of one.
+/// The reason why a request is answered without a server, or instead of one.
 #[derive(Debug, Clone)]
 pub(crate) enum Refusal {
     /// A failed `tools/call`: a result that the model can read (D16). For other methods it
@@ -25,10 +25,10 @@ pub(crate) enum Refusal {
     Failed(Box<Failing>),
     /// The same, where a rule of the workspace forbids it, with the rule's id.
     Forbidden(CallError, Arc<str>),
-    /// The same, where a tool of the built-in server says so itself: no check has refused it.
+    /// The same, from a tool of the built-in server itself: no check has refused it.
     Own(CallError),
-    /// The same, of a tool that says what its results look like: clients hold all that is
-    /// structured in a result against that, also in one that is an error.
+    /// The same, of a tool with an output schema: clients check all structured content of a result
+    /// against it, also in one that is an error.
     Shaped(Box<Refusal>),
     /// The server found that headers and body of what we sent disagree, and did nothing.
     Mismatch,
@@ -170,8 +170,8 @@ impl Refusal {
         }
     }
 
-    /// The same, of a tool that says what its results look like, if it does. Of no use before
-    /// nothing more is tried.
+    /// The same, of a tool with an output schema, if it has one. Called only when no further try is
+    /// made.
     pub(crate) fn shaped(self, is_shaped: bool) -> Self {
         match self {
             Self::Call(_)
@@ -199,7 +199,7 @@ impl Refusal {
         }
     }
 
-    /// Why the call failed, unless that is what a tool says itself.
+    /// Kind of the failed call, unless the error is a tool's own.
     fn call_kind(&self) -> Option<CallErrorKind> {
         match self {
             Self::Call(error) | Self::Unsent(error) | Self::Forbidden(error, _) => Some(error.kind),
@@ -366,8 +366,8 @@ pub(crate) fn kind_of(kind: CallErrorKind) -> ErrorKind {
 mod tests {
     use super::*;
 
-    /// D28: whatever a refusal says of operators, at no door, of no kind and in no era does a model
-    /// read it, in the text or beside it.
+    /// D28: a model never reads the part of a refusal that is for operators, at no door, of no kind
+    /// and in no era, in the text or beside it.
     #[test]
     fn d28_no_refusal_names_what_operators_do() {
         const SAID: &str = "it failed; mend it with `narthex grants create x`, or at POST /api/x";

@@ -81,7 +81,8 @@ impl Finish {
         parsed(rewrite.apply(message))
     }
 
-    /// A result that was too long, cut; told in the server's log and counted (D23, R-E19).
+    /// A result that was too long, cut; the cut is written to the server's log and counted (D23,
+    /// R-E19).
     fn cut(&self, message: &Message) -> Option<Message> {
         let cut = cut_result(&self.method, message, &self.limits)?;
         let (server, name, summary) = (self.link().name(), self.item.name(), cut.summary);

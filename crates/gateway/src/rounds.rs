@@ -39,7 +39,7 @@ pub(crate) struct Rounds {
     caller: Caller,
     row: Arc<ServerRow>,
     link: Arc<Link>,
-    /// As the caller sent it, for this server.
+    /// The request as the caller sent it, for this server.
     request: Request,
     hop: Hop,
     /// The share of grants for a single call that earlier rounds have.
@@ -50,7 +50,7 @@ pub(crate) struct Rounds {
     sending: Option<Sending>,
     /// The messages that the caller gets before any other.
     said: VecDeque<Payload>,
-    /// Why the call ends, once the caller has got that.
+    /// The reason why the call ends, once the caller has got these messages.
     end: Option<Refusal>,
 }
 
@@ -217,7 +217,7 @@ impl Rounds {
         self.asking.is_some() || self.sending.is_some()
     }
 
-    /// Why the call takes too long, if it waits for its caller.
+    /// The refusal of a call that takes too long, if it waits for its caller.
     pub(crate) fn unanswered(&self) -> Option<Refusal> {
         self.asking.as_ref().map(Asking::late)
     }
@@ -232,7 +232,7 @@ impl Rounds {
         self.said.pop_front()
     }
 
-    /// Why the call has ended, after what the caller was to get first.
+    /// The reason why the call has ended, after the messages that the caller gets first.
     pub(crate) fn end(&mut self) -> Option<Refusal> {
         self.end.take()
     }

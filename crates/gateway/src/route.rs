@@ -1,4 +1,4 @@
-//! Where a request goes, and under which name (the `route` step).
+//! The server of a request, and the name there (the `route` step).
 
 mod expected;
 mod own_tasks;
@@ -184,10 +184,10 @@ impl Shared {
         }
     }
 
-    /// Looks first into what is at hand: what the client was shown last, or what everybody sees. To
-    /// build a view for this client alone, servers may have to be asked, and no call should wait
-    /// for a server that it does not go to. Whether this client may see the item is looked up once
-    /// more on the link of the call.
+    /// Looks first into the views at hand: the one that the client was shown last, or the shared
+    /// one. To build a view for this client alone, servers may have to be asked, and no call should
+    /// wait for a server that it does not go to. The right of this client to see the item is
+    /// checked once more on the link of the call.
     async fn aggregated_now(
         self: &Arc<Self>,
         caller: &Caller,
@@ -311,7 +311,7 @@ pub(crate) fn unknown_server(alias: &Alias) -> Refusal {
     Refusal::Kind(kind, format!("there is no server `{alias}` here"))
 }
 
-/// Tasks are for clients that say so in the very request.
+/// Tasks are for clients that declare them in the very request.
 pub(crate) fn declares_tasks(request: &Message) -> Result<(), Refusal> {
     let declared = request.meta_value(meta_key::CLIENT_CAPABILITIES);
     let extensions = declared.and_then(|declared| declared.get("extensions"));

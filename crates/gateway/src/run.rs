@@ -81,7 +81,7 @@ pub struct RunView {
     pub(crate) unused: Unused,
     /// Whose large message is read at the moment.
     pub(crate) aside: Aside,
-    /// The servers that it was last told to lack.
+    /// The missing servers that were last logged.
     missing: Mutex<BTreeSet<Alias>>,
     /// The servers of which a list has shown it something.
     shown: ArcSwap<BTreeSet<Alias>>,
@@ -176,7 +176,7 @@ impl RunView {
         Self { built_in_tools: Some(tools), ..self }
     }
 
-    /// The same with servers that it should have and that did not start: calls say why.
+    /// The same with servers that it should have and that did not start: calls get the reason.
     #[must_use]
     pub fn with_failed(self, faults: Vec<MountFault>) -> Self {
         let own = self.own.with_failed(faults);
@@ -197,8 +197,8 @@ impl RunView {
         Self { own: self.own.with_first(first), ..self }
     }
 
-    /// Notes that a list shows the run what these servers have. What they had is then not absent
-    /// for it when they are switched off or fail (D30).
+    /// Notes that a list shows the run the items of these servers. These items are then not absent
+    /// for it when the servers are switched off or fail (D30).
     pub(crate) fn note_shown(&self, snapshot: &Snapshot) {
         let has_any = |row: &&Arc<ServerRow>| !row.is_overridden && !row.inventory.is_empty();
         let rows = snapshot.servers.iter().filter(has_any);
@@ -301,7 +301,7 @@ impl RunView {
         self.built_in.iter()
     }
 
-    /// Which tools of the built-in server it has, if it was said.
+    /// Its tools of the built-in server, if they were named.
     pub(crate) fn built_in_tools(&self) -> Option<&BuiltInTools> {
         self.built_in_tools.as_ref()
     }

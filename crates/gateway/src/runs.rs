@@ -22,7 +22,7 @@ use crate::{
 /// Looks for a run.
 pub type FindingRun<'a> = Pin<Box<dyn Future<Output = Option<Arc<RunView>>> + Send + 'a>>;
 
-/// Where runs are that this process has not seen since its start, though they live.
+/// The source of live runs that this process has not seen since its start.
 pub trait RunSource: Send + Sync + std::fmt::Debug {
     /// The run that a token opens, which has started when this resolves; `None` if there is none,
     /// or it cannot start now.
@@ -105,14 +105,14 @@ impl Gateway {
         Some(run)
     }
 
-    /// The servers that a run has: those that its policy attaches of what all share, and its own.
+    /// The servers that a run has: the shared ones that its policy attaches, and its own.
     #[must_use]
     pub fn snapshot(&self, run: &RunView) -> Arc<Snapshot> {
         run.rows_once(&self.shared.registry).shown().clone()
     }
 
-    /// A text as those may see it who watch a run: without the values of secrets that the run and
-    /// its servers know. Of a run that has ended those are its own and what all share.
+    /// A text as watchers of a run may see it: without the values of secrets that the run and its
+    /// servers know. For a run that has ended, these servers are its own and the shared ones.
     #[must_use]
     pub fn without_secrets<'t>(&self, run: &RunView, text: &'t str) -> Cow<'t, str> {
         let seen = match run.has_ended() {
@@ -220,7 +220,7 @@ impl Shared {
     /// Records the tools that a run sees, if they are others than at the last time.
     fn record_tools(&self, run: &RunView, tools: &Arc<ToolSet>) -> Result<(), AuditFull> {
         if run.tools.load().as_ref().is_none_or(|before| before.digest != tools.digest) {
-            // A daemon that has no server yet has nothing to say.
+            // A daemon without any server yet has no news.
             let is_news = !tools.tools.is_empty() || run.has_own() || run.tools.load().is_some();
             if is_news {
                 self.audit.note_tools(&run.workspace, run.id, tools)?;
@@ -245,8 +245,8 @@ impl Shared {
     }
 }
 
-/// Tells the clients of a run that sees something else than everybody how its lists change, and
-/// records it, for as long as the run is used.
+/// Notifies the clients of a run with a view of its own of changes to its lists, and records these,
+/// for as long as the run is used.
 async fn watch_run(
     shared: Arc<Shared>,
     run: Arc<RunView>,

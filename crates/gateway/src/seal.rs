@@ -21,7 +21,7 @@ pub(crate) const STATE_TTL: Duration = Duration::from_secs(60 * 60);
 pub(crate) struct Sealer {
     cipher: Aes256Gcm,
     node_id: String,
-    /// Those that may not pay for anything any more.
+    /// The states that may not pay for anything any more.
     pub(crate) spent: SpentStates,
 }
 

@@ -54,7 +54,7 @@ pub struct Session {
     pub id: SessionId,
     /// Whose it is.
     pub run: Arc<RunView>,
-    /// Where it was opened; it is unknown at any other endpoint.
+    /// The endpoint at which it was opened; it is unknown at any other.
     pub endpoint: Endpoint,
     /// The negotiated revision.
     pub revision: Revision,
@@ -79,9 +79,9 @@ pub struct Session {
 #[derive(Debug)]
 struct State {
     log_level: Option<LogLevel>,
-    /// By the client's ids.
+    /// The open calls, by the client's ids.
     open_calls: HashMap<Bytes, Open>,
-    /// By our ids.
+    /// The open questions, by our ids.
     asks: HashMap<u64, Ask>,
     links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
     /// The followed resources and tasks.
@@ -95,7 +95,7 @@ struct State {
     held: Option<Held>,
     /// Its place among the sessions, while it is one of them.
     place: Option<Place>,
-    /// Where questions of servers take places, once it is one of the sessions.
+    /// The places for questions of servers, once it is one of the sessions.
     questions: Option<Places>,
     last_used: Instant,
 }
@@ -233,7 +233,7 @@ impl Session {
         drop(place);
     }
 
-    /// Says that the client is still there. Doors call it while a stream is open.
+    /// Notes that the client is still there. Doors call it while a stream is open.
     pub fn touch(&self) {
         self.state().last_used = Instant::now();
     }
@@ -380,8 +380,8 @@ impl Session {
         state.own_watches.clear();
     }
 
-    /// Notes that a subscription on a link of the session's own was asked for, or was ended. One
-    /// that the server refused would be refused again.
+    /// Notes a request to start or end a subscription on a link of the session's own. A
+    /// subscription that the server refused would be refused again.
     pub(crate) fn note_own_subscription(&self, alias: &Alias, uri: &str, is_start: bool) {
         let mut state = self.state();
         let uris = state.own_subscriptions.entry(alias.clone()).or_default();

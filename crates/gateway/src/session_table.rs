@@ -52,7 +52,7 @@ impl SessionTable {
         }
     }
 
-    /// Those of a run.
+    /// The sessions of a run.
     pub(crate) fn of(&self, run: RunId) -> Vec<Arc<Session>> {
         let sessions = self.sessions.pin();
         sessions.values().filter(|session| session.run.id == run).cloned().collect()

@@ -62,8 +62,8 @@ impl Shared {
         Ok(result(request, &body.into()))
     }
 
-    /// Where the page begins: what the cursor says, or the start of each list in which the run has
-    /// tasks.
+    /// The positions at which the page begins: those of the cursor, or the start of each list in
+    /// which the run has tasks.
     fn task_progress(&self, caller: &Caller, request: &Message) -> Result<Progress, Refusal> {
         let cursor = request.get("cursor").filter(|raw| raw.as_bytes() != b"null");
         let Some(cursor) = cursor else {
@@ -80,7 +80,7 @@ impl Shared {
         opened.ok_or_else(|| Refusal::invalid("`cursor` is none of ours, or has expired"))
     }
 
-    /// Reads one page of each server, and says how far they were read then.
+    /// Reads one page of each server, and returns the new positions.
     async fn read_pages(
         self: &Arc<Self>,
         caller: &Caller,

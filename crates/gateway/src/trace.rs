@@ -1,5 +1,5 @@
-//! The port through which calls become spans. Who implements it decides where they go; without an
-//! implementation, trace context passes through as it came.
+//! The port through which calls become spans. Its implementation decides where they go; without
+//! one, trace context passes through as it came.
 
 use http::HeaderValue;
 use narthex_model::Alias;

@@ -1,4 +1,4 @@
-//! Holds calls to the limits of traffic (O100), and says to callers that one is reached.
+//! Holds calls to the limits of traffic (O100), and reports reached limits to callers.
 
 use narthex_model::{Alias, CallError, CallErrorKind, TrafficLimits};
 use narthex_traffic::{Admission, Exceeded, LimitScope};
@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::{Caller, gateway::Shared, refusal::Refusal};
 
 impl Shared {
-    /// Counts a call that goes to a server; `configured` are its own limits. `has_place` says
-    /// whether it is one of those that are open: a stream is not.
+    /// Counts a call that goes to a server; `configured` are its own limits. `has_place` is true if
+    /// it counts as an open call: a stream does not.
     ///
     /// # Errors
     /// When a limit of the server, the agent or the workspace is reached: then nothing counts it.

@@ -1,4 +1,4 @@
-//! Which view a caller has, and lists out of it.
+//! The view of a caller, and lists out of it.
 
 mod kept;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{Caller, Lacking, gateway::Shared, refusal::Refusal};
 
-/// The longest message, in bytes: the text that a model reads says besides how to ask.
+/// The longest message, in bytes: in the text for a model the instructions how to ask follow it.
 const MESSAGE_MAX: usize = 140;
 
 impl Shared {
@@ -60,7 +60,7 @@ impl Shared {
     }
 }
 
-/// Says what is required, with as many names as fit.
+/// The text with the required scopes: as many names as fit.
 fn requires(name: &str, scopes: &[&str]) -> String {
     let all = format!("`{name}` requires `{}`", scopes.join("` and `"));
     if all.len() <= MESSAGE_MAX {

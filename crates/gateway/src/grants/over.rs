@@ -33,7 +33,7 @@ pub(crate) struct Standing {
     requests: Vec<Request>,
 }
 
-/// Tells when something is not allowed any more, for as long as it is kept.
+/// Cancels its token when a permission has ended, for as long as it is kept.
 #[derive(Debug)]
 pub(crate) struct Over {
     pub(crate) token: CancellationToken,

@@ -1,5 +1,5 @@
-//! Following single resources and tasks: one subscription at the server for all who follow over
-//! one link.
+//! Following single resources and tasks: one subscription at the server for all followers over one
+//! link.
 //!
 //! Each followed subject has an actor of its own, so that no server waits for another.
 
@@ -71,7 +71,7 @@ impl Drop for Following {
     }
 }
 
-/// Why something is not followed on a link any more.
+/// The reason why a subject is not followed on a link any more.
 enum End {
     /// No follower is left.
     Unwanted,
@@ -169,7 +169,7 @@ impl Hub {
         is_over
     }
 
-    /// Tells all who wait for it that something cannot be followed.
+    /// Reports to all waiting followers that a subject cannot be followed.
     fn fail(&self, key: &FollowKey, followed: &Followed, refusal: Refusal) {
         let mut table = self.followed();
         // Another follower may have started anew under the same key.

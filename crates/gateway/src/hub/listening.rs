@@ -67,7 +67,7 @@ impl Shared {
         .with_place(place))
     }
 
-    /// A place for a stream of changes, and for each single thing of which it is to tell.
+    /// A place for a stream of changes, and for each single resource or task that it shall report.
     fn place_to_listen(&self, caller: &Caller, request: &Message) -> Result<Place, Refusal> {
         let wanted = request.get("notifications");
         // Names beyond the number of possible places are not counted.
@@ -89,8 +89,8 @@ impl Shared {
         })
     }
 
-    /// Follows what a listener names, as far as that can be followed, and tells what allows it. No
-    /// server waits for another.
+    /// Follows the subjects that a listener names, as far as possible, and returns their
+    /// permission. No server waits for another.
     async fn follow_all(
         self: &Arc<Self>,
         caller: &Caller,

@@ -22,15 +22,15 @@ use crate::{
 const LEVEL_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Shared {
-    /// Tells a link that several share the lowest level that sessions which use it have set, also
-    /// before the server was there.
+    /// Sends to a link that several share the lowest level that sessions which use it have set,
+    /// also from before the server was there.
     pub(crate) fn tell_new_link(
         self: &Arc<Self>,
         link: &Arc<Link>,
         server: &ServerKey,
         kind: LinkKind,
     ) {
-        // Noted before sessions are looked at: one that sets its level from now on tells it itself.
+        // Noted before sessions are read: one that sets its level from now on sends it itself.
         if !self.hub.is_new(link, server, kind) {
             return;
         }
@@ -63,7 +63,7 @@ impl Shared {
         shared.is_some_and(|(row, link)| link_kind(session, row, link.facts()) == kind)
     }
 
-    /// Tells a new link a session's level.
+    /// Sends a session's level to a new link.
     pub(crate) fn tell_level(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -137,9 +137,9 @@ impl Shared {
         }
     }
 
-    /// Tells a legacy server the level that one modern call names, if no other caller on the same
-    /// link, the shared one or `bridge`, asked for as much before. The call does not wait long for
-    /// the answer.
+    /// Sends a legacy server the level that one modern call names, if no other caller on the same
+    /// link, the shared one or `bridge`, asked for one as low before. The call does not wait long
+    /// for the answer.
     pub(crate) async fn lower_for(
         &self,
         caller: &Caller,

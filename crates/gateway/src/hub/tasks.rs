@@ -14,7 +14,7 @@ use super::{Change, FollowKey, Hub, Subject, follow::Followed};
 use crate::{Endpoint, Session, gateway::Shared, links::LinkKind};
 
 impl Hub {
-    /// Takes a modern server's word on a task to those who listen.
+    /// Takes a modern server's report on a task to its listeners.
     pub(super) fn task_changed(&self, server: &ServerKey, state: &Message) {
         let Some(id) = state.get("taskId").and_then(Raw::as_str) else { return };
         let id: Arc<str> = id.as_ref().into();

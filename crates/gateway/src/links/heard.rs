@@ -26,8 +26,8 @@ pub(crate) enum Hearers {
     Bridge(Arc<Bridge>),
 }
 
-/// Brings what a server says on a link to those whom it concerns, until the link or `over` ends;
-/// then stops the link.
+/// Delivers a server's messages on a link to their receivers, until the link or `over` ends; then
+/// stops the link.
 pub(crate) async fn hear(
     hearers: Hearers,
     link: &Arc<Link>,
@@ -73,7 +73,7 @@ pub(crate) async fn hear(
 }
 
 impl Hearers {
-    /// Lists anew on the link, whose server said that something changed.
+    /// Lists anew on the link, after the server reported a change.
     async fn relist(&self, link: &Arc<Link>) {
         match self {
             Self::Pool(shared, server, revision) => {

@@ -43,9 +43,9 @@ pub(crate) struct Asking {
     pending: Vec<Question>,
     /// Number of questions so far.
     asked: u64,
-    /// Until when further questions are waited for.
+    /// The end of the wait for further questions.
     gather: Option<Instant>,
-    /// The place of the call among those that wait.
+    /// The place of the call among the waiting ones.
     place: Option<Place>,
     /// Set when its client was asked: the call is parked once the client has the question.
     parked_as: Option<ParkedId>,
@@ -54,7 +54,7 @@ pub(crate) struct Asking {
 /// A question of a server that waits for the client's answer.
 #[derive(Debug)]
 pub(super) struct Question {
-    /// By which the client knows it.
+    /// The key by which the client knows it.
     key: String,
     /// The server's own id, as JSON.
     pub(super) id: Bytes,
@@ -70,7 +70,7 @@ pub(super) struct Answered {
 }
 
 impl Asking {
-    /// For a call with this turn. `request` is as its caller sent it.
+    /// The questions of a call with this turn. `request` is as its caller sent it.
     pub(crate) fn new(
         shared: &Arc<Shared>,
         caller: &Caller,
@@ -113,12 +113,12 @@ impl Asking {
         }
     }
 
-    /// Until when further questions are waited for; `None` if there is none.
+    /// The end of the wait for further questions; `None` if there is none.
     pub(crate) fn gathers_until(&self) -> Option<Instant> {
         self.gather
     }
 
-    /// Takes a question for the client, or says why not.
+    /// Takes a question for the client, or returns the reason why not.
     pub(crate) fn take(&mut self, question: &Message) -> Result<(), (i64, &'static str)> {
         if let Some(refused) = self.answerable.refuses(question) {
             return Err(refused);

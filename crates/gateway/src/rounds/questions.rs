@@ -263,12 +263,12 @@ impl Asking {
         Given { state: self.state.take(), answers: Some(answers) }
     }
 
-    /// Takes back what is still open; gives what tells the client so.
+    /// Takes back the open questions; returns the notifications for the client.
     pub(crate) fn withdraw(mut self) -> VecDeque<Payload> {
         self.take_back()
     }
 
-    /// Why the call ends whose client does not answer.
+    /// The refusal of a call whose client does not answer.
     pub(crate) fn late(&self) -> Refusal {
         let keys: Vec<_> = self.questions.iter().filter(|one| one.answer.is_none()).collect();
         let keys: Vec<_> =

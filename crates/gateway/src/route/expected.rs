@@ -1,4 +1,4 @@
-//! Which server that is not there yet a name seems to belong to.
+//! The server that a name seems to belong to, while it is not there yet.
 
 use std::sync::Arc;
 

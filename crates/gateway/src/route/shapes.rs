@@ -14,8 +14,9 @@ use crate::{
 use narthex_view::Handling;
 
 impl Shared {
-    /// Why a caller that was shown an item cannot use it now: its server is switched off, failed,
-    /// or waits for a sign-in (D30). `None` for an item that this run was never shown.
+    /// The refusal for a caller that was shown an item and cannot use it now: its server is
+    /// switched off, failed, or waits for a sign-in (D30). `None` for an item that this run was
+    /// never shown.
     pub(super) fn taken_away(
         &self,
         caller: &Caller,

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 /// Calls of how many threads share no lock.
 const PARTS: usize = 8;
 
-/// Tells open calls of modern clients that their run has ended: one token for the calls of each
+/// Notifies open calls of modern clients that their run has ended: one token for the calls of each
 /// thread, since waiting on a token takes a lock of it.
 #[derive(Debug, Default)]
 pub(crate) struct CallEnds(OnceLock<[CancellationToken; PARTS]>);
@@ -36,7 +36,7 @@ fn part() -> usize {
 mod tests {
     use super::*;
 
-    /// E7: the end of a run ends the calls of all threads, those that begin after it, too.
+    /// E7: the end of a run ends the calls of all threads, and later calls, too.
     #[test]
     fn e7_the_end_of_a_run_reaches_all_threads() {
         let (ended, ends) = (CancellationToken::new(), CallEnds::default());

@@ -5,7 +5,7 @@ use narthex_model::Alias;
 use super::RunView;
 
 impl RunView {
-    /// The id in the workspace's catalog of what an alias stands for; `None` for what is not of
+    /// The id of an alias's server in the workspace's catalog; `None` for a server that is not of
     /// the catalog.
     pub(crate) fn catalog_id(&self, alias: &Alias) -> Option<&str> {
         let (workspace, id) = self.own.catalog(alias)?.split_once('/')?;

@@ -1,4 +1,4 @@
-//! Servers that one run has for itself (E7), beside those that all share.
+//! Servers that one run has for itself (E7), besides the shared ones.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,11 +20,11 @@ pub(crate) type Changed = (Alias, Arc<Inventory>, Vec<(Listed, Arc<str>)>);
 pub(super) struct OwnServers {
     /// The servers of the beginning, which never change.
     keys: Vec<(Alias, ConnectionId)>,
-    /// Those on a connection that no other run shares.
+    /// The servers on a connection that no other run shares.
     alone: Vec<Alias>,
-    /// Which servers of the catalog they are, across all workspaces.
+    /// Their ids in the catalog, across all workspaces.
     catalog: Vec<(Alias, Arc<str>)>,
-    /// Those that it should have and that did not start, each with the reason.
+    /// The servers that it should have and that did not start, each with the reason.
     failed: Vec<Arc<ServerRow>>,
     /// Their first lists, if the run is frozen to these.
     first: Option<FirstLists>,
@@ -41,7 +41,7 @@ pub(super) struct OwnServers {
 #[derive(Debug)]
 struct Joined {
     shared: Option<Arc<Snapshot>>,
-    /// As they were found, in the order of the mounts.
+    /// The servers as they were found, in the order of the mounts.
     own: Vec<Arc<Found>>,
     all: Arc<Snapshot>,
 }
@@ -120,7 +120,7 @@ impl OwnServers {
         self.alone.contains(alias)
     }
 
-    /// Which server of the catalog an alias stands for, across all workspaces.
+    /// The catalog server that an alias means, across all workspaces.
     pub(super) fn catalog(&self, alias: &Alias) -> Option<&str> {
         self.catalog.iter().find(|(own, _)| own == alias).map(|(_, server)| &**server)
     }
@@ -205,7 +205,7 @@ impl OwnServers {
         self.sees_shared(policy).then(|| registry.snapshot())
     }
 
-    /// Its own ones are among those that its policy attaches.
+    /// True if the run sees shared servers: its policy attaches more than its own ones.
     fn sees_shared(&self, policy: &RunPolicy) -> bool {
         match policy {
             RunPolicy::AllAttached => true,
@@ -242,8 +242,8 @@ impl Joined {
 pub struct Changes(Vec<watch::Receiver<u64>>);
 
 impl Changes {
-    /// Those of one server that a run has for itself, or of all that are shared. `None` if the one
-    /// is gone.
+    /// The changes of one server that a run has for itself, or of all that are shared. `None` if
+    /// the one is gone.
     pub(crate) fn of(registry: &Registry, server: &ServerKey) -> Option<Self> {
         let changes = match server.connection() {
             Some(connection) => registry.mounted(connection)?.changes(),

@@ -1,4 +1,4 @@
-//! The servers of one run: nothing else of the registry can be looked at, or reached, for a run.
+//! The servers of one run: no other part of the registry can be read, or reached, for a run.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -37,7 +37,7 @@ impl RunRows {
     }
 }
 
-/// Everything that a snapshot says, none of which leads to a server.
+/// All facts of a snapshot, none of which leads to a server.
 impl Deref for RunRows {
     type Target = Snapshot;
 

@@ -114,7 +114,7 @@ impl Session {
         true
     }
 
-    /// Takes questions back; gives the ids of those that were open.
+    /// Takes questions back; returns the ids of the open ones.
     pub(crate) fn take_back(&self, ids: impl Iterator<Item = u64>) -> Vec<u64> {
         let mut state = self.state();
         ids.filter(|ours| state.asks.remove(ours).is_some()).collect()
@@ -155,7 +155,7 @@ impl Session {
 
 impl State {
     /// A place for a question among those of its run and of all; `None` if there is none. A session
-    /// that is not one of the sessions yet needs none.
+    /// outside the table of sessions needs none yet.
     fn place_for_question(&self, run: &RunView) -> Option<Option<Place>> {
         let Some(places) = &self.questions else { return Some(None) };
         places.take(run, 1).ok().map(Some)

@@ -22,7 +22,7 @@ const PRUNED_FROM: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     views: HashMap<Vec<Source>, (Weak<View>, Weak<ToolSet>)>,
-    /// By their contents: other servers may have the same tools.
+    /// The sets of tools by their contents: other servers may have the same tools.
     sets: HashMap<DefinitionDigest, Weak<ToolSet>>,
     pruned_at: usize,
 }

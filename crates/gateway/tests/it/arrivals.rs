@@ -247,7 +247,7 @@ async fn s32_everything_that_arrives_is_recorded_once() {
                     gated.request(caller, "tools/call", call()).await;
                     arrives.extend(["acme/listed", "tools/call"]);
                 }
-                // Belongs to no question, and only servers say the other.
+                // Belongs to no question, and only servers send the other.
                 gated.notify(caller, "notifications/progress", json!({"progressToken": 1})).await;
                 gated.notify(caller, "notifications/message", json!({"data": 1})).await;
                 match (gate, index) {
@@ -262,7 +262,7 @@ async fn s32_everything_that_arrives_is_recorded_once() {
         expected.sort();
         assert_eq!(gated.arrived(), expected, "{eras:?}");
         let recorded = gated.recorded().await;
-        // The fixture does not know this method, and says so.
+        // The fixture answers that it does not know this method.
         let has_arrived = |(_, method, outcome): &&(String, String, String)| {
             !method.ends_with("/list")
                 && (outcome == "ok" || (method == "acme/act" && outcome == "rpc_error"))

@@ -1,5 +1,5 @@
-//! The tools of the built-in server where something is gated: who is offered which, what they
-//! require themselves, and what a refusal says of them (X-M6, X-M55).
+//! The tools of the built-in server where something is gated: the runs that get each of them, the
+//! scopes that they require themselves, and the refusals that name them (X-M6, X-M55).
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl BuiltInServer for Tools {
     }
 }
 
-/// A world with the server `all`, whose tool `echo` is gated if that is said.
+/// A world with the server `all`, whose tool `echo` is gated if `is_gated` is set.
 async fn world(is_gated: bool, audit: Audit) -> World {
     let fixture = Running::http(Options::default()).await.unwrap();
     let mut server = http_server("all", &fixture.url);
@@ -100,7 +100,7 @@ async fn world(is_gated: bool, audit: Audit) -> World {
     World { fixtures: vec![fixture], ..world }
 }
 
-/// A run of this policy, by an agent if that is said.
+/// A run of this policy, by an agent if one is named.
 fn run(
     world: &World,
     policy: RunPolicy,
@@ -158,8 +158,8 @@ async fn x_m55_who_may_lack_a_grant_is_offered_what_asks_for_it() {
     }
 }
 
-/// X-M55, D15, D28: a refusal says how to ask, by the name of the tool at the endpoint, once and in
-/// few words; where no human can be asked, it says that one has to allow it.
+/// X-M55, D15, D28: a refusal names the way to ask, by the name of the tool at the endpoint, once
+/// and in few words; where no human can be asked, it states that one has to allow it.
 #[tokio::test]
 async fn x_m55_a_refusal_says_how_to_ask() {
     let world = world(true, Audit::disabled()).await;
@@ -219,8 +219,8 @@ async fn x_m6_built_in_tools_require_what_they_say() {
     }
 }
 
-/// X-E75: a call of a built-in tool that cannot be made uses no grant for a single call up: what is
-/// wrong with it is said before policy is asked.
+/// X-E75: a call of a built-in tool that cannot be made uses no grant for a single call up: its
+/// fault is reported before policy is asked.
 #[tokio::test]
 async fn x_e75_wrong_arguments_of_built_in_tools_use_no_grant_up() {
     let world = world(false, Audit::disabled()).await;
@@ -235,8 +235,8 @@ async fn x_e75_wrong_arguments_of_built_in_tools_use_no_grant_up() {
     assert_eq!(call(json!({})).await, "permission_required");
 }
 
-/// S32: the record says which check refused a call; what a built-in tool answers itself was
-/// refused by none.
+/// S32: the record names the check that refused a call; a built-in tool's own error was refused by
+/// none.
 #[tokio::test]
 async fn s32_what_a_built_in_tool_says_itself_is_no_check() {
     let dir = tempfile::tempdir().unwrap();

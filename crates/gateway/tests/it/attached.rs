@@ -27,7 +27,7 @@ fn only(name: &str) -> RunPolicy {
     RunPolicy::Attached(BTreeSet::from([alias(name)]))
 }
 
-/// One of everything that looks at all servers of a run, or at one by its name.
+/// One request of each kind to all servers of a run, or to one by its name.
 async fn does_everything(world: &World, caller: &Caller) {
     let requests = [
         ("tools/list", json!({})),
@@ -130,7 +130,7 @@ async fn d5_no_other_servers_are_shaken_hands_with() {
     }
 }
 
-/// D5: what a run does not have is in nothing that is said of its servers.
+/// D5: a server that a run does not have is in no description of its servers.
 #[tokio::test]
 async fn d5_a_run_sees_no_rows_of_other_servers() {
     let mut world = World::with(&[("mine", Eras::Both), ("other", Eras::Both)]).await;

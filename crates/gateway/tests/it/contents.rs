@@ -57,7 +57,8 @@ impl Recorded {
         self.audit.keep_contents_of(&on.into_iter().collect());
     }
 
-    /// Has a caller call a tool that is there and one that is not, and looks at what is kept.
+    /// Has a caller call an existing tool and one that does not exist, and reads the stored
+    /// contents.
     async fn calls_carry(
         &self,
         caller: &Caller,
@@ -167,7 +168,7 @@ async fn x_m64_other_requests_are_kept() {
     let second = world.call(&direct, modern(2, "tools/call", params)).await;
     assert_eq!(second["result"]["resultType"], "complete", "{second}");
     let calls = recorded.calls(&mut seen).await;
-    // As the caller had it, so that the server's state is sealed here, too.
+    // As the caller got it, so that the server's state is sealed here, too.
     assert_eq!(serde_json::from_str::<Value>(text(&calls[0], "answer")).unwrap(), first);
     assert!(text(&calls[1], "request").contains("inputResponses"), "{calls:?}");
 

@@ -133,7 +133,7 @@ const MODERN: &str = r#"case $line in
     esac
     ask() { answer '{"resultType":"input_required","inputRequests":{"q":'"$1"'}}'; }"#;
 
-/// Asks what its tool is called for, without a look at capabilities.
+/// Asks the question that its tool is named for, without a look at capabilities.
 const ASKS: &str = r#"case $line in
     *'"method":"tools/list"'*) answer '{"resultType":"complete","ttlMs":0,
       "cacheScope":"private","tools":[{"name":"act","inputSchema":{"type":"object"}},
@@ -270,7 +270,7 @@ async fn e174_a_prompt_asks_a_legacy_client() {
 }
 
 /// E174: the questions of one answer are open side by side, and their answers may come in any
-/// order. What another session says under the same id is no answer, nor is a second one.
+/// order. An answer of another session under the same id is none, nor is a second one.
 #[tokio::test]
 async fn e174_questions_of_one_answer_are_asked_side_by_side() {
     let world = World::with(&[("one", Eras::Modern)]).await;
@@ -548,7 +548,7 @@ async fn e174_a_call_has_ten_further_rounds() {
 }
 
 /// E179: the time in which a person is asked does not count into the call's time. It ends with the
-/// time that questions have, and the error says who did not answer.
+/// time that questions have, and the error names the party that did not answer.
 #[tokio::test]
 async fn e179_the_time_of_a_person_does_not_count() {
     let scripts = Scripts::new();

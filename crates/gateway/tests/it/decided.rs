@@ -81,8 +81,8 @@ fn server(peer: &Peer) -> ServerDefinition {
     definition
 }
 
-/// S12, S18: what a server may read otherwise than the decision is refused as it stands, with the
-/// member at fault, and is in the record. The record of a stream names what it tells of.
+/// S12, S18: a message that a server may read otherwise than the decision is refused unchanged,
+/// with the member at fault, and is in the record. The record of a stream names its subjects.
 #[tokio::test]
 async fn s18_what_is_decided_on_is_what_arrives() {
     let dir = tempfile::tempdir().unwrap();

@@ -120,7 +120,7 @@ async fn call(world: &World, caller: &narthex_gateway::Caller) -> Value {
     world.ask(caller, "tools/call", json!({"name": "go", "arguments": {}})).await
 }
 
-/// R-E45: an ended session costs no call, however the server tells of its end.
+/// R-E45: an ended session makes no call fail, however the server reports its end.
 #[tokio::test]
 async fn r_e45_each_way_to_end_a_session_gets_one_new_session_and_the_call_once() {
     for (way, status, kind, body) in WAYS {

@@ -427,7 +427,7 @@ async fn other_progress_tokens_are_refused() {
     world.gateway.drain().await;
 }
 
-/// `server/discover` names the revisions that a request may name, whatever its server says.
+/// `server/discover` names the revisions that a request may name, whatever its server lists.
 #[tokio::test]
 async fn discover_names_what_a_request_may_name() {
     for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {

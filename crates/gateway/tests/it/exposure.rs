@@ -25,7 +25,7 @@ fn hide(definition: &mut ServerDefinition) {
     };
 }
 
-/// An answer without what the caller itself said.
+/// An answer without the caller's own words.
 fn without(answer: &Value, names: &[&str]) -> String {
     names.iter().fold(answer.to_string(), |text, name| text.replace(name, "NAME"))
 }
@@ -142,7 +142,7 @@ async fn d5_links_of_ones_own_show_no_more() {
     world.gateway.drain().await;
 }
 
-/// D5: nothing that the door checks before the call tells a hidden tool from none.
+/// D5: no check of the door before the call distinguishes a hidden tool from none.
 #[tokio::test]
 async fn d5_a_hidden_tool_wants_no_headers() {
     let wants_headers = |world: &World, caller: &Caller| {
@@ -164,7 +164,7 @@ async fn d5_a_hidden_tool_wants_no_headers() {
     hidden.gateway.drain().await;
 }
 
-/// D5: who listens to a hidden resource hears of none, where the server acknowledges and where the
+/// D5: a listener to a hidden resource hears of none, where the server acknowledges and where the
 /// gateway does.
 #[tokio::test]
 async fn d5_hidden_resources_are_not_followed() {

@@ -63,8 +63,8 @@ async fn hanging_and_well(timeout: Duration) -> (World, Scripts) {
     (World::settled(entries, GatewayOptions::default()).await, scripts)
 }
 
-/// S31, E44: a server that never answers a subscription holds up neither other servers nor the end
-/// of the session, and its own callers hear of it in the time that its calls have.
+/// S31, E44: a server that never answers a subscription delays neither other servers nor the end of
+/// the session, and its own callers hear of it in the time that its calls have.
 #[tokio::test]
 async fn s31_a_server_that_hangs_holds_up_no_other_subscription() {
     let (world, _scripts) = hanging_and_well(Duration::from_secs(300)).await;
@@ -171,8 +171,8 @@ async fn e74_a_level_reaches_servers_that_are_ready_later() {
     world.gateway.drain().await;
 }
 
-/// E74: subscriptions on a session's own link are made again on the one that takes its place, but
-/// for those that the client ended.
+/// E74: subscriptions on a session's own link are made again on the one that takes its place,
+/// except those that the client ended.
 #[tokio::test]
 async fn e74_subscriptions_outlive_a_sessions_own_link() {
     let scripts = Scripts::new();

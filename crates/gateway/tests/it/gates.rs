@@ -452,7 +452,7 @@ fn watched() -> Gates {
     Gates::new(BTreeMap::new(), &named(&[("test://watched-*", "x.read")]), BTreeMap::new())
 }
 
-/// D5, S14: a stream tells of what is granted alone, and ends when the grant is revoked; so does a
+/// D5, S14: a stream reports granted resources alone, and ends when the grant is revoked; so does a
 /// subscription of a legacy client, on a link that it shares and on one of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn d5_revocation_ends_streams_and_subscriptions() {
@@ -524,7 +524,7 @@ async fn at_its_end(answering: &mut Answering) {
     while answering.next().await.is_some() {}
 }
 
-/// The next thing that a stream says.
+/// The next message of a stream.
 async fn step(answering: &mut Answering) -> String {
     let step = tokio::time::timeout(SOON, answering.next()).await.expect("nothing comes");
     match step.expect("the stream has ended") {

@@ -1,5 +1,4 @@
-//! Calls to servers that are gone, hang, or were taken away: how long they take, and what they say
-//! (D30).
+//! Calls to servers that are gone, hang, or were taken away: their times, and their errors (D30).
 #![expect(clippy::excessive_nesting, reason = "the loop of a server on a bare socket")]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -108,8 +107,8 @@ async fn fails_within_its_limit(world: &World, caller: &Caller) {
     assert!(row.health.last_failure().is_some());
 }
 
-/// D30: waiting for a server that is gone counts into the limit of the call, which then says the
-/// cause; the row is not `ready`, and the server is back by itself.
+/// D30: waiting for a server that is gone counts into the limit of the call, whose error then names
+/// the cause; the row is not `ready`, and the server is back by itself.
 #[tokio::test]
 async fn d30_a_call_to_a_server_that_is_gone_ends_within_its_limit() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -186,7 +185,7 @@ async fn d37_a_call_that_was_taken_may_have_been_carried_out() {
     }
 }
 
-/// D30: without recovery an error stays, and a call says so at once.
+/// D30: without recovery an error stays, and a call reports it at once.
 #[tokio::test]
 async fn e34_without_recovery_calls_fail_at_once() {
     let mut server = Server::start(legacy()).await;
@@ -225,11 +224,11 @@ async fn d30_connecting_counts_into_the_limit() {
     world.gateway.drain().await;
 }
 
-/// D30: `timeoutMs` limits the call from its acceptance to its answer, whatever the server says on
+/// D30: `timeoutMs` limits the call from its acceptance to its answer, whatever the server sends on
 /// the way; progress extends it only where the entry asks.
 #[tokio::test]
 async fn d30_progress_extends_a_call_only_where_the_entry_asks() {
-    // The clock moves by a millisecond whenever sockets have been looked at, and never by itself.
+    // The clock moves by a millisecond after each poll of the sockets, and never by itself.
     let mut ticking = JoinSet::new();
     for (extends, wanted) in [(None, "timeout"), (Some(Duration::from_secs(60)), "")] {
         let server = Server::start(legacy()).await;
@@ -245,7 +244,7 @@ async fn d30_progress_extends_a_call_only_where_the_entry_asks() {
         tokio::time::pause();
         ticking.spawn(async {
             loop {
-                // The runtime looks at sockets after 61 turns of tasks.
+                // The runtime polls sockets after 61 turns of tasks.
                 for _ in 0..64 {
                     tokio::task::yield_now().await;
                 }

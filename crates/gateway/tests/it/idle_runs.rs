@@ -127,7 +127,7 @@ async fn e20_a_run_that_was_idle_misses_nothing() {
     gateway.drain().await;
 }
 
-/// E7: a session keeps its run in use, however long it says nothing: it hears of every change.
+/// E7: a session keeps its run in use, however long it is silent: it hears of every change.
 #[tokio::test]
 async fn a_session_keeps_its_run_in_use() {
     let idle = Duration::from_millis(1);

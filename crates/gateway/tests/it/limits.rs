@@ -96,7 +96,7 @@ async fn bytes_of(world: &World, caller: &Caller, params: Value) -> Vec<u8> {
     }
 }
 
-/// R-E19: below the limit the bytes are those that go without any.
+/// R-E19: below the limit the bytes are the same as without any.
 #[tokio::test]
 async fn r_e19_results_below_the_limit_are_the_same_bytes() {
     let servers = [("bound", Eras::Both), ("free", Eras::Both)];

@@ -65,7 +65,7 @@ async fn e81_one_odd_definition_harms_no_other() {
     assert_eq!(snapshot.get("odd").unwrap().changed, 0, "no definition has changed");
 }
 
-/// E73: a server whose resources cannot be listed keeps its tools, and its row says so.
+/// E73: a server whose resources cannot be listed keeps its tools, and its row reports it.
 #[tokio::test]
 async fn e73_tools_stay_where_another_list_fails() {
     let peer = Peer::legacy(|seen| match seen.rpc() {

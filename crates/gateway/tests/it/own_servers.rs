@@ -86,8 +86,8 @@ fn endpoints() -> [(Endpoint, &'static str); 2] {
     [(transparent("mine"), ""), (Endpoint::Aggregated, "mcp__mine__")]
 }
 
-/// One request of each method that is about a server or something that it has. `mine` in it stands
-/// for the server's alias.
+/// One request of each method that is about a server or one of its items. `mine` in it is the
+/// server's alias.
 fn requests(prefix: &str, task: &str) -> Vec<(&'static str, Value)> {
     let name = |name: &str| format!("{prefix}{name}");
     let argument = || json!({"name": "arg1", "value": "p"});
@@ -121,7 +121,7 @@ fn requests(prefix: &str, task: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The first thing that a caller hears, without what it said itself.
+/// The first message that a caller gets, without its own words.
 async fn heard(world: &World, caller: &Caller, method: &str, params: Value, words: &str) -> String {
     let mut params = params;
     if method.starts_with("tasks/") && caller.session.is_none() {
@@ -317,9 +317,9 @@ async fn told(outbox: &mut mpsc::Receiver<narthex_wire::Payload>) -> String {
 const UPDATED: &str = "notifications/resources/updated";
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// E7, D5: what an own server tells by itself reaches its run alone, although another run has
-/// followed the same thing of a server of the same alias. The order proves it: what the other run
-/// hears first is what its own server said last.
+/// E7, D5: messages of an own server reach its run alone, although another run has followed the
+/// same subject of a server of the same alias. The order proves it: the first message to the other
+/// run is the last one of its own server.
 #[tokio::test]
 async fn e7_what_an_own_server_tells_reaches_its_run_alone() {
     for eras in [Eras::Legacy, Eras::Modern] {

@@ -72,7 +72,8 @@ async fn e19_resources_and_prompts_are_reached_through_tools() {
     }
 }
 
-/// E71: only for what the server has; E82: with schemas that say what is required.
+/// E71: own tools exist only for declared primitives; E82: with schemas that list the required
+/// arguments.
 #[tokio::test]
 async fn e71_own_tools_exist_for_what_a_server_declared() {
     let scripts = Scripts::new();

@@ -161,8 +161,8 @@ async fn e184_calls_side_by_side_are_asked_apart() {
     }
 }
 
-/// E184: a decline is the server's to hear; what was not declared is refused at once, and a request
-/// that declares nothing opens no further session.
+/// E184: the server gets a decline; an undeclared question is refused at once, and a request that
+/// declares nothing opens no further session.
 #[tokio::test]
 async fn e184_only_what_is_declared_is_asked() {
     let (world, caller) = one().await;
@@ -289,8 +289,8 @@ fn parked(world: &World) -> bool {
     !metrics.contains("narthex_calls_parked 0")
 }
 
-/// E184: a call waits for its client as long as the setting says, and not longer: its server is
-/// told, and the retry is refused.
+/// E184: a call waits for its client as long as the setting allows, and not longer: its server gets
+/// a cancellation, and the retry is refused.
 #[tokio::test]
 async fn e184_a_call_waits_for_so_long() {
     let (world, caller) = noting().await;

@@ -25,7 +25,7 @@ async fn act(world: &World, endpoint: Endpoint) -> Value {
     world.ask(&caller, "tools/call", json!({"name": name})).await["result"].take()
 }
 
-/// E81, R-E27: every tool has the schema of an object, whatever its server says of it.
+/// E81, R-E27: every tool has the schema of an object, whatever its server lists.
 #[tokio::test]
 async fn e81_every_tool_has_an_object_schema() {
     const LISTS: &str = r#"case $line in *'"method":"tools/list"'*)
@@ -62,7 +62,7 @@ async fn e81_every_tool_has_an_object_schema() {
     world.gateway.drain().await;
 }
 
-/// E89: a result without content gets an empty one, and what it said is kept; transparent
+/// E89: a result without content gets an empty one, and its other members are kept; transparent
 /// endpoints change nothing.
 #[tokio::test]
 async fn e89_a_result_without_content_gets_an_empty_one_and_keeps_what_it_said() {

@@ -300,7 +300,7 @@ async fn s32_the_audit_names_the_rule() {
 
 const WATCHED: &str = "test://watched-resource";
 
-/// The next thing that a stream says; `None` at its end.
+/// The next message of a stream; `None` at its end.
 async fn step(answering: &mut Answering) -> Option<String> {
     let step = tokio::time::timeout(SOON, answering.next()).await.expect("nothing comes")?;
     let bytes = match step {
@@ -358,7 +358,7 @@ impl Ruled {
     }
 }
 
-/// Says something when a subscription is given up, and repeats its level.
+/// Sends a message when a subscription is given up, and repeats its level.
 const GIVEN_UP: [&str; 3] = [
     r#"tell() {
       printf '{"jsonrpc":"2.0","method":"notifications/message","params":{%s}}\n' "$1"

@@ -1,6 +1,5 @@
-//! Failed calls of tools that say what their results look like: clients hold what is structured in
-//! a result against that, also in one that is an error, and throw the whole away if it does not
-//! fit.
+//! Failed calls of tools with an output schema: clients check the structured content of a result
+//! against it, also in one that is an error, and throw the whole away if it does not fit.
 
 use std::time::Duration;
 
@@ -88,7 +87,7 @@ async fn d16_a_failure_fits_the_tools_own_schema() {
     fail(&world, &ends, "ends", ["transport_error"; 2]).await;
     world.gateway.registry().disable("off").unwrap();
     fail(&world, &off, "off", ["server_disabled", "tool_not_found"]).await;
-    // Where there is no such schema, programs find it where it always was.
+    // Without such a schema, programs find it in its usual place.
     for server in ["silent", "off"] {
         let result = call(&world, &world.modern_caller(transparent(server)), server, "plain").await;
         assert!(result["structuredContent"]["error"]["kind"].is_string(), "{result}");

@@ -11,7 +11,7 @@ use super::{
     world::{World, legacy, modern, parse, transparent},
 };
 
-/// Ways to tell servers of some kind or other that a request is given up, or anything else.
+/// Spellings of a cancellation that servers of some kind may accept, and other notifications.
 const SPELLINGS: [&str; 8] = [
     "$/cancelRequest",
     "notifications/Cancelled",

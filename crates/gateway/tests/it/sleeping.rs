@@ -82,7 +82,7 @@ async fn d12_a_server_that_is_followed_is_not_stopped() {
     world.gateway.drain().await;
 }
 
-/// D12: who begins to follow wakes a server, at either endpoint and in either era.
+/// D12: a new follower wakes a server, at either endpoint and in either era.
 #[tokio::test]
 async fn d12_whoever_follows_wakes_a_server_that_sleeps() {
     let scripts = Scripts::new();
@@ -152,10 +152,10 @@ async fn d12_a_server_with_a_running_task_is_not_stopped() {
     }
 }
 
-/// A modern server that says of its task what it was last told to say of it.
+/// A modern server that reports the status that it was last given for its task.
 const TOLD: &str = r#"case $line in *'"method":"tasks/cancel"'*) now=cancelled
     answer '{"resultType":"complete"}'; continue ;; esac"#;
-/// A legacy server that says at a call without a task that the earlier task has ended.
+/// A legacy server that reports at a call without a task that the earlier task has ended.
 const TELLS_END: &str = r#"case $line in *'"method":"tools/call"'*'"task":{'*) ;;
     *'"method":"tools/call"'*) printf '{"jsonrpc":"2.0","method":"notifications/tasks/status",'
       printf '"params":{"taskId":"t1","status":"failed"}}\n'; answer '{"content":[]}'

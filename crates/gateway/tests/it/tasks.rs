@@ -57,7 +57,7 @@ pub(super) async fn start(world: &World, caller: &Caller, name: &str, arguments:
     started["result"]["taskId"].as_str().unwrap().to_owned()
 }
 
-/// SEP-2663: one stream at the aggregated endpoint tells of tasks of several servers, each in the
+/// SEP-2663: one stream at the aggregated endpoint reports tasks of several servers, each in the
 /// server's words and under the client's own subscription.
 #[tokio::test]
 async fn modern_task_states_are_pushed_at_the_aggregated_endpoint() {
@@ -74,7 +74,7 @@ async fn modern_task_states_are_pushed_at_the_aggregated_endpoint() {
     let params = json!({"taskId": one, "inputResponses": answers, "_meta": declared()});
     let updated = world.call(&caller, modern(2, "tasks/update", params)).await;
     assert_eq!(updated["result"]["resultType"], "complete", "{updated}");
-    // A server may say the same twice.
+    // A server may send the same twice.
     let mut open = vec![one, two];
     while !open.is_empty() {
         let state = next_state(&mut listening, "completed").await;
@@ -105,8 +105,8 @@ async fn s18_tasks_of_others_are_not_followed() {
     world.gateway.drain().await;
 }
 
-/// A modern server all of whose tasks are called `t1`. The first process says that they work,
-/// later ones say that they are done, and only when asked.
+/// A modern server all of whose tasks are called `t1`. The first process reports that they work,
+/// later ones that they are done, and only when asked.
 pub(super) const MODERN: [&str; 3] = [
     r#"task='"taskId":"t1","createdAt":"2026-01-01T00:00:00Z","ttlMs":null'
     [ -e "$PIDS" ] && now=completed || now=working"#,
@@ -133,7 +133,7 @@ pub(super) const MODERN: [&str; 3] = [
     "",
 ];
 
-/// E74: who follows a task hears of it after its server was lost, too, and what happened
+/// E74: a follower of a task gets its status after its server was lost, too, and changes from
 /// meanwhile.
 #[tokio::test]
 async fn e74_followed_tasks_outlive_a_connection() {
@@ -408,8 +408,8 @@ async fn next_status(session: &Session, outbox: &mut Outbox) -> Value {
 
 type Outbox = tokio::sync::mpsc::Receiver<narthex_wire::Payload>;
 
-/// S18, 2025-11-25: what a server says of a task reaches the sessions of its run alone, under the
-/// id that they know.
+/// S18, 2025-11-25: a server's report on a task reaches the sessions of its run alone, under the id
+/// that they know.
 #[tokio::test]
 async fn s18_states_of_legacy_tasks_reach_their_run() {
     for capabilities in [json!({}), json!({"sampling": {}})] {

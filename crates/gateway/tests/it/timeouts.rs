@@ -50,7 +50,7 @@ impl Everywhere {
         Self { definitions, _running: running, _tasks: tasks }
     }
 
-    /// A gateway over those that are `wanted`, whose calls may take so long.
+    /// A gateway over the `wanted` servers, whose calls may take so long.
     async fn world(&self, limit: Duration, wanted: impl Fn(&str) -> bool) -> World {
         let mut definitions = self.definitions.clone();
         definitions.retain(|definition| wanted(definition.alias.as_str()));

@@ -1,4 +1,5 @@
-//! Limits of traffic (O100): which calls count, what a refusal says, and what is given back.
+//! Limits of traffic (O100): the calls that count, the refusals, and the places that are given
+//! back.
 
 use std::{
     sync::Arc,
@@ -113,7 +114,7 @@ fn refused(answer: &Value) -> &Value {
 }
 
 /// O100: the limits of a server hold at both of its endpoints and for both eras together, and a
-/// refusal says whose limit it is and when to come again.
+/// refusal names the limit and the time after which to try again.
 #[tokio::test]
 async fn o100_a_servers_quota_holds_for_all_its_callers() {
     let limited = Limited::with(&json!({"calls_per_day": 4})).await;
