@@ -145,7 +145,7 @@ async fn s27_no_answer_is_stored_or_taken_for_something_else() {
     }
 }
 
-/// A request by a method that a path does not have is told which methods it has.
+/// A request by a method that a path does not have is answered with the methods that it has.
 #[tokio::test]
 async fn other_methods_are_told_what_is_allowed() {
     let world = World::empty();
@@ -163,7 +163,7 @@ async fn other_methods_are_told_what_is_allowed() {
     }
 }
 
-/// S7: the guard stands before everything else, on every route, health too.
+/// S7: the guard comes before everything else, on every route, health too.
 #[tokio::test]
 async fn s7_foreign_hosts_and_origins_are_refused_on_every_route() {
     let world = World::empty();
@@ -433,7 +433,7 @@ async fn status_and_tools_say_what_there_is() {
     assert_eq!(told.text(), "ok\n", "what a run may not see is not there");
 }
 
-/// D5, S18: counters name all servers, so a run that has not all of them is not told any.
+/// D5, S18: counters name all servers, so a run that has not all of them gets none.
 #[tokio::test]
 async fn d5_counters_are_for_whoever_sees_every_server() {
     let world = World::with_fixture().await;

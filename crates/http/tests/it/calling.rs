@@ -55,7 +55,8 @@ async fn a_tool_that_is_posted_to_answers_once() {
     assert_eq!(error["message"], "there is no tool `a/b \u{20ac}\"`", "{error}");
 }
 
-/// S8, S12: what is no object of arguments is told what it lacks, and reaches no server.
+/// S8, S12: a body that is no object of arguments is refused with what it lacks, and reaches no
+/// server.
 #[tokio::test]
 async fn s12_only_one_object_is_taken_for_arguments() {
     let world = World::with_fixture().await;

@@ -169,8 +169,8 @@ async fn d15_the_page_lets_in_nobody_else() {
     assert_eq!(run.echo().await["isError"], true);
 }
 
-/// X-E82: a page is answered once, by whom it was shown to, and about what it said; another answer
-/// decides nothing, and leads to the page as it is now.
+/// X-E82: a page is answered once, by the human it was shown to, and about its own text; another
+/// answer decides nothing, and leads to the page as it is now.
 #[tokio::test]
 async fn x_e82_a_page_is_answered_once_and_by_whom_it_was_shown_to() {
     let site = Site::new().await;
@@ -349,7 +349,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// X-M56: a legacy client that can lead its user to a page is asked to, and told when it is done.
+/// X-M56: a legacy client that can lead its user to a page is asked to, and hears when it is done.
 #[tokio::test]
 async fn x_m56_a_legacy_client_leads_its_user_to_the_page() {
     let site = Site::new().await;

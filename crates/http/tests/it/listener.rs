@@ -94,7 +94,7 @@ async fn a_connection_is_kept_for_further_requests() {
     assert_eq!(stream.read(&mut [0]).await.unwrap(), 0, "a resting connection is closed");
 }
 
-/// S31: connections beyond the limit are closed at once, and the others go on.
+/// S31: connections beyond the limit are closed at once, and the others stay open.
 #[tokio::test]
 async fn s31_connections_are_bounded() {
     let options = ServeOptions { max_connections: 2, ..ServeOptions::default() };

@@ -1,4 +1,4 @@
-//! Legacy streams: ids, going on after a cut, and the stream of what belongs to no call.
+//! Legacy streams: ids, resuming after a cut, and the stream of messages outside calls.
 
 use std::time::Duration;
 
@@ -271,7 +271,7 @@ async fn e178_a_cancelled_call_takes_its_questions_back() {
 }
 
 /// S31: a run that fills its streams loses its own oldest events, and a resume past them gets the
-/// answer of an event that never was. A client of another run goes on where it was.
+/// answer of an event that never was. A client of another run resumes where it was.
 #[tokio::test]
 async fn s31_a_flood_of_streams_leaves_those_of_others() {
     let mut world = World::with_options(|options| options.replay.total_bytes = 40_000).await;

@@ -24,7 +24,7 @@ fn names(listed: &Answer) -> Vec<String> {
     entries.as_array().unwrap().iter().filter_map(name).collect()
 }
 
-/// The failure that a problem tells of, which says the same to people.
+/// The failure in a problem, which says the same to people.
 fn failed(answer: &Answer, status: StatusCode, code: &str) -> Value {
     let problem = answer.json();
     assert_eq!(answer.status, status, "{problem}");
@@ -54,7 +54,7 @@ async fn r_g1_directories_are_listed_and_paths_are_told_of() {
     );
 }
 
-/// S29: a folder is told when another server is behind a name, and of nothing that is the same.
+/// S29: a folder hears when another server is behind a name, and of nothing that is the same.
 #[tokio::test]
 async fn s29_another_server_of_a_name_has_another_number() {
     let world = World::with_fixture().await;

@@ -38,7 +38,7 @@ async fn x_m7_authors_attach_what_admins_register() {
     }
     let refused = tenants.send(author, "POST", &at("mcp-servers"), SERVER).await;
     refused.problem(StatusCode::FORBIDDEN, "denied");
-    // Nor by a document of many objects, which would also tell what was there.
+    // Nor by a document of many objects, which would also reveal what was there.
     let document = json!({ "servers": [serde_json::from_str::<Value>(SERVER).unwrap()] });
     for path in [at("import"), at("import?dry_run=true")] {
         let refused = tenants.send(author, "POST", &path, &document.to_string()).await;
@@ -88,8 +88,8 @@ async fn x_m43_a_run_attaches_and_registers_nothing() {
     assert_eq!(tenants.items(ADMIN, &at("members")).await.len(), Role::ALL.len());
 }
 
-/// A token is told once, kept as a hash, and opens nothing once it is revoked or its service may
-/// nothing any more.
+/// A token is shown once, stored as a hash, and opens nothing once it is revoked or its service may
+/// do nothing any more.
 #[tokio::test]
 async fn tokens_open_until_they_are_revoked() {
     let tenants = Tenants::with(&["team"]).await;

@@ -129,8 +129,8 @@ async fn x_e18_attachments_are_made_shown_replaced_and_removed() {
     assert_eq!(left["items"].as_array().map(Vec::len), Some(1), "{left}");
 }
 
-/// X-M37, X-M38, X-M39, X-M40, X-M41, X-E21, X-E22, X-E123: everything that is wrong is told at
-/// once, in the words of the request, and nothing of it is stored.
+/// X-M37, X-M38, X-M39, X-M40, X-M41, X-E21, X-E22, X-E123: all faults are reported at once, in the
+/// words of the request, and nothing of it is stored.
 #[tokio::test]
 async fn x_m41_all_faults_are_told_by_field_and_nothing_is_stored() {
     let place = filled().await;

@@ -220,7 +220,7 @@ async fn s32_x_m63_services_are_actors_and_access_is_recorded() {
 #[tokio::test]
 async fn what_cannot_be_moved_is_told() {
     let (_dir, api) = api().await;
-    // Stands where a file does and cannot be read.
+    // It has a file's name and cannot be read.
     let unreadable = api.dir.path().join("audit/audit-01-ffffffffffff-000001.jsonl");
     fs_err::create_dir(&unreadable).unwrap();
     let secret = "/api/workspaces/default/secrets/LATER";
@@ -273,7 +273,7 @@ async fn s32_x_m61_changes_of_settings_are_in_the_audit() {
     assert!(!exported(&api, AUDIT).await.contains("canary"));
 }
 
-/// S32: who is not let in, and who is not let through, is in the audit.
+/// S32: refused callers and denied requests are in the audit.
 #[tokio::test]
 async fn s32_refusals_are_in_the_audit() {
     let (_dir, api) = api().await;
@@ -365,9 +365,9 @@ async fn s32_changes_in_the_store_are_found() {
     assert_ne!(report.chains[0].declared.is_vouched, Some(true));
 }
 
-/// X-M64, X-E31: whether the audit has what calls carry, and which agents may have what people sign
-/// in to, is said by an admin of the workspace alone, and each is an event of its own; what is
-/// wrong changes nothing.
+/// X-M64, X-E31: only an admin of the workspace sets if the audit has what calls carry, and which
+/// agents may have what people sign in to. Each change is an event of its own; a wrong one changes
+/// nothing.
 #[tokio::test]
 async fn x_m64_the_switch_is_an_admins_and_is_recorded() {
     let tenants = Tenants::with(&["team"]).await;

@@ -272,8 +272,8 @@ async fn d13_rules_and_grants_know_one_name_of_the_tool_that_starts_agents() {
     assert!(fault["message"].as_str().unwrap().contains("`spawn_session`"), "{fault}");
 }
 
-/// X-E100, D16: an unknown tool and arguments that do not fit are results; all that is wrong with
-/// the arguments is told at once.
+/// X-E100, D16: an unknown tool and arguments that do not fit are results; all faults of the
+/// arguments are reported at once.
 #[tokio::test]
 async fn x_e100_what_does_not_fit_is_a_failed_result() {
     let place = tempfile::tempdir().unwrap();
@@ -473,7 +473,7 @@ async fn d15_a_request_for_another_scope_is_told_to_the_human() {
     assert_eq!(of("echo")["warnings"], json!([]));
 }
 
-/// X-E74: what is asked for has bounds, so that what tells of it always fits in an event.
+/// X-E74: a request for a grant has bounds, so that its report always fits in an event.
 #[tokio::test]
 async fn x_e74_details_have_bounds() {
     let place = tempfile::tempdir().unwrap();
@@ -897,7 +897,7 @@ async fn d15_no_run_decides_on_requests() {
     assert!(!audit.contains("permission.granted") && !audit.contains("permission.denied"));
 }
 
-/// X-E98, X-E99: what a run tells is in the order in which it was told.
+/// X-E98, X-E99: a run's reports are in the order in which it sent them.
 #[tokio::test]
 async fn x_e98_what_a_run_tells_is_numbered() {
     let place = tempfile::tempdir().unwrap();

@@ -219,7 +219,7 @@ async fn o36_patches_merge() {
     assert_eq!(place.get(DOCS).await["definition"], cleared["definition"]);
 }
 
-/// D9, X-M41, O35: everything that is wrong is told at once, by field, and nothing is stored.
+/// D9, X-M41, O35: all faults are reported at once, by field, and nothing is stored.
 #[tokio::test]
 async fn d9_all_faults_are_told_and_nothing_is_stored() {
     let place = Place::filled().await;
@@ -284,7 +284,7 @@ async fn x_m37_references_are_checked_when_they_are_saved() {
     assert_eq!(place.get(SERVERS).await["items"], json!([]));
 }
 
-/// O41: who uses a server or a capability is told, and with `force` it goes all the same.
+/// O41: users of a server or a capability are reported, and with `force` it goes all the same.
 #[tokio::test]
 async fn o41_what_is_in_use_stays_unless_forced() {
     let place = Place::filled().await;
@@ -469,7 +469,7 @@ async fn s27_refused_values_are_not_repeated() {
     assert!(!refused.text().contains(CANARY), "{}", refused.text());
 }
 
-/// A server that changes may leave its users broken: that is told, and they tell it themselves.
+/// A changed server may leave its users broken: that is reported, and they report it themselves.
 #[tokio::test]
 async fn users_that_no_longer_fit_are_told_of() {
     let place = Place::filled().await;
@@ -617,7 +617,7 @@ async fn o68_variables_are_named_if_the_operator_allows_it() {
     );
 }
 
-/// The requests that the page tells people to send are answered as it says, in its order.
+/// The example requests of the page are answered as it says, in its order.
 #[tokio::test]
 async fn the_examples_of_the_page_work() {
     let place = Place::new().await;

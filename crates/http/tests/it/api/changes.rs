@@ -95,7 +95,7 @@ async fn e141_a_patch_keeps_the_rest() {
     unknown.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// E139, E144: only what stands in the settings can be changed or taken out.
+/// E139, E144: only entries of the settings can be changed or taken out.
 #[tokio::test]
 async fn e139_entries_of_the_project_are_not_ours() {
     let api = Api::one().await;
@@ -132,7 +132,7 @@ async fn e140_a_hidden_entry_can_be_changed_and_taken_out() {
     assert_eq!(api.row("one").connection, before);
 }
 
-/// E142: of those who store a name at one time, one hears that it is new.
+/// E142: of callers that store a name at one time, one hears that it is new.
 #[tokio::test]
 async fn e142_a_name_is_new_once() {
     let api = Api::one().await;

@@ -58,9 +58,9 @@ async fn granted(api: &Api, duration: &str) {
     api.send("POST", &format!("{HERE}/grants"), grant.to_string()).await.succeeded();
 }
 
-/// X-M3: a parent that starts a child is told that no platform is there to claim it, until one has
-/// claimed. If only an operator can mend a fault, a model is told that there is a fault, and
-/// nothing of scopes.
+/// X-M3: a parent that starts a child hears that no platform is there to claim it, until one has
+/// claimed. If only an operator can mend a fault, a model hears that there is a fault, and nothing
+/// of scopes.
 #[tokio::test]
 async fn x_m3_a_parent_is_told_whether_anything_carries_its_child_out() {
     let place = tempfile::tempdir().unwrap();
@@ -220,7 +220,7 @@ async fn s18_only_own_children_are_children() {
         }
     }
     assert_eq!(run.events().await.len(), 1, "nothing came of it");
-    // A child that nothing allows to start anybody.
+    // A child that nothing allows to start an agent.
     let error = run.refused("spawn_session", json!({ "child_agent_id": "reader" })).await;
     assert_eq!(error["kind"], "permission_required");
     assert_eq!(error["details"]["code"], "permission_required");
@@ -301,8 +301,8 @@ fn in_minutes(minutes: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(minutes * 60)
 }
 
-/// X-E88, X-E89: an orchestrator is told of a silent child at each step of the ladder once; other
-/// agents are not.
+/// X-E88, X-E89: an orchestrator hears of a silent child at each step of the ladder once; other
+/// agents do not.
 #[tokio::test]
 async fn x_e89_an_orchestrator_hears_of_silent_children() {
     let place = tempfile::tempdir().unwrap();
@@ -443,7 +443,7 @@ async fn what_sessions_cost_adds_up() {
     assert_eq!(second.called("get_agent_cost", json!({})).await["totals"], own["totals"]);
 }
 
-/// A session has so many children that go on, and no more; one that ends makes room.
+/// A session has so many active children, and no more; one that ends makes room.
 #[tokio::test]
 async fn a_session_has_so_many_children_at_once() {
     let place = tempfile::tempdir().unwrap();
@@ -553,7 +553,7 @@ async fn s14_rules_on_starting_agents_count_whatever_the_way() {
     };
     rules(format!(r#"@id("no-kin") forbid(principal, action, {TOOL});"#)).await;
     assert_eq!(alike().await["details"]["rule"], "no-kin");
-    // A forbidden request tells nothing of what would be there.
+    // A forbidden request reveals nothing of what would be there.
     let absent = by_token(json!({ "agent_name": "nobody" })).await;
     assert_eq!(absent.json()["details"]["rule"], "no-kin", "{}", absent.text());
 

@@ -67,7 +67,7 @@ fn members(answer: &Value) -> Vec<&str> {
     members
 }
 
-/// Checks all that is told whether directly or not.
+/// Checks the parts of a claim that are sent with and without direct mode.
 fn tells_all(claim: &Value, run: &str) {
     assert!(claim["claim"].as_str().unwrap().starts_with("clm_"), "{claim}");
     assert_eq!(claim["prompt"], "count the words");
@@ -81,9 +81,9 @@ fn tells_all(claim: &Value, run: &str) {
     assert!(docs.ends_with("/mcp/docs"), "{docs}");
 }
 
-/// O81, X-M3: who claims a run is told its prompt, parameters, system prompt, model and runtime,
-/// and how it is reached. Values of secrets are told in direct mode alone, once, to who asks with
-/// a new claim.
+/// O81, X-M3: who claims a run gets its prompt, parameters, system prompt, model and runtime, and
+/// the way to reach it. Values of secrets are sent in direct mode alone, once, to who asks with a
+/// new claim.
 #[tokio::test]
 async fn o81_a_claim_tells_secrets_in_direct_mode_alone() {
     let place = tempfile::tempdir().unwrap();
@@ -102,7 +102,7 @@ async fn o81_a_claim_tells_secrets_in_direct_mode_alone() {
         let wanted = (&json!("small"), &json!("container"));
         assert_eq!((&claimed["model"], &claimed["runtime_type"]), wanted);
         assert!(!claimed.to_string().contains(SECRET), "{claimed}");
-        // Who holds the claim for longer is told no more.
+        // Who holds the claim for longer gets no more.
         let mut longer = json!({ "claim": claimed["claim"] });
         let held = claim(&api, &runner, &run, longer.clone()).await.succeeded();
         assert_eq!(members(&held), ["claim", "claimed_until"]);
@@ -112,7 +112,7 @@ async fn o81_a_claim_tells_secrets_in_direct_mode_alone() {
     }
 
     let run = child(&lead, json!({})).await;
-    // No other role is told, and the run is still to be had.
+    // No other role gets it, and the run can still be claimed.
     for role in ["author", "auditor"] {
         let token = service(&api, role).await;
         let refused = claim(&api, &token, &run, json!({ "direct": true })).await;

@@ -225,8 +225,8 @@ async fn s23_a_change_in_the_midst_of_a_run_is_told_and_waits() {
     tokio::time::timeout(SOON, back).await.expect("it is as it was");
 }
 
-/// D10, D15: who decides is a human with the role; what is decided is in the audit, and faults are
-/// told all at once.
+/// D10, D15: who decides is a human with the role; each decision is in the audit, and faults are
+/// reported all at once.
 #[tokio::test]
 async fn d10_only_humans_decide_on_definitions() {
     let server = Running::http(Options::default()).await.unwrap();

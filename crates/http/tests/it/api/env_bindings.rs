@@ -1,4 +1,4 @@
-//! Secrets that are bound to the environment of agents: what is taken, told and removed.
+//! Secrets that are bound to the environment of agents: taken, listed and removed.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ impl Tenants {
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
     }
 
-    /// The fields that are told to be wrong.
+    /// The fields that are reported to be wrong.
     async fn wrong(&self, body: &Value) -> Vec<String> {
         let refused = self.send(ADMIN, "POST", ALL, &body.to_string()).await;
         assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text());
@@ -49,7 +49,7 @@ impl Tenants {
 }
 
 /// X-E59, X-E63, X-E66: a binding is made, listed, replaced and removed by an admin, by name; all
-/// that is wrong is told at once, and the audit has each change.
+/// faults are reported at once, and the audit has each change.
 #[tokio::test]
 async fn x_e63_bindings_are_made_listed_replaced_and_removed() {
     let tenants = team().await;
@@ -111,7 +111,7 @@ async fn x_e63_bindings_are_made_listed_replaced_and_removed() {
     assert!(!format!("{events:?}").contains("canary"));
 }
 
-/// X-E59, D9: what is wrong with a binding is told at once, field by field, and nothing is stored.
+/// X-E59, D9: faults of a binding are reported at once, field by field, and nothing is stored.
 #[tokio::test]
 async fn x_e59_a_binding_names_what_is_there() {
     let tenants = team().await;

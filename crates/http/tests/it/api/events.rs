@@ -1,4 +1,4 @@
-//! Events of sessions through the whole door: in order, to the end, gone on from, and for whom.
+//! Events of sessions through the whole door: in order, to the end, resumed, and for which callers.
 
 use http::StatusCode;
 use narthex_model::Role;
@@ -13,7 +13,7 @@ use crate::world::{ADMIN, Answer, Stream, message};
 
 const HERE: &str = "/api/workspaces/default";
 
-/// A session with a run, as its creator is told of it.
+/// A session with a run, as its creator gets it.
 async fn begun(api: &Api) -> Value {
     let asked = json!({ "tools": ["one"] }).to_string();
     api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded()
@@ -137,8 +137,8 @@ async fn x_e83_what_happens_in_a_session_is_told_in_order() {
     assert_eq!(rest(&mut cut).await, typed(&end));
 }
 
-/// X-E93, X-E99: a person's message comes to each follower, once under its id, with who said it;
-/// the audit knows that it was said, and not what.
+/// X-E93, X-E99: a person's message comes to each follower, once under its id, with its author; the
+/// audit has that it was sent, and not its text.
 #[tokio::test]
 async fn x_e93_a_message_comes_once_and_says_whose_it_is() {
     let place = tempfile::tempdir().unwrap();
@@ -220,7 +220,8 @@ async fn s18_a_run_sees_its_own_session_alone() {
     assert_eq!(as_run("GET", &under(&own, "events"), "").await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// Another daemon on the store, as after a kill: everything is there in its order, and goes on.
+/// Another daemon on the store, as after a kill: every event is there in its order, and more
+/// follow.
 #[tokio::test]
 async fn another_daemon_goes_on_where_a_stream_was_cut_off() {
     let tenants = Tenants::with(&["team"]).await;
@@ -255,7 +256,7 @@ async fn another_daemon_goes_on_where_a_stream_was_cut_off() {
     assert_eq!(event["run_id"], resumed["run_id"]);
 }
 
-/// A dashboard hears of requests, sessions and decisions from now on, and goes on by their ids.
+/// A dashboard hears of requests, sessions and decisions from now on, and resumes by their ids.
 #[tokio::test]
 async fn a_workspace_can_be_watched() {
     let place = tempfile::tempdir().unwrap();

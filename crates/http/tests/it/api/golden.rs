@@ -18,7 +18,7 @@ const HIDDEN: &str = "there is no workspace `team`";
 
 /// The answer to one caller, in a word.
 async fn cell(tenants: &Tenants, token: &str, method: &str, path: &str) -> &'static str {
-    // Stops a request that would change or delete anything right after its caller was let in.
+    // Stops a request that would change or delete anything right after its caller was admitted.
     let path = format!("{path}?probe=1");
     let answer = tenants.ask(token, method, &path, "").open().await;
     match answer.status() {

@@ -98,8 +98,8 @@ impl Api {
     }
 }
 
-/// X-M54, X-M55, X-E76: refused without a grant, let through with one, refused once it is revoked;
-/// revoking twice is no fault, and what was revoked is told to who asks for it.
+/// X-M54, X-M55, X-E76: refused without a grant, permitted with one, refused once it is revoked;
+/// revoking twice is no fault, and a revoked grant is shown to who asks for it.
 #[tokio::test]
 async fn x_m54_a_call_goes_through_while_its_grant_counts() {
     let place = tempfile::tempdir().unwrap();
@@ -313,7 +313,7 @@ async fn d14_a_grant_for_exact_arguments_is_for_no_others() {
     assert_eq!(api.echo(&token, "a").await["content"][0]["text"], "a");
 }
 
-/// X-E71 to X-E74: everything that is wrong with a grant is told at once, with its code.
+/// X-E71 to X-E74: all faults of a grant are reported at once, with their codes.
 #[tokio::test]
 async fn x_e71_all_that_is_wrong_with_a_grant_is_told() {
     let place = tempfile::tempdir().unwrap();

@@ -82,8 +82,9 @@ fn names(value: &Value) -> Vec<String> {
     names
 }
 
-/// X-E93: `read_messages` gives what was not acknowledged, the oldest first, with who said it; it
-/// is given again until it is acknowledged, by the tool or over the API, and then no more.
+/// X-E93: `read_messages` gives messages that were not acknowledged, the oldest first, with their
+/// author; one is given again until it is acknowledged, by the tool or over the API, and then no
+/// more.
 #[tokio::test]
 async fn x_e93_messages_are_read_until_they_are_acknowledged() {
     let place = tempfile::tempdir().unwrap();
@@ -200,8 +201,8 @@ async fn x_e93_a_call_waits_for_the_first_message() {
     assert_eq!(ended["structuredContent"]["messages"], json!([]), "{ended}");
 }
 
-/// X-E93: of two calls that wait in a session the newer one gets what is said; the older one is
-/// answered with what there was.
+/// X-E93: of two calls that wait in a session the newer one gets new messages; the older one is
+/// answered with those there were.
 #[tokio::test]
 async fn x_e93_a_newer_call_ends_the_one_that_waits() {
     let place = tempfile::tempdir().unwrap();

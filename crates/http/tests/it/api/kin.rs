@@ -222,9 +222,9 @@ async fn waiting(api: &Api, session: &str) -> Value {
     }
 }
 
-/// O80: the session of an orchestrator whose run has ended goes on when a child of it has ended, or
-/// has told it something, with the scope of the very run that began the child, and once; others,
-/// whose run goes on, hear of it by an event.
+/// O80: the session of an orchestrator whose run has ended is resumed when a child of it has ended,
+/// or has sent it a message, with the scope of the very run that began the child, and once; others,
+/// whose run is active, hear of it by an event.
 #[tokio::test]
 async fn o80_a_parent_goes_on_by_itself() {
     let place = tempfile::tempdir().unwrap();
@@ -249,14 +249,14 @@ async fn o80_a_parent_goes_on_by_itself() {
     // The scope is there: its server could not be made without.
     let (boss, claim) = claimed(&api, &text(&run, "run_id")).await;
     assert!(text(&claim, "prompt").contains(&child.session), "{claim}");
-    // The session is a child's, whichever run of it goes on.
+    // The session is a child's, whichever run of it is active.
     let view = api.world.gateway.runs().identify(&boss.token).unwrap();
     assert!(view.authority.actors().is_child, "{claim}");
     // Whose caller is no orchestrator, which hears nothing.
     let above = boss.called("message_caller", json!({ "summary": "go on" })).await;
     assert_eq!(above["reason"], "parent_not_orchestrator", "{above}");
     assert_eq!(claim["run"]["servers"][0]["alias"], "docs");
-    // It goes on now, so that the next end is an event alone.
+    // It is active now, so that the next end is an event alone.
     let gone = format!("{HERE}/sessions/{}", text(&readers[1]["session"], "id"));
     end(&api, &gone).await;
     assert_eq!(woken().await, ["message", "message", "state_change"]);
@@ -270,8 +270,8 @@ async fn o80_a_parent_goes_on_by_itself() {
     assert!(prompt.contains(&child.session) && prompt.contains("ended"), "{prompt}");
 }
 
-/// O80, X-E88: an orchestrator whose run is over while one child goes on, and another has ended
-/// meanwhile, goes on for that one, once, and is told so; where it knew of the end it rests.
+/// O80, X-E88: an orchestrator whose run is over while one child is active, and another has ended
+/// meanwhile, is resumed for that one, once, and hears so; where it knew of the end it rests.
 #[tokio::test]
 async fn x_e88_an_end_that_no_run_was_given_is_made_up_for() {
     let place = tempfile::tempdir().unwrap();
@@ -372,7 +372,7 @@ async fn x_e88_an_orchestrator_has_a_heartbeat() {
     assert_eq!((&told[0]["source"], &told[0]["quiet_minutes"]), (&json!("platform"), &json!(6)));
     let own = api.get(&format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
     assert!(own["user"].is_string(), "{own}");
-    // Where it rests, it goes on.
+    // Where it rests, it is resumed.
     let child = start(&boss, "reader").await;
     end(&api, &format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
     assert_eq!(look(6).await, 3);
@@ -387,7 +387,7 @@ async fn x_e88_an_orchestrator_has_a_heartbeat() {
 }
 
 /// X-E88: the parent of a child is asked to look after it: once where no executor carries it out,
-/// once an hour when the watchdog has said all that it says, and once for a message that it never
+/// once an hour when the watchdog has sent all its warnings, and once for a message that it never
 /// took note of.
 #[tokio::test]
 async fn x_e88_a_child_is_checked_up() {

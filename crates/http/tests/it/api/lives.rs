@@ -55,8 +55,8 @@ async fn pending(api: &Api, session: &str) -> usize {
     found["items"].as_array().unwrap().len()
 }
 
-/// O80: a session that is to go on, and cannot, is kept; one of two daemons has it go on as soon as
-/// it can.
+/// O80: a session that should be resumed, and cannot, is kept; one of two daemons resumes it as
+/// soon as it can.
 #[tokio::test]
 async fn o80_what_a_session_is_owed_outlives_a_failure() {
     let place = tempfile::tempdir().unwrap();
@@ -150,7 +150,7 @@ impl Backend for Failing {
     }
 }
 
-/// A child of a run, as it is stored, and not as anybody has begun it.
+/// A child of a run, as it is stored, and not as a caller has begun it.
 pub(super) async fn has_stored_child(
     store: &Store,
     parent: RunId,
@@ -551,7 +551,7 @@ async fn r_m23_nothing_has_a_suspended_session_go_on() {
     assert_eq!(resumed["session_id"], json!(boss.session));
 }
 
-/// S2: a session that works in a folder of the host goes on by operators alone.
+/// S2: a session that works in a folder of the host is resumed by operators alone.
 #[tokio::test]
 async fn s2_nobody_gets_a_folder_of_the_host_by_a_resume() {
     let tenants = Tenants::with(&["team"]).await;

@@ -66,7 +66,7 @@ fn bodies() -> Vec<String> {
     names
 }
 
-/// A request with an unknown parameter is told the known ones, which are those of the document.
+/// A request with an unknown parameter is answered with the known ones, as the document has them.
 #[tokio::test]
 async fn parameters_are_those_that_are_known() {
     let place = super::catalog::Place::filled().await;
@@ -81,7 +81,7 @@ async fn parameters_are_those_that_are_known() {
         let path = path.replace("secrets/{", "{").replace("{id}", "reader");
         let path = path.replace("{principal}", "ada").replace("{alias}", "library");
         for (method, operation) in operations.as_object().unwrap() {
-            // Operations for runs alone tell others nothing.
+            // Operations for runs alone reveal nothing to others.
             let is_of_runs = operation["security"] == serde_json::json!([{ "token": ["run"] }]);
             if method == "parameters" || method == "head" || is_of_runs {
                 continue;

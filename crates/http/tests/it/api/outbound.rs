@@ -71,7 +71,7 @@ impl Letter {
     }
 }
 
-/// Something that is posted to. Answers what it is told to, and else 200.
+/// A receiver of posts. Answers with the given statuses, and else 200.
 struct Receiver {
     port: u16,
     answers: Arc<Mutex<VecDeque<u16>>>,
@@ -87,7 +87,7 @@ impl Receiver {
         Self::with(answers, Semaphore::MAX_PERMITS).await
     }
 
-    /// One that answers when it is told to.
+    /// A receiver that answers when the test says so.
     async fn held() -> Self {
         Self::with([], 0).await
     }
@@ -162,8 +162,8 @@ async fn daemon(place: &TempDir) -> Api {
     api
 }
 
-/// A channel's message is signed, tried again where that may help, and told by whom it is; the
-/// agent never learns where it went.
+/// A channel's message is signed, tried again where that may help, and has its author; the agent
+/// never learns where it went.
 #[tokio::test]
 async fn messages_are_signed_and_tried_again() {
     let place = tempfile::tempdir().unwrap();
@@ -412,8 +412,8 @@ async fn decisions_are_told_until_they_arrive() {
     assert_eq!(api.ask("DELETE", &path).send().await.status, StatusCode::NO_CONTENT);
 }
 
-/// X-M56, X-M58: what the run of the process itself asks for is told to webhooks, is decided on its
-/// page, and reaches that run, as for any other.
+/// X-M56, X-M58: a request of the process's own run is sent to webhooks, is decided on its page,
+/// and reaches that run, as for any other.
 #[tokio::test]
 async fn x_m56_what_the_processs_own_run_asks_for_is_told_and_decided() {
     let site = Site::new().await;
@@ -515,7 +515,7 @@ async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
 }
 
 /// The next event goes where the webhook is set to go by then, signed and chosen as it is set, also
-/// while others are waiting to be told; one that is removed is told no more.
+/// while others are waiting to be sent; one that is removed gets no more.
 #[tokio::test]
 async fn a_webhook_is_looked_at_anew_before_each_attempt() {
     let place = tempfile::tempdir().unwrap();

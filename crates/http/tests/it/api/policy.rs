@@ -161,7 +161,7 @@ async fn d13_stored_rules_that_do_not_compile_fail_closed() {
     assert_eq!(api.refused_by(token).await, Value::Null);
 }
 
-/// D13, D9: what is wrong with rules is told at once, with line, rule and remedy, and nothing is
+/// D13, D9: faults of rules are reported at once, with line, rule and remedy, and nothing is
 /// stored.
 #[tokio::test]
 async fn d13_wrong_rules_are_refused_whole() {

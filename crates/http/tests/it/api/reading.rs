@@ -276,7 +276,7 @@ async fn r_m11_a_test_has_the_limits_of_the_entry() {
     );
 }
 
-/// The same as a stream: a stage is told when it ends.
+/// The same as a stream: a stage is reported when it ends.
 #[tokio::test]
 async fn a_test_can_be_watched() {
     let api = Api::one().await;
@@ -288,7 +288,7 @@ async fn a_test_can_be_watched() {
     assert_eq!((events.len(), &events[4]["result"]["ok"]), (5, &json!(true)));
 }
 
-/// E118: how files stand, and that a broken one is told while the last good set goes on.
+/// E118: the status of files, and that a broken one is reported while the last good set is used on.
 #[tokio::test]
 async fn e118_files_are_told_and_reloaded() {
     let api = Api::one().await;
@@ -358,7 +358,7 @@ async fn d5_events_of_hidden_servers_are_not_heard() {
     assert_eq!(event["servers"][0]["state"], "disabled", "{event}");
 }
 
-/// Where nothing can be changed, that is said.
+/// Where nothing can be changed, the answer says so.
 #[tokio::test]
 async fn without_a_control_plane_servers_are_only_shown() {
     let world = World::with_fixture().await;

@@ -1,4 +1,4 @@
-//! Secrets: what is told of them, and that nothing ever tells a value.
+//! Secrets: the facts that are shown of them, and that no answer ever has a value.
 
 use fs_err as fs;
 use http::StatusCode;
@@ -62,7 +62,7 @@ fn body(value: &str) -> String {
     json!({ "value": value }).to_string()
 }
 
-/// X-M22, X-M23: set, listed and cleared, with everything that is told of a secret.
+/// X-M22, X-M23: set, listed and cleared, with all facts that are shown of a secret.
 #[tokio::test]
 async fn x_m23_secrets_are_set_listed_and_cleared() {
     let place = Place::new();
@@ -107,7 +107,7 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!(place.value(2).await, None);
 }
 
-/// X-M23: who clears a secret is told which places name it, of each kind.
+/// X-M23: who clears a secret hears which places name it, of each kind.
 #[tokio::test]
 async fn x_m23_clearing_a_secret_names_its_users() {
     let place = Place::new();
@@ -260,7 +260,7 @@ async fn s27_the_store_holds_no_value() {
     assert!(!place.has(&sealed) && !place.has(CANARY));
 }
 
-/// X-F6: the key is changed over the API while everything goes on.
+/// X-F6: the key is changed over the API while the daemon runs.
 #[tokio::test]
 async fn x_f6_the_key_is_changed_over_the_api() {
     let place = Place::new();

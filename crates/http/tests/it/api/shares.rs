@@ -101,7 +101,7 @@ async fn told(run: &Run<'_>, kind: &str) -> Vec<Value> {
 }
 
 /// X-E94, X-E95, X-E96: a run shares a folder of its own as it is now, and its workspace reads it;
-/// what is left out is told, and so is the share.
+/// files that are left out are reported, and so is the share.
 #[tokio::test]
 async fn x_e94_a_run_shares_its_folder() {
     let place = Place::new().await;

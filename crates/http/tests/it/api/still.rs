@@ -122,7 +122,7 @@ async fn x_e90_the_time_without_a_daemon_is_no_silence() {
 }
 
 /// X-E91: that nothing will be heard of a child counts at every daemon on the store, whichever
-/// daemon was told, and after a restart.
+/// daemon got the note, and after a restart.
 #[tokio::test]
 async fn x_e91_a_quiet_time_counts_at_every_daemon() {
     let place = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ async fn x_e91_a_quiet_time_counts_at_every_daemon() {
     assert_eq!(status(&lead, &child.session).await, "expired");
 }
 
-/// X-E85, X-E89: who began a child is told once when its last run has ended and the session has
+/// X-E85, X-E89: the parent of a child hears once when its last run has ended and the session has
 /// not; and such a session ends with the time of that run.
 #[tokio::test]
 async fn x_e89_a_child_that_nobody_goes_on_with_is_told_and_ends_in_time() {
@@ -165,7 +165,7 @@ async fn x_e89_a_child_that_nobody_goes_on_with_is_told_and_ends_in_time() {
         assert_eq!((last, how), (&json!(run), &json!("ended")));
     }
     assert_eq!(status(&boss, &child.session).await, "running");
-    // Who rests while it has children that go on is well.
+    // A parent that rests while it has active children is well.
     end(&api, &format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
     api.runs.look_at_children(in_minutes(1)).await.unwrap();
     assert_eq!(status(&lead, &boss.session).await, "running");
@@ -179,8 +179,8 @@ fn id(run: &Run<'_>) -> SessionId {
     SessionId::parse(&run.session).unwrap()
 }
 
-/// X-D10, X-E92: how a child stands is what its session says: it goes on while it rests or is set
-/// aside, though no run of it does, and is cancelled when it was, also then.
+/// X-D10, X-E92: the status of a child is what its session says: it is active while it rests or is
+/// suspended, though no run of it is, and is cancelled when it was, also then.
 #[tokio::test]
 async fn x_e92_how_a_child_stands_is_what_its_session_says() {
     let place = tempfile::tempdir().unwrap();
@@ -277,7 +277,7 @@ async fn d10_an_edit_of_an_agent_changes_no_session_of_it() {
 }
 
 /// X-E88, X-E89: an orchestrator reads what it is woken for as it reads messages, also where it
-/// waits; what a child has told it is told once, and an end that was read is known.
+/// waits; a child's message comes once, and an end that was read is known.
 #[tokio::test]
 async fn x_e88_wakes_are_read_as_messages() {
     let place = tempfile::tempdir().unwrap();
@@ -309,7 +309,7 @@ async fn x_e88_wakes_are_read_as_messages() {
     assert!(text(&messages[0], "text").contains(&child.session), "{read}");
     let done = json!({ "acknowledge": read["next_seq"] });
     assert_eq!(boss.called("read_messages", done).await["messages"], json!([]));
-    // It knows of that end, so its session does not go on for it.
+    // It knows of that end, so its session is not resumed for it.
     let row = store.runs().find(run_id(&claim["run"])).await.unwrap().unwrap();
     api.runs.executed(&row, narthex_runs::Outcome::Completed).await.unwrap();
     assert!(store.resting().due(in_minutes(600), 9).await.unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! Two workspaces in one store, and everybody who may do something in them.
+//! Two workspaces in one store, and every principal who may do an act in them.
 
 use http::{Method, StatusCode};
 use narthex_model::Role;

@@ -15,7 +15,7 @@ use super::{
 const HERE: &str = "/api/workspaces/default";
 
 /// Each tool with its parameters: the name, with `*` if it is required, and the type, in which the
-/// words of an enumeration stand one by one.
+/// words of an enumeration are listed one by one.
 const TABLE: &[(&str, &[(&str, &str)])] = &[
     (
         "emit_status",
@@ -259,7 +259,7 @@ async fn x_m2_people_may_end_sessions_themselves() {
     let run = Run::of(&api, "guide").await;
     let error = run.refused("end_session", json!({ "summary": "done" })).await;
     assert_eq!(error["details"]["code"], "end_session_rejected", "{error}");
-    // It goes on, and nothing has been told of an end.
+    // It is active, and no end was reported.
     run.called("emit_status", json!({ "status": "done" })).await;
     let types: Vec<_> = run.events().await.iter().map(|event| event["type"].clone()).collect();
     assert_eq!(types, ["session.created", "agent.status"]);
@@ -319,8 +319,8 @@ async fn x_m3_files_need_a_folder_to_come_to() {
     assert_eq!(error["details"]["code"], "no_workspace_folder", "{error}");
 }
 
-/// X-E113: a child that is refused for a secret that was cleared meanwhile is told to its caller,
-/// kept in the audit, and shown where people look at the caller's session.
+/// X-E113: a child that is refused for a secret that was cleared meanwhile is reported to its
+/// caller, kept in the audit, and shown where people look at the caller's session.
 #[tokio::test]
 async fn x_e113_a_stale_secret_is_an_event_of_the_session() {
     let place = tempfile::tempdir().unwrap();

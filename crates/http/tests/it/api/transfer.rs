@@ -28,7 +28,7 @@ async fn s5_an_import_warns_of_what_each_object_has_by_itself() {
     }
 }
 
-/// O83, D9: many objects are stored together or not at all, and what was there is told.
+/// O83, D9: many objects are stored together or not at all, and those from before are reported.
 #[tokio::test]
 async fn o83_a_document_is_imported_whole_or_not_at_all() {
     let place = Place::new().await;
@@ -78,7 +78,7 @@ async fn o83_a_document_is_imported_whole_or_not_at_all() {
     assert_eq!(changes(place.post(import, &document).await.succeeded()), each("unchanged"));
     assert_eq!(place.get(DOCS).await, before, "the same again makes nothing newer");
 
-    // Others that are broken by it are told.
+    // Other objects that are broken by it are reported.
     let narrowed = json!({ "servers": [{ "id": "docs", "url": "https://docs.test/mcp",
         "config_schema": { "must": { "required": true } } }] });
     let told = place.post(dry, &narrowed).await.succeeded();
@@ -299,7 +299,7 @@ async fn r_m4_all_faults_of_a_manifest_are_told_at_once() {
     assert_eq!(faults(&refused), wanted);
 }
 
-/// R-M4: a server that a manifest has no more is told of, or deleted where that was asked for and
+/// R-M4: a server that a manifest has no more is reported, or deleted where that was asked for and
 /// nothing else uses it.
 #[tokio::test]
 async fn r_m4_a_server_that_is_taken_out_is_told_of() {

@@ -83,7 +83,7 @@ fn is_refused_or_done(answer: &Answer, what: &str) {
     assert!(answer.text().is_empty() || !answer.text().contains('\0'), "{what}");
 }
 
-/// Where an odd value can stand when a route is asked to show or delete something.
+/// The places of an odd value when a route is asked to show or delete an object.
 fn addresses(route: &Route, value: &str) -> Vec<(&'static str, String)> {
     let has = |method: &&str| route.methods.split(", ").any(|one| one == *method);
     let mut all: Vec<_> =
@@ -96,7 +96,7 @@ fn addresses(route: &Route, value: &str) -> Vec<(&'static str, String)> {
     all
 }
 
-/// S12: whatever stands behind `?` or in the place of an id is refused or finds nothing.
+/// S12: any text behind `?` or in the place of an id is refused or finds nothing.
 #[tokio::test]
 async fn s12_odd_addresses_break_nothing() {
     let tenants = Tenants::with(&["team"]).await;

@@ -153,8 +153,8 @@ async fn x_e81_the_audit_says_whose_turn_it_is() {
     assert_eq!(sent["items"][0]["details"]["turn"], bob, "{sent}");
 }
 
-/// X-E81: another daemon on the store knows whose turn it is before anybody reads there what was
-/// said, and soon in any case.
+/// X-E81: another daemon on the store knows whose turn it is before a caller reads the messages
+/// there, and soon in any case.
 #[tokio::test]
 async fn x_e81_another_daemon_knows_the_turn_with_what_was_said() {
     let place = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ async fn x_e81_another_daemon_knows_the_turn_with_what_was_said() {
     let (token, id) = run(&api, json!({ "user": LOCAL })).await;
     let session = session_of(&api, &id).await;
     api.granted(json!({ "user_subject_id": LOCAL })).await;
-    // It goes on there, too, and follows what is said.
+    // The run is active there, too, and follows the messages.
     let path = format!("{HERE}/sessions/{session}/events");
     let stream = other.world.request(Method::GET, &path);
     let stream = stream.header("authorization", &format!("Bearer {token}"));
@@ -197,8 +197,8 @@ async fn x_e81_another_daemon_knows_the_turn_with_what_was_said() {
     }
 }
 
-/// X-E81: a child has the turn that its parent had when it began it, and gets it anew with what the
-/// parent tells it; what a child tells its parent takes none.
+/// X-E81: a child has the turn that its parent had when it began it, and gets it anew with each
+/// message of the parent; a child's message to its parent takes none.
 #[tokio::test]
 async fn x_e81_children_have_the_turn_of_their_parent() {
     let place = tempfile::tempdir().unwrap();
@@ -426,7 +426,7 @@ async fn s26_one_call_is_of_the_session_that_asked() {
     assert!(!api.may_echo(&other).await, "of the same user, in another session");
     assert!(api.may_echo(&token).await && !api.may_echo(&token).await);
 
-    // X-E83: what was granted is told, and not what was asked for, which was to last.
+    // X-E83: the event has the grant, and not the request, which was to last.
     let path = format!("{HERE}/sessions/{session}/events?type=permission.granted");
     let told = api.get(&path).await["items"][0]["payload"].clone();
     assert_eq!((&told["scope"], &told["session_id"]), (&json!("once"), &json!(session)), "{told}");

@@ -1,4 +1,4 @@
-//! Runs that are watched through the whole door: what is told, to whom, and what never is.
+//! Runs that are watched through the whole door: what is sent, to which watcher, and what never is.
 
 use http::{Method, StatusCode};
 use narthex_model::Role;
@@ -185,7 +185,7 @@ async fn s18_nobody_watches_what_they_may_not_see() {
     refused.problem(StatusCode::FORBIDDEN, "denied");
 }
 
-/// R-M35: what is done with the files of a run is told, and so is the call behind it.
+/// R-M35: operations with the files of a run are reported, and so is the call behind them.
 #[tokio::test]
 async fn r_m35_files_are_told_with_the_calls_behind_them() {
     let place = tempfile::tempdir().unwrap();
@@ -212,8 +212,8 @@ async fn r_m35_files_are_told_with_the_calls_behind_them() {
     assert!(told.iter().all(|one| one["path"] == *file), "{told:?}");
 }
 
-/// R-M35: what a folder refuses by itself is told as what failed, and its own look at what there is
-/// is nothing that the run does.
+/// R-M35: a refusal by the folder itself is reported as a failure, and the folder's own look is
+/// nothing that the run does.
 #[tokio::test]
 async fn r_m35_what_a_folder_refuses_is_told_and_its_own_look_is_not() {
     let place = tempfile::tempdir().unwrap();
@@ -253,8 +253,8 @@ async fn r_m35_what_a_folder_refuses_is_told_and_its_own_look_is_not() {
     assert_eq!(elsewhere.status, StatusCode::NOT_FOUND, "{}", elsewhere.text());
 }
 
-/// A run is watched by a stream alone, and who does not ask for one is told so; `top` is a document
-/// as well.
+/// A run is watched by a stream alone, and a caller without one hears so; `top` is a document as
+/// well.
 #[tokio::test]
 async fn a_stream_is_for_those_who_ask_for_one() {
     let place = tempfile::tempdir().unwrap();

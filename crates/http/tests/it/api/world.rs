@@ -130,7 +130,7 @@ impl Api {
         Self::of(Project::Servers(&json!({})), Some(store), Some(vault), None, granting).await
     }
 
-    /// The same with servers that stand in this file, which other daemons may read, too.
+    /// The same with servers of this file, which other daemons may read, too.
     pub(super) async fn with_file(file: &Path, store: Store, keys: &Path) -> Self {
         let vault = vault(&store, keys).await;
         let granting = GrantOptions::default();
@@ -154,7 +154,7 @@ impl Api {
     }
 
     /// The same where only those grant who have proved to be human, if that is `required`; by
-    /// itself if nothing is said.
+    /// default the daemon decides.
     pub(crate) async fn with_proofs(
         store: Store,
         login: LoginOptions,
