@@ -8,7 +8,7 @@ fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
 }
 
-/// A misspelt role is told with the nearest one, and other words with all roles, also behind the
+/// A misspelt role is refused with the nearest one, and other words with all roles, also behind the
 /// flag that other commands have for it.
 #[test]
 fn a_misspelt_role_is_told_with_the_nearest_one() {

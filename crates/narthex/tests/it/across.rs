@@ -1,5 +1,5 @@
-//! Commands that choose no workspace tell of all that their token may see; others name the
-//! workspaces that have what they did not find.
+//! Commands that choose no workspace show all that their token may see; others name the workspaces
+//! that have what they did not find.
 
 use serde_json::json;
 

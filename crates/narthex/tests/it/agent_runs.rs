@@ -33,7 +33,7 @@ use crate::{
 
 const HOME: &str = "/api/workspaces/default";
 
-/// A program that notes what it is told by its environment, and then is the fixture.
+/// A program that notes its configuration from its environment, and then is the fixture.
 fn noting_server(world: &World) -> Value {
     let script = format!(
         "echo \"$$ $API_TOKEN $CONTEXT $TOPIC $RUN\" >> '{}'; exec '{}' --stdio",
@@ -108,7 +108,7 @@ impl Operator<'_> {
     }
 }
 
-/// O24, O25, O72, O73: a run of an agent has its servers, told by parameters, scope and
+/// O24, O25, O72, O73: a run of an agent has its servers, configured by parameters, scope and
 /// secrets; the answer has all that its client needs.
 #[tokio::test(flavor = "multi_thread")]
 async fn o24_a_run_of_an_agent_has_its_servers() {
@@ -127,7 +127,7 @@ async fn o24_a_run_of_an_agent_has_its_servers() {
     let endpoints =
         json!({ "library": format!("{base}/library"), "narthex": format!("{base}/narthex") });
     assert_eq!(begun["endpoints"]["servers"], endpoints);
-    // The token stands in the answer once; entries name the variable that clients fill in.
+    // The token is in the answer once; entries name the variable that clients fill in.
     assert_eq!(begun.to_string().matches(token).count(), 1, "{begun}");
     assert_eq!(
         begun["mcpServers"]["narthex"]["headers"]["Authorization"],

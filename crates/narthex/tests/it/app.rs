@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{support::fixture_entry, world::World};
 
 const SOON: Duration = Duration::from_secs(60);
-/// A server that goes on after the end of its input, and needs a while after SIGTERM.
+/// A server that runs on after the end of its input, and needs a while after SIGTERM.
 const SLOW_TO_END: &str = r#"
 trap 'sleep 3; exit 0' TERM
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }

@@ -19,7 +19,7 @@ const META: &str = concat!(
 
 /// The changes of a good call: the part that is replaced, and its replacement.
 const CHANGES: [(&str, &str); 27] = [
-    // Keys that stand twice, also under another spelling.
+    // Keys that come twice, also under another spelling.
     (r#""id":1"#, r#""id":1,"id":2"#),
     (r#""id":1"#, r#""id":1,"\u0069d":2"#),
     (r#""method":"tools/call""#, r#""method":"tools/call","method":"tools/list""#),
@@ -53,7 +53,7 @@ const CHANGES: [(&str, &str); 27] = [
     (r#""arguments":{}"#, r#""arguments":{"a":NaN}"#),
 ];
 
-/// Bodies to refuse, each with what is wrong with it to be told of a failure.
+/// Bodies to refuse, each with its fault, which the message of a failed test shows.
 fn corpus(name: &str) -> Vec<Vec<u8>> {
     let good = good(name);
     let change = |(part, instead): &(&str, &str)| {
@@ -135,7 +135,7 @@ async fn s12_ambiguous_messages_reach_no_server_over_http() {
     }
 }
 
-/// One error answer for each, and the connection goes on. Only behind a line that is too long
+/// One error answer for each, and the connection stays open. Only behind a line that is too long
 /// nothing is read; the door's own tests show that.
 async fn socket_refuses_all(socket: &mut Socket, name: &str) {
     for body in corpus(name).into_iter().filter(|body| body.len() <= MESSAGE_MAX) {

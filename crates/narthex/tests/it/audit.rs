@@ -99,7 +99,7 @@ fn what_waits_to_be_moved_is_told_by_every_command() {
     let none = place.run(["audit", "verify", "--file", "none.jsonl"]).succeeded();
     assert_eq!(none.stdout, "there are no events\n");
     let mut daemon = place.up();
-    // Stands where a file does and cannot be read.
+    // It has a file's name and cannot be read.
     let unreadable = place.path("data/audit/audit-01-ffffffffffff-000001.jsonl");
     fs::create_dir(&unreadable).unwrap();
     ended(set(&place, "LATER")).succeeded();
@@ -159,8 +159,8 @@ fn s32_a_database_that_was_taken_back_is_seen() {
     place.run(["audit", "verify", "--file", "export.jsonl"]).failed(1, &[gone]);
 }
 
-/// X-E31: an admin says by the command line which agents may have what people sign in to; it is
-/// shown, recorded, and stays until it is said otherwise.
+/// X-E31: an admin sets by the command line which agents may have what people sign in to; it is
+/// shown, recorded, and stays until it is set otherwise.
 #[test]
 fn x_e31_the_command_line_sets_who_may_have_oauth() {
     let place = Place::new();

@@ -63,7 +63,7 @@ fn content_that_is_no_text_is_described() {
     assert!(done.stdout.starts_with("[image, image/png,"), "{done:?}");
 }
 
-/// D16: the exit code and the kind tell that a call failed.
+/// D16: the exit code and the kind show that a call failed.
 #[test]
 fn d16_a_failed_call_ends_with_1_and_its_kind() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! S27: values that are planted everywhere, and a search for them in all that is said and left
-//! behind by the daemon, its children and the commands.
+//! S27: values that are planted everywhere, and a search for them in all that the daemon, its
+//! children and the commands print and leave behind.
 
 mod fuzz;
 mod use_all;
@@ -20,7 +20,7 @@ const CHANNELS: [&str; 8] =
     ["answer ", "command ", "log", "file ", "name ", "environ ", "line ", "trace"];
 
 /// S27, X-E118, X-E121: whatever is asked for, and whichever part fails, a secret is in the one
-/// server that declares it, and in the two answers that are there to tell it.
+/// server that declares it, and in the two answers that must have it.
 #[test]
 fn s27_secrets_are_where_they_belong_and_nowhere_else() {
     let mut world = World::start();
@@ -46,7 +46,7 @@ fn s27_secrets_are_where_they_belong_and_nowhere_else() {
         let holders = found.iter().filter(|(label, _)| label.contains(" of server "));
         assert_eq!(holders.count(), 1, "{name}: {found:?}");
     }
-    // And these answers are there to tell values.
+    // And these answers must have values.
     for (name, place) in [
         ("STDIO", "environ of server stdio"),
         ("STDIO", "answer in direct mode"),

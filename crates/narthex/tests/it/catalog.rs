@@ -240,8 +240,8 @@ fn r_m4_a_run_of_a_manifest_has_its_servers() {
     refused.failed(1, &["mcp.servers.files", "NOT_SET"]);
 }
 
-/// X-M12: all that is wrong with a file of a desktop client is told at once: what stands in it in a
-/// form that the catalog does not have, and what the catalog finds in the rest.
+/// X-M12: all faults of a file of a desktop client are reported at once: parts in a form that the
+/// catalog does not have, and what the catalog finds in the rest.
 #[test]
 fn x_m12_all_faults_of_a_pasted_file_are_told_at_once() {
     let place = Place::with(&json!({}));
@@ -270,7 +270,8 @@ fn x_m12_all_faults_of_a_pasted_file_are_told_at_once() {
 }
 
 /// R-M4: each fault and each warning has its file, its place and its line, for people and for
-/// programs; what is taken out of a manifest is told of, and deleted where that is asked for.
+/// programs; a server that is taken out of a manifest is reported, and deleted where that is asked
+/// for.
 #[test]
 fn r_m4_faults_have_lines_and_what_is_taken_out_is_pruned() {
     let place = Place::with(&json!({}));
@@ -311,7 +312,7 @@ fn r_m4_faults_have_lines_and_what_is_taken_out_is_pruned() {
     place.run(["agents", "apply", "-f", "agent.toml"]).failed(1, &["JSON or YAML"]);
 }
 
-/// R-M4: what an agent names and there is none of is told with all that cannot be read at all.
+/// R-M4: an absent name in an agent is reported with all that cannot be read at all.
 #[test]
 fn r_m4_whatever_is_wrong_with_a_manifest_is_told_at_once() {
     let place = Place::with(&json!({}));
@@ -343,7 +344,8 @@ fn r_m4_whatever_is_wrong_with_a_manifest_is_told_at_once() {
     assert_eq!(told, wanted, "{refused}");
 }
 
-/// R-M4: what `--prune` cannot delete once all else is stored is told, and deleted the next time.
+/// R-M4: a server that `--prune` cannot delete once all else is stored is reported, and deleted the
+/// next time.
 #[test]
 fn r_m4_what_cannot_be_pruned_stays_and_is_told() {
     let place = Place::with(&json!({}));
@@ -445,7 +447,7 @@ fn x_m36_servers_are_attached_and_detached() {
     place.run(["agents", "attach", "planner", "absent", "K=a"]).failed(1, &["`name`", "absent"]);
 }
 
-/// D9: what is refused is told with every place, and by programs field by field.
+/// D9: a refusal reports every place, and to programs field by field.
 #[test]
 fn d9_refusals_name_every_place() {
     let place = Place::with(&json!({}));

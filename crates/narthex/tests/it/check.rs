@@ -1,4 +1,4 @@
-//! `narthex check mcp`: what it finds, how much that weighs, and how it is told.
+//! `narthex check mcp`: its findings, their weight, and how they are shown.
 
 use std::{os::unix::fs::symlink, path::Path};
 
@@ -131,7 +131,7 @@ fn r_m33_agents_of_the_catalog_are_looked_at() {
     assert_eq!(again.stdout, "unchanged the agent quiet\n");
     let merged = place.run(["agents", "get", "quiet", "--merged"]).succeeded().json();
     assert_eq!(merged["mcp"], json!({}), "{merged}");
-    // Without the daemon they are there still, and nothing is said to be well.
+    // Without the daemon they are there still, and nothing is reported as well.
     drop(daemon);
     let left = look();
     let agents = found(&left, "AGENTS");

@@ -123,7 +123,7 @@ fn failures_are_json_on_standard_error() {
     assert!(plain.stderr.starts_with("error: unavailable: "), "{plain:?}");
 }
 
-/// A client that goes on while daemons come and go.
+/// A client that stays while daemons come and go.
 struct Client {
     child: Child,
     input: ChildStdin,
@@ -226,7 +226,7 @@ fn a_session_is_opened_again_at_the_next_daemon() {
     client.ends();
 }
 
-/// The same in the modern era, where each request stands alone.
+/// The same in the modern era, where each request is complete in itself.
 #[test]
 fn requests_that_stand_alone_go_to_the_next_daemon() {
     let place = Place::new();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Done, Place};
 
-/// A server in a few lines of shell, which lists what stands in a file.
+/// A server in a few lines of shell, which lists the tools of a file.
 const SCRIPT: &str = r#"
 info='"capabilities":{"tools":{}},"serverInfo":{"name":"shell","version":"3"}'
 while read -r line; do

@@ -283,8 +283,8 @@ fn shown_settings_are_accepted() {
     }
 }
 
-/// Each row of the table of settings names one in the file and, where its value can be told to
-/// be wrong, its variable.
+/// Each row of the table of settings names one in the file and, where its value can be shown to be
+/// wrong, its variable.
 #[test]
 fn the_table_of_settings_is_true() {
     let text = fs::read_to_string(root().join("docs/configuration.md")).unwrap();

@@ -1,5 +1,5 @@
-//! Runs that programs of the daemon carry out: what these are told, how they end, and what is left
-//! when the daemon is killed.
+//! Runs that programs of the daemon carry out: what these get, how they end, and what is left when
+//! the daemon is killed.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -19,7 +19,7 @@ use crate::{
     world::{Client, modern},
 };
 
-/// Notes all that it is told, says that it has begun, and ends as it is told.
+/// Notes all that it gets, says that it has begun, and ends with the given code.
 const WORK: &str = r#"
 cd "$NOTES"
 env > env
@@ -32,7 +32,7 @@ read code < go
 exit "$code"
 "#;
 
-/// Has a process in another session, says that it has begun, and ends when it is told to.
+/// Has a process in another session, says that it has begun, and ends at SIGTERM.
 const STAY: &str = r#"
 setsid tail -f /dev/null &
 trap 'echo told > "$NOTES/ended"; exit 0' TERM
@@ -151,15 +151,15 @@ async fn called(address: SocketAddr, token: &str, tool: &str, arguments: Value) 
     client.modern(&modern(1, "tools/call", params)).await.json()["result"].clone()
 }
 
-/// X-M3, X-E121: a run that anybody creates is carried out by the program that the daemon's
-/// settings name, which is told how to reach its servers, and nothing of the daemon's environment.
+/// X-M3, X-E121: a run that an operator creates is carried out by the program that the daemon's
+/// settings name, which gets the way to its servers, and nothing of the daemon's environment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_e121_a_program_carries_a_run_out() {
     let world = World::new();
     let (_daemon, address) = world.up();
     world.has_agent(&json!({ "name": "worker", "executor": "work" }));
     let begun = world.begin("worker");
-    // Who creates it is told nothing that opens it.
+    // Who creates it gets nothing that opens it.
     assert!(begun["token"].is_null() && begun["endpoints"].is_null(), "{begun}");
     assert_eq!(begun["claim"]["executor"], "work");
     assert_eq!(world.hears("begun"), "1");
@@ -203,8 +203,8 @@ async fn x_e121_a_program_carries_a_run_out() {
     assert_eq!(late.status, 401, "its token opens nothing any more");
 }
 
-/// A program that does not end well fails its session, and its last lines are told without what
-/// only it is to know; so does one that does not start.
+/// A program that does not end well fails its session, and its last lines are shown without what
+/// only it may know; so does one that does not start.
 #[test]
 fn a_program_that_fails_is_told() {
     let world = World::new();
@@ -242,7 +242,7 @@ fn a_program_that_fails_is_told() {
     assert!(seen.stderr.contains("no-such-thing"), "{}", seen.stderr);
 }
 
-/// Who ends a session ends its program: it is told to, and no process of it is left.
+/// Who ends a session ends its program: it gets a signal, and no process of it is left.
 #[test]
 fn a_session_that_is_ended_ends_its_program() {
     let world = World::new();
@@ -284,7 +284,7 @@ fn x_e57_a_killed_daemon_leaves_no_program_and_no_lie() {
     }
 }
 
-/// X-E57: an orchestrator whose program fails is begun again, with another token.
+/// X-E57: an orchestrator whose program fails is started again, with another token.
 #[test]
 fn x_e57_an_orchestrator_begins_again_after_a_failure() {
     let world = World::new();
@@ -330,7 +330,7 @@ fn r_d1_a_program_that_goes_on_has_servers_that_say_from_what() {
     assert_eq!(mounted, [first, second]);
 }
 
-/// A daemon that is told to stop ends its programs before it does, and says what became of them.
+/// A daemon that has to stop ends its programs before it does, and says what became of them.
 #[test]
 fn a_daemon_that_stops_ends_its_programs() {
     let world = World::new();
@@ -381,8 +381,8 @@ async fn x_m3_children_are_carried_out() {
     assert_eq!(world.hears("ended"), "told");
 }
 
-/// O80: an orchestrator whose program ends while its children go on is begun again when they have
-/// ended, in the same folder.
+/// O80: an orchestrator whose program ends while its children are active is started again when they
+/// have ended, in the same folder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn o80_an_orchestrator_rests_while_its_children_work() {
     let world = World::new();
@@ -601,7 +601,7 @@ async fn x_m3_files_go_to_children_and_come_back() {
     world.says("go", "0");
 }
 
-/// A run that cannot be begun is tried a few times with pauses, and fails with the reason.
+/// A run that cannot be started is tried a few times with pauses, and fails with the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_cannot_be_begun_fails_at_last() {
     let world = World::new();

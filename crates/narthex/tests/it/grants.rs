@@ -110,9 +110,9 @@ fn call_json(place: &Place, words: &[&str]) -> Value {
     serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"))
 }
 
-/// X-M55, X-M56, X-E81, X-E83: the run of the daemon itself is told how to ask, asks, and hears
-/// how it stands; people see its request where they see those of others, and what they decide
-/// counts. What is for its session ends with the daemon.
+/// X-M55, X-M56, X-E81, X-E83: the run of the daemon itself learns how to ask, asks, and hears the
+/// status of its request; people see the request where they see those of others, and their decision
+/// counts. A grant for its session ends with the daemon.
 #[test]
 fn x_m56_the_daemons_own_run_asks_as_others_do() {
     let mut entry = fixture_entry();

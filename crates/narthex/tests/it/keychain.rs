@@ -17,11 +17,11 @@ use serde_json::json;
 use crate::support::{Daemon, Done, Place};
 
 const UP: [&str; 5] = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
-/// Told by the test command once the programs are there. Has to be what `xtask` sets.
+/// Set by the test command once the programs are there. Has to be what `xtask` sets.
 const PROMISED: &str = "NARTHEX_TEST_KEYCHAIN";
 const PROGRAMS: [&str; 4] =
     ["secret-tool", "gnome-keyring-daemon", "dbus-run-session", "dbus-send"];
-/// Unlocks the keyring, says where the bus is, and goes on until the test ends.
+/// Unlocks the keyring, says where the bus is, and runs until the test ends.
 const SESSION: &str = "printf pw-of-tests | \
     gnome-keyring-daemon --unlock --components=secrets >/dev/null 2>&1 || exit 1; \
     echo \"$DBUS_SESSION_BUS_ADDRESS\"; cat >/dev/null";

@@ -389,7 +389,7 @@ fn e57_a_name_is_off_in_every_folder() {
     assert_eq!(enabled["result"]["status"], "ready");
 }
 
-/// S5: an added server whose package has no fixed version is stored, and the pin is said.
+/// S5: an added server whose package has no fixed version is stored, and the pin is shown.
 #[test]
 fn s5_add_names_packages_without_a_version() {
     let place = three();

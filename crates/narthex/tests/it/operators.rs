@@ -184,7 +184,7 @@ fn a_named_file_may_come_later() {
     daemon.server_in("fixture", "ready");
 }
 
-/// D31: a file that was trusted and is broken now is told to be broken.
+/// D31: a file that was trusted and is broken now is reported as broken.
 #[test]
 fn a_syntax_error_in_a_trusted_file_is_told_as_one() {
     let place = Place::new();
@@ -233,8 +233,8 @@ fn runs_take_parameters_and_a_scope() {
     refused.failed(1, &["list.json", "context_id"]);
 }
 
-/// D27: example 2 of the resolution document works after the one line that its refusal shows, in a
-/// daemon that goes on.
+/// D27: example 2 of the resolution document works after the one line that its refusal shows, in
+/// the running daemon.
 #[test]
 fn d27_a_variable_is_allowed_by_the_line_that_is_shown() {
     let place = Place::with(&json!({}));

@@ -110,8 +110,8 @@ async fn d16_a_crash_in_a_call_is_a_transport_error() {
     }
 }
 
-/// R-O7: files tell a server that died in a call from one that was gone before, also while it is
-/// started again, and after that was given up.
+/// R-O7: files distinguish a server that died in a call from one that was gone before, also while
+/// it is started again, and after that was given up.
 #[tokio::test]
 async fn r_o7_files_tell_a_server_that_was_gone_from_one_that_died() {
     // From its second start on it answers nothing, so that it is being started all the while.

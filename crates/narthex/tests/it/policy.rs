@@ -76,7 +76,7 @@ fn d13_rules_of_a_file_are_asked_and_not_stored() {
     let other = check("writer", r#"{"n":0.5}"#);
     assert_eq!(other["failed"], json!(["large"]), "it cannot be compared");
     assert_eq!(data(place.run(["policy", "show", "--json"]))["rules"], "");
-    // Whatever rules look at can be said.
+    // Every fact that rules look at can be given.
     let rule = r#"@id("all") forbid(principal, action, resource == Prompt::"s/p") when {
         principal.is_child && principal.agent_type == "scheduled" && context.era == "legacy"
         && context.endpoint == "transparent" && resource.server.alias == "a"
@@ -104,7 +104,7 @@ fn d13_rules_of_a_file_are_asked_and_not_stored() {
     place.run(wrong).failed(2, &["no JSON object"]);
 }
 
-/// D13: a file is checked without a daemon: all that is wrong is told, with line, rule and remedy.
+/// D13: a file is checked without a daemon: all faults are reported, with line, rule and remedy.
 #[test]
 fn d13_a_file_is_checked_without_a_daemon() {
     let place = Place::new();

@@ -34,7 +34,7 @@ fn e10_a_change_of_the_file_takes_effect() {
     assert_eq!(daemon.event("removed")["alias"], "extra-2");
 }
 
-/// X-M57: what is said of gates is said of those that count now.
+/// X-M57: warnings about gates are about those that count now.
 #[test]
 fn x_m57_gates_that_are_edited_are_matched_anew() {
     let place = Place::new();
@@ -55,7 +55,7 @@ fn x_m57_gates_that_are_edited_are_matched_anew() {
     place.run(["call", "fixture", "echo", "message=hello"]).succeeded();
 }
 
-/// E118, E124: a broken file is told and changes nothing; a deleted one declares nothing.
+/// E118, E124: a broken file is reported and changes nothing; a deleted one declares nothing.
 #[test]
 fn e118_a_broken_file_keeps_what_was_there() {
     let place = Place::new();
@@ -106,7 +106,7 @@ fn e118_tables_tell_of_a_content_that_is_not_used() {
     assert!(!clean.contains("refused"), "{clean}");
 }
 
-/// E118: whatever is wrong with a file is told to a person once, by the log where there is one.
+/// E118: a fault of a file is reported to a person once, by the log where there is one.
 #[test]
 fn e118_a_fault_of_a_file_is_told_once() {
     for level in ["warn", "error"] {
@@ -174,8 +174,8 @@ fn e12_the_users_settings_are_a_layer_below() {
     assert!(!ready.to_string().contains("seeded"), "a default that was removed stays away");
 }
 
-/// S23: a server of the live configuration whose definitions change is followed, and people are
-/// told; what goes back to what it was is no change any more.
+/// S23: a server of the live configuration whose definitions change is followed, and people hear of
+/// it; a definition that returns to the pinned one is no change any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_a_live_server_that_changes_is_told_of() {
     let server = Running::http(Options::default()).await.unwrap();

@@ -52,7 +52,7 @@ async fn apply(world: &World, folder: &Path, servers: &Value) {
     assert!(results.iter().all(ServerResult::is_ready), "{results:?}");
 }
 
-/// One connection: calls the same server until it is told to stop, and every answer must be right.
+/// One connection: calls the same server until the test stops it, and every answer must be right.
 struct Caller {
     client: Client,
     number: usize,
@@ -96,7 +96,7 @@ impl Caller {
     }
 }
 
-/// Lists whenever it is told that the list has changed, until the last server is there. One lost
+/// Lists at each notification that the list has changed, until the last server is there. One lost
 /// word, and it never is.
 async fn follow(mut client: Client, mut stream: Stream) -> u64 {
     let mut told = 0;

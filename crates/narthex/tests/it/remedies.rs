@@ -123,7 +123,7 @@ fn d36_a_pasted_remedy_sets_the_secret_of_the_workspace() {
     assert!(!world.is_set("DOCS_KEY", "default"));
 }
 
-/// D36: the run that has begun is ended by the command that is printed with it.
+/// D36: the created run is ended by the command that is printed with it.
 #[test]
 fn d36_a_pasted_command_ends_the_run() {
     let world = World::new();
@@ -241,7 +241,7 @@ fn d36_logs_of_runs_are_found_in_their_workspace() {
     assert_eq!(world.run("mcp logs 1-fix --workspace default").code, Some(1));
 }
 
-/// D36: what is not there is told with the command that lists what is, in its workspace.
+/// D36: an absent name is reported with the command that lists those there are, in its workspace.
 #[test]
 fn d36_what_is_not_there_names_the_command_that_lists_what_is() {
     let world = World::new();

@@ -123,8 +123,8 @@ async fn is_hidden_from_others(world: &World, token: &str) {
     }
 }
 
-/// E7, D4: a run is begun with a server of its own, used at both endpoints by clients of both eras,
-/// seen by no other run, and ended; everything that it needs is in the answer.
+/// E7, D4: a run is created with a server of its own, used at both endpoints by clients of both
+/// eras, seen by no other run, and ended; everything that it needs is in the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn e7_a_run_is_begun_used_and_ended() {
     let world = World::operated(&json!({ "all": fixture_entry() })).await;
@@ -186,7 +186,7 @@ async fn e7_a_run_is_begun_used_and_ended() {
     operator.has_none().await;
 }
 
-/// E20: the record of tools is in the audit file, for runs that are begun and for the local one.
+/// E20: the record of tools is in the audit file, for created runs and for the local one.
 #[tokio::test(flavor = "multi_thread")]
 async fn e20_the_audit_file_says_which_tools_a_run_sees() {
     let world = World::operated(&json!({ "all": fixture_entry() })).await;
@@ -259,7 +259,7 @@ async fn d17_a_run_that_cannot_start_leaves_nothing() {
     tokio::time::timeout(crate::world::SOON, gone).await.expect("a process is left");
 }
 
-/// D9: everything that is wrong with a document is told at once, and only operators begin runs.
+/// D9: all faults of a document are reported at once, and only operators create runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn d9_what_is_wrong_with_a_document_is_told_at_once() {
     let world = World::operated(&json!({ "all": fixture_entry() })).await;

@@ -89,8 +89,8 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!(value(&place, "LINEAR_API_KEY"), "two");
 }
 
-/// X-M23, S22: what clearing a secret ends and leaves is told on lines of its own, each with what
-/// it ends.
+/// X-M23, S22: effects of clearing a secret, on runs that end and runs that keep the value, are
+/// printed on lines of their own.
 #[test]
 fn x_m23_each_run_of_a_cleared_secret_has_its_line() {
     let place = empty();
@@ -134,7 +134,7 @@ fn s27_a_refused_value_has_its_secret_in_the_remedy() {
     }
 }
 
-/// Without a daemon every command says what to do, before anybody types a value.
+/// Without a daemon every command says what to do, before the user types a value.
 #[test]
 fn without_a_daemon_the_remedy_is_told() {
     let place = empty();

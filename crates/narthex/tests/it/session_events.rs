@@ -29,7 +29,7 @@ fn events(place: &Place, session: &str, words: &[&str]) -> Vec<Value> {
     data(place.run(words))["items"].as_array().unwrap().clone()
 }
 
-/// X-E98: what is said is there under its number, also after the daemon was killed, and goes on.
+/// X-E98: a message is there under its number, also after the daemon was killed, and more follow.
 #[test]
 fn x_e98_events_outlive_a_daemon_that_is_killed() {
     let (place, mut daemon, session) = with_session();

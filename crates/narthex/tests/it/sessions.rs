@@ -132,7 +132,7 @@ fn many_runs_are_ended_at_once() {
     end(&["--session", "x", "--yes"]).failed(1, &["invalid", "ses_0a1b2c3d4e5f"]);
 }
 
-/// A workspace with runs that go on is deleted by force alone, which ends them first.
+/// A workspace with active runs is deleted by force alone, which ends them first.
 #[test]
 fn force_ends_the_runs_of_a_workspace() {
     let (place, _daemon) = with_agents();

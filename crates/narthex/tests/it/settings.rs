@@ -1,4 +1,4 @@
-//! Where settings come from, and what is said of wrong ones.
+//! Sources of settings, and the messages about wrong ones.
 
 use std::{
     io::{Read, Write},

@@ -34,8 +34,8 @@ fn with_url(place: &Place, url: &str, words: &[&str]) -> Done {
     done
 }
 
-/// S27: what is approved is in the database, a daemon that runs hears of it, and it is said where
-/// the store is, but not the password, neither to people nor to servers.
+/// S27: an approval is in the database, a running daemon hears of it, and the place of the store is
+/// shown, but not the password, neither to people nor to servers.
 #[test]
 fn s27_a_daemon_keeps_its_store_in_a_database() {
     let Some(database) = postgres::database(&[]) else { return };
@@ -71,7 +71,7 @@ fn s27_a_daemon_keeps_its_store_in_a_database() {
     place.run(["up", "--listen", "127.0.0.1:0", "--data", "other"]).failed(1, &["not trusted"]);
 }
 
-/// S27: the URL is told neither when it is wrong nor when it cannot be used.
+/// S27: the URL is shown neither when it is wrong nor when it cannot be used.
 #[test]
 fn s27_a_url_that_cannot_be_used_is_not_shown() {
     let place = Place::new();

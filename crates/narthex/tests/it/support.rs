@@ -231,7 +231,7 @@ impl Daemon {
         }
     }
 
-    /// The first row of this server that is told.
+    /// The first row of this server that is printed.
     #[track_caller]
     pub(crate) fn server(&self, alias: &str) -> Value {
         loop {
@@ -242,7 +242,7 @@ impl Daemon {
         }
     }
 
-    /// The first row of this server that is told in this state.
+    /// The first row of this server that is printed in this state.
     #[track_caller]
     pub(crate) fn server_in(&self, alias: &str, state: &str) -> Value {
         loop {

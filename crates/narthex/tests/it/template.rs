@@ -20,7 +20,7 @@ pub(crate) fn fill(template: &str, holes: &Holes) -> String {
     filled.replace(STATE, &holes.state)
 }
 
-/// A text as streams and lines carry it: line ends, which stand only between tokens, are blanks.
+/// A text as streams and lines carry it: line ends, which come only between tokens, are blanks.
 pub(crate) fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

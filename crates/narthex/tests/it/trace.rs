@@ -77,7 +77,7 @@ async fn trace_context_in_meta_comes_before_headers() {
     assert!(!got.headers.contains_key("tracestate") && !got.headers.contains_key("baggage"));
 }
 
-/// Over stdio there are no headers, so they go on in `_meta`.
+/// Over stdio there are no headers, so they are sent in `_meta`.
 #[tokio::test]
 async fn trace_headers_reach_a_program_in_meta() {
     let entry = json!({"transport": "stdio", "command": "python3", "args": ["-c", TELLTALE]});

@@ -206,8 +206,8 @@ fn without_a_file_the_remedy_is_told() {
     daemon.event("ready");
 }
 
-/// D27, E118: a change of the folder's file counts once it is approved, and until then what was
-/// approved goes on.
+/// D27, E118: a change of the folder's file counts once it is approved, and until then the approved
+/// content is used.
 #[test]
 fn d27_a_change_counts_once_it_is_trusted() {
     let place = Place::new();

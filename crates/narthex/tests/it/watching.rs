@@ -42,14 +42,14 @@ fn echo() -> Value {
     json!({ "raw": { "transport": "stdio", "command": "python3", "args": ["-c", ECHO] } })
 }
 
-/// The next operation that is told, and all its text.
+/// The next operation that is reported, and all its text.
 async fn told(stream: &mut Stream) -> (Value, String) {
     let text = stream.next().await.expect("the stream goes on");
     (serde_json::from_str(&text).unwrap(), text)
 }
 
-/// R-M35, A-8: a call is told the same by HTTP and by a socket, at both endpoints and in both eras,
-/// and what it carries never is.
+/// R-M35, A-8: a call is reported the same by HTTP and by a socket, at both endpoints and in both
+/// eras, and what it carries never is.
 #[tokio::test]
 async fn r_m35_what_calls_carry_is_told_at_no_door() {
     let world = World::operated(&echo()).await;
@@ -99,7 +99,8 @@ async fn r_m35_what_calls_carry_is_told_at_no_door() {
     assert_eq!(stream.next().await, None, "a daemon that ends keeps nobody");
 }
 
-/// D22: what is done with files is told without secrets as well, however their names are spelled.
+/// D22: operations with files are reported without secrets as well, however their names are
+/// spelled.
 #[tokio::test]
 async fn d22_files_are_told_without_the_secrets_of_servers() {
     let mut servers = echo();
@@ -131,7 +132,7 @@ async fn d22_files_are_told_without_the_secrets_of_servers() {
     }
 }
 
-/// A command that goes on, and its lines.
+/// A command that runs on, and its lines.
 struct Following {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -196,8 +197,8 @@ fn r_m35_strace_goes_on_over_a_restart() {
     assert_eq!(follower.interrupted(), Some(0));
 }
 
-/// R-C1, R-M35: a run is named by its number too; who names none is told which there are, and the
-/// end of a run is the end of the command.
+/// R-C1, R-M35: a run is named by its number too; a user who names none is shown which there are,
+/// and the end of a run is the end of the command.
 #[test]
 fn r_m35_strace_of_a_run_ends_with_it() {
     let place = Place::new();
@@ -268,8 +269,8 @@ fn top_leaves_the_terminal_as_it_was() {
     assert!(shown.contains("\nby calls, q leaves\u{1b}[K"), "{shown:?}");
 }
 
-/// Ctrl-C gives the terminal back; Ctrl-Z does so until the program goes on, which then
-/// takes it again.
+/// Ctrl-C gives the terminal back; Ctrl-Z does so until the program is resumed, which then takes it
+/// again.
 #[test]
 fn top_gives_the_terminal_back_whatever_ends_or_stops_it() {
     let place = Place::new();

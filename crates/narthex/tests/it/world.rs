@@ -213,8 +213,8 @@ impl World {
         paths.iter().map(|path| fs_err::read_to_string(path).unwrap()).collect()
     }
 
-    /// Every record of a call, with what it was about as `item`, and what else is told of it; the
-    /// program is ended for it.
+    /// Every record of a call, with its object as `item`, and its other members; the program is
+    /// ended for it.
     pub(crate) async fn audit(&self) -> Vec<Value> {
         self.app.drain().await;
         let text = self.audit_text();

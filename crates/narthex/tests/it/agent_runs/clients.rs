@@ -227,8 +227,8 @@ async fn a_revoked_client_comes_in_no_more() {
     assert_eq!(operator.client(&short).await["is_live"], false);
 }
 
-/// A client says whether it may come in, and why not: without its agent its run goes on to
-/// its end, and it begins no further one.
+/// A client says if it may come in, and why not: without its agent its run is active to its end,
+/// and it begins no further one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_without_its_agent_may_not_come_in() {
     let world = World::operated(&json!({})).await;
@@ -257,7 +257,7 @@ async fn a_client_without_its_agent_may_not_come_in() {
     assert_eq!(standing().await, (false, json!("revoked")));
 }
 
-/// A client that is disabled ends as a revoked one does, and begins anew once it is let in again.
+/// A client that is disabled ends as a revoked one does, and begins anew once it is enabled again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disabled_client_ends_with_its_run() {
     let world = World::operated(&json!({})).await;

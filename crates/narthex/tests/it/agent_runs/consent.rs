@@ -45,7 +45,7 @@ async fn waits(world: &World, linear: &Running, token: &str) {
     let mut session = world.client_as("/mcp/linear", token);
     let reply = session.post(&[], initialize(json!({})).to_string()).await.json();
     assert_eq!(reply["error"]["data"]["kind"], "auth_unavailable", "{reply}");
-    // The aggregated endpoint has all others, and tells a model of this one.
+    // The aggregated endpoint has all others, and informs a model of this one.
     let mut client = world.client_as("/mcp", token);
     let listed = client.modern(&modern(1, "tools/list", json!({}))).await.json().to_string();
     assert!(listed.contains("mcp__library__echo") && !listed.contains("mcp__linear"), "{listed}");

@@ -325,8 +325,8 @@ async fn told(world: &World, token: &str, path: &str) -> [String; 2] {
     [session, alone].map(|answer| answer["result"]["instructions"].to_string())
 }
 
-/// S22, S23: what a server tells models of itself is pinned as its definitions are; where it says
-/// something else, or what it should not, the server is there and has nothing to say.
+/// S22, S23: a server's instructions for models are pinned as its definitions are; where they
+/// change, or say what they should not, the server is there and has nothing to say.
 #[tokio::test(flavor = "multi_thread")]
 async fn s22_what_a_server_says_of_itself_waits_for_a_human() {
     let server = fixture().await;

@@ -76,7 +76,7 @@ async fn o24_direct_mode_tells_the_resolved_servers_once() {
     for path in ["runs", &format!("runs/{id}"), "sessions", &format!("sessions/{session}")] {
         shown.push(operator.get(&format!("{HOME}/{path}")).await.to_string());
     }
-    // Who does not ask for it is not told, and neither is who says that it is not to be.
+    // A caller that does not ask for the values gets none, nor does one that asks for none.
     for asked in [request(), {
         let mut no = direct();
         no["direct"] = json!(false);
@@ -120,7 +120,7 @@ async fn o81_direct_mode_is_for_runners_alone() {
     assert_eq!(problem["field"], "direct", "{problem}");
     let reply = ask(&world.token, &direct()).await;
     assert_eq!(reply.status, StatusCode::FORBIDDEN, "the daemon's own run: {reply:?}");
-    // A run with servers of its own has brought what it would be told.
+    // A run with servers of its own has brought their values itself.
     let own = json!({ "servers": { "x": super::plain() }, "direct": true });
     operator.refused(&own.to_string(), StatusCode::BAD_REQUEST, "invalid").await;
     assert_eq!(operator.notes().len(), 1, "something was started");
@@ -159,7 +159,7 @@ async fn d2_each_server_can_be_pasted_by_itself() {
 }
 
 /// X-E105: a creation with an idempotency key that comes again gets the same run and token, and
-/// makes no second one; values of direct mode are told once all the same.
+/// makes no second one; values of direct mode are sent once all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e105_a_run_is_created_once() {
     let world = World::operated(&json!({})).await;

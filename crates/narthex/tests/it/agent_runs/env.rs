@@ -1,4 +1,4 @@
-//! Secrets in the agent's own environment: who is told them, and what is said of it (zone 2).
+//! Secrets in the agent's own environment: the callers that get them, and their records (zone 2).
 
 use fs_err as fs;
 use hyper::StatusCode;
@@ -100,7 +100,7 @@ async fn x_m42_a_bound_secret_that_is_not_set_refuses_the_run() {
     operator.has_none().await;
 }
 
-/// X-M32, X-E62: a run that creates another is told no values, and neither needs them: its token is
+/// X-M32, X-E62: a run that creates another gets no values, and neither needs them: its token is
 /// the agent's.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m32_a_run_is_told_nothing_for_its_child() {

@@ -1,5 +1,5 @@
 //! The worked examples of configuration by scope, and the attached issue tracker, end to end: with
-//! servers that say what they were told, over headers and over their environment.
+//! servers that repeat their configuration, over headers and over their environment.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
@@ -49,7 +49,7 @@ impl Over {
         }
     }
 
-    /// All that the server behind an endpoint was told for one call.
+    /// The whole configuration that the server behind an endpoint got for one call.
     async fn told(self, client: &mut Client, prefix: &str) -> BTreeMap<String, String> {
         let tool = match self {
             Self::Http => "seen_headers",
@@ -70,7 +70,7 @@ impl Over {
         }
     }
 
-    /// Checks what a server of a run is told under these keys; `None`: nothing.
+    /// Checks the values that a server of a run gets under these keys; `None`: no value.
     async fn tells(self, world: &World, begun: &Value, alias: &str, keys: &[(&str, Option<&str>)]) {
         let token = begun["token"].as_str().unwrap();
         let told = self.told(&mut world.client_as(&format!("/mcp/{alias}"), token), "").await;
@@ -82,7 +82,7 @@ impl Over {
     }
 }
 
-/// A server that tells of each call with which headers it came.
+/// A server that answers each call with the headers that it came with.
 pub(super) async fn telling() -> Running {
     Running::http(Options { records_headers: true, ..Options::default() }).await.unwrap()
 }
@@ -107,8 +107,8 @@ async fn has_research(operator: &Operator<'_>, over: Over, server: &Running) {
     operator.put("capabilities/research-capability", &capability).await;
 }
 
-/// The first example; O7, O16, O24, O25: a capability takes the place of the default with what the
-/// scope says, and a default never stands in for a scope that says nothing (O59).
+/// The first example; O7, O16, O24, O25: a capability takes the place of the default with the value
+/// of the scope, and a default never replaces a value that the scope does not have (O59).
 #[tokio::test(flavor = "multi_thread")]
 async fn o25_example_1_a_store_hears_its_scope() {
     for over in Over::BOTH {
@@ -282,7 +282,7 @@ async fn o26_example_4_agents_share_a_server() {
             assert_eq!((&run["omitted"], &run["warnings"]), (&json!([]), &json!([])), "{run}");
             over.tells(&world, run, "kg", &[("partition", partition.as_deref())]).await;
         }
-        // A misspelt key leaves the partition out, and everybody is told.
+        // A misspelt key leaves the partition out; answer and audit say so.
         let scope = json!({ "team_partitoin": "team-alpha" });
         let asked = json!({ "agent_name": "team-alpha-analyst", "scope": scope });
         let run = operator.begin(&asked).await;
@@ -308,11 +308,11 @@ async fn o26_example_4_agents_share_a_server() {
     }
 }
 
-/// Number of times that each run asks what its server was told.
+/// Number of times that each run asks for its server's configuration.
 const CALLS: usize = 6;
 
-/// O22, O26, D12: many runs at once, two of each scope, with children: each call is told its own
-/// scope and no other, at both kinds of endpoint.
+/// O22, O26, D12: many runs at once, two of each scope, with children: each call gets its own scope
+/// and no other, at both kinds of endpoint.
 #[tokio::test(flavor = "multi_thread")]
 async fn o26_scopes_of_many_runs_at_once_never_cross() {
     for (over, runs) in [(Over::Http, 24), (Over::Stdio, 4)] {
@@ -340,7 +340,7 @@ async fn o26_scopes_of_many_runs_at_once_never_cross() {
 }
 
 /// Begins a run with this scope, and a child of it: clients of both, at both kinds of endpoint,
-/// with what stands before the names of tools there.
+/// with the prefix of the names of tools there.
 async fn with_child(address: SocketAddr, scope: &str) -> Vec<(Client, &'static str)> {
     let begin = async |token: &str, request: Value| {
         let reply = Client::new(address, RUNS, token).whole("POST", &[], request.to_string()).await;

@@ -1,4 +1,4 @@
-//! Sessions that go on, runs after a restart, and the end of their time.
+//! Sessions that are resumed, runs after a restart, and the end of their time.
 
 use hyper::StatusCode;
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// O21, O85: a session is resumed with its parameters, a new number and a scope of its own; the
-/// numbers of its earlier runs stand for it. It ends with all its runs.
+/// numbers of its earlier runs are its aliases. It ends with all its runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn o21_a_session_goes_on_with_a_scope_of_its_own() {
     let world = World::operated(&json!({})).await;
@@ -47,8 +47,8 @@ async fn o21_a_session_goes_on_with_a_scope_of_its_own() {
     operator.refused(&again.to_string(), StatusCode::NOT_FOUND, "not_found").await;
 }
 
-/// D10, X-M50, X-M65: a run goes on after a restart with what it was frozen with: edits of the
-/// agent and new values of secrets reach the next run. One that has ended does not.
+/// D10, X-M50, X-M65: a run is active after a restart with its frozen parts: edits of the agent and
+/// new values of secrets reach the next run. One that has ended does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_a_run_goes_on_after_a_restart() {
     let world = World::operated(&json!({})).await;
@@ -95,7 +95,7 @@ async fn d10_a_run_goes_on_after_a_restart() {
     assert_eq!(operator.echoes(token).await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// R-E35, D10: a run that goes on after a restart has its servers again, which says so, once for
+/// R-E35, D10: a run that is active after a restart has its servers again, which says so, once for
 /// each restart; nothing else of a run begins anew, and what begins after it says nothing of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e35_a_run_that_goes_on_after_a_restart_says_so() {

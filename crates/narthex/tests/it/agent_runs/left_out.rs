@@ -1,4 +1,4 @@
-//! Sessions that go on without a server whose program does not start any more.
+//! Sessions that are resumed without a server whose program does not start any more.
 
 use fs_err as fs;
 use hyper::StatusCode;
@@ -55,8 +55,8 @@ fn after(script: &str) -> Value {
     json!({ "type": "stdio", "command": "sh", "args": ["-c", script] })
 }
 
-/// R-E33, R-D5: a program that ends at once when a session goes on is left out of all that the run
-/// has: one event tells of it and one of the other server, and the files are those of the latter.
+/// R-E33, R-D5: a program that ends at once when a session is resumed is left out of all that the
+/// run has: one event reports it and one the other server, and the files are those of the latter.
 /// It is back with the next run, and a new session is refused as long as it fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e33_a_session_goes_on_without_a_program_that_does_not_start() {
@@ -114,7 +114,7 @@ async fn r_e33_a_session_goes_on_without_a_program_that_does_not_start() {
     operator.has_tools_of(text(&third, "token"), "bad").await;
 }
 
-/// R-E34: a program whose folder is gone when its session goes on, be that the project's or one
+/// R-E34: a program whose folder is gone when its session is resumed, be that the project's or one
 /// that its entry names, is left out with an event that says which folder it is, and is started in
 /// no other one.
 #[tokio::test(flavor = "multi_thread")]

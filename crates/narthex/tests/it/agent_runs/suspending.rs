@@ -119,7 +119,7 @@ async fn r_m23_a_suspended_session_goes_on_after_a_restart() {
         (&resumed[0]["former_pids"], &resumed[0]["was_suspended"]),
         (&json!([1]), &json!(true))
     );
-    // R-E42: a server that is well is not told of.
+    // R-E42: a server that is well is not reported.
     let health = operator.told(&second, "mcp.error,mcp.reconnect").await;
     assert!(health.is_empty(), "{health:?}");
     let path = format!("{HOME}/sessions/{}", text(&first, "session_id"));
@@ -128,8 +128,8 @@ async fn r_m23_a_suspended_session_goes_on_after_a_restart() {
     assert!(over.contains("it has ended"), "{over}");
 }
 
-/// R-E33, R-D5: a server that cannot be had when a session goes on is left out, with one event for
-/// it and one for each other; what was cleared stays away.
+/// R-E33, R-D5: a server that cannot be had when a session is resumed is left out, with one event
+/// for it and one for each other; a server whose secret was cleared stays away.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e33_a_session_goes_on_without_a_server_that_fails() {
     let world = World::operated(&json!({})).await;
@@ -163,8 +163,8 @@ async fn r_e33_a_session_goes_on_without_a_server_that_fails() {
     assert_eq!((state("more"), state("library")), (json!("ready"), json!("error")));
 }
 
-/// R-M24, R-E39: a session that does not run goes on as its agent is now; one with servers of its
-/// own with those, suspended or not, and for operators alone.
+/// R-M24, R-E39: a session that does not run is resumed as its agent is now; one with servers of
+/// its own with those, suspended or not, and for operators alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e39_whatever_does_not_run_can_go_on() {
     let world = World::operated(&json!({})).await;
@@ -202,7 +202,7 @@ async fn r_e39_whatever_does_not_run_can_go_on() {
     assert!(told.is_empty(), "{told:?}");
 }
 
-/// R-E40, R-E41: a server that is lost and comes back is told once each.
+/// R-E40, R-E41: a server that is lost and comes back is reported once each.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e40_a_session_hears_of_a_server_that_is_lost_and_comes_back() {
     let world = World::operated(&json!({})).await;
@@ -224,7 +224,7 @@ async fn r_e40_a_session_hears_of_a_server_that_is_lost_and_comes_back() {
     assert_eq!(operator.told(&run, "mcp.error").await.len(), 1);
 }
 
-/// R-E31: what was given back is told of, also where it ends while the daemon stops.
+/// R-E31: a server that was given back is reported, also where it ends while the daemon stops.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e31_a_server_that_ends_as_the_daemon_stops_is_told_of() {
     let world = World::operated(&json!({})).await;

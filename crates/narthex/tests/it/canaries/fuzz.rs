@@ -159,7 +159,7 @@ impl World {
                     text.clone()
                 };
                 let (status, told) = self.ask(method, &path, &admin, "", &text);
-                // A preview tells of what is wrong.
+                // A preview reports faults.
                 let is_told = path.ends_with("/preview") && status == 200;
                 assert!((400..500).contains(&status) || is_told, "{method} {path}: {told}");
             }

@@ -9,7 +9,7 @@ use crate::{support::fixture, world::modern};
 
 const HOME: &str = "/api/workspaces/default";
 
-/// A run that has begun.
+/// A run that was created.
 pub(super) struct Begun {
     run: String,
     session: String,
@@ -129,7 +129,7 @@ impl World {
         Some(Begun { run, session, token, sockets })
     }
 
-    /// Servers that say what they were told, in results and errors.
+    /// Servers that repeat their configuration, in results and errors.
     fn calls(&mut self, begun: &Begun, canaries: &[Canary]) {
         // A client may send any server each value that it knows or can find out.
         let said = |names: &[&str]| {
@@ -164,7 +164,7 @@ impl World {
             );
             let (status, body) = self.ask("POST", "/mcp", &token, &headers, &text);
             assert_eq!(status, 200, "{tool}: {body}");
-            // It was told a value, which was taken out on the way.
+            // It got a value, which was taken out on the way.
             assert!(body.contains("[redacted]"), "{tool}: {body}");
         }
     }

@@ -17,7 +17,7 @@ use crate::{support::SOON, world::modern};
 const FORM: &str = "content-type: application/x-www-form-urlencoded\r\n";
 const JSON: &str = "content-type: application/json\r\n";
 
-/// OpenID providers that repeat everything that they are told, wherever it might be read, and a
+/// OpenID providers that repeat everything that they get, wherever it might be read, and a
 /// collector of traces.
 pub(super) struct Provider {
     pub(super) url: String,
@@ -134,7 +134,7 @@ impl Browser {
 }
 
 impl World {
-    /// A human by link, passkey and providers, each of whose proofs is told once and nowhere else.
+    /// A human by link, passkey and providers, each of whose proofs is shown once and nowhere else.
     pub(super) fn signs_in(&mut self, canaries: &mut Vec<Canary>) {
         let admin = self.admin.clone();
         let made = json!({ "name": "ada", "is_operator": true }).to_string();

@@ -268,7 +268,7 @@ impl World {
         (status, head.to_owned(), body.to_owned())
     }
 
-    /// Environment and command line of everybody.
+    /// Environment and command line of every process.
     pub(super) fn note_processes(&mut self) {
         let daemon = self.daemon.pid();
         let mut all = descendants(daemon);

@@ -22,7 +22,7 @@ fn a_mount_goes_on_in_the_background() {
     let _daemon = place.up();
     let folder = place.path("mcp");
     fs::create_dir(&folder).unwrap();
-    // To its end: also those who wait for the end of what it prints have their answer.
+    // To its end: also a caller that waits for the end of the output has the answer.
     let told = place.run(["mount", "mcp", "--detach", "--json"]).succeeded().json();
     assert!(is_mounted(&folder), "{told}");
     let process = told["data"]["process"].as_u64().unwrap().to_string();
@@ -43,7 +43,7 @@ fn a_mount_goes_on_in_the_background() {
     until_unmounted(&folder);
 }
 
-/// Two that fail at once write to one log; each caller is told of its own.
+/// Two that fail at once write to one log; each caller gets its own failure.
 #[test]
 fn failures_in_the_background_are_told_to_who_asked() {
     let place = place();
@@ -88,7 +88,7 @@ fn a_mount_in_the_background_has_a_log() {
     let words = ["mount", "mcp", "--detach", "--log", "said.log"];
     let told = of_run(&place, &token, &words).succeeded().stdout;
     assert!(told.contains("`kill ") && told.contains("said.log"), "{told}");
-    // Editors set access lists of files; that there are none here is told to them alone.
+    // Editors set access lists of files; only they hear that there are none here.
     let script = "import os, glob; os.setxattr(glob.glob('mcp/*')[0], 'user.x', b'1')";
     let mut editor = Command::new("python3");
     let done = editor.args(["-c", script]).current_dir(place.path("")).output().unwrap();

@@ -34,8 +34,8 @@ async fn until_it_is(pid: &str, name: &str) {
 }
 
 /// S29: SIGINT ends a program that waits for a slow tool, be that where it reads the result or
-/// where it closes what it wrote, and the server is told that the call is given up. What is called
-/// after that is answered.
+/// where it closes what it wrote, and the server hears that the call is given up. A later call is
+/// answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s29_an_interrupted_program_cancels_its_call_at_the_server() {
     if !has_fuse() {

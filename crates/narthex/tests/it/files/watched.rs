@@ -15,8 +15,8 @@ use crate::{
     world::{Client, Socket, call, modern},
 };
 
-/// R-M35: each file has its own name, a tool's failure and what the folder refuses by itself are
-/// told, and the folder's own look at what the run has is not.
+/// R-M35: each file has its own name, a tool's failure and a refusal of the folder itself are
+/// reported, and the folder's own look at what the run has is not.
 #[test]
 fn r_m35_what_programs_do_at_a_folder_is_told() {
     if !has_fuse() {

@@ -160,7 +160,7 @@ impl Books {
         assert!(self.asked.iter().any(|one| one.end == End::Done), "nothing was ended");
     }
 
-    /// Everything that was told holds, and all that is stored is whole and was asked for.
+    /// Every answer holds, and all that is stored is whole and was asked for.
     pub(super) fn hold_against(&self, stored: &Stored) {
         for asked in &self.asked {
             let Some((run, _)) = asked.begun() else { continue };

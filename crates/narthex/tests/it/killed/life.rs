@@ -243,8 +243,8 @@ impl Life {
         stored
     }
 
-    /// Shows each token that was told in the life before: it opens all that its agent has, or, if
-    /// the run was ended, nothing. Most that live are ended then.
+    /// Shows each token of the life before: it opens all that its agent has, or, if the run was
+    /// ended, nothing. Most that live are ended then.
     pub(super) async fn opens_what_was_told(&self, books: &mut Books, chance: &mut Chance) {
         let numbers = 0..books.asked.len();
         let new = numbers.filter(|number| !books.asked[*number].is_checked);

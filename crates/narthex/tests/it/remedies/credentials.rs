@@ -61,7 +61,7 @@ async fn e88_a_live_server_is_back_with_its_new_key() {
     place.run(["call", "pay", "echo", "message=hello"]).succeeded();
 }
 
-/// E88: a key from the daemon's environment is told by the name of its variable.
+/// E88: a key from the daemon's environment is named by its variable.
 #[tokio::test(flavor = "multi_thread")]
 async fn e88_a_refused_variable_is_named() {
     let server = locked().await;

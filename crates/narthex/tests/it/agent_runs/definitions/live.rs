@@ -16,7 +16,7 @@ use crate::{
     world::{SOON, Stream, World, call, initialize, legacy, modern, modern_headers},
 };
 
-/// A daemon with the server `docs` in its `mcp.json`, and what else is said there.
+/// A daemon with the server `docs` in its `mcp.json`, and these other servers.
 async fn world_with(server: &Running, others: &[(&str, &Running)]) -> World {
     let entry =
         |of: &Running| json!({ "transport": "http", "url": of.url, "pinDefinitions": true });

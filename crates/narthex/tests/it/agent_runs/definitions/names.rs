@@ -82,7 +82,7 @@ async fn s24_names_that_come_later_count() {
     let reply = operator.decide("accept", &[it["digest"].as_str().unwrap()]).await;
     assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
     assert_ne!(says(&world).await, "definition_changed");
-    // Neither names that come nor a start take back what a human has said.
+    // Neither names that come nor a start take back the decision of a human.
     rival.fixture.redefine(LIST, "greet", &[other]);
     rival.fixture.redefine(LIST, "greet", &[]);
     let world = World::operated_in(world.stop().await).await;
