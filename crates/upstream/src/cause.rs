@@ -1,6 +1,6 @@
-//! Finds the line of a program's stderr that says why it failed.
+//! Finds the line of a program's stderr that gives the reason of its failure.
 //!
-//! The last line seldom does: behind the error stand a stack, a version, where a log lies, or how
+//! The last line seldom does: after the error come a stack, a version, the place of a log, or how
 //! to get help.
 
 use narthex_model::package::absent_package;
@@ -95,7 +95,7 @@ fn weight(line: &str) -> u8 {
             if is_weak { 3 } else { 0 }
         }
     };
-    // Indented lines are parts of what stands above: a member of an object, a quoted line of code.
+    // Indented lines are parts of the line above: a member of an object, a quoted line of code.
     if is_inside { u8::from(weight > 1) } else { weight }
 }
 

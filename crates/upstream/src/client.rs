@@ -60,7 +60,7 @@ pub struct ClientSettings {
     pub max_connections: usize,
     /// Longest head of an answer, in bytes.
     pub response_head_bytes: usize,
-    /// Which addresses it connects to.
+    /// The addresses that it connects to.
     pub reach: Reach,
     /// The proxies on the way, none by default.
     pub proxies: Arc<Proxies>,
@@ -94,8 +94,8 @@ struct Shared {
     origin: Arc<Origin>,
     /// `None`: the server is reached directly.
     proxy: Option<Arc<Proxy>>,
-    /// True if requests are put to the proxy itself: those without TLS, unless the address has to
-    /// be the one that was looked at.
+    /// True if requests are put to the proxy itself: those without TLS, unless the address must be
+    /// the one that was checked.
     is_relayed: bool,
     settings: ClientSettings,
     builder: http1::Builder,
@@ -132,8 +132,8 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// If there is no answer, or one that redirects elsewhere; [`ClientError::may_have_arrived`]
-    /// tells whether the server may have seen the request.
+    /// If there is no answer, or one that redirects elsewhere; [`ClientError::may_have_arrived`] is
+    /// true if the server may have seen the request.
     pub fn send(
         &self,
         request: Request<Payload>,
@@ -322,7 +322,7 @@ impl Shared {
     }
 
     /// A way to the server through a proxy. A server that must have a public address is asked for
-    /// by the address that was looked at, so that the proxy's own names lead nowhere else.
+    /// by the address that was checked, so that the proxy's own names lead nowhere else.
     async fn open_through(&self, proxy: &Proxy) -> Result<Stream, ClientError> {
         let address = match self.settings.reach {
             Reach::Anywhere => self.origin.address.clone(),

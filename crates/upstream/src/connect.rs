@@ -1,4 +1,4 @@
-//! Reaching a server: what it takes, what comes of it, and how it fails.
+//! Connecting to a server: its parts, its outcome, and its failures.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     outlet::Outlet,
 };
 
-/// Which way of talking a server was found to understand; kept, so that later links ask less.
+/// The dialect that a server was found to understand; stored, so that later links ask less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// Revision 2026-07-28.
@@ -81,7 +81,7 @@ pub struct ConnectContext {
     pub dialect: Option<Dialect>,
     /// The steps' limits.
     pub deadlines: Deadlines,
-    /// Where the server's own messages go.
+    /// The receiver of the server's own messages.
     pub events: mpsc::Sender<LinkEvent>,
     /// The owner of the link's tasks.
     pub tasks: TaskTracker,
@@ -132,7 +132,7 @@ impl fmt::Debug for ConnectContext {
     }
 }
 
-/// Why a server could not be connected.
+/// The reason why a server could not be connected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The program could not be started.
@@ -141,7 +141,7 @@ pub enum ConnectError {
     /// The URL cannot be used.
     #[error("{0}")]
     Client(#[source] ClientError),
-    /// The URL is none. Not repeated: what is wrong with it may stand before a secret.
+    /// The URL is none. Not repeated: the part at fault may come before a secret.
     #[error("the URL cannot be used: {0}; it must be such as https://host/mcp")]
     Url(String),
     /// The handshake failed.

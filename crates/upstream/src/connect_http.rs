@@ -63,7 +63,7 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
             let facts = initialize_duplex(&sse.duplex, &context.identity).await?;
             Ok((Inner::Sse(sse), facts, Dialect::Sse))
         }
-        // It is no HTTP+SSE server either: what it said to the usual transport tells more.
+        // It is no HTTP+SSE server either: its answer to the usual transport explains more.
         Err(LinkError::Status { .. } | LinkError::Protocol(_)) if refusal.is_some() => {
             Err(refusal.unwrap_or_else(unknown))
         }
@@ -89,7 +89,7 @@ async fn shake_streamable(
     if matches!(dialect, None | Some(Dialect::Modern)) {
         let probing = probe(&http, identity);
         let probed = tokio::time::timeout(setup.context.deadlines.probe, probing).await;
-        // A silent server: the handshake will tell.
+        // A silent server: the handshake will show its fault.
         if let Some(facts) = probed.unwrap_or(Ok(None))? {
             http.established(facts.revision, None);
             return Ok((Inner::Http(http), facts, Dialect::Modern));
@@ -156,7 +156,7 @@ async fn probe(
     match answer {
         Ok(message) => Ok(modern_facts(&message)),
         // Whatever an old server makes of it, 401 for an unknown method included: the handshake
-        // will tell.
+        // will show.
         Err(_) => Ok(None),
     }
 }
@@ -181,7 +181,7 @@ async fn initialize_session(
     }
     if has_session {
         // Before the first call: a server may answer or ask on this stream (no replay exists for
-        // what it sends earlier). Some tell that it is open only with the first thing they say.
+        // earlier messages). Some show that it is open only with their first message.
         if tokio::time::timeout(STREAM_DEADLINE, http.listen()).await.is_err() {
             tracing::debug!("the server is slow to open a stream of its own");
         }

@@ -51,7 +51,7 @@ pub(crate) async fn shake(
             Ok((Inner::Stdio(stdio), facts, dialect))
         }
         Err(error) => {
-            // One that does not answer does not look at the end of its input, either.
+            // A server that does not answer does not read the end of its input, either.
             match &error {
                 ConnectError::Deadline { .. } => stdio.end().await,
                 _ => stdio.stop().await,
@@ -70,7 +70,7 @@ async fn shake_hands(
     let context = setup.context;
     if matches!(context.dialect, None | Some(Dialect::Modern)) {
         let probing = probe(stdio, setup);
-        // A silent server: the handshake will tell.
+        // A silent server: the handshake will show its fault.
         let probed = patience.wait(probing, context.deadlines.probe).await.unwrap_or(Ok(None));
         if let Some(facts) = probed? {
             return Ok((facts, Dialect::Modern));
@@ -96,7 +96,7 @@ async fn probe(stdio: &StdioLink, setup: &Setup<'_>) -> Result<Option<ServerFact
     let (id, body) = discover(stdio.duplex.next_id(), &setup.context.identity);
     match ask_duplex(&stdio.duplex, id, body).await {
         Ok(message) => Ok(modern_facts(&message)),
-        // Whatever an old server makes of it: the handshake will tell.
+        // Whatever an old server makes of it: the handshake will show.
         Err(LinkError::Closed(_) | LinkError::Unread(_) | LinkError::Protocol(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -28,11 +28,11 @@ const NOTIFICATION_QUEUE: usize = 64;
 /// Number of outgoing messages that wait for a slow server before senders wait.
 const WRITE_QUEUE: usize = 64;
 
-/// The sending half, shared by everybody who uses the link.
+/// The sending half, shared by all users of the link.
 #[derive(Debug)]
 pub(crate) struct Duplex {
     outgoing: mpsc::Sender<Outgoing>,
-    /// Where messages can be written without the queue.
+    /// The input, to which messages can be written without the queue.
     input: Option<Arc<Input>>,
     pending: Mutex<HashMap<u64, Pending>>,
     ids: Ids,
@@ -94,7 +94,7 @@ impl Duplex {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the server's own messages go.
+    /// The outlet of the server's own messages.
     pub(crate) fn outlet(&self) -> &Outlet {
         &self.outlet
     }
@@ -263,8 +263,8 @@ impl Duplex {
         }
     }
 
-    /// Brings a log message to the open requests that want it, before their answers: nothing says
-    /// to which of them it belongs.
+    /// Delivers a log message to the open requests that want it, before their answers: the message
+    /// does not name its request.
     fn logged(&self, message: &Message) {
         let pending = self.pending();
         let hearing = pending.values().filter(|pending| pending.hears_log);
@@ -371,7 +371,7 @@ impl DuplexCall {
                 answer = &mut self.answer => answer,
             },
         };
-        // Both may have come since the queue was looked at, the progress first.
+        // Both may have come since the queue was read, the progress first.
         if let Some(message) = self.notifications.as_mut().and_then(|all| all.try_recv().ok()) {
             self.early = Some(Box::new(answer));
             return Ok(Frame::Notification(message));
@@ -400,7 +400,7 @@ impl Drop for DuplexCall {
     }
 }
 
-/// The notification that tells a server to give up a request.
+/// The notification that asks a server to give up a request.
 pub(crate) fn cancelled(id: u64) -> Payload {
     let params = format!(r#"{{"requestId":{id},"reason":"the caller gave up"}}"#);
     rpc::notification(method::CANCELLED, Some(params.as_bytes()))

@@ -69,7 +69,7 @@ impl CutReason {
     }
 }
 
-/// Why a request brought no answer.
+/// The reason why a request brought no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LinkError {
     /// The link has ended: the process died, or the stream broke.
@@ -107,7 +107,7 @@ pub enum LinkError {
     TooMany {
         /// The start of the body, if it is text.
         text: String,
-        /// When it takes some again, as it says so.
+        /// The time at which it takes some again, in its own words.
         retry_after: Option<Arc<str>>,
     },
     /// The server refuses our credential, or wants one.
@@ -135,8 +135,8 @@ pub enum LinkError {
     Request(String),
 }
 
-/// Why an answer could not be resumed. A server that is gone by now was there when it took the
-/// request.
+/// The reason why an answer could not be resumed. A server that is gone by now was there when it
+/// took the request.
 fn unresumed(error: &LinkError) -> String {
     match error.is_unsent() {
         true => ", and the server is not reached any more".to_owned(),
@@ -217,7 +217,7 @@ impl LinkError {
         }
     }
 
-    /// When the server says that it takes requests again.
+    /// The server's own time at which it takes requests again.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

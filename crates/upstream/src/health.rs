@@ -1,5 +1,4 @@
-//! The health of one server: when it last answered, how it last failed, and whether it needs a
-//! check.
+//! The health of one server: its last answer, its last failure, and the need of a check.
 
 use std::{
     sync::{

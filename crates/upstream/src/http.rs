@@ -135,7 +135,7 @@ impl HttpLink {
         self.outlet.closed()
     }
 
-    /// Where the server's own messages go.
+    /// The outlet of the server's own messages.
     pub(crate) fn outlet(&self) -> &Outlet {
         &self.outlet
     }
@@ -222,8 +222,8 @@ impl HttpLink {
         called
     }
 
-    /// The same for a stream that has no end of its own: servers may have none, and what lies
-    /// between ends it when it is quiet, so that its failures say nothing of the server.
+    /// The same for a stream that has no end of its own: servers may have none, and a proxy in
+    /// between ends it when it is quiet, so its failures prove nothing about the server.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         id: u64,
@@ -309,7 +309,7 @@ impl HttpLink {
         Err(LinkError::Status { status: status.as_u16(), text })
     }
 
-    /// The error of a request whose answer says that the session is over, if that is so.
+    /// The error of a request whose answer shows that the session is over, if it does.
     async fn lost_by_status(&self, status: StatusCode, bytes: &[u8]) -> Option<LinkError> {
         self.session()?;
         match Hint::of(status, bytes) {
@@ -327,7 +327,7 @@ impl HttpLink {
         }
     }
 
-    /// Reads the answer to request `id` from a stream, without telling the server if we stop.
+    /// Reads the answer to request `id` from a stream, without a cancellation if we stop.
     pub(crate) fn stream(self: &Arc<Self>, id: u64, body: ResponseBody) -> HttpStream {
         let guard = CancelOnDrop { link: self.clone(), id, is_armed: false };
         HttpStream::new(self.clone(), id, body, guard)
@@ -358,8 +358,8 @@ impl HttpLink {
         }
     }
 
-    /// Opens the stream for what the server sends by itself (legacy), or resumes one. An empty id
-    /// stands for none, as in the rules of event streams.
+    /// Opens the stream for messages that the server sends by itself (legacy), or resumes one. An
+    /// empty id counts as none, as in the rules of event streams.
     pub(crate) async fn open_stream(
         &self,
         last_event_id: &[u8],
@@ -380,7 +380,7 @@ impl HttpLink {
         }
         let HttpResponse { status, headers, body, .. } = response;
         let bytes = body.collect(ERROR_BODY_BYTES).await?;
-        // Many servers have no such stream, and say that by 404, too.
+        // Many servers have no such stream, and answer that by 404, too.
         let may_be_lost = self.session().is_some() && Hint::of(status, &bytes) != Hint::None;
         if may_be_lost && let Some(lost) = Box::pin(self.lost_session()).await {
             return Err(lost);
@@ -471,7 +471,7 @@ impl CancelOnDrop {
         self.is_armed = false;
     }
 
-    /// The message to the server, which is then not told once more; `None` if it needs none.
+    /// The message to the server, which then gets no other one; `None` if it needs none.
     pub(crate) fn cancelled(mut self) -> Option<Payload> {
         std::mem::take(&mut self.is_armed).then(|| cancelled(self.id))
     }

@@ -19,7 +19,7 @@ pub struct InventoryEntry {
     pub key: Arc<str>,
     /// The definition, byte for byte.
     pub raw: Bytes,
-    /// Which arguments a tool wants mirrored as headers (modern clients, HTTP).
+    /// The arguments that a tool wants mirrored as headers (modern clients, HTTP).
     pub header_params: Option<Arc<HeaderParams>>,
     merged: Merged,
     digest: OnceLock<[u8; 32]>,
@@ -79,8 +79,8 @@ impl InventoryEntry {
         *self.is_shaped.get_or_init(|| Raw::new(&self.raw).get("outputSchema").is_some())
     }
 
-    /// The SHA-256 of the definition, computed once; of a resource, of what a model reads of it.
-    /// `list` is where the entry stands.
+    /// The SHA-256 of the definition, computed once; of a resource, of the part that a model reads.
+    /// `list` is the entry's list.
     #[must_use]
     pub fn digest(&self, list: Listed) -> &[u8; 32] {
         self.digest.get_or_init(|| match list {

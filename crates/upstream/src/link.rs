@@ -43,7 +43,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static(meta_key::TRACEPARENT);
 const TRACESTATE: HeaderName = HeaderName::from_static(meta_key::TRACESTATE);
 const BAGGAGE: HeaderName = HeaderName::from_static(meta_key::BAGGAGE);
 
-/// The capabilities of who follows tasks.
+/// The capabilities of a client that follows tasks.
 const TASKS_CLIENT: &[u8] = br#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
 /// A link that has shaken hands.
@@ -73,7 +73,7 @@ pub(crate) enum Inner {
 /// The parts that belong to one hop of one request.
 #[derive(Debug, Clone, Default)]
 pub struct Hop {
-    /// Which arguments the tool wants mirrored as headers.
+    /// The arguments that the tool wants mirrored as headers.
     pub header_params: Option<Arc<HeaderParams>>,
     /// The trace context that goes with it, for servers over HTTP.
     pub trace: Option<Box<TraceHeaders>>,

@@ -1,4 +1,4 @@
-//! The way out for what a server says by itself, and the end of a link: once, and never lost.
+//! The outlet of messages that a server sends by itself, and of a link's end: once, and never lost.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Aside, Health, LinkError, LinkEvent};
 
-/// Where one link's events go.
+/// The receiver of one link's events.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     server: Alias,
@@ -49,7 +49,7 @@ impl Outlet {
         Self { server, events, dropped, redactor, closed, state, health, aside }
     }
 
-    /// Where large messages of the server are read, one at a time.
+    /// The worker that reads large messages of the server, one at a time.
     pub(crate) fn aside(&self) -> &Aside {
         &self.aside
     }
@@ -59,7 +59,7 @@ impl Outlet {
         &self.health
     }
 
-    /// Notes a failure of a request. Those of a link that has ended say nothing more.
+    /// Notes a failure of a request. Failures on a link that has ended prove nothing more.
     pub(crate) fn blame(&self, error: &LinkError) {
         if !self.closed.is_cancelled() {
             self.health.failed_by(&self.redacted(error.clone()));

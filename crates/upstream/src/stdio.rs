@@ -96,7 +96,7 @@ impl StdioLink {
     /// Closes stdin and stops the whole group; returns when it is gone.
     pub(crate) async fn stop(&self) -> Ended {
         self.duplex.close("it was stopped");
-        // As the protocol wants it: the end of its input is the signal to end.
+        // The protocol's signal to end is the end of its input.
         if let Ok(exit) = tokio::time::timeout(STDIN_GRACE, self.process.exited()).await {
             tracing::debug!(process.id = self.process.id(), code = exit.code, "a server ended");
             return how(exit);
@@ -140,8 +140,8 @@ async fn write(input: Arc<Input>, mut queue: mpsc::Receiver<Outgoing>, duplex: A
         }
         let messages: Vec<Payload> = waiting.drain(..).map(|outgoing| outgoing.payload).collect();
         if let Err(error) = input.write(&messages).await {
-            // The reader sees the end of the process and tells why. It still has to see how much
-            // of the input was read.
+            // The reader sees the end of the process and reports the reason. It still has to see
+            // how much of the input was read.
             tracing::debug!(%error, "a server does not read its stdin any more");
             duplex.closed().cancelled().await;
             break;
@@ -150,7 +150,7 @@ async fn write(input: Arc<Input>, mut queue: mpsc::Receiver<Outgoing>, duplex: A
     input.close().await;
 }
 
-/// Why nothing more is read from a child.
+/// The reason why nothing more is read from a child.
 enum ReadEnd {
     /// The link was closed on our side.
     Ours,
@@ -160,7 +160,7 @@ enum ReadEnd {
     Unusable(&'static str),
 }
 
-/// Why a server that frames as language servers do cannot be used.
+/// The error for a server that frames as language servers do.
 const CONTENT_LENGTH: &str = "it frames messages by `Content-Length`, as language servers do; MCP \
                               over stdio is one JSON message a line: use a version of the server \
                               that speaks MCP";
@@ -207,7 +207,7 @@ fn is_content_length(line: &[u8]) -> bool {
     line.get(..NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(NAME))
 }
 
-/// Reads until the child has ended, then says why.
+/// Reads until the child has ended, then reports the reason.
 async fn read_to_the_end(
     reader: impl Future<Output = ReadEnd>,
     process: Process,
@@ -241,7 +241,7 @@ async fn read_to_the_end(
         },
     };
     let tail = process.log_tail();
-    // The last line of a program that was killed says nothing about it.
+    // The last line of a program that was killed does not explain its end.
     let line = if is_killed { likely_cause(&tail) } else { cause(&tail) };
     if let Some(line) = line {
         text.push_str("; it wrote: ");
@@ -251,7 +251,7 @@ async fn read_to_the_end(
     duplex.end_unread(&text);
 }
 
-/// Tells the child to end; whether it does is not waited for long.
+/// Asks the child to end; its end is not waited for long.
 async fn stop_soon(process: &Process) {
     if tokio::time::timeout(LAST_WORDS, process.stop()).await.is_err() {
         tracing::debug!(process.id = process.id(), "a server is slow to end");

@@ -1,7 +1,7 @@
 //! Answers that are compressed although the request did not ask for it.
 //!
-//! Requests say `Accept-Encoding: identity`. Some servers, and proxies before them, compress all
-//! the same. What comes out is given in small pieces, so that limits hold for it.
+//! Requests carry `Accept-Encoding: identity`. Some servers, and proxies before them, compress all
+//! the same. The decoded body comes in small pieces, so that limits hold for it.
 
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ pub(super) struct Decoder {
 #[derive(Debug)]
 enum Coding {
     Gzip(MultiGzDecoder<Vec<u8>>),
-    /// Which of the two it is shows its first byte.
+    /// Zlib or raw deflate: the first byte shows which.
     Deflate,
     Zlib(ZlibDecoder<Vec<u8>>),
     RawDeflate(DeflateDecoder<Vec<u8>>),

@@ -48,7 +48,7 @@ pub(super) type Begun = Pin<
     Box<dyn Future<Output = Result<Response<Incoming>, TrySendError<Request<Payload>>>> + Send>,
 >;
 
-/// Why an attempt on one connection gave no answer.
+/// The reason why an attempt on one connection gave no answer.
 #[derive(Debug)]
 pub(super) struct SendFailure {
     /// The request, if nothing of it was written.

@@ -20,9 +20,9 @@ pub enum ClientError {
     /// A request was addressed to another origin.
     #[error("a request for {wanted} must not go to {origin}")]
     OtherOrigin {
-        /// Where the request wanted to go.
+        /// The target of the request.
         wanted: String,
-        /// Where this client goes.
+        /// The origin of this client.
         origin: String,
     },
     /// The name has no address.
@@ -130,9 +130,9 @@ pub enum ClientError {
     Redirected {
         /// Host and port.
         address: String,
-        /// Which redirect.
+        /// The redirect's status.
         status: StatusCode,
-        /// Where to, without user name and query.
+        /// The target, without user name and query.
         location: String,
     },
     /// A path that used to answer now redirects. The next request finds its way.
@@ -248,7 +248,7 @@ impl ClientError {
         }
     }
 
-    /// The same without known secrets; `None` if it tells none.
+    /// The same without known secrets; `None` if it contains none.
     pub(crate) fn redacted(&self, redactor: &Redactor) -> Option<Self> {
         let text = without_secrets(self, redactor)?;
         let may_have_arrived = self.may_have_arrived();

@@ -1,4 +1,4 @@
-//! Where a client's requests go: one scheme, host and port, and nowhere else.
+//! The origin of a client's requests: one scheme, host and port, and no other.
 
 use http::{HeaderValue, Uri, uri::PathAndQuery};
 use rustls::pki_types::ServerName;

@@ -128,7 +128,7 @@ impl Pool {
 
     /// Sees to it that idle connections are closed in time.
     fn have_swept(self: &Arc<Self>) {
-        // After the count has changed, as the sweeper looks at the count after this.
+        // After the count has changed, as the sweeper reads the count after this.
         if self.is_swept.load(Ordering::SeqCst) || self.is_swept.swap(true, Ordering::SeqCst) {
             return;
         }

@@ -222,7 +222,7 @@ fn is_loopback(host: &Host<String>) -> bool {
 mod tests {
     use super::*;
 
-    /// E169: what `NO_PROXY` may say, as `curl` and the libraries of other languages read it.
+    /// E169: the forms of `NO_PROXY`, as `curl` and the libraries of other languages read it.
     #[test]
     fn e169_hosts_that_are_reached_without_a_proxy() {
         let direct = ".corp.example, intra *.dev.example other.example:8443,10.1.0.0/16,::1/64 \

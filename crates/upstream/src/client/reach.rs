@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which addresses a client connects to.
+/// The addresses that a client connects to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reach {
     /// Any: the host is an operator's choice.
@@ -25,7 +25,7 @@ impl Reach {
     }
 }
 
-/// By the registry of special addresses of IANA.
+/// Decides by the registry of special addresses of IANA.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_special = match (a, b, c) {
@@ -45,7 +45,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !is_special
 }
 
-/// Only what is given out for hosts of the internet, less what stands for an address of IPv4.
+/// Only addresses given out for hosts of the internet, less those that embed an address of IPv4.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, third, ..] = address.segments();
     let is_global = first & 0xe000 == 0x2000;

@@ -1,8 +1,8 @@
 //! The waker that a connection's driver sees: it passes wake-ups on to the connection's user.
 //!
-//! Taking a piece out of hyper's body tells the driver that there is room again. Here that would
+//! Taking a piece out of hyper's body notifies the driver that there is room again. Here that would
 //! wake the very task that is running and drives the connection when it wants more, so it would be
-//! polled once more for nothing, with everything around it. A relay can be told not to.
+//! polled once more for nothing, with everything around it. [`quietly`] prevents such a wake-up.
 
 use std::{
     cell::Cell,
@@ -42,7 +42,7 @@ impl Relay {
         }
     }
 
-    /// Forgets whom to wake, which also lets go of a task that may have ended.
+    /// Forgets the task to wake, which also lets go of one that may have ended.
     pub(super) fn clear(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }

@@ -152,8 +152,8 @@ impl ResponseBody {
         ClientError::TooLarge { address: self.origin.address.clone(), limit }
     }
 
-    /// Looks at what the driver has handed over. It alone can change the outcome, so no waker is
-    /// needed.
+    /// Reads the pieces that the driver has handed over. It alone can change the outcome, so no
+    /// waker is needed.
     fn poll_arrived(&mut self) -> Poll<Option<Result<Bytes, ClientError>>> {
         if self.lease.is_none() {
             return Poll::Ready(None);

@@ -1,4 +1,4 @@
-//! Which path a request really takes: the one that the server redirects to within its origin.
+//! The path that a request really takes: the one that the server redirects to within its origin.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -53,7 +53,7 @@ impl Route {
     }
 }
 
-/// Where to repeat the request, if the answer says so and it is the same origin.
+/// The path at which to repeat the request, if the answer names one of the same origin.
 pub(super) fn redirect(
     origin: &Origin,
     path: &PathAndQuery,

@@ -1,4 +1,4 @@
-//! Which request a text would answer that is no acceptable message.
+//! Finds the request that a text would answer which is no acceptable message.
 
 use std::fmt;
 

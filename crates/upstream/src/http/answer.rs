@@ -37,7 +37,7 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
 
 /// The start of an error body, if it is text.
 pub(super) fn snippet(headers: &HeaderMap, bytes: &Bytes) -> String {
-    // A page for browsers says little in its first bytes.
+    // A page for browsers has little of use in its first bytes.
     let is_text = match content_type(headers) {
         None => std::str::from_utf8(bytes).is_ok(),
         Some(kind) => {

@@ -18,10 +18,10 @@ const REQUEST_HEADERS: usize = 4;
 /// Ready headers, of which each request gets a copy.
 #[derive(Debug)]
 pub(super) struct Headers {
-    /// Those of every request.
+    /// The headers of every request.
     pub(super) common: HeaderMap,
-    /// Those of a POST. It has all that the client adds, and room for what a request adds: to
-    /// make a copy grow would cost more than to make it.
+    /// The headers of a POST. They have all that the client adds, and room for those of a request:
+    /// to make a copy grow would cost more than to make it.
     pub(super) post: HeaderMap,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct HttpStream {
     body: Option<ResponseBody>,
     guard: Option<CancelOnDrop>,
     resume: Option<u32>,
-    /// Its failures say nothing of the server.
+    /// True if its failures prove nothing about the server.
     pub(super) is_blameless: bool,
     /// The first frame, which was read before the caller asked for it.
     first: Option<Frame>,
@@ -45,7 +45,7 @@ pub(crate) struct HttpStream {
     is_looked_at: bool,
 }
 
-/// The parser and what the stream said about resuming it.
+/// The parser and the stream's own details for resuming it.
 #[derive(Debug)]
 struct Events {
     parser: SseParser,
@@ -217,7 +217,7 @@ impl HttpStream {
         Ok(())
     }
 
-    /// The first frame, unless it says that the session is over.
+    /// The first frame, unless it reports that the session is over.
     async fn looked_at(&mut self, first: Result<Frame, LinkError>) -> Result<Frame, LinkError> {
         self.is_looked_at = true;
         let said = match &first {
@@ -232,7 +232,7 @@ impl HttpStream {
         }
     }
 
-    /// Tells the server that the request is given up, and waits until it has taken that.
+    /// Sends the server a cancellation of the request, and waits until it has taken that.
     pub(crate) async fn give_up(mut self) {
         let Some(guard) = self.guard.take() else { return };
         if let Some(cancelled) = guard.cancelled()
@@ -261,8 +261,8 @@ impl HttpStream {
         }
     }
 
-    /// The next frame. Safe to drop and call again, but for one moment: while the session is made
-    /// sure of after a first frame that says that it is over.
+    /// The next frame. Safe to drop and call again, but for one moment: after a first frame that
+    /// reports the end of the session, while that is made sure of.
     pub(crate) async fn next(&mut self) -> Result<Frame, LinkError> {
         if let Some(first) = self.first.take() {
             return Ok(first);

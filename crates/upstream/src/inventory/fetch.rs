@@ -60,9 +60,8 @@ impl Inventory {
         Self::fetch_beside(link, within, None).await
     }
 
-    /// As [`Inventory::fetch`], for what has been listed before: of a list that fails, what is
-    /// known stays. `None` if the link fails, or lists no tools in time, which the log of narthex
-    /// tells.
+    /// As [`Inventory::fetch`], for a server that was listed before: if a list fails, its known
+    /// entries stay. `None` if the link fails, or lists no tools in time, which is logged.
     pub async fn fetch_anew(link: &Link, within: Duration, known: &Self) -> Option<Self> {
         match timeout(within, Self::fetch_beside(link, within, Some(known))).await {
             Ok(Ok(inventory)) => return Some(inventory),
@@ -207,8 +206,7 @@ struct ReadEntry {
     odd: Option<String>,
 }
 
-/// Reads the entries of a page, none of more than a list may have; `None` stands for one without a
-/// name.
+/// Reads the entries of a page, none of more than a list may have; `None` is one without a name.
 fn read_page(asked: Asked, answer: &Message) -> Vec<Option<ReadEntry>> {
     let items = answer.get(asked.member).map(Raw::items).unwrap_or_default();
     let read = |item: Raw<'_>| {
@@ -239,10 +237,10 @@ struct Reading {
     pages: usize,
     /// Number of bytes of all its entries.
     bytes: usize,
-    /// Entries that came, those that are not kept included.
+    /// Number of entries that came, dropped ones included.
     count: usize,
     cut: Option<RowWarning>,
-    /// By kind, in the order of [`KINDS`].
+    /// The odd ones by kind, in the order of [`KINDS`].
     odd: [Vec<String>; 3],
 }
 
@@ -279,7 +277,7 @@ impl Reading {
             return;
         };
         if let Some(first) = self.keys.get(&entry.key) {
-            // A page that comes twice says nothing new.
+            // A page that comes twice adds nothing new.
             if self.entries[*first].raw != entry.raw {
                 twice.push(format!("`{}`", shown_name(&entry.key)));
             }

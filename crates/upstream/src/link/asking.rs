@@ -18,9 +18,9 @@ pub enum Asking {
     Resources,
     /// A page of its templates.
     Templates,
-    /// To tell of changes of a resource.
+    /// Asks for reports of changes of a resource.
     Subscribe,
-    /// To tell of them no more.
+    /// Ends these reports.
     Unsubscribe,
     /// To log from this level on.
     SetLevel,

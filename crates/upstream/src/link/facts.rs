@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use narthex_wire::{Raw, Revision, json::encode_string, meta_key};
 
-/// Where a server tells models of itself.
+/// The member with a server's instructions for models.
 const INSTRUCTIONS: &str = "instructions";
 
 /// The description of the client in the handshake with a server.
@@ -48,7 +48,7 @@ impl ServerFacts {
         }
     }
 
-    /// The same, of a server that tells models nothing.
+    /// The same, of a server without instructions for models.
     #[must_use]
     pub fn without_instructions(&self) -> Self {
         let members = Raw::new(&self.result).entries().into_iter();
@@ -62,7 +62,7 @@ impl ServerFacts {
     }
 }
 
-/// Which primitives a server has.
+/// The primitives that a server has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent member on the wire")]
 pub struct ServerCapabilities {

@@ -50,7 +50,7 @@ impl Forwarded {
         }
     }
 
-    /// Tells the server that the request is given up, and waits until it has taken that, which
+    /// Sends the server a cancellation of the request, and waits until it has taken that, which
     /// dropping it does not.
     pub async fn give_up(self) {
         match self.call {

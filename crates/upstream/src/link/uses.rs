@@ -23,7 +23,7 @@ const RETIRED: u64 = 1;
 const ONE: u64 = 2;
 /// The bits that count uses.
 const USES: u64 = u32::MAX as u64 & !RETIRED;
-/// One who keeps the server awake: counted above the uses.
+/// One guard that keeps the server awake: counted above the uses.
 const KEPT: u64 = 1 << 32;
 
 /// The number of a link's users, and the time since the last one.

@@ -13,7 +13,7 @@ use tokio::{io::AsyncWriteExt, net::unix::pipe, sync::Mutex};
 /// Number of bytes that a pipe takes whole or not at all (POSIX `PIPE_BUF`; at least 512 anywhere).
 const WHOLE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 
-/// One end of a child's pipe, shared by all who use the link.
+/// One end of a child's pipe, shared by all users of the link.
 #[derive(Debug)]
 pub(crate) struct Input {
     /// `None` when it is closed.
@@ -39,10 +39,10 @@ impl Input {
             return false;
         }
         let Ok(pipe) = self.pipe.try_lock() else { return false };
-        // Looked at under the lock: the writer holds it until what it took is written.
+        // Read under the lock: the writer holds it until the messages that it took are written.
         let is_first = self.queued.load(Ordering::Acquire) == 0;
         let Some(pipe) = pipe.as_ref().filter(|_| is_first) else { return false };
-        // An error comes again to the writer, who can wait or tell.
+        // An error comes again to the writer, which can wait or report it.
         let written = pipe.try_write(&line_frames(from_ref(payload)).into_bytes());
         self.written
             .fetch_add(written.as_ref().map_or(0, |bytes| *bytes as u64), Ordering::Relaxed);

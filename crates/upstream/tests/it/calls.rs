@@ -313,7 +313,7 @@ async fn e44_over_http_sse_a_refused_message_fails_its_own_call_alone() {
     world.drain().await;
 }
 
-/// A server that takes no more requests keeps its words, and says when to try again.
+/// A server that takes no more requests keeps its words, and names the time to try again.
 #[tokio::test]
 async fn e48_too_many_requests_keep_their_words_and_their_time() {
     let peer = Peer::legacy(|seen| {

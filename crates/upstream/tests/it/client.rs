@@ -141,7 +141,7 @@ async fn a_connection_stays_with_the_runtime_that_opened_it() {
     assert_eq!(server.connections(), 2);
 }
 
-/// As many idle connections as are kept may belong to a runtime that needs them no more.
+/// All idle connections that are kept may belong to a runtime that needs them no more.
 #[tokio::test]
 async fn a_runtime_that_comes_late_keeps_a_connection_too() {
     let server = Server::start(|_| answer("a".repeat(1 << 20))).await;

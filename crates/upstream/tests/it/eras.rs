@@ -1,4 +1,4 @@
-//! Which era a server speaks, found out from what real servers answer to the probe.
+//! The era of a server, found out from the answers of real servers to the probe.
 
 use std::time::Duration;
 
@@ -108,7 +108,7 @@ async fn e134_http_servers_that_refuse_the_probe_are_legacy() {
     }
 }
 
-/// As the Python SDK does; the credential goes with the DELETE, too.
+/// A server that does as the Python SDK; the credential goes with the DELETE, too.
 #[tokio::test]
 async fn s16_a_session_that_the_refused_probe_leaked_is_given_back() {
     let peer = Peer::legacy(|seen| {
@@ -189,8 +189,8 @@ async fn e75_a_server_that_never_answers_is_given_up() {
     world.drain().await;
 }
 
-/// E63: when a handshake fails, its error says which message was refused, and how. A refused probe
-/// or notification alone costs no server.
+/// E63: when a handshake fails, its error names the refused message, and the reason. A refused
+/// probe or notification alone makes no connection fail.
 #[tokio::test]
 async fn e63_a_refused_handshake_names_the_message() {
     for (refused, status, told) in [

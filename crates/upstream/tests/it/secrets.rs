@@ -209,7 +209,7 @@ async fn s27_the_end_of_a_link_never_shows_a_key_in_the_path() {
     world.drain().await;
 }
 
-/// A host is looked up, and told, in small letters.
+/// A host is looked up, and reported, in small letters.
 #[tokio::test]
 async fn s27_servers_that_are_not_there_never_show_a_key_in_the_address() {
     let refused = filled_in(http("http://127.0.0.1:9/mcp"), "127.0.0.1");
@@ -240,7 +240,7 @@ async fn s27_a_child_that_ends_at_once_never_shows_a_key_of_its_arguments() {
     world.drain().await;
 }
 
-/// R-E17: a ring that is handed in keeps what was said before a restart, redacted like the rest;
+/// R-E17: a ring that is handed in keeps the lines from before a restart, redacted like the rest;
 /// the reason of a failure is never taken from an earlier start.
 #[tokio::test]
 async fn r_e17_a_log_is_kept_over_connections() {

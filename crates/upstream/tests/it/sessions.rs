@@ -8,7 +8,7 @@ use super::{
     world::{World, call, call_to_end, finish, http, in_time},
 };
 
-/// R-E45: servers without a stream of their own say 404 or 410 to its GET. The session lives.
+/// R-E45: servers without a stream of their own answer 404 or 410 to its GET. The session lives.
 #[tokio::test]
 async fn r_e45_a_server_without_a_stream_keeps_its_session() {
     for status in [400, 404, 405, 410] {
@@ -60,7 +60,7 @@ async fn d37_a_call_that_was_taken_is_not_unsent_when_the_session_ends() {
     assert!(link.is_session_over());
 }
 
-/// R-E45: the frame that was looked at for words about the session is not lost, nor is its order.
+/// R-E45: the frame that was checked for words about the session is not lost, nor is its order.
 #[tokio::test]
 async fn r_e45_the_first_frame_of_a_stream_is_given_once() {
     let peer = Peer::session(|seen| {

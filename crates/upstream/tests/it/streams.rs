@@ -178,7 +178,7 @@ async fn s31_a_session_is_given_back_when_its_connection_is_given_up() {
     world.drain().await;
 }
 
-/// As servers do that send the head of an answer together with the first thing that they say.
+/// Servers like this one send the head of an answer together with their first message.
 #[tokio::test]
 async fn e75_a_stream_that_is_slow_to_open_holds_up_no_handshake() {
     let peer = Peer::session(|seen| (seen.method == "GET").then_some(Reply::Never)).await;

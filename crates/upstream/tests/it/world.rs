@@ -202,7 +202,7 @@ pub(crate) fn fixture_process(settings: &str) -> ServerDefinition {
     with_env(program(program_file.to_str().unwrap(), &args), "FIXTURE_SETTINGS", settings)
 }
 
-/// A server in a process of its own that misbehaves as these words say.
+/// A server in a process of its own that misbehaves as these words request.
 pub(crate) fn unruly(words: &str) -> ServerDefinition {
     let program_file = std::env::current_exe().unwrap();
     let args = ["--exact", "unruly_child", "--nocapture", "--test-threads=2"];

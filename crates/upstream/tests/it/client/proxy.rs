@@ -14,7 +14,7 @@ use url::Url;
 use super::{LIMIT, server::post};
 use crate::world::in_time;
 
-/// A proxy that answers every head with a text and then says nothing more.
+/// A proxy that answers every head with a text and then sends nothing more.
 struct Proxy {
     address: String,
     heads: mpsc::Receiver<String>,

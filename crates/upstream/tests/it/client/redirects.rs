@@ -1,4 +1,4 @@
-//! Which redirects the HTTP client follows.
+//! The redirects that the HTTP client follows.
 
 use std::sync::{
     Arc,

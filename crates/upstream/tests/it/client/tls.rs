@@ -132,7 +132,7 @@ async fn tls_proxy(to: u16) -> (TlsServer, mpsc::Receiver<String>) {
 }
 
 /// E169: a server with TLS is reached through a proxy with TLS: one certificate is the proxy's and
-/// one the server's, each is looked at, and the credential is the proxy's alone.
+/// one the server's, each is checked, and the credential is the proxy's alone.
 #[tokio::test]
 async fn e169_a_tunnel_leads_through_a_proxy_with_tls() {
     let server = named_server("far.invalid").await;
@@ -159,7 +159,7 @@ async fn e169_a_tunnel_leads_through_a_proxy_with_tls() {
     assert!(error.to_string().contains("certificate"), "{error}");
     assert!(!error.to_string().contains("hush") && !error.may_have_arrived(), "{error}");
     assert!(heads.try_recv().is_err());
-    // The server behind it proves who it is as well.
+    // The server behind it proves its identity as well.
     let error = client(&[&proxy.certificate]).send(post("/mcp")).await.unwrap_err();
     assert!(matches!(error, ClientError::Tls { .. }), "{error}");
     assert!(heads.recv().await.unwrap().starts_with("CONNECT far.invalid:8443"));
