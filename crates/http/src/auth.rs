@@ -1,4 +1,4 @@
-//! Who calls, from the credentials of a request, and what they may.
+//! The caller of a request, found by its credentials, and the caller's rights.
 
 use std::{fmt, sync::Arc};
 
@@ -41,7 +41,7 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-/// Who has asked.
+/// The principal that has asked.
 #[derive(Debug, Clone)]
 pub(crate) enum Principal {
     /// A client, which acts for a run.
@@ -54,7 +54,7 @@ pub(crate) enum Principal {
     LocalAdmin,
 }
 
-/// Who is at the door.
+/// The caller at the door.
 #[derive(Debug)]
 pub(crate) enum Caller {
     /// A principal, who may ask for what its kind may ask for.
@@ -143,7 +143,7 @@ impl<'r> Credential<'r> {
 }
 
 impl Principal {
-    /// Who it is, in the audit and in rows that they change.
+    /// The principal as an actor, in the audit and in rows that they change.
     pub(crate) fn actor(&self) -> Actor<'static> {
         match self {
             Self::Run(run) => Actor::new(ActorKind::Run, run.id.to_text()),

@@ -74,7 +74,7 @@ where
     let room = Room::Run(&post.door.gateway, &post.visit.run);
     let bytes = body::read_in(body, limits.message_bytes, within, Some(room)).await;
     let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", limits.message_bytes))?;
-    // One value and nothing behind it: what is around it is ours.
+    // One value and nothing behind it: the message around it is ours.
     let arguments: &RawValue = serde_json::from_slice(&bytes)
         .map_err(|error| invalid(format!("the body is no JSON: {error}; send one object")))?;
     if !Raw::new(arguments.get().as_bytes()).is_object() {

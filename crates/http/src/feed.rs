@@ -1,4 +1,4 @@
-//! Event streams of the API: of what happens to servers, and of the stages of a test.
+//! Event streams of the API: of changes of servers, and of the stages of a test.
 
 use std::{
     convert::Infallible,
@@ -58,7 +58,7 @@ fn payload(event: &Value) -> Payload {
     event.to_string().into_bytes().into()
 }
 
-/// An event stream. What makes the events works only while they are read, and ends with them.
+/// An event stream. The source of the events works only while they are read, and ends with them.
 pub(crate) struct FeedStream {
     /// `None` when it is done.
     work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,

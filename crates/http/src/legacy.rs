@@ -145,7 +145,7 @@ async fn call(post: Post<'_>, session: Arc<Session>, message: Message) -> Respon
     let door = post.door;
     let mut call = Detached::new(&door.gateway, caller(post.visit, session.clone()), message);
     let start = match tokio::time::timeout(door.options.quiet, &mut call).await {
-        // Whatever the answer says: to legacy clients a 404 means that their session has ended.
+        // With any answer: to legacy clients a 404 means that their session has ended.
         Ok((_, Some(Step::Answer(answer)))) if !prefers_stream(&post.visit.parts.headers) => {
             return json(StatusCode::OK, answer.payload);
         }

@@ -188,7 +188,7 @@ mod tests {
         assert!(!prefers_stream(&HeaderMap::new()));
     }
 
-    /// S8: what a foreign page can send without asking first is not taken.
+    /// S8: a body that a foreign page can send without asking first is not taken.
     #[test]
     fn s8_only_json_is_json() {
         for good in ["application/json", "Application/JSON; charset=utf-8", "application/json;"] {

@@ -1,4 +1,4 @@
-//! The table of everything that is served. What is not in it does not exist.
+//! The table of everything that is served. A route that is not in it does not exist.
 
 mod place;
 
@@ -21,7 +21,7 @@ pub struct Route {
     pub template: &'static str,
     /// The methods, as the header `Allow` lists them.
     pub methods: &'static str,
-    /// Who may come in.
+    /// The callers that may come in.
     pub access: Access,
     pub(crate) target: Target,
 }
@@ -30,7 +30,7 @@ pub struct Route {
 pub(crate) const ADMIN: &[Role] = &[Role::Admin];
 /// The roles that write what agents are made of.
 pub(crate) const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
-/// Who reads what agents are.
+/// The roles that read agents.
 const READER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 /// The roles that read which secrets there are and who has which rights, but no value.
 const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
@@ -38,7 +38,7 @@ const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
 const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor];
 /// Runs, and who sees that they are, and what they are allowed.
 const RUN: &[Role] = &[Role::Admin, Role::Runner];
-/// Who says something to an agent.
+/// The roles that send an agent messages.
 const ANSWER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 /// The roles that read what servers declare of themselves, and what changed in it.
 const SEE_CATALOG: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
@@ -234,7 +234,7 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/secrets", READ, NAMES, Target::Secrets),
     // There is no way to read one (X-M21).
     member("/api/workspaces/{workspace}/secrets/{name}", "PUT, DELETE", ADMIN, Target::Secret),
-    // A grant of its own: what is bound leaves the gateway (X-M32).
+    // A grant of its own: a bound secret leaves the gateway (X-M32).
     member("/api/workspaces/{workspace}/env-bindings", READ, NAMES, Target::EnvBindings),
     member("/api/workspaces/{workspace}/env-bindings", "POST", ADMIN, Target::EnvBindings),
     member(

@@ -1,5 +1,4 @@
-//! The operators' API: what there is of servers, the catalog, runs and secrets, and what can be
-//! done with them.
+//! The operators' API: reads and changes servers, the catalog, runs and secrets.
 
 mod access;
 mod as_read;
@@ -95,7 +94,7 @@ impl Held {
     }
 }
 
-/// The longest body that the API takes, in bytes: what is imported.
+/// The longest body that the API takes, in bytes: that of an import.
 pub const API_BODY_MAX: usize = transfer::IMPORT_MAX;
 
 type Answered = Result<Response, Problem>;
@@ -209,7 +208,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The row of the named server; what the caller may not see is not there (D5).
+    /// The row of the named server; one that the caller may not see is not there (D5).
     fn row(&self, has_tools: bool) -> Result<Value, Problem> {
         let name = self.name()?;
         let row = self.seen(&name);
@@ -262,7 +261,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Who asks for a change.
+    /// The principal that asks for a change.
     fn by(&self) -> By {
         self.principal.actor()
     }

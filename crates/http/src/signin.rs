@@ -1,8 +1,8 @@
 //! The sign-in of humans in a browser: pages made here, one small script, no build.
 //!
 //! These routes ask for no token, since they are where one comes from: each has a proof of its own
-//! (D4), named in the table of routes. What changes something comes from our own page alone
-//! (`Origin`), and where a session is needed it repeats what only our page can read.
+//! (D4), named in the table of routes. A request that changes something comes from our own page
+//! alone (`Origin`), and where a session is needed it repeats what only our page can read.
 
 mod cookie;
 mod decision;

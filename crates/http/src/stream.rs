@@ -109,7 +109,7 @@ pub(crate) type End = Pin<Box<WaitForCancellationFutureOwned>>;
 
 /// The surroundings of a legacy stream.
 pub(crate) struct Shown {
-    /// Whose it is; an open stream keeps it from being idle.
+    /// The session of the stream; an open stream keeps it from being idle.
     pub(crate) session: Arc<Session>,
     pub(crate) keep_alive: Duration,
     pub(crate) open: OpenCount,

@@ -123,8 +123,8 @@ impl Channel {
         }
     }
 
-    /// Drops the oldest event if it is the one of this count. What is not read yet by the reader
-    /// that is there stays.
+    /// Drops the oldest event if it is the one of this count. An event that a present reader has
+    /// not read yet stays.
     pub(super) fn drop_oldest(&self, count: u64) -> Oldest {
         let mut state = lock(&self.state);
         if let Some((number, oldest)) = state.replay.oldest()

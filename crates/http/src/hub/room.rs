@@ -1,9 +1,9 @@
 //! Room for the events that all streams keep: so many bytes, of which a run and a workspace may
 //! have a part.
 //!
-//! An event is counted by atomics alone. Only what makes a part too full takes locks: then the
-//! oldest events of the run go that has most, of whichever of its streams they are. What a reader
-//! that is there has not read yet stays, and its call waits instead.
+//! An event is counted by atomics alone. Only an event that makes a part too full takes locks: then
+//! the oldest events of the run go that has most, of whichever of its streams they are. An event
+//! that a present reader has not read yet stays, and its call waits instead.
 
 use std::{
     cmp::Reverse,

@@ -122,7 +122,7 @@ fn objects_of_ours_are_closed() {
     }
 }
 
-/// O34: what has items has pages of them.
+/// O34: an answer with `items` has pages of them.
 #[test]
 fn o34_every_list_has_pages() {
     let mut pages = 0;

@@ -43,7 +43,7 @@ fn it_is_full_only_for_those_who_would_lose_something() {
 }
 
 proptest! {
-    /// S31: whatever comes, what is kept stays within the limits, and numbers never jump.
+    /// S31: with any events, the stored ones stay within the limits, and numbers never jump.
     #[test]
     fn s31_what_is_kept_is_bounded(sizes in prop::collection::vec(0_usize..50, 1..200)) {
         let mut replay = replay(limits(8, 100));

@@ -1,4 +1,4 @@
-//! Who may what: workspaces, principals, members, and tokens of services.
+//! Rights: workspaces, principals, members, and tokens of services.
 
 use std::{fmt, sync::Arc, time::SystemTime};
 

@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// D39: what is only shown goes, and everything else stays as it is written.
+    /// D39: members that are only shown go, and all others stay as they are written.
     #[test]
     fn d39_what_is_only_shown_is_not_stored() {
         let channel = Target::Outbound(OutboundTarget::Channel);

@@ -83,7 +83,7 @@ impl Asked<'_> {
         Ok(response)
     }
 
-    /// Whose audit; `None` for the installation's, which is at a path of its own.
+    /// The workspace of the audit; `None` for the installation's, which is at a path of its own.
     fn audited(&self) -> Result<Option<WorkspaceId>, Problem> {
         match self.segments[0] {
             "" => Ok(None),

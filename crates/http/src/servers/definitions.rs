@@ -65,7 +65,7 @@ impl Asked<'_> {
     }
 }
 
-/// Which server is meant, where two may have the name.
+/// The source of the server, where two may have the name.
 fn source(query: &Query) -> Result<Option<DefinitionSource>, Problem> {
     let words = DefinitionSource::ALL.map(DefinitionSource::as_str);
     let word = query.word("source", &[&["any"], &words[..]].concat())?;

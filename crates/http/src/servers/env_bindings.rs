@@ -1,4 +1,4 @@
-//! Which secrets agents get into their own environment: listed, bound and unbound, by name.
+//! Secrets that agents get into their own environment: listed, bound and unbound, by name.
 
 use std::fmt;
 

@@ -40,7 +40,7 @@ const OF_WORKSPACE: [EventKind; 15] = [
     EventKind::SessionEnded,
 ];
 
-/// Which number an event has in its stream.
+/// The number of an event in its stream.
 type Numbered = fn(&EventRow) -> u64;
 
 /// The frames of a stream that are no events.
@@ -156,7 +156,7 @@ impl Asked<'_> {
         Ok(created(&sent.envelope(), &place))
     }
 
-    /// Who speaks to an agent, and whose turn it is then (X-E81).
+    /// The principal that sends an agent a message, and whose turn it is then (X-E81).
     pub(super) fn speaker(&self) -> Speaker {
         match &self.principal {
             Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin

@@ -117,7 +117,7 @@ impl Asked<'_> {
         Ok(response)
     }
 
-    /// Who has runs begin, as far as that makes a difference.
+    /// The creator of runs, as far as that makes a difference.
     pub(super) fn creator(&self) -> Creator {
         match &self.principal {
             Principal::Run(run) => Creator::Run(run.clone()),
@@ -255,7 +255,7 @@ fn socat(sockets: &OpenSockets) -> Value {
     })
 }
 
-/// A path as socat reads it: what has a meaning for it is marked as plain text.
+/// A path as socat reads it: its special characters are marked as plain text.
 fn socat_text(path: &Path) -> String {
     let mut text = String::new();
     for letter in path.to_string_lossy().chars() {
@@ -356,7 +356,7 @@ fn tool_set(set: &ToolSet, is_whole: bool) -> Value {
 mod tests {
     use super::*;
 
-    /// X-M47: what means something to socat is plain text in a path.
+    /// X-M47: special characters of socat are plain text in a path.
     #[test]
     fn x_m47_socat_reads_a_path_as_it_is() {
         for (path, text) in [

@@ -95,7 +95,7 @@ async fn pruned(
         Ok(()) => Some(Ok(json!({ "kind": kind, "id": left.id, "change": "deleted",
                                   "before": null, "after": null }))),
         Err(ControlError::Catalog(CatalogError::Unknown { .. })) => None,
-        // As any other refusal: what lies below is for the log.
+        // As any other refusal: the causes below are for the log.
         Err(error) => {
             let (error, id) = (Problem::from(error), &left.id);
             let text = format!(

@@ -155,7 +155,7 @@ impl Asked<'_> {
                 put_lines(&events, part).await;
                 tokio::select! {
                     biased;
-                    // Only a sign that there are lines: what it missed is in the ring, or counted.
+                    // Only a sign that there are lines: missed ones are in the ring, or counted.
                     _line = added.recv() => {}
                     () = run.ended() => return,
                 }
@@ -200,7 +200,7 @@ async fn put_lines(events: &Events, part: LogPart) {
     }
 }
 
-/// Who watches rows.
+/// The watcher of rows.
 struct Watching {
     gateway: Gateway,
     principal: Principal,
@@ -237,8 +237,8 @@ impl Watching {
         }
     }
 
-    /// Puts out the rows if they differ from those before: what happens to servers that the caller
-    /// may not see does not show (D5).
+    /// Puts out the rows if they differ from those before: changes of servers that the caller may
+    /// not see do not show (D5).
     async fn put(&self, snapshot: &Snapshot, shown: &mut Shown, events: &Events) {
         let rows = rows::all(snapshot, &self.principal, self.has_tools);
         if rows == shown.last {

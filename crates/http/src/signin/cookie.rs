@@ -10,7 +10,7 @@ use crate::respond::Response;
 /// The time for which a browser stores a sign-in that waits.
 pub(super) const ATTEMPT: Duration = Duration::from_mins(15);
 
-/// Which cookie.
+/// The kinds of cookies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
     Session,

@@ -207,7 +207,7 @@ fn page(shown: &Shown<'_>) -> Response {
     html(StatusCode::OK, title, "", &main)
 }
 
-/// Who asks for what.
+/// The facts of the request: the asking agent, and the grant that it asks for.
 fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
     let row = shown.row;
     let mut facts = Vec::new();
@@ -255,7 +255,7 @@ fn words(row: &GrantRequestRow) -> impl Iterator<Item = &'static str> {
     GrantDuration::WORDS.into_iter().filter(move |word| has_session || *word != "session")
 }
 
-/// Whose calls a grant would count for.
+/// The durations of a grant, and the calls that it would count for.
 fn durations(main: &mut String, shown: &Shown<'_>) {
     let row = shown.row;
     let driver = shown.driver.as_deref().unwrap_or_default();

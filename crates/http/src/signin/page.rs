@@ -81,7 +81,7 @@ pub(super) fn link(name: &str) -> Response {
     html(StatusCode::OK, "Sign in", "", &main)
 }
 
-/// Who is signed in, and with what they can.
+/// The page of a signed-in human: their account, passkeys and links.
 pub(super) fn account(shown: &Shown<'_>) -> Response {
     let (name, csrf) = (escaped(shown.signed_in.account.name.as_str()), escaped(&shown.csrf));
     let mut main = format!("<h1>Signed in as {name}</h1>\n");

@@ -1,4 +1,4 @@
-//! Tests of one stream: what is read once, twice, late or never.
+//! Tests of one stream: events that are read once, twice, late or never.
 
 use std::{pin::pin, task::Waker};
 
@@ -124,7 +124,7 @@ fn rest(channel: &Arc<Channel>, last: u64) -> Vec<String> {
 }
 
 /// S31: a run that floods its streams loses its own oldest events, in the order in which they came,
-/// and no event of another run; what is dropped gives its room back.
+/// and no event of another run; a dropped event gives its room back.
 #[test]
 fn s31_a_flood_of_events_leaves_room_to_others() {
     let room = Room::new(100);

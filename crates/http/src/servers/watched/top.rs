@@ -76,7 +76,7 @@ async fn put_all(top: &mut Top, first: &Value, interval: Duration, events: &Even
     }
 }
 
-/// Who looks, and what was found the last time.
+/// The workspace that is watched, and the last findings.
 struct Top {
     gateway: Gateway,
     runs: Runs,
