@@ -45,7 +45,7 @@ pub struct AppOptions {
     pub connections: ConnectionOptions,
     /// Limits and names of the data plane.
     pub gateway: GatewayOptions,
-    /// Which servers the run `local` has.
+    /// The servers that the run `local` has.
     pub policy: RunPolicy,
     /// The token of the run `local`.
     pub token: RunToken,
@@ -104,7 +104,7 @@ impl Doors {
     }
 }
 
-/// A running gateway with everything that it needs. Drain it before it is dropped; what is
+/// A running gateway with everything that it needs. Drain it before it is dropped; an app that is
 /// dropped without loses its children at once.
 #[derive(Debug)]
 pub struct App {

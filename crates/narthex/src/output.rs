@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(coloured("[paint 0000000000000000 31]x"), "[paint 0000000000000000 31]x");
     }
 
-    /// S22: who writes to standard output by other ways knows what it writes.
+    /// S22: code that writes to standard output by other ways knows what it writes.
     #[test]
     fn s22_commands_print_here_alone() {
         /// Draws tables whose cells are harmless; speaks a protocol; asks whether it is a terminal.

@@ -25,7 +25,7 @@ pub(crate) struct RunFolders {
 }
 
 impl RunFolders {
-    /// Must be called inside the runtime that is to serve them. What a crash has left goes at once.
+    /// Must be called inside the runtime that is to serve them. Folders left by a crash go at once.
     pub(crate) fn new(
         gateway: Gateway,
         bases: Vec<PathBuf>,

@@ -80,8 +80,8 @@ fn templates(text: &str) -> Vec<String> {
     found
 }
 
-/// D36: whatever command the program prints, with whatever values, the command line takes it, and
-/// it is about the workspace and the folder that are meant.
+/// D36: the command line takes every command that the program prints, with any values, and the
+/// command is about the workspace and the folder that are meant.
 #[test]
 fn d36_every_printed_command_is_taken() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -46,8 +46,8 @@ pub(super) async fn all_active_runs(client: &DaemonClient) -> Result<Vec<Value>,
     Ok(runs)
 }
 
-/// Which other workspaces have some of what a command did not find in one, each with the command
-/// that shows it: `has` says how many a workspace has. Empty if none has any.
+/// The other workspaces that have objects which a command did not find in one, each with the
+/// command that shows them: `has` says how many a workspace has. Empty if none has any.
 pub(super) async fn elsewhere(
     client: &DaemonClient,
     here: &str,

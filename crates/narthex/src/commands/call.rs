@@ -59,7 +59,7 @@ async fn with_remedy(mut failure: Failure, args: &CallArgs, context: &Context) -
     failure
 }
 
-/// The server is not there, in the words of `narthex tools`; what else is not there stays as it is.
+/// The server is not there, in the words of `narthex tools`; any other failure stays as it is.
 async fn unknown_alias(failure: Failure, client: &DaemonClient, args: &CallArgs) -> Failure {
     let Ok(rows) = client.rows::<Row>().await else { return failure };
     let names: Vec<_> = rows.iter().map(|row| row.alias.as_str()).collect();
@@ -167,7 +167,7 @@ fn list_of(args: &CallArgs) -> CommandLine {
     }
 }
 
-/// Text as it is; what is no text in a few words.
+/// Text as it is; other content in a few words.
 fn describe(result: &Value) -> String {
     let content = result.get("content").and_then(Value::as_array);
     let blocks: Vec<_> = content.into_iter().flatten().map(block).collect();

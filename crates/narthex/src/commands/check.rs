@@ -1,4 +1,4 @@
-//! `narthex check mcp`: what would keep servers from working, found before they are started.
+//! `narthex check mcp`: faults that would keep servers from working, found before they are started.
 
 mod agents;
 mod browsers;

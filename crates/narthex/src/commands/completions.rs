@@ -1,4 +1,4 @@
-//! `narthex completions`: what a shell needs to complete this command line.
+//! `narthex completions`: the script that a shell needs to complete this command line.
 
 use std::process::ExitCode;
 

@@ -150,7 +150,7 @@ async fn pass(
                 return std::future::pending().await;
             }
         }
-        // The client has no more to say; what it asked is still to be answered.
+        // The client has no more to say; its requests must still be answered.
         drop(to_daemon.end().await);
     };
     let answering = async {

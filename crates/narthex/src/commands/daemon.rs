@@ -1,4 +1,4 @@
-//! `narthex daemon`: whether the daemon runs, and its end.
+//! `narthex daemon`: the status of the daemon, and its end.
 
 use std::{io, process::ExitCode, sync::Arc, time::Duration};
 

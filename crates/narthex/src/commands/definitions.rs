@@ -1,5 +1,5 @@
-//! `narthex servers definitions`, `accept` and `reject`: what servers say of what they have, and
-//! who has looked at it.
+//! `narthex servers definitions`, `accept` and `reject`: the definitions of servers, and the
+//! decisions of humans about them.
 
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ fn path(server: &str, place: &WorkspaceArgs) -> String {
     format!("{}/definitions", object_path(CatalogKind::Server, place, server))
 }
 
-/// Which server is meant, as the API has it.
+/// The source of the server, as the API has it.
 fn source(args: SourceArgs) -> &'static str {
     match (args.live, args.catalog) {
         (true, _) => "live",
@@ -166,8 +166,8 @@ async fn decide(args: &DecideArgs, verb: &str, context: &Context) -> Result<Exit
     output::told(&decided, &text, context.format)
 }
 
-/// Leaves what there is to decide on: what is so already is not, and of a name that has something
-/// waiting only that is accepted, unless a digest says otherwise.
+/// Leaves the definitions to decide on: not those that are decided so already. Of a name with a
+/// waiting one only that is accepted, unless a digest says otherwise.
 fn undecided(items: &mut Vec<Value>, verb: &str, is_by_digest: bool) {
     if verb == "reject" {
         return items.retain(|item| item["state"] != "rejected");
@@ -285,8 +285,8 @@ mod tests {
         }
     }
 
-    /// S23: what was rejected can be accepted after all; of a name that has something waiting only
-    /// that is meant.
+    /// S23: a rejected definition can be accepted after all; of a name with a waiting one only that
+    /// is meant.
     #[test]
     fn s23_a_rejection_is_taken_back_by_name_or_digest() {
         assert_eq!(left("accept", false), ["echo quarantined", "old rejected"]);

@@ -1,4 +1,4 @@
-//! `narthex grants`: what users and agents are allowed, and what runs ask for, through the daemon.
+//! `narthex grants`: grants to users and agents, and requests of runs, through the daemon.
 
 mod watch;
 
@@ -111,7 +111,7 @@ async fn or_elsewhere(
     Ok(if others.is_empty() { none } else { format!("{none} But {others}") })
 }
 
-/// An object whose members are kept as they are written: what arguments say exactly makes their
+/// An object whose members are kept as they are written: the exact text of arguments makes their
 /// digest.
 type Said<'a> = BTreeMap<&'a str, Box<RawValue>>;
 
@@ -250,7 +250,7 @@ fn what(grant: &Value) -> String {
     if grant["grant_type"] == "spawn" { format!("to start runs of {texts}") } else { texts }
 }
 
-/// Whose call waits: the agent's, and the user's that it acts for.
+/// The agent whose call waits, and the user that it acts for.
 fn asking(request: &Value) -> String {
     let of = |member: &str| request[member].as_str().map(harmless);
     match (of("agent_subject_id"), of("user_name")) {

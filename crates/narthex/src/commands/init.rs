@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// R-M34: what is written is what the program takes.
+    /// R-M34: the program takes the files that are written.
     #[test]
     fn r_m34_templates_load_without_a_warning() {
         let env = |_: &str| Some("filled-in".to_owned());

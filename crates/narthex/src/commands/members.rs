@@ -1,4 +1,4 @@
-//! `narthex members`: who has which roles in a workspace, through the daemon.
+//! `narthex members`: principals and their roles in a workspace, through the daemon.
 
 use std::process::ExitCode;
 

@@ -36,7 +36,7 @@ pub(crate) async fn run(command: RunCommand, context: Context) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Which runs are asked for.
+/// The filter of the runs that are asked for.
 struct Wanted<'a> {
     status: Option<&'a str>,
     session: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! `narthex sessions`: what agents are doing, over all their runs, through the daemon.
+//! `narthex sessions`: sessions of agents, over all their runs, through the daemon.
 
 mod events;
 mod list;

@@ -1,4 +1,4 @@
-//! `narthex shares`: what agents share, through the daemon.
+//! `narthex shares`: shares of agents, through the daemon.
 
 use std::{io::Write, path::Path, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! `narthex strace`: what a run does, as it does it, through the daemon.
+//! `narthex strace`: operations of a run, as they happen, through the daemon.
 
 use std::{process::ExitCode, time::Duration};
 

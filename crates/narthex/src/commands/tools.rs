@@ -1,4 +1,4 @@
-//! `narthex tools`: what there is to call.
+//! `narthex tools`: the tools that can be called.
 
 use std::process::ExitCode;
 

@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<ExitCode, F
             output::notice(&format!("active runs elsewhere: {others}"));
         }
     }
-    // From before the terminal is taken: whatever comes then gives it back.
+    // From before the terminal is taken: any signal that comes then gives it back.
     let mut signs = if is_screen { Some(Signs::new()?) } else { None };
     let screen = if is_screen { Some(Screen::open()?) } else { None };
     let last = RefCell::default();

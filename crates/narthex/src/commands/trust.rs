@@ -53,7 +53,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         show(&servers)?;
     }
     let name = harmless(&path.display().to_string());
-    // Who is shown nothing, or not here, is not asked.
+    // A user who is shown nothing, or not here, is not asked.
     let is_approved = args.yes || (is_text && is_seen() && asked(&name).await?);
     if !is_approved {
         let text = format!(

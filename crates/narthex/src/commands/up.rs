@@ -86,7 +86,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     data.publish(&state)?;
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };
     let served = serve(&app, &state, reporter, &mut ends).await;
-    // Before the doors close: what is free may be taken by others, who would be shown tokens.
+    // Before the doors close: a free port may be taken by others, who would be shown tokens.
     data.retract();
     drain(&app).await;
     // Work that a second signal has stopped goes with its threads, children included.

@@ -31,7 +31,7 @@ pub(crate) async fn run(command: UsersCommand, context: Context) -> Result<ExitC
     }
 }
 
-/// Who shows the token.
+/// Shows the principal of the token.
 pub(crate) async fn whoami(context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     let me = waiting("asking the daemon", &context, client.api_get("/api/me")).await?;

@@ -1,4 +1,4 @@
-//! The agents of the catalog, if a daemon runs: which servers they have, what keeps these from
+//! The agents of the catalog, if a daemon runs: their servers, the faults that keep these from
 //! working, and programs of theirs that are not installed.
 
 use narthex_model::command::narthex;

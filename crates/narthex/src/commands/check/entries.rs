@@ -37,7 +37,7 @@ pub(super) fn all(files: &[Unfilled], served: &Served, failed: &FailedStarts) ->
     checks
 }
 
-/// S5: what may be other code at each start.
+/// S5: packages that may be other code at each start.
 fn unpinned(definition: &ServerDefinition, failed: &FailedStarts) -> Vec<Check> {
     let name = &definition.alias;
     let check = |package: String| {

@@ -1,5 +1,5 @@
-//! The executors of the settings: whether their programs are there, and which agents name one
-//! that is not.
+//! The executors of the settings: programs that are not there, and agents that name an absent
+//! executor.
 
 use std::path::Path;
 

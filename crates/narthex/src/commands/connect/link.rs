@@ -34,7 +34,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { from, parser: LineParser::new(limits.message_bytes) }
     }
 
-    /// The next line; `None` at the end. What is longer than a message may be is passed over.
+    /// The next line; `None` at the end. A line that is longer than a message may be is passed
+    /// over.
     ///
     /// # Errors
     /// When the stream breaks.

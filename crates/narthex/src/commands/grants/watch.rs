@@ -1,4 +1,4 @@
-//! `narthex grants pending --watch`: what runs ask for and what is decided, while it happens.
+//! `narthex grants pending --watch`: requests of runs and decisions, while they happen.
 
 use std::{collections::BTreeSet, process::ExitCode};
 

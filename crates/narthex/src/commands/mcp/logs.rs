@@ -1,4 +1,4 @@
-//! `narthex mcp logs`: what a server wrote to its standard error.
+//! `narthex mcp logs`: a server's standard error.
 
 use std::process::ExitCode;
 

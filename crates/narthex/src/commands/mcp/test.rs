@@ -167,7 +167,7 @@ fn server(probe: &Value) -> String {
     server
 }
 
-/// Which stages failed, in one line.
+/// The stages that failed, in one line.
 fn failed(probe: &Value) -> String {
     let stages = probe["stages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let bad = stages.iter().filter_map(|stage| match text(stage, "outcome") {

@@ -82,7 +82,7 @@ pub(crate) fn told(begun: &Value, context: &Context) -> Result<(), Failure> {
         return output::line(&format!("{id} {token}"));
     }
     let tools = counted(begun["tool_set"]["count"].as_u64().unwrap_or_default(), "tool");
-    // Answers have the token in one place; what is pasted into a client needs it in its own.
+    // Answers have the token in one place; an entry that is pasted into a client needs its own.
     let entries = begun["mcpServers"].to_string().replace(TOKEN_PLACE, token);
     let entries: Value = serde_json::from_str(&entries)
         .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
@@ -193,7 +193,7 @@ async fn add_params(
     Ok(())
 }
 
-/// The object that a file holds, or standard input; what to write instead of what is none.
+/// The object that a file holds, or standard input; `instead` is the remedy for other content.
 pub(crate) fn read(file: &Path, instead: &str) -> Result<Map<String, Value>, Failure> {
     let mut bytes = Vec::new();
     match file.as_os_str() == "-" {

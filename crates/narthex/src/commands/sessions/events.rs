@@ -1,5 +1,5 @@
-//! `narthex sessions events` and `narthex sessions message`: what happens in a session, and what
-//! people say to its agent.
+//! `narthex sessions events` and `narthex sessions message`: events of a session, and messages of
+//! people to its agent.
 
 use std::{
     io::{Read as _, stdin},
