@@ -47,7 +47,7 @@ impl Again {
         Self { shared, caller, handling, first }
     }
 
-    /// Tries once more what has failed. `id` is the caller's, as JSON.
+    /// Tries a failed call once more. `id` is the caller's, as JSON.
     pub(crate) fn begin(
         self,
         failed: Failed,

@@ -87,7 +87,7 @@ pub struct Answering {
 #[derive(Debug)]
 enum State {
     Ready(Option<Answer>),
-    /// The answer is known, and something comes before it.
+    /// The answer is known, and a message comes before it.
     Preceded(Payload, Answer),
     Forwarded(Box<ForwardedCall>),
     /// It is made once more, since its server did not see it.
@@ -137,7 +137,7 @@ impl Answering {
         State::Ready(Some(Answer::new(payload, status))).into()
     }
 
-    /// The same, which is something that its run does.
+    /// The same, counted as an act of its run.
     pub(crate) fn with_act(self, act: Option<Act>) -> Self {
         Self { act, ..self }
     }
@@ -284,7 +284,7 @@ struct Unseen {
 }
 
 impl ForwardedCall {
-    /// The next step, or what the call is made from once more.
+    /// The next step, or the parts from which the call is made once more.
     async fn next(&mut self) -> Result<Option<Step>, Box<Unseen>> {
         loop {
             if let Some(said) = self.rounds.as_mut().and_then(|rounds| rounds.said()) {
@@ -383,7 +383,7 @@ impl ForwardedCall {
     }
 
     /// The next frame, unless the caller gives up or the call takes too long. `None` if a further
-    /// round has something for the caller.
+    /// round has a message for the caller.
     async fn frame(&mut self) -> Result<Option<Frame>, Refusal> {
         let Self { forwarded, finish, limit, stop, rounds, asking, ear, .. } = self;
         if let Some(end) = rounds.as_mut().and_then(|rounds| rounds.end()) {

@@ -1,4 +1,4 @@
-//! Links to servers that speak only legacy, for modern requests whose client can be asked something
+//! Links to servers that speak only legacy, for modern requests whose client can be asked questions
 //! (decision 100).
 //!
 //! A link was opened with the capabilities that the request declares. Over one channel it carries
@@ -344,7 +344,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes room for one more link of a run: one that no call uses gives way.
+    /// Makes room for one more link of a run: an unused one gives way.
     async fn room_for_bridge(&self, run: &RunView, server: &ServerKey) -> Result<(), Refusal> {
         let most = self.registry.processes_of_run();
         if run.bridges.of(server).len() < most || self.reclaim_bridge(run, server).await {

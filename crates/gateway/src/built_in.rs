@@ -63,8 +63,8 @@ pub trait BuiltInServer: fmt::Debug + Send + Sync {
     /// The tool that is meant by another name, with the arguments as that takes them.
     fn meant(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<(&'static str, Vec<u8>)>;
 
-    /// The arguments of one as rules are to see them, where what is sent can be written otherwise
-    /// and mean the same: else a rule for one spelling would not count for another.
+    /// The arguments of one as rules are to see them, where they can be spelt otherwise and mean
+    /// the same: else a rule for one spelling would not count for another.
     fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>>;
 
     /// Checks the arguments of a tool against its input schema. Called before policy: a call that
@@ -136,7 +136,7 @@ pub struct BuiltInResult {
     pub to_page: Option<ToPage>,
 }
 
-/// The tools, and what is made of their definitions once.
+/// The tools, and the lists and gates that are made of their definitions once.
 #[derive(Debug)]
 pub(crate) struct BuiltIn {
     pub(crate) tools: Arc<dyn BuiltInServer>,
@@ -373,7 +373,7 @@ impl Shared {
         })
     }
 
-    /// Answers what is asked of it.
+    /// Answers a request to it.
     pub(crate) async fn built_in(
         self: &Arc<Self>,
         caller: &Caller,

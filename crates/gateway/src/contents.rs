@@ -1,7 +1,7 @@
 //! The contents of a call, as the audit may have them: their beginning, without secrets (X-M64).
 //!
-//! Only calls of clients come by here. What is done in the control plane, such as setting a secret,
-//! is recorded by other means, which have no place for this.
+//! Only calls of clients come by here. Acts in the control plane, such as setting a secret, are
+//! recorded by other means, which have no place for this.
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
@@ -13,9 +13,9 @@ use crate::{Caller, RunView, gateway::Shared, pipeline::id_of, refusal::Refusal}
 
 /// Prefixes of tokens of runs and services. Other places store only hashes of these tokens.
 const TOKENS: [&[u8; 4]; 3] = [b"nxt_", b"nxs_", b"nxc_"];
-/// A token has at least so many characters after that.
+/// Least number of characters of a token after its prefix.
 const TOKEN_MIN: usize = 32;
-/// And is no longer than this.
+/// Most characters of a token after its prefix.
 const TOKEN_MAX: usize = 128;
 
 /// The parts that are needed to record the contents of a call, from its beginning to its end.
@@ -28,7 +28,7 @@ pub(crate) struct Keeping {
 }
 
 impl Shared {
-    /// Begins to keep what a call carries, if its workspace has asked for that.
+    /// Starts to store the contents of a call, if its workspace has asked for that.
     pub(crate) fn keeping(&self, caller: &Caller, request: &Message) -> Option<Box<Keeping>> {
         if !caller.run.contents.are_kept() {
             return None;

@@ -18,8 +18,8 @@ use crate::{
     run::RunRow,
 };
 
-/// Proof that policy allowed what a caller wants of a server, and its place in the record.
-/// Dropped before its end, it was abandoned.
+/// Proof that policy allowed a caller's request to a server, and its place in the record. Dropped
+/// before its end, it counts as abandoned.
 #[derive(Debug)]
 pub(crate) struct Errand {
     record: CallRecord,
@@ -27,7 +27,7 @@ pub(crate) struct Errand {
 }
 
 impl Shared {
-    /// Has the limits count what a caller wants of a server, and policy decide on it.
+    /// Has the limits count a caller's request to a server, and policy decide on it.
     ///
     /// # Errors
     /// When either refuses, or it cannot be recorded. The refusal is in the record.
@@ -50,8 +50,8 @@ impl Shared {
         self.allowed(caller, row.as_ref(), request, record).await
     }
 
-    /// Has policy decide on a part of what a caller wants of a server, of which the whole is
-    /// counted and sent by itself.
+    /// Has policy decide on a part of a caller's request to a server. The whole is counted and sent
+    /// by itself.
     ///
     /// # Errors
     /// As [`Shared::errand`].
@@ -68,7 +68,7 @@ impl Shared {
     fn errand_record(&self, caller: &Caller, request: &Request) -> Result<CallRecord, Refusal> {
         let server = Some(request.alias.clone());
         let item = self.clean_item(caller, &request.item);
-        // The end of the gateway does not wait for it: what follows would not live longer.
+        // The end of the gateway does not wait for it: later steps would not live longer.
         let record = self.begin_record(caller, server, &request.message, item, None);
         record.map_err(unrecorded)
     }
@@ -104,7 +104,7 @@ impl Shared {
         self.asked(server, link, asking, members).await.map(|_| ())
     }
 
-    /// Asks a server something, within the time that its calls have.
+    /// Sends a server a request, within the time that its calls have.
     pub(crate) async fn asked(
         &self,
         server: &ServerKey,

@@ -74,7 +74,7 @@ fn listed(name: &str) -> Option<ListMembers> {
     Some(ListMembers { list, member, key, item })
 }
 
-/// The members that the protocol has beside the entries of a list.
+/// The members that the protocol has besides the entries of a list.
 const BESIDE: [&str; 5] = ["nextCursor", "ttlMs", "cacheScope", "resultType", "_meta"];
 
 /// Removes from a frozen or pinned list all members besides its entries: these are not compared
@@ -114,8 +114,8 @@ pub(crate) fn keep_private(result: &Message, rewrite: &mut Rewrite<'_>) {
     }
 }
 
-/// Takes out of a server's list what callers may not see, and what is not as it is frozen in the
-/// run. A list of which nothing is hidden stays byte for byte.
+/// Removes from a server's list the entries that callers may not see, and those that are not as
+/// they are frozen in the run. A list of which nothing is hidden stays byte for byte.
 pub(crate) fn hide(
     name: &str,
     list: &Message,

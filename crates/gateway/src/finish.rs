@@ -27,7 +27,7 @@ use crate::{
     session::OpenCall,
 };
 
-/// Everything about a forwarded call that its answer needs.
+/// The parts of a forwarded call that its answer needs.
 #[derive(Debug)]
 pub(crate) struct Finish {
     /// The caller's id, as JSON.
@@ -37,8 +37,8 @@ pub(crate) struct Finish {
     pub(crate) method: Cow<'static, str>,
     pub(crate) down: Revision,
     pub(crate) up: Revision,
-    /// The level from which on the caller wants log messages; `None` with a legacy caller means
-    /// everything that the server sends.
+    /// The level from which on the caller wants log messages; `None` with a legacy caller means all
+    /// that the server sends.
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) link: Held,
     pub(crate) session: Option<Arc<Session>>,
@@ -226,7 +226,7 @@ impl Finish {
         Step::Answer(Answer::new(payload, status))
     }
 
-    /// True if not every caller may read what is read here: a gate or the exposure of the server
+    /// True if only some callers may read this result: a gate or the exposure of the server
     /// decides, so that no cache may give it to others (S21).
     fn is_for_some(&self) -> bool {
         let is_gated = self.definition.as_ref().is_some_and(|one| !one.gates.is_empty());

@@ -1,4 +1,4 @@
-//! The gateway: what doors call.
+//! The gateway: the methods that doors call.
 
 use std::{
     collections::HashMap,
@@ -159,7 +159,7 @@ pub(crate) struct Shared {
     pub(crate) this: Weak<Self>,
     /// Ends streams that have no end of their own; open calls go on.
     pub(crate) stopping: CancellationToken,
-    /// Ends everything.
+    /// Ends all tasks, streams and calls.
     pub(crate) shutdown: CancellationToken,
     /// Open calls, each as long as it lives.
     pub(crate) calls: TaskTracker,
@@ -287,7 +287,8 @@ impl Gateway {
         &self.shared.options.limits
     }
 
-    /// The room for long bodies of requests, in bytes. Doors take of it what they read.
+    /// The room for long bodies of requests, in bytes. Doors take room for the bodies that they
+    /// read.
     #[must_use]
     pub fn bodies(&self) -> &Places {
         &self.shared.bodies
@@ -299,7 +300,7 @@ impl Gateway {
         &self.shared.options.node_id
     }
 
-    /// The record of what is done.
+    /// The record of all acts.
     #[must_use]
     pub fn audit(&self) -> &Audit {
         &self.shared.audit
@@ -397,7 +398,7 @@ impl Gateway {
             shared.tracker.wait().await;
         };
         if is_late {
-            // Callers still wait: what answers them is the end of the servers.
+            // Callers still wait: the end of the servers answers them.
             in_time("calls", async { _ = tokio::join!(ending, shared.registry.close()) }).await;
         } else {
             in_time("callers", Box::pin(ending)).await;
@@ -415,7 +416,7 @@ async fn in_time(what: &str, step: impl Future<Output = ()>) {
 }
 
 impl Shared {
-    /// Runs something that outlives a door's request; drain waits for it.
+    /// Runs a task that outlives a door's request; drain waits for it.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tracker.spawn(task);
     }

@@ -55,7 +55,7 @@ impl Shared {
         request: &Message,
     ) -> Result<(Bytes, Arc<Session>), Refusal> {
         let client = identity(request)?;
-        // Before anything is opened for it.
+        // Before any link or stream is opened for it.
         let place = self.sessions.reserve(run).map_err(|full| {
             let full = full.told("sessions");
             let text =
@@ -67,7 +67,7 @@ impl Shared {
         let (run, endpoint, tasks) = (run.clone(), endpoint.clone(), self.tasks.clone());
         let session = Session::open(node_id, run, endpoint, client, tasks, count)
             .map_err(|error| Refusal::rpc(rpc::code::INTERNAL_ERROR, error.to_string()))?;
-        // Whatever happens until then, a session that does not come about leaves nothing open.
+        // A session that is not completed leaves nothing open.
         let unopened = session.closed.clone().drop_guard();
         let body = self.introduce(&session).await?;
         self.sessions.insert(place, session.clone());
@@ -183,7 +183,7 @@ impl Shared {
             return Ok(result(request, &body));
         };
         let row = self.settled(&caller.run, alias).await?;
-        // Also of a server that sleeps.
+        // Also for a server that sleeps.
         let facts = row.facts.as_ref().ok_or_else(|| crate::refusal::unusable(&row))?;
         if facts.revision.is_modern() {
             // In the server's own words, fresh: they may depend on the caller's capabilities.
@@ -276,8 +276,8 @@ fn plain(has: ServerCapabilities) -> ServerCapabilities {
     ServerCapabilities { tasks: false, ..has }
 }
 
-/// Servers may still be starting when a client asks: what they will bring is announced later, to
-/// clients that know that there may be something.
+/// Servers may still be starting when a client asks. Their items are announced later, to clients
+/// that got these capabilities and so know that there may be some.
 pub(crate) fn aggregated(has: ServerCapabilities, snapshot: &Snapshot) -> ServerCapabilities {
     let logging = has.logging || !snapshot.is_settled();
     ServerCapabilities { tools: true, prompts: true, resources: true, logging, ..has }

@@ -32,7 +32,7 @@ const QUIET_MAX: Duration = Duration::from_secs(600);
 /// Number of changes that wait for a slow listener before it misses some.
 const CHANGES: usize = 1024;
 
-/// Something that listeners may want to know.
+/// A change that listeners may want to know.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     /// A list of an endpoint differs.
@@ -47,7 +47,7 @@ pub(crate) enum Change {
 /// The place where lists are seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// At the aggregated endpoint, by every run that sees exactly what is shared.
+    /// At the aggregated endpoint, by every run that sees exactly the shared servers.
     Everything,
     /// At the aggregated endpoint of one run.
     Run(RunId),
@@ -282,7 +282,7 @@ impl Shared {
     }
 
     /// Notifies sessions that all lists of a server may have changed: those at its endpoint, and
-    /// those of aggregated endpoints that servers may ask something.
+    /// those of aggregated endpoints that servers may ask questions.
     fn tell_decided(&self, server: &ServerKey) {
         let is_concerned = |session: &Session| {
             let (run, alias) = (&session.run, &server.alias);

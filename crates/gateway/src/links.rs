@@ -42,7 +42,7 @@ pub(crate) const STOP_DEADLINE: Duration = Duration::from_secs(10);
 /// Pause before a pooled link that could not be opened is tried again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(4);
 
-/// A link and what the server lists on it.
+/// A link and the lists of its server on it.
 pub(crate) struct Chosen {
     /// The server as it was when the link was chosen.
     pub(crate) row: RunRow,
@@ -52,7 +52,7 @@ pub(crate) struct Chosen {
     pub(crate) kind: LinkKind,
 }
 
-/// A link that was opened besides the shared one, and what the server lists on it.
+/// A link that was opened besides the shared one, and the lists of its server on it.
 pub(crate) struct Lent {
     pub(crate) link: InUse,
     pub(crate) inventory: Arc<Inventory>,
@@ -63,7 +63,7 @@ pub(crate) struct Lent {
 pub(crate) enum LinkKind {
     /// All callers that need nothing special.
     Shared,
-    /// Legacy sessions of one revision that servers cannot ask anything.
+    /// Legacy sessions of one revision that servers cannot ask questions.
     Pooled(Revision),
     /// One session: the server was offered its capabilities, so that it may ask it.
     Own,
@@ -90,7 +90,7 @@ pub(crate) fn link_kind(session: &Session, row: &ServerRow, facts: &ServerFacts)
 
 impl Shared {
     /// The link for a caller's requests to a ready server of its run. The row may have changed
-    /// since it was looked up: then the call goes to what the server is now.
+    /// since it was looked up: then the call goes to the server as it is now.
     pub(crate) async fn choose_link(
         self: &Arc<Self>,
         caller: &Caller,
@@ -126,8 +126,7 @@ impl Shared {
         Err(crate::refusal::unusable(&row))
     }
 
-    /// Waits until a server is not any more what it was seen as; `false` if it still is at the
-    /// deadline.
+    /// Waits until a server has changed since it was seen; `false` if it has not at the deadline.
     async fn has_moved_on(&self, run: &RunView, row: &RunRow, deadline: Instant) -> bool {
         let is_other =
             |rows: &RunRows| rows.get(&row.name).is_none_or(|now| !Arc::ptr_eq(&now, row));
@@ -162,7 +161,7 @@ impl Shared {
                 let opening = Box::pin(checked(|| self.pooled_link_anyhow(&server, revision)));
                 let opened =
                     timeout_at(deadline, opening).await.unwrap_or_else(|_late| Err(slow(row)));
-                // Several runs may have it, each frozen to what it saw first.
+                // Several runs may have it, each frozen to its own first lists.
                 match opened {
                     Ok(Lent { link, inventory }) => {
                         let client = ClientIdentity { revision, ..self.own_identity() };
@@ -203,7 +202,7 @@ impl Shared {
         snapshot.get(&row.name).is_none_or(|now| now.connection != row.connection)
     }
 
-    /// The shared link of a ready server, which may have to be woken or asked whether it is there.
+    /// The shared link of a ready server, which may have to be woken or checked.
     pub(crate) async fn enter(&self, row: &RunRow) -> Option<InUse> {
         self.enter_by(row, Instant::now() + self.timeout(row)).await
     }
@@ -376,8 +375,8 @@ impl Shared {
         Ok(own)
     }
 
-    /// Lets go of what is kept for the links of a run's own servers that are gone: others may have
-    /// the same.
+    /// Lets go of the state of links to a run's own servers that are gone: others may have the
+    /// same.
     pub(crate) fn forget_gone(&self, servers: impl Iterator<Item = ServerKey>) {
         let is_gone = |server: &ServerKey| {
             server.connection().is_some_and(|own| self.registry.mounted(own).is_none())
@@ -393,7 +392,7 @@ impl Shared {
         self.forget_gone(pooled.into_iter().chain(self.hub.told()));
     }
 
-    /// Lets go of what is kept for the links of a server that is gone.
+    /// Lets go of the state of links to a server that is gone.
     pub(crate) fn forget_pooled(&self, server: &ServerKey) {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         pool.retain(|(other, _), _| other != server);

@@ -1,4 +1,4 @@
-//! A call from its arrival to its answer, whichever try gives it.
+//! A call from its arrival to its answer, through all its tries.
 
 use std::{
     future::poll_fn,

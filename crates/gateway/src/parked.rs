@@ -1,7 +1,8 @@
-//! Calls of modern clients that wait for what a legacy server asks their client (decision 100).
+//! Calls of modern clients that wait for a legacy server's questions to their client (decision
+//! 100).
 //!
-//! The call stays open toward its server, with its link, its place in the record and what it has
-//! used of grants. Its client gets a result that asks for input; the retry finds the call by a
+//! The call stays open toward its server, with its link, its place in the record and the grants
+//! that it has used. Its client gets a result that asks for input; the retry finds the call by a
 //! sealed state, and is decided on anew.
 
 mod asking;
@@ -212,7 +213,7 @@ impl Shared {
         }
     }
 
-    /// Takes in what a call has paid that is sent again to a legacy server.
+    /// Adds the grants that a call has used up which is sent again to a legacy server.
     pub(crate) fn bring_payment(
         &self,
         caller: &Caller,
@@ -289,7 +290,7 @@ impl Shared {
         })
     }
 
-    /// Brings answers of a client to the server; whether these are all that it waits for.
+    /// Brings answers of a client to the server; `true` if these are all that it waits for.
     async fn deliver(
         &self,
         caller: &Caller,
@@ -309,7 +310,7 @@ impl Shared {
         asking.is_answered()
     }
 
-    /// Decides anew on a call that was parked, with what it has used of grants.
+    /// Decides anew on a call that was parked, with the grants that it has used.
     async fn permit_again(
         &self,
         caller: &Caller,

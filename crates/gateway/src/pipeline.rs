@@ -78,7 +78,7 @@ impl Shared {
         answered.unwrap_or_else(refuse).with_act(act).told(watched.flatten(), is_ok)
     }
 
-    /// Answers what the gateway knows itself. Boxed: a call that is forwarded should not carry the
+    /// Answers requests that need no server. Boxed: a call that is forwarded should not carry the
     /// room that these need.
     fn answer_itself<'a>(
         self: &'a Arc<Self>,
@@ -225,7 +225,7 @@ impl Shared {
         }
     }
 
-    /// Finds where a request goes, and counts it unless it is counted already. One that a limit
+    /// Finds the target of a request, and counts it unless it is counted already. One that a limit
     /// refuses is recorded: that is the inner error.
     async fn find(
         self: &Arc<Self>,
@@ -280,8 +280,8 @@ impl Shared {
         Ok(bridged)
     }
 
-    /// Counts a call against the limits of traffic, before anything is sent (O100). One that is
-    /// refused is recorded.
+    /// Counts a call against the limits of traffic, before it is sent (O100). A refused one is
+    /// recorded.
     fn admitted(&self, caller: &Caller, routed: &Routed) -> Result<Admission, Refusal> {
         // A stream has no end of its own: it would keep its place for ever.
         let is_stream = routed.request.message.method() == method::SUBSCRIPTIONS_LISTEN;

@@ -1,5 +1,5 @@
-//! Places that runs and other principals share: so many in all, of which one workspace and one
-//! holder may have a part.
+//! Places that runs and other principals share: a fixed number in all, of which one workspace and
+//! one holder may have a part.
 
 use std::{
     collections::HashMap,
@@ -54,13 +54,13 @@ pub enum Holder {
 /// Whose part is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
-    /// The part of the run: so many.
+    /// The part of the run: this many.
     Run(usize),
-    /// The part of another holder: so many.
+    /// The part of another holder: this many.
     Principal(usize),
-    /// The part of all runs of its workspace: so many.
+    /// The part of all runs of its workspace: this many.
     Workspace(usize),
-    /// All of them: so many.
+    /// All of them: this many.
     Total(usize),
 }
 
@@ -84,7 +84,7 @@ impl Parts {
 }
 
 impl Places {
-    /// So many in all. A run or another holder may have half of them, and a workspace three
+    /// A fixed number in all. A run or another holder may have half of them, and a workspace three
     /// quarters.
     #[must_use]
     pub fn new(total: usize) -> Self {
@@ -101,7 +101,7 @@ impl Places {
         part(self.0.total, 3, 4)
     }
 
-    /// Takes some for a run. Takes a lock, so it is for what is opened and not for each call.
+    /// Takes some for a run. Takes a lock, so it is for sessions and streams and not for each call.
     ///
     /// # Errors
     /// When the run, its workspace or all together have as many as they may.
@@ -212,7 +212,7 @@ mod tests {
     }
 
     /// S31: while one run, or one workspace, has all that it may have, there is room for others;
-    /// and what is dropped is free again.
+    /// and a dropped place is free again.
     #[test]
     fn s31_a_run_and_a_workspace_leave_places_to_others() {
         let places = Places::new(100);

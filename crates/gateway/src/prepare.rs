@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Shared {
-    /// Rewrites what the server's era needs, before the request is checked and sealed. What earlier
-    /// rounds of the same call have used up of grants is added to what it has.
+    /// Rewrites the request for the server's era, before it is checked and sealed. Grants that
+    /// earlier rounds of the same call have used up are added to its own.
     pub(crate) fn prepare(
         &self,
         caller: &Caller,

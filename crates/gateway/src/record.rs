@@ -38,7 +38,7 @@ pub(crate) struct CallRecord {
     span: Option<Box<dyn CallSpan>>,
     /// Its place among the limited open calls.
     admission: Option<Admission>,
-    /// Set if what it carries is recorded, too.
+    /// Set if its contents are recorded, too.
     keeping: Option<Box<Keeping>>,
     /// Set if the run has watchers.
     watched: Option<Box<Open>>,
@@ -58,7 +58,7 @@ impl CallRecord {
         self.slot.as_ref().map_or(self.last, AuditSlot::elapsed)
     }
 
-    /// Keeps what the call has taken of the limits until its end.
+    /// Holds the call's admission by the limits until its end.
     pub(crate) fn admitted(&mut self, admission: Admission) {
         self.admission = Some(admission);
     }
@@ -85,7 +85,7 @@ impl CallRecord {
         }
     }
 
-    /// Notes whether the call has been sent, or may have been.
+    /// Notes if the call has been sent, or may have been.
     pub(crate) fn set_sent(&mut self, is_sent: bool) {
         if let Some(admission) = &mut self.admission {
             admission.set_sent(is_sent);
@@ -161,11 +161,11 @@ impl Drop for CallRecord {
 }
 
 impl Shared {
-    /// Takes the place of a call, of which is known what it is before it is sent. `item` has no
-    /// secret in it: see [`Shared::clean_item`].
+    /// Takes the place of a call whose item is known before it is sent. `item` has no secret in it:
+    /// see [`Shared::clean_item`].
     ///
     /// # Errors
-    /// When the record cannot be kept: the call must not be made (D25).
+    /// When the record cannot be written: the call must not be made (D25).
     pub(crate) fn begin_record(
         &self,
         caller: &Caller,

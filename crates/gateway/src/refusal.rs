@@ -187,7 +187,8 @@ impl Refusal {
         }
     }
 
-    /// The same, when nothing more is tried: what we got wrong is none of the caller's business.
+    /// The same, when no further try is made: a mistake of the gateway is none of the caller's
+    /// business.
     pub(crate) fn settled(self) -> Self {
         match self {
             Self::Mismatch => {
@@ -293,7 +294,7 @@ impl Refusal {
     }
 }
 
-/// True if failures of this kind are those of policy or of the gateway, before anything is sent.
+/// True if failures of this kind are those of policy or of the gateway, before the request is sent.
 fn is_before_sending(kind: CallErrorKind) -> bool {
     matches!(
         kind,
@@ -402,8 +403,8 @@ mod tests {
         }
     }
 
-    /// X-E122: what a run may not use for want of a grant is recorded as refused by that check,
-    /// whichever way it is known that no server has seen the call.
+    /// X-E122: a request that a run may not make for want of a grant is recorded as refused by that
+    /// check, also if it is otherwise known that no server has seen the call.
     #[test]
     fn what_is_refused_names_its_check() {
         let error = |kind| CallError::new(kind, "no");

@@ -48,7 +48,7 @@ impl Routed {
         Self { row, request, own_tool, frozen: None, listening, turn: None, is_shaped: false }
     }
 
-    /// Refuses what the server's rules hide, as if there were none.
+    /// Refuses an item that the server's rules hide, as if there were none.
     pub(crate) fn visible(self, handling: Handling) -> Result<Self, Refusal> {
         let item = &self.request.item;
         match self.own_tool {
@@ -63,7 +63,7 @@ impl Routed {
 type Found = (Request, Option<OwnTool>);
 
 impl Shared {
-    /// Finds the server and the server's own name for what a request is about.
+    /// Finds the server of a request's item, and the server's own name for it.
     pub(crate) async fn route(
         self: &Arc<Self>,
         caller: &Caller,
@@ -107,8 +107,8 @@ impl Shared {
         }
     }
 
-    /// The row of a server, once it is known whether it works. One that is not attached is answered
-    /// like one that does not exist (D5).
+    /// The row of a server, once its state is known. One that is not attached is answered like one
+    /// that does not exist (D5).
     pub(crate) async fn settled(&self, run: &RunView, alias: &Alias) -> Result<RunRow, Refusal> {
         self.settled_by(run, alias, CallClock::start()).await
     }
@@ -151,9 +151,10 @@ impl Shared {
         }
     }
 
-    /// Finds the item at the aggregated endpoint. What a server that is just being connected may
-    /// have is not taken for absent: its call waits for it, as at the server's own endpoint. Nor is
-    /// what was looked for while its server was changed: then it is looked for once more.
+    /// Finds the item at the aggregated endpoint. An item of a server that is just being connected
+    /// is not taken for absent: its call waits for the server, as at the server's own endpoint. Nor
+    /// is an item that was looked for while its server was changed: then it is looked for once
+    /// more.
     async fn aggregated_anyhow(
         self: &Arc<Self>,
         caller: &Caller,
@@ -398,7 +399,7 @@ pub(crate) fn text<'a>(request: &'a Message, member: &str) -> Result<Cow<'a, str
     found.ok_or_else(|| Refusal::invalid(format!("`params.{member}` must be a string")))
 }
 
-/// The one answer for what does not exist and for what the caller may not see (D5).
+/// The one answer for an item that does not exist and for one that the caller may not see (D5).
 pub(crate) fn not_found(handling: Handling, name: &str) -> Refusal {
     let shown: String = name.chars().take(200).collect();
     match handling {

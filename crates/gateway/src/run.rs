@@ -39,7 +39,7 @@ pub(crate) use self::{
 };
 use crate::{bridge::Bridges, built_in::Offered};
 
-/// A run as the data plane sees it: what it may do never changes.
+/// A run as the data plane sees it: its permissions never change.
 #[derive(Debug)]
 pub struct RunView {
     /// Its id.
@@ -75,7 +75,7 @@ pub struct RunView {
     pub(crate) usage: Usage,
     /// The parts that are needed to record the contents of its calls.
     pub(crate) contents: RunContents,
-    /// Its links to legacy servers for modern clients that can be asked something.
+    /// Its links to legacy servers for modern clients that can be asked questions.
     pub(crate) bridges: Bridges,
     /// The grants that it has used up without a call that was made.
     pub(crate) unused: Unused,
@@ -83,7 +83,7 @@ pub struct RunView {
     pub(crate) aside: Aside,
     /// The missing servers that were last logged.
     missing: Mutex<BTreeSet<Alias>>,
-    /// The servers of which a list has shown it something.
+    /// The servers of which a list has shown it an item.
     shown: ArcSwap<BTreeSet<Alias>>,
 }
 
@@ -184,8 +184,8 @@ impl RunView {
         Self { own, policy, ..self }
     }
 
-    /// The same with the secrets that it was made with, which are kept out of what is recorded of
-    /// its calls; those of its servers are known anyhow.
+    /// The same with the secrets that it was made with, which are kept out of the record of its
+    /// calls; those of its servers are known anyhow.
     #[must_use]
     pub fn with_secrets(self, secrets: Vec<Secret>) -> Self {
         Self { contents: RunContents::with_secrets(secrets), ..self }
@@ -261,8 +261,7 @@ impl RunView {
         self.own.further_lists()
     }
 
-    /// The same, with what its servers listed first on links besides the shared ones, as it was
-    /// kept.
+    /// The same, with the stored first lists of its servers on links besides the shared ones.
     #[must_use]
     pub fn with_further_lists(self, kept: KeptFurther) -> Self {
         Self { own: self.own.with_further(kept), ..self }
@@ -366,7 +365,7 @@ impl RunView {
         self.usage.is_watched()
     }
 
-    /// When it last called something, as far as this process knows: `now`, if a call of it is open.
+    /// The time of its last call, as far as this process knows: `now`, if a call of it is open.
     /// Pings, sessions and streams alone are no calls.
     #[must_use]
     pub fn last_act(&self, now: SystemTime) -> Option<SystemTime> {

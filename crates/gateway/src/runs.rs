@@ -28,8 +28,8 @@ pub trait RunSource: Send + Sync + std::fmt::Debug {
     /// or it cannot start now.
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a>;
 
-    /// Keeps what the servers of a run have listed first on links besides the shared ones, which
-    /// has become more ([`RunView::further_lists`]). Waits for nothing.
+    /// Stores the first lists of a run's servers on links besides the shared ones, which have
+    /// become more ([`RunView::further_lists`]). Waits for nothing.
     fn keep_lists(&self, run: &Arc<RunView>);
 
     /// The part of a server's first lists on a link besides the shared one that a run may have; the
@@ -65,11 +65,11 @@ impl Gateway {
         }
     }
 
-    /// Lets a run begin: its token opens it from now on, and what it sees is recorded (E20). Needs
-    /// a tokio runtime.
+    /// Lets a run begin: its token opens it from now on, and the tools that it sees are recorded
+    /// (E20). Needs a tokio runtime.
     ///
     /// # Errors
-    /// When the record cannot be kept: then there is no such run.
+    /// When the record cannot be written: then there is no such run.
     pub fn begin_run(&self, run: &Arc<RunView>) -> Result<(), AuditFull> {
         let shared = &self.shared;
         run.contents.go_by(shared.audit.contents_switch(&run.workspace));
@@ -140,7 +140,7 @@ impl Gateway {
         Some(Endpoint::Transparent(row.alias().clone()))
     }
 
-    /// Sees changes of what a run may see.
+    /// Sees changes of the servers that a run may see.
     #[must_use]
     pub fn changes(&self, run: &RunView) -> Changes {
         run.changes(&self.shared.registry)
@@ -179,7 +179,7 @@ impl Shared {
         });
     }
 
-    /// Waits until `is_done` holds for what a run sees, or the deadline; gives what was seen last.
+    /// Waits until `is_done` holds for a run's rows, or the deadline; returns the last rows.
     pub(crate) async fn wait_until(
         &self,
         run: &RunView,
@@ -209,7 +209,7 @@ impl Shared {
             let shared = self.clone();
             ending.spawn(async move { shared.end_session(&session).await });
         }
-        // Now, not when slow servers have ended: no call begins on what is given back.
+        // Now, not when slow servers have ended: no call begins on servers that are given back.
         run.release();
         run.forget_seen();
         self.tasks.forget(run.id);
@@ -293,7 +293,7 @@ async fn watch_run(
 }
 
 impl Shared {
-    /// Announces which lists of an aggregated endpoint differ; whether that of the tools does.
+    /// Announces the lists of an aggregated endpoint that differ; `true` if that of the tools does.
     pub(crate) fn tell_lists(
         &self,
         last: &View,

@@ -1,4 +1,4 @@
-//! Sealed state: what a client keeps for us between two requests and cannot read or change.
+//! Sealed state: data that a client holds for us between two requests and cannot read or change.
 //!
 //! AES-256-GCM under a key of this process. A state is bound to run, server, method and item, and
 //! expires. The node's id stands in front in clear, so that any replica can find the owner (D26).

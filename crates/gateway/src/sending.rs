@@ -23,8 +23,8 @@ use crate::{
 const TASK_RESULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl Shared {
-    /// Prepares, authorizes and sends. What is done before anything is awaited is done in
-    /// [`Shared::seal`], so that the request is not kept beside its sealed form.
+    /// Prepares, authorizes and sends. The work before the first await is done in [`Shared::seal`],
+    /// so that the request is not held besides its sealed form.
     pub(crate) async fn send(
         self: &Arc<Self>,
         caller: &Caller,

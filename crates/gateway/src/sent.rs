@@ -1,4 +1,4 @@
-//! A request between being sealed and being answered: what its answer will need.
+//! A request between being sealed and being answered: the parts that its answer will need.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -36,7 +36,7 @@ pub(crate) struct Sent {
     /// `None` for streams that live until they are closed.
     pub(crate) limit: Option<CallLimit>,
     pub(crate) stop: Option<[CancellationToken; 2]>,
-    /// Kept as long as the stream.
+    /// Held as long as the stream.
     pub(crate) over: Option<Over>,
 }
 

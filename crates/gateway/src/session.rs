@@ -291,7 +291,7 @@ impl Session {
         }
     }
 
-    /// Gives up everything that is open.
+    /// Gives up all open calls and subscriptions.
     pub(crate) fn close(&self) {
         self.closed.cancel();
         let mut state = self.state();

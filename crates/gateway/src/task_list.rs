@@ -102,7 +102,7 @@ impl Shared {
                 }
             });
         }
-        // By server, whichever answers first.
+        // By server, in no order of the answers.
         let mut pages = BTreeMap::new();
         while let Some(joined) = reading.join_next().await {
             pages.extend(joined.ok().flatten());

@@ -26,7 +26,7 @@ pub struct TracedCall<'a> {
     pub server: &'a Alias,
     /// The method.
     pub method: &'a str,
-    /// The server's own name of what it is about; may be empty.
+    /// The server's own name of the call's item; may be empty.
     pub item: &'a str,
 }
 
@@ -87,7 +87,7 @@ fn own_context(request: &Request) -> Option<TraceContext> {
     Some(TraceContext { parent, state, baggage })
 }
 
-/// Puts the context into `_meta`; what the request brought of the rest stays as it is.
+/// Puts the context into `_meta`; the request's own further members stay as they are.
 fn write(context: &TraceContext, with_rest: bool, request: &mut Request) {
     let meta = &mut request.rewrite.meta;
     meta.set(meta_key::TRACEPARENT, encode_string(&context.parent));

@@ -13,15 +13,15 @@ fn kept(text: &str) -> Value {
     excerpt(&redactor, &[one, other]).shown()
 }
 
-/// X-M64: a short text is kept as it is, in one piece.
+/// X-M64: a short text is stored as it is, in one piece.
 #[test]
 fn x_m64_what_is_short_is_kept_whole() {
     let text = r#"{"a":"ä","b":[1,null]}"#;
     assert_eq!(kept(text), json!({ "text": text, "bytes": text.len() }));
 }
 
-/// X-M64: known secrets and whatever looks like a token of ours are taken out, also of keys, and
-/// also in base64.
+/// X-M64: known secrets and texts that look like our tokens are taken out, also of keys, and also
+/// in base64.
 #[test]
 fn x_m64_secrets_and_tokens_are_taken_out() {
     let token = crate::RunToken::generate().unwrap();

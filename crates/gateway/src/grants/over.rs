@@ -46,7 +46,7 @@ impl Standing {
         Self { basis: permitted.basis().clone(), requests: vec![Request::clone(permitted)] }
     }
 
-    /// Takes in what allows something else as well.
+    /// Adds the permission for another subject.
     pub(crate) fn join(&mut self, other: Self) {
         self.basis.join(&other.basis);
         self.requests.extend(other.requests);
@@ -112,8 +112,8 @@ impl Shared {
         }
     }
 
-    /// Does something once when it is not allowed any more; not after `ended`, nor when what is
-    /// given is dropped. `None` where there is nothing that could be refused later.
+    /// Runs `then` once when the permission has ended; not after `ended`, nor when the returned
+    /// guard is dropped. `None` where no part of the permission can be refused later.
     fn when_over(
         self: &Arc<Self>,
         caller: &Caller,
@@ -140,7 +140,7 @@ impl Shared {
         Some(kept)
     }
 
-    /// Cancels a token below `ended` when what is open is not allowed any more.
+    /// Cancels a token below `ended` when an open stream is not allowed any more.
     pub(crate) fn over(
         self: &Arc<Self>,
         caller: &Caller,

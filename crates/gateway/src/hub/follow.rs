@@ -54,7 +54,7 @@ struct State {
     has_ended: bool,
 }
 
-/// One follower's share of what is followed: it follows until this is dropped.
+/// One follower's share of a followed subject: it follows until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Following(Arc<Followed>);
 

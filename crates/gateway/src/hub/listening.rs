@@ -48,7 +48,7 @@ impl Shared {
         if !filter.tasks.is_empty() {
             declares_tasks(&request)?;
         }
-        // Before anything is followed, so that no change is missed.
+        // Before any subject is followed, so that no change is missed.
         let held = Held::of(&caller.run);
         let changes = self.hub.changes.subscribe();
         let (followed, standing) = self.follow_all(caller, &request, &filter).await;
@@ -80,7 +80,7 @@ impl Shared {
         self.place_to_follow(caller, 1 + single)
     }
 
-    /// Places for so many things that are followed.
+    /// Places for so many followed subjects.
     pub(super) fn place_to_follow(&self, caller: &Caller, amount: usize) -> Result<Place, Refusal> {
         self.followed.take(&caller.run, amount).map_err(|full| {
             let full = full.told("streams of changes and things that they tell of");
@@ -233,7 +233,7 @@ pub(crate) struct Listening {
     filter: Filter,
     followed: Vec<Heard>,
     is_acknowledged: bool,
-    /// When what is followed is not allowed any more.
+    /// Ends when the followed subjects are not allowed any more.
     over: Option<Over>,
     _held: Held,
 }
@@ -244,7 +244,7 @@ impl Listening {
             self.is_acknowledged = true;
             return Some(Step::Message(self.acknowledgement()));
         }
-        // With the run, or with what allows what is followed.
+        // Ends with the run, or with the permission for the followed subjects.
         let ended = self.over.as_ref().map_or(&self.run.ended, |over| &over.token).clone();
         loop {
             let change = tokio::select! {

@@ -88,8 +88,8 @@ impl Shared {
         self.tell_again(session, link, Asking::Subscribe, all.collect());
     }
 
-    /// Asks a server for what a session asked on an earlier link: decided on and recorded anew,
-    /// since policy may have changed.
+    /// Sends a server a session's request from an earlier link: decided on and recorded anew, since
+    /// policy may have changed.
     fn tell_again(
         self: &Arc<Self>,
         session: &Arc<Session>,

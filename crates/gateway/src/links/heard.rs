@@ -20,7 +20,8 @@ const RELIST: Duration = Duration::from_secs(30);
 pub(crate) enum Hearers {
     /// The sessions that share the link: those of one revision.
     Pool(Arc<Shared>, ServerKey, Revision),
-    /// The one session that the link serves, and the calls that hear a server beside their streams.
+    /// The one session that the link serves, and the calls that hear a server outside their
+    /// streams.
     Session(Arc<Session>, Arc<Ears>),
     /// The modern calls that the link carries.
     Bridge(Arc<Bridge>),

@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, time::timeout};
 use super::{EVENT_QUEUE, Lent};
 use crate::{RunView, gateway::Shared, refusal::Refusal};
 
-/// A link besides the registry's, and what the server lists on it (D12).
+/// A link besides the registry's, and the lists of its server on it (D12).
 #[derive(Debug)]
 pub(crate) struct OwnLink {
     pub(crate) link: Arc<Link>,
@@ -48,7 +48,7 @@ impl Shared {
         let (events, received) = mpsc::channel(EVENT_QUEUE);
         let alias = &row.name;
         let dialect = (row.dialect == Some(Dialect::Modern)).then_some(Dialect::Legacy);
-        // One caller finds out whether the server answers `initialize`; others wait for that.
+        // One caller tries whether the server answers `initialize`; others wait for that.
         let turn = match dialect {
             Some(_) => row.legacy.turn().await,
             None => None,
@@ -59,7 +59,7 @@ impl Shared {
         }
         let opening = self.registry.open_link_to(row, identity.clone(), dialect, events.clone());
         let opened = match opening.await {
-            // One of a client that is not there gives way.
+            // The link of an absent client gives way.
             Err(OpenError::Full(full)) => {
                 let server = run.zip(row.alias.as_ref()).map(|(run, alias)| run.key(alias));
                 match server {
@@ -146,7 +146,7 @@ impl Shared {
 }
 
 impl OwnLink {
-    /// Notes what the server lists, as far as it may be seen.
+    /// Notes the server's lists, as far as callers may see them.
     pub(super) async fn lists(&self, inventory: Inventory) {
         match (&self.first, &self.pinned) {
             (_, Some(pinned)) => pinned.lists(inventory).await,

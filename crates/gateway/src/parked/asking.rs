@@ -166,7 +166,7 @@ impl Asking {
         std::mem::take(&mut self.pending)
     }
 
-    /// The answers in a retry to what was asked.
+    /// The answers in a retry to the questions.
     pub(super) fn answers(&self, retry: &Message) -> Vec<Answered> {
         let given = retry.get("inputResponses");
         let answer = |Question { key, .. }: &Question| {
@@ -177,8 +177,8 @@ impl Asking {
         self.pending.iter().filter_map(answer).collect()
     }
 
-    /// Sends the answers to the server. What it does not take is its own affair: how the call goes
-    /// on shows that.
+    /// Sends the answers to the server. A refusal of one by the server is no failure here: the
+    /// call's own result shows it.
     pub(super) async fn answer(&mut self, answers: Vec<Answered>) {
         for Answered { key, result } in answers {
             let Some(at) = self.pending.iter().position(|question| question.key == key) else {
@@ -202,8 +202,8 @@ impl Asking {
         is_answered
     }
 
-    /// The result that asks for what is pending, and the id by which its retry finds the call.
-    /// `None` if there is no randomness.
+    /// The result with the pending questions, and the id by which its retry finds the call. `None`
+    /// if there is no randomness.
     pub(super) fn ask(&mut self, server_info: &[u8]) -> Option<(Bytes, ParkedId)> {
         self.gather = None;
         let mut id = [0; 16];
@@ -258,7 +258,7 @@ fn input_required<'a>(
 }
 
 impl ForwardedCall {
-    /// Asks the client what the server has asked so far.
+    /// Asks the client the server's questions so far.
     pub(crate) fn ask_client(&mut self) -> Option<Step> {
         let asking = self.asking.as_mut()?;
         let Some((body, id)) = asking.ask(&self.finish.server_info) else {

@@ -231,7 +231,7 @@ impl Asking {
         Ok((Self { session, server, questions, received, state }, requests))
     }
 
-    /// Waits until the client has answered everything. Safe to drop and call again.
+    /// Waits until the client has answered all questions. Safe to drop and call again.
     ///
     /// # Errors
     /// When the client refuses a question that has no answer for that, or does not answer in time.

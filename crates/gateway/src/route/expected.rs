@@ -10,8 +10,8 @@ use super::text;
 use crate::run::RunRows;
 use narthex_view::Handling;
 
-/// The server that an item seems to belong to: by the name that its tools and prompts begin with,
-/// or by what it had before. One that is being connected comes first.
+/// The server that an item seems to belong to: by the prefix of its tools and prompts, or by its
+/// earlier lists. One that is being connected comes first.
 pub(super) fn expected<'s>(
     handling: Handling,
     request: &Message,

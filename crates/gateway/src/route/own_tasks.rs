@@ -1,4 +1,4 @@
-//! Tasks as what a request may be about: whose they are, and what made them.
+//! Tasks as the items of requests: their owners, and the calls that made them.
 
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};

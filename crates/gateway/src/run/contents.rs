@@ -56,7 +56,7 @@ impl RunContents {
         redactor
     }
 
-    /// Forgets what is made anew when it is needed.
+    /// Forgets the parts that are made anew when they are needed.
     pub(super) fn forget_known(&self) {
         self.known.store(None);
     }

@@ -12,7 +12,7 @@ use narthex_registry::{
 use narthex_upstream::{Inventory, Listed};
 use tokio::sync::watch;
 
-/// A server, all that it lists by now, and the names of what it defined otherwise at first.
+/// A server, all that it lists by now, and the names of items that it defined otherwise at first.
 pub(crate) type Changed = (Alias, Arc<Inventory>, Vec<(Listed, Arc<str>)>);
 
 /// The servers that a run has mounted for itself.
@@ -145,9 +145,9 @@ impl OwnServers {
         self.joined.store(None);
     }
 
-    /// The shared servers that `policy` attaches, and the own ones: what a run that is not plain
-    /// has of the registry. Costs no lock unless something has changed, and then one of the run
-    /// alone. A run that has ended sees nothing.
+    /// The shared servers that `policy` attaches, and the own ones: the registry for a run that is
+    /// not plain. Costs no lock unless a server has changed, and then one of the run alone. A run
+    /// that has ended sees nothing.
     pub(super) fn snapshot(&self, registry: &Registry, policy: &RunPolicy) -> Arc<Snapshot> {
         let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
         let shared = || self.shared(registry, policy);
@@ -200,7 +200,7 @@ impl OwnServers {
         Snapshot::joined(number, seen, &own)
     }
 
-    /// The shared servers, if the run may see any: what it does not see changes nothing for it.
+    /// The shared servers, if the run may see any: changes of hidden ones change nothing for it.
     fn shared(&self, registry: &Registry, policy: &RunPolicy) -> Option<Arc<Snapshot>> {
         self.sees_shared(policy).then(|| registry.snapshot())
     }
@@ -237,7 +237,7 @@ impl Joined {
     }
 }
 
-/// Sees that something has changed that a run may see, not each change.
+/// Sees that servers which a run may see have changed, not each change.
 #[derive(Debug)]
 pub struct Changes(Vec<watch::Receiver<u64>>);
 
@@ -252,7 +252,7 @@ impl Changes {
         Some(Self(vec![changes]))
     }
 
-    /// Takes everything until now as seen.
+    /// Marks all changes until now as seen.
     pub fn mark_seen(&mut self) {
         self.0.iter_mut().for_each(|changes| drop(changes.borrow_and_update()));
     }

@@ -6,11 +6,11 @@ use narthex_model::Alias;
 use narthex_registry::{ServerRow, Snapshot};
 
 /// The rows of the servers that a run has, at one moment. Only [`super::RunView::rows`] makes one,
-/// and it leaves out what the run's policy does not attach.
+/// and it leaves out servers that the run's policy does not attach.
 #[derive(Debug, Clone)]
 pub(crate) struct RunRows(Arc<Snapshot>);
 
-/// A row of a server that a run has: what a link is chosen by. Comes from [`RunRows`] alone.
+/// A row of a server that a run has, by which a link is chosen. Comes from [`RunRows`] alone.
 #[derive(Debug, Clone)]
 pub(crate) struct RunRow(Arc<ServerRow>);
 
@@ -47,7 +47,7 @@ impl Deref for RunRows {
 }
 
 impl RunRow {
-    /// The alias of the server in its run; `None` of what is not of this run any more.
+    /// The alias of the server in its run; `None` for one that is not of this run any more.
     pub(crate) fn alias(&self) -> &Alias {
         self.0.alias.as_ref().expect("only rows with an alias are found by one")
     }

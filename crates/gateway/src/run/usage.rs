@@ -69,7 +69,7 @@ impl Usage {
 }
 
 impl Usage {
-    /// When the run last did something: now, if a call of it is open.
+    /// The time of the run's last act: now, if a call of it is open.
     pub(crate) fn last_act(&self, now: SystemTime) -> Option<SystemTime> {
         if self.open.load(Ordering::Relaxed) > 0 {
             return Some(now);

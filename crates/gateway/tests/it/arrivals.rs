@@ -183,7 +183,7 @@ impl Gated {
 }
 
 /// S12, S14: a call of a closed gate's tool gets to no server, as a request or as a notification,
-/// in no spelling, from no era and to none. What is not spelt like a request of the protocol is
+/// in no spelling, from no era and to none. A method that is not spelt like one of the protocol is
 /// unknown, behind an open gate too.
 #[tokio::test]
 async fn s14_what_a_gate_refuses_arrives_in_no_shape_and_no_spelling() {
@@ -226,7 +226,7 @@ async fn s14_what_a_gate_refuses_arrives_in_no_shape_and_no_spelling() {
     }
 }
 
-/// S14, S32: what a vendor added to the protocol passes the same gates as a call, and is in the
+/// S14, S32: a vendor's additions to the protocol pass the same gates as a call, and are in the
 /// record once for each message that arrives.
 #[tokio::test]
 async fn s32_everything_that_arrives_is_recorded_once() {

@@ -189,7 +189,7 @@ async fn x_m55_a_refusal_says_how_to_ask() {
     assert!(refused["message"].as_str().unwrap().contains("a human must allow it"), "{refused}");
 }
 
-/// X-M6, D13: what a built-in tool requires is asked for by the same decision as everything else.
+/// X-M6, D13: the scopes of a built-in tool are required by the same decision as all others.
 #[tokio::test]
 async fn x_m6_built_in_tools_require_what_they_say() {
     let world = world(false, Audit::disabled()).await;

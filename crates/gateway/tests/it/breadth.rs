@@ -1,4 +1,4 @@
-//! Point 5: what is neither tools nor calls, for each pair of eras at both endpoints.
+//! Point 5: requests other than tools and calls, for each pair of eras at both endpoints.
 
 use std::time::Duration;
 

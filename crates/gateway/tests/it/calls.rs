@@ -55,7 +55,7 @@ async fn every_pair_of_eras_lists_and_calls() {
     }
 }
 
-/// D5, D16: what is not there fails as such, in the words of the door.
+/// D5, D16: a request for an absent item fails as such, in the words of the door.
 #[tokio::test]
 async fn d16_unknown_tools_are_tool_results() {
     let world = World::with(&[("one", Eras::Both)]).await;
@@ -211,7 +211,7 @@ async fn e39_a_new_server_is_there_for_clients_that_run_already() {
     world.gateway.drain().await;
 }
 
-/// E87: whichever way a call takes, a server that ends under it is a `transport_error`.
+/// E87: in every way that a call can take, a server that ends under it is a `transport_error`.
 #[tokio::test]
 async fn e87_a_failure_has_its_kind_on_every_way() {
     const ENDS: [&str; 3] =

@@ -19,7 +19,7 @@ const SECRET: &str = "hunter2-of-the-server";
 /// The secret of the run's agent.
 const AGENTS: &str = "hunter3-of-the-agent";
 
-/// A gateway over the fixtures `one` and `two` that records what is done.
+/// A gateway over the fixtures `one` and `two` that records all calls.
 struct Recorded {
     world: World,
     audit: Audit,
@@ -109,8 +109,8 @@ fn has_contents(call: &Value) -> bool {
     call["details"].get("contents").is_some()
 }
 
-/// X-M64: at either kind of endpoint, for clients of either era, nothing of what a call carries is
-/// recorded until the switch is on, and nothing any more when it is off: in a run that lives.
+/// X-M64: at either kind of endpoint, for clients of either era, no contents of a call are recorded
+/// until the switch is on, and none any more when it is off: in a run that lives.
 #[tokio::test]
 async fn x_m64_a_live_run_goes_by_the_switch() {
     let recorded = Recorded::start().await;
@@ -127,7 +127,7 @@ async fn x_m64_a_live_run_goes_by_the_switch() {
     world.gateway.drain().await;
 }
 
-/// X-M64: prompts and resources are kept as tools are, also by tools of our own; and so are both
+/// X-M64: prompts and resources are stored as tools are, also by tools of our own; and so are both
 /// rounds of a request that the server asks back for.
 #[tokio::test]
 async fn x_m64_other_requests_are_kept() {
@@ -206,7 +206,7 @@ async fn x_m64_secrets_are_not_in_what_is_kept() {
     world.gateway.drain().await;
 }
 
-/// X-M64: of what is long the beginning is kept, with its size and a digest.
+/// X-M64: the beginning of a long text is stored, with its size and a digest.
 #[tokio::test]
 async fn x_m64_long_arguments_and_answers_are_cut() {
     let recorded = Recorded::start().await;
@@ -229,8 +229,8 @@ async fn x_m64_long_arguments_and_answers_are_cut() {
     world.gateway.drain().await;
 }
 
-/// S27: a secret that a caller puts into a URI or any other name stays out of the record, whether
-/// what it names is there or not, and however a URI spells it.
+/// S27: a secret that a caller puts into a URI or any other name stays out of the record, for an
+/// existing item and an absent one, and however a URI spells it.
 #[tokio::test]
 async fn s27_secrets_in_what_callers_name_are_not_recorded() {
     let recorded = Recorded::start().await;

@@ -24,7 +24,7 @@ fn value(payload: narthex_wire::Payload) -> Value {
     serde_json::from_slice(&payload.into_bytes()).unwrap()
 }
 
-/// The answer of a client that can do everything.
+/// The answer of a client with all capabilities.
 fn reply(question: &Value) -> Value {
     match question["method"].as_str().unwrap() {
         "sampling/createMessage" => json!({"role": "assistant", "model": "m",
@@ -178,7 +178,7 @@ const AMBIGUOUS: &str = r#"case $line in
       ask '{"method":"elicitation/create","params":{"mode":"form","Mode":"url"}}'; continue ;;
     esac"#;
 
-/// A legacy server that asks in such a way, and answers with what it hears.
+/// A legacy server that asks in such a way, and answers with the client's answer.
 const LEGACY_AMBIGUOUS: &str = r#"ask() {
       echo '{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":'"$1"'}'; }
     case $line in
@@ -329,8 +329,8 @@ async fn e175_a_modern_server_is_told_what_the_client_declared() {
     world.gateway.drain().await;
 }
 
-/// E175: what the client has not declared it is not asked, whatever the server does: the call fails
-/// and names the question.
+/// E175: a client is not asked for undeclared capabilities, whatever the server does: the call
+/// fails and names the question.
 #[tokio::test]
 async fn e175_an_undeclared_question_fails_the_call() {
     let scripts = Scripts::new();
@@ -364,7 +364,7 @@ async fn e175_an_undeclared_question_fails_the_call() {
 }
 
 /// S12: a question that can be read in two ways reaches no client of the server's own era either,
-/// and a legacy server hears so at once.
+/// and a legacy server gets an error at once.
 #[tokio::test]
 async fn s12_questions_within_an_era_have_one_meaning() {
     let scripts = Scripts::new();

@@ -1,4 +1,4 @@
-//! Servers that speak both eras, and how that is found out: by trying, once.
+//! Servers that speak both eras, and how the gateway finds that out: by trying, once.
 #![expect(clippy::excessive_nesting, reason = "each pair of eras by each transport")]
 
 use narthex_gateway::{Caller, Endpoint, GatewayOptions, Step};
@@ -105,8 +105,8 @@ async fn d12_a_server_of_both_eras_logs_for_a_legacy_client() {
     }
 }
 
-/// D12: whether a server answers `initialize` is tried once, however many clients come at once, and
-/// one that refuses serves them all in its own era.
+/// D12: the gateway tries once if a server answers `initialize`, however many clients come at once,
+/// and one that refuses serves them all in its own era.
 #[tokio::test]
 async fn d12_a_server_that_refuses_the_handshake_is_tried_once() {
     let world = World::with(&[("one", Eras::Modern)]).await;
@@ -136,8 +136,8 @@ async fn d12_a_server_that_refuses_the_handshake_is_tried_once() {
     world.gateway.drain().await;
 }
 
-/// D12: what was learnt holds for the definition: not for another one, and not after a person has
-/// the server connected anew.
+/// D12: the dialect that was learnt holds for the definition: not for another one, and not after a
+/// person has the server connected anew.
 #[tokio::test]
 async fn d12_what_was_tried_is_remembered_by_definition() {
     let options = Options { eras: Eras::Modern, ..Options::default() };
@@ -374,7 +374,7 @@ async fn a_status_is_chosen_after_the_code_is_translated() {
     world.gateway.drain().await;
 }
 
-/// Asks at each call, and answers with what it hears.
+/// Asks at each call, and answers with the client's answer.
 const ASKS: [&str; 3] = [
     "",
     r#"case $line in

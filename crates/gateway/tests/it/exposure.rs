@@ -91,7 +91,7 @@ impl Asking<'_> {
         assert_eq!(without(&hidden, &[name]), without(&absent, &["six"]), "{hidden}");
         assert_eq!(hidden["error"]["code"], -32602, "{hidden}");
         assert!(self.prompt("test_simple_prompt").await["result"].is_object());
-        // A hidden item gets the same answer, whether it exists or not.
+        // A hidden item gets the same answer, existing or not.
         let (hidden, absent) = ("test://template/1/data", "test://template/1/nothing");
         let answers = (self.read(hidden).await, self.read(absent).await);
         assert_eq!(without(&answers.0, &[hidden]), without(&answers.1, &[absent]));
@@ -109,8 +109,8 @@ impl Asking<'_> {
     }
 }
 
-/// D5, E151: what a rule hides is in no list, and its use is answered like that of what does not
-/// exist, for every pair of eras at both endpoints.
+/// D5, E151: an item that a rule hides is in no list, and its use is answered like that of an
+/// absent one, for every pair of eras at both endpoints.
 #[tokio::test]
 async fn d5_what_a_rule_hides_is_absent_at_both_endpoints() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -318,7 +318,7 @@ async fn d12_rules_are_a_runs_own_on_a_shared_connection() {
 }
 
 /// S21: a list of which callers see a part is no other caller's, also where the server lets caches
-/// share it; one that everybody sees whole stays as the server wrote it.
+/// share it; one that all callers see whole stays as the server wrote it.
 #[tokio::test]
 async fn s21_a_filtered_list_is_private() {
     let eras = Eras::Modern;
@@ -348,8 +348,8 @@ async fn s21_a_filtered_list_is_private() {
     }
 }
 
-/// S21: what a gate lets some callers read is no other caller's, also where the server lets caches
-/// share it.
+/// S21: a result that a gate lets some callers read is no other caller's, also where the server
+/// lets caches share it.
 #[tokio::test]
 async fn s21_what_a_gate_lets_one_read_is_private() {
     let gate = |definition: &mut ServerDefinition| {

@@ -27,7 +27,7 @@ pub(crate) const TELLS: [&str; 3] = [
     esac"#,
     "",
 ];
-/// Never answers what is asked on behalf of callers.
+/// Never answers requests on behalf of callers.
 const HANGS: [&str; 3] = [
     "",
     r#"case $line in
@@ -91,7 +91,7 @@ async fn s31_a_server_that_hangs_holds_up_no_other_subscription() {
     timeout(SOON, world.gateway.drain()).await.expect("held up by a server that hangs");
 }
 
-/// E44: what is asked on callers' behalf has the time of a call.
+/// E44: a request on callers' behalf has the time of a call.
 #[tokio::test]
 async fn e44_subscriptions_and_levels_have_the_time_of_a_call() {
     let (world, _scripts) = hanging_and_well(Duration::from_millis(200)).await;
@@ -157,7 +157,7 @@ async fn e74_a_level_reaches_servers_that_are_ready_later() {
         assert_eq!(world.call(caller, request).await["result"], json!({}));
     }
     let opening = tokio::task::spawn_blocking(move || fs_err::write(gate, "\n"));
-    // The lowest of what was set.
+    // The lowest of the levels that were set.
     let told = next(&mut outbox, "notifications/message").await;
     assert_eq!(told["params"]["level"], "warning", "{told}");
     opening.await.unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! Tool scopes and grants (D14): what is gated does not reach its server without a grant, at every
-//! endpoint and in every era alike.
+//! Tool scopes and grants (D14): a gated request does not reach its server without a grant, at
+//! every endpoint and in every era alike.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -52,7 +52,7 @@ fn grant(number: u8, scope: &str, duration: GrantDuration) -> Grant {
     Grant { id, subject, of: GrantOf::ToolScope(of), duration, expires_at: None }
 }
 
-/// Keeps in memory what is used up.
+/// Stores used-up grants in memory.
 #[derive(Debug, Default)]
 struct Ledger {
     used: Mutex<BTreeSet<GrantId>>,
@@ -123,7 +123,7 @@ impl Gated {
     }
 }
 
-/// Begins a run with everything that is shared, or with servers of its own alone.
+/// Begins a run with all shared servers, or with servers of its own alone.
 fn begin(world: &World, grants: &Arc<Grants>, own: Option<MountSet>) -> Arc<RunView> {
     let token = RunToken::generate().unwrap();
     let actors = Actors { agent: Some(agent()), run: Some(token.run_id()), ..Actors::default() };
@@ -145,8 +145,8 @@ fn kind(answer: &Value) -> &Value {
 }
 
 /// X-M54, X-M55, X-M57, S14: a gated call does not reach its server without a grant, names the
-/// scope, and succeeds with one, at both endpoints and in all pairs of eras. What is not named
-/// needs none.
+/// scope, and succeeds with one, at both endpoints and in all pairs of eras. Tools that are not
+/// named need none.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m55_a_gated_call_needs_a_grant_at_every_endpoint_in_every_era() {
     for eras in ERAS {
@@ -297,8 +297,8 @@ async fn s26_a_round_of_a_call_is_paid_for_once() {
     }
 }
 
-/// S26, E174: the rounds that are made for a legacy client, while it answers what a modern server
-/// asks, are one call for a grant for a single call, and each is decided on anew.
+/// S26, E174: the rounds that are made for a legacy client, while it answers a modern server's
+/// questions, are one call for a grant for a single call, and each is decided on anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn s26_rounds_of_a_legacy_client_are_paid_for_once_and_decided_on_each() {
     let tool = "test_input_required_result_multi_round";
@@ -311,7 +311,7 @@ async fn s26_rounds_of_a_legacy_client_are_paid_for_once_and_decided_on_each() {
         let call = legacy(7, "tools/call", json!({"name": tool, "arguments": {}}));
         gated.world.gateway.call(&caller, call).await
     };
-    // Answers each question after something else is done; gives the answer to the call.
+    // Answers each question after `first` is done; returns the answer to the call.
     let answer = async |mut call: Answering, first: &dyn Fn()| loop {
         match call.next().await.unwrap() {
             Step::Message(question) => {
@@ -376,8 +376,8 @@ async fn e184_a_call_that_waited_is_decided_on_anew() {
     assert_eq!(gone["error"]["code"], -32602, "it was ended: {gone}");
 }
 
-/// X-E75, D25: what certainly no server has seen has used up no grant for a single call: the next
-/// call has it, and no other one.
+/// X-E75, D25: a call that certainly no server has seen has used up no grant for a single call: the
+/// next call has the grant, and no other one.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e75_a_call_that_was_not_sent_uses_no_single_grant() {
     let quirks = vec![Quirk::ForgetCalls];
@@ -534,8 +534,8 @@ async fn step(answering: &mut Answering) -> String {
     }
 }
 
-/// D14, S14: a task is gated like its call: what it grew out of may be polled while the grant was
-/// not revoked, also one for a single call that is used up.
+/// D14, S14: a task is gated like its call: it may be polled while the call's grant was not
+/// revoked, also one for a single call that is used up.
 #[tokio::test(flavor = "multi_thread")]
 async fn s14_a_task_goes_on_until_its_grant_is_revoked() {
     let tools = named(&[("confirm_delete", "x.call")]);

@@ -304,7 +304,7 @@ async fn e133_a_program_that_ends_after_each_answer_costs_no_call() {
     world.gateway.drain().await;
 }
 
-/// D30: what a run was shown is not absent for it when its server is taken away, at either
+/// D30: an item that a run was shown is not absent for it when its server is taken away, at either
 /// endpoint; for a run that never saw it, it is.
 #[tokio::test]
 async fn d30_what_was_shown_is_not_absent_when_its_server_is_taken_away() {

@@ -100,8 +100,8 @@ async fn a_run_that_nobody_used_costs_next_to_nothing() {
     gateway.drain().await;
 }
 
-/// E20: a run that is not used for a while gives back what it had for that; used again, it sees
-/// what has changed meanwhile, and that is recorded.
+/// E20: a run that is not used for a while gives its view and task back; used again, it sees
+/// changes from meanwhile, and these are recorded.
 #[tokio::test]
 async fn e20_a_run_that_was_idle_misses_nothing() {
     let idle = Duration::from_millis(5);

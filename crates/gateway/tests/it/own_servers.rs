@@ -1,4 +1,4 @@
-//! Servers that one run has for itself (E7): what it sees of them, and what others do not.
+//! Servers that one run has for itself (E7): their items in its view, and hidden from others.
 
 use std::sync::{
     Arc,
@@ -156,7 +156,7 @@ fn is_answered(caller: &Caller, method: &str) -> bool {
     }
 }
 
-/// Everything that can be asked of an own server has an answer.
+/// Each kind of request to an own server has an answer.
 async fn uses(world: &World, caller: &Caller, prefix: &str, sees_shared: bool) {
     for (method, params) in requests(prefix, "absent") {
         let is_own_tool = params.to_string().contains("_resource");
@@ -171,8 +171,8 @@ async fn uses(world: &World, caller: &Caller, prefix: &str, sees_shared: bool) {
     assert_eq!(has("mcp__all__echo"), sees_shared, "{names:?}");
 }
 
-/// E7: a run uses a server of its own as any other, at both endpoints, for each pair of eras, and
-/// whether or not it has the shared ones.
+/// E7: a run uses a server of its own as any other, at both endpoints, for each pair of eras, with
+/// the shared ones and without.
 #[tokio::test]
 async fn e7_a_run_uses_its_own_server_like_any_other() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -196,8 +196,8 @@ async fn e7_a_run_uses_its_own_server_like_any_other() {
     }
 }
 
-/// E7, D5, S18: to every other run such a server looks like none, whatever is asked of it: to one
-/// that sees everything shared, and to one that has another server of the same alias.
+/// E7, D5, S18: to every other run such a server looks like none, in each request: to one that sees
+/// all shared servers, and to one that has another server of the same alias.
 #[tokio::test]
 async fn e7_to_other_runs_it_is_absent_for_every_method() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -421,7 +421,7 @@ async fn e7_a_later_shared_server_does_not_take_an_alias_over() {
     world.gateway.drain().await;
 }
 
-/// E7, D12: a session that may be asked something gets a process of the run's own server.
+/// E7, D12: a session that servers may ask questions gets a process of the run's own server.
 #[tokio::test]
 async fn e7_sessions_have_links_of_their_own_to_own_servers() {
     let scripts = Scripts::new();
@@ -442,8 +442,8 @@ async fn e7_sessions_have_links_of_their_own_to_own_servers() {
     world.gateway.drain().await;
 }
 
-/// E20: what a run sees is recorded when it begins and when it changes, with a digest of each
-/// definition; what others see changes nothing in it.
+/// E20: the tools that a run sees are recorded when it begins and when they change, with a digest
+/// of each definition; tools of other runs change nothing in it.
 #[tokio::test]
 async fn e20_the_tools_of_a_run_are_recorded() {
     let two = Two::of(Eras::Legacy).await;

@@ -34,7 +34,7 @@ fn error(answer: &Value) -> (&str, &str) {
 }
 
 /// E19, E82: resources and prompts can be listed, read and got through tools, for each pair of
-/// eras, and are what the methods of the protocol give.
+/// eras, with the same results as by the methods of the protocol.
 #[tokio::test]
 async fn e19_resources_and_prompts_are_reached_through_tools() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -87,7 +87,7 @@ async fn e71_own_tools_exist_for_what_a_server_declared() {
     world.gateway.drain().await;
 }
 
-/// E82: what is required is required by the schema and by the call.
+/// E82: a required argument is required by the schema and by the call.
 #[tokio::test]
 async fn e82_required_arguments_are_in_the_schema_and_checked() {
     let world = World::with(&[("one", Eras::Both)]).await;

@@ -46,7 +46,7 @@ fn accepted(content: Value) -> Value {
     json!({"action": "accept", "content": content})
 }
 
-/// The keys of what is asked, with the methods.
+/// The keys of the questions, with the methods.
 fn asked(answer: &Value) -> Vec<(String, String)> {
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     let all = answer["result"]["inputRequests"].as_object().unwrap();
@@ -107,8 +107,8 @@ async fn e184_a_legacy_server_asks_a_modern_client() {
     }
 }
 
-/// E184: what a server asks at the same time is asked in one result; what it asks later, in the
-/// next; what the client leaves out is asked again.
+/// E184: questions that a server asks at the same time are in one result; later ones, in the next;
+/// questions that the client leaves out are asked again.
 #[tokio::test]
 async fn e184_several_questions_and_several_rounds() {
     for world in worlds().await {
@@ -190,8 +190,8 @@ async fn e184_only_what_is_declared_is_asked() {
     world.gateway.drain().await;
 }
 
-/// E184, S26: a state is good once, for its run and for the call that it was given for. What is
-/// refused sends nothing and takes nothing from the call that waits.
+/// E184, S26: a state is good once, for its run and for the call that it was given for. A refused
+/// retry sends nothing and takes nothing from the call that waits.
 #[tokio::test]
 async fn e184_a_state_is_good_once_and_for_its_call() {
     let (mut world, caller) = one().await;
@@ -373,7 +373,7 @@ async fn e184_what_cuts_off_a_server_ends_calls_that_wait() {
     }
 }
 
-/// Waits until so many sessions were given back to the server.
+/// Waits until this number of sessions was given back to the server.
 async fn sessions_end(fixture: &Running, count: u64) {
     let ending = async {
         while fixture.fixture.counts().sessions_deleted < count {
@@ -413,9 +413,9 @@ async fn e184_processes_for_questions_end_with_their_run() {
     world.gateway.drain().await;
 }
 
-/// E184: lists do not depend on what a modern request declares. A tool that a legacy server lists
-/// only to clients that can be asked something is called at the server's own endpoint; a legacy
-/// client that can be asked sees it.
+/// E184: lists do not depend on the capabilities of a modern request. A tool that a legacy server
+/// lists only to clients that can be asked questions is called at the server's own endpoint; a
+/// legacy client that can be asked sees it.
 #[tokio::test]
 async fn e184_lists_show_what_is_there_without_capabilities() {
     const LISTS: &str = r#"case $line in
@@ -545,7 +545,7 @@ const LEADS: &str = r#"case $line in *'"method":"tools/call"'*)
   continue ;; esac"#;
 
 /// E185: a legacy server's error −32042 leads a modern client to the URL; the call is made again by
-/// its retry. A client that cannot be led there gets an error with what it lacks.
+/// its retry. A client that cannot be led there gets an error that names the missing capability.
 #[tokio::test]
 async fn e185_a_wanted_url_leads_a_modern_client_there() {
     let Scripted { scripts, world, caller, params, answer } =

@@ -1,5 +1,5 @@
-//! Rules of the workspace (D13): what they forbid does not reach its server, at every endpoint and
-//! in every era alike, and what they require a grant decides.
+//! Rules of the workspace (D13): a forbidden request does not reach its server, at every endpoint
+//! and in every era alike, and one that requires a grant is decided by grants.
 
 use std::sync::Arc;
 
@@ -153,9 +153,8 @@ async fn d13_a_rule_that_asks_for_approval_is_met_by_a_grant() {
     }
 }
 
-/// S14: resources, prompts, completion, the gateway's own tools for them and what servers offer
-/// beside the protocol pass the same rules; a caller that asks for an absent item learns of no
-/// rule.
+/// S14: resources, prompts, completion, the gateway's own tools for them and servers' additions to
+/// the protocol pass the same rules; a caller that asks for an absent item learns of no rule.
 #[tokio::test(flavor = "multi_thread")]
 async fn s14_everything_of_a_server_passes_the_rules() {
     for eras in ERAS {

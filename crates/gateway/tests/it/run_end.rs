@@ -1,4 +1,4 @@
-//! The end of a run: what is open in it, and what it had for itself.
+//! The end of a run: its open calls and streams, and its own servers.
 
 use narthex_gateway::{Answer, Caller, Endpoint, GatewayOptions, Step};
 use narthex_policy::RunPolicy;
@@ -42,7 +42,7 @@ async fn called(scripts: &Scripts, name: &str) {
 }
 
 /// E7, D5: at the end of a run its token opens nothing, its sessions and streams end, its children
-/// are gone, and nothing of it is kept; other runs go on.
+/// are gone, and none of its state is stored; other runs keep working.
 #[tokio::test]
 async fn e7_the_end_of_a_run_leaves_nothing() {
     let scripts = Scripts::new();

@@ -5,8 +5,8 @@ use narthex_registry::config::Entry;
 
 use super::world::alias;
 
-/// Answers what a handshake and the lists need, and `{}` to the rest; `$1` is what it does first
-/// with a line, and may `continue`. Notes its process id in `$PIDS`.
+/// Answers the handshake and the lists, and `{}` to the rest; `$1` runs first on each line, and may
+/// `continue`. Notes its process id in `$PIDS`.
 const SERVER: &str = r#"
 echo $$ >> "$PIDS"
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -79,7 +79,7 @@ impl Scripts {
         fs_err::read_to_string(self.dir.path().join(name)).unwrap_or_default().lines().count()
     }
 
-    /// The text that a server has written beside its process ids.
+    /// The text that a server has written besides its process ids.
     pub(crate) fn said(&self, name: &str) -> String {
         fs_err::read_to_string(self.dir.path().join(format!("{name}.said"))).unwrap_or_default()
     }

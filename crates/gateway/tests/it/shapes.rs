@@ -95,7 +95,7 @@ async fn d16_a_failure_fits_the_tools_own_schema() {
     world.gateway.drain().await;
 }
 
-/// D5: what the rules of a server hide fails as what does not exist, also in its form.
+/// D5: an item that the rules of a server hide fails like an absent one, also in its form.
 #[tokio::test]
 async fn d5_what_is_hidden_has_no_shape() {
     let scripts = Scripts::new();

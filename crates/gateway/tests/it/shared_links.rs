@@ -1,4 +1,5 @@
-//! Links that several runs share: what one caller can do to another's calls, and hears of them.
+//! Links that several runs share: the effects of one caller on another's calls, and on its
+//! messages.
 
 use narthex_gateway::{Caller, Endpoint, GatewayOptions};
 use narthex_policy::RunPolicy;

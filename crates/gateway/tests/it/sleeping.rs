@@ -14,7 +14,7 @@ use super::{
     world::{SOON, World, legacy, modern, transparent},
 };
 
-/// Longer than anything here takes while the clock runs, and too short for sessions to expire.
+/// Longer than any step here takes while the clock runs, and too short for sessions to expire.
 const IDLE: Duration = Duration::from_secs(600);
 
 async fn until(world: &World, is_it: impl Fn(&ServerRow) -> bool) -> Arc<ServerRow> {
@@ -167,7 +167,7 @@ const HAS_RESULT: &str = r#"case $line in *'"method":"tasks/result"'*)
 const LISTS_END: &str = r#"case $line in *'"method":"tasks/list"'*)
     answer '{"tasks":[{"taskId":"t1","status":"completed"}]}'; continue ;; esac"#;
 
-/// D12: a task that has ended keeps no server awake, by whichever word that is heard.
+/// D12: a task that has ended keeps no server awake, by whichever message the end is reported.
 #[tokio::test]
 async fn d12_the_end_of_a_task_lets_its_server_sleep() {
     let (id, call) = (json!({"taskId": "t1"}), json!({"name": "act", "arguments": {}}));
@@ -251,7 +251,7 @@ async fn d12_a_server_that_sleeps_is_told_of_as_before() {
     world.gateway.drain().await;
 }
 
-/// E72: only ready servers are listed; what a server had comes back with it.
+/// E72: only ready servers are listed; a server's items come back with it.
 #[tokio::test]
 async fn e72_a_server_that_reconnects_is_not_listed() {
     let scripts = Scripts::new();

@@ -264,8 +264,8 @@ async fn legacy_tasks_are_declared_at_the_aggregated_endpoint() {
     without.gateway.drain().await;
 }
 
-/// 2025-11-25, E79: what is asked of a task goes to its server, under the server's own id, and
-/// comes back under the client's: on links that several share and on a client's own.
+/// 2025-11-25, E79: a request about a task goes to its server, under the server's own id, and its
+/// answer comes back under the client's: on links that several share and on a client's own.
 #[tokio::test]
 async fn e79_legacy_tasks_are_routed_to_their_servers() {
     for capabilities in [json!({}), json!({"elicitation": {}})] {
@@ -288,7 +288,7 @@ async fn e79_legacy_tasks_are_routed_to_their_servers() {
     }
 }
 
-/// 2025-11-25: the result of a task is waited for, and what the server asks meanwhile names the
+/// 2025-11-25: the result of a task is waited for, and the server's questions meanwhile name the
 /// task as the client knows it, in both directions.
 #[tokio::test]
 async fn a_legacy_task_asks_its_client_before_its_result() {

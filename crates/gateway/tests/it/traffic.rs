@@ -144,7 +144,8 @@ async fn o100_a_servers_quota_holds_for_all_its_callers() {
     limited.world.gateway.drain().await;
 }
 
-/// O100, D16: what is no tool call is refused by an error with the same details, and 429.
+/// O100, D16: a request other than a tool call is refused by an error with the same details, and
+/// 429.
 #[tokio::test]
 async fn o100_other_methods_are_refused_by_an_error() {
     let limited = Limited::with(&json!({"calls_per_day": 1})).await;
@@ -196,8 +197,8 @@ async fn o100_only_what_reaches_a_server_counts() {
     limited.world.gateway.drain().await;
 }
 
-/// O100: an agent's limits hold for all of its runs together, a workspace's for everything, and
-/// they change while runs live.
+/// O100: an agent's limits hold for all of its runs together, a workspace's for all calls in it,
+/// and they change while runs live.
 #[tokio::test]
 async fn o100_limits_hold_over_runs_and_change_under_them() {
     let limited = Limited::with(&json!({})).await;

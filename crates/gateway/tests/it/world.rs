@@ -19,7 +19,7 @@ use narthex_upstream::ClientIdentity;
 use narthex_wire::{Limits, Message, Revision};
 use serde_json::{Value, json};
 
-/// Longer than anything here takes, however busy the machine is.
+/// Longer than any step here takes, however busy the machine is.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
@@ -126,7 +126,7 @@ impl World {
         Self::recorded(entries, options, idle_stop, Audit::disabled())
     }
 
-    /// The same with a record of what is done.
+    /// The same with a record of all calls.
     pub(crate) fn recorded(
         entries: Vec<Entry>,
         options: GatewayOptions,
@@ -145,7 +145,7 @@ impl World {
         Self::in_registry(entries, options, registry, audit)
     }
 
-    /// A gateway over servers that may have so many processes each, all of which have settled.
+    /// A gateway over servers with this limit of processes each, all of which have settled.
     pub(crate) async fn with_processes(entries: Vec<Entry>, children_max: usize) -> Self {
         let identity = ClientIdentity {
             info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
@@ -239,7 +239,7 @@ pub(crate) fn http_server(name: &str, url: &str) -> ServerDefinition {
     ServerDefinition::new(alias(name), target)
 }
 
-/// The answer as a document; everything before it is dropped.
+/// The answer as a document; all earlier messages are dropped.
 pub(crate) async fn finish(mut answering: narthex_gateway::Answering) -> Value {
     loop {
         match answering.next().await.expect("an answer") {
