@@ -1,4 +1,4 @@
-//! Who comes in at all: tokens, hosts, origins, content types, sizes.
+//! Admission at the door: tokens, hosts, origins, content types, sizes.
 
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
@@ -232,7 +232,7 @@ async fn clients_that_take_no_json_are_told() {
     assert_eq!(status(legacy).await, StatusCode::NOT_ACCEPTABLE);
 }
 
-/// S12: what is no unambiguous message is refused with the code that says so.
+/// S12: a body that is no unambiguous message is refused with the code that says so.
 #[tokio::test]
 async fn s12_bad_messages_are_refused() {
     let world = World::empty();
@@ -343,7 +343,7 @@ impl http_body::Body for Unsized {
     }
 }
 
-/// D5: what a run has not looks like what is not there.
+/// D5: a server that a run does not have looks like one that is not there.
 #[tokio::test]
 async fn d5_servers_of_other_runs_do_not_exist() {
     let world = World::with_fixture().await;
@@ -368,7 +368,7 @@ async fn d5_servers_of_other_runs_do_not_exist() {
     }
 }
 
-/// D5: who misspells a server reads the name of one that the run has, and of no other.
+/// D5: a caller that misspells a server reads the name of one that the run has, and of no other.
 #[tokio::test]
 async fn d5_a_misspelt_server_is_told_of_those_that_the_run_has() {
     let world = World::with_fixture().await;

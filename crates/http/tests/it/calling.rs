@@ -84,7 +84,7 @@ async fn s12_only_one_object_is_taken_for_arguments() {
     assert_eq!(world.fixture.as_ref().unwrap().fixture.counts().calls, 0);
 }
 
-/// D4, D5: a run's token opens its own servers, and nothing else does; what it has not is absent.
+/// D4, D5: a run's token opens its own servers, and nothing else does; another's server is absent.
 #[tokio::test]
 async fn d5_a_run_posts_to_the_tools_of_its_own_servers() {
     let world = World::with_fixture().await;

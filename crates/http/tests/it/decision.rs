@@ -442,8 +442,8 @@ async fn x_m56_all_who_wait_for_a_request_hear_of_it() {
     }
 }
 
-/// D15: who decides reads the arguments that a grant is to be for, as far as the run has said them;
-/// nothing in them hides.
+/// D15: the human who decides reads the arguments that a grant is to be for, as far as the run has
+/// given them; nothing in them hides.
 #[tokio::test]
 async fn d15_who_decides_reads_the_arguments() {
     let site = Site::new().await;

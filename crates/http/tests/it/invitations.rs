@@ -44,7 +44,7 @@ async fn with_link<'s>(site: &'s Site, url: &str) -> Browser<'s> {
 }
 
 /// D15, D28: where proof is needed, a link of a human who has proved to be one adds one passkey for
-/// another human; whose link is made with the admin token adds none.
+/// another human; a link made with the admin token adds none.
 #[tokio::test]
 async fn d15_a_proved_human_invites_another() {
     const LINKS: &str = "/api/principals/bob/sign-in-links";

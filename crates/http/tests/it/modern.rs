@@ -1,4 +1,4 @@
-//! Modern requests: what they must say, and how they are answered.
+//! Modern requests: their required parts, and their answers.
 
 use http::{Method, StatusCode};
 use narthex_testkit::fixture::Eras;

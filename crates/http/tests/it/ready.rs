@@ -1,4 +1,4 @@
-//! Readiness: what `/readyz` waits for, and what it does not.
+//! Readiness: the servers that `/readyz` waits for, and those that it does not.
 
 use http::{Method, StatusCode};
 use narthex_registry::{Declared, config::Entry};

@@ -217,9 +217,9 @@ fn reply(question: &serde_json::Value) -> serde_json::Value {
     json!({"jsonrpc": "2.0", "id": question["id"], "result": result})
 }
 
-/// E174, S19: what a server of 2026-07-28 asks is in the stream of the call that waits, all at
-/// once, at both endpoints; only its own session answers it, and a connection that breaks
-/// meanwhile changes nothing.
+/// E174, S19: a question of a server of 2026-07-28 is in the stream of the call that waits, all at
+/// once, at both endpoints; only its own session answers it, and a connection that breaks meanwhile
+/// changes nothing.
 #[tokio::test]
 async fn e174_servers_of_the_other_era_ask_in_the_stream_of_the_call() {
     let world = World::with(Eras::Modern, |_options| {}).await;

@@ -41,7 +41,7 @@ async fn a_link_shows_a_button_and_signs_in_once() {
     assert_eq!(never.text(), used.text(), "used and never made look the same");
 }
 
-/// S27: what a signed-in human is answered stays in no cache of the browser, on every route.
+/// S27: answers to a signed-in human stay in no cache of the browser, on every route.
 #[tokio::test]
 async fn s27_answers_to_a_cookie_are_not_stored() {
     let site = Site::new().await;
@@ -57,8 +57,8 @@ async fn s27_answers_to_a_cookie_are_not_stored() {
     }
 }
 
-/// S32, X-M63: who signs in and out, how, and what they do meanwhile, is in the audit; what proved
-/// nothing is counted there.
+/// S32, X-M63: sign-ins and sign-outs with their human and method, and the acts between them, are
+/// in the audit; attempts that proved nothing are counted there.
 #[tokio::test]
 async fn s32_x_m63_humans_are_actors_and_their_sign_ins_are_recorded() {
     let site = Site::new().await;
@@ -158,7 +158,7 @@ async fn d15_a_passkey_proves_a_human_and_a_link_does_not() {
 }
 
 /// D15, X-M58: where proof is asked for, neither the operator's token nor a link grants anything,
-/// and a link adds the first passkey alone; what was granted before counts no more.
+/// and a link adds the first passkey alone; an earlier grant counts no more.
 #[tokio::test]
 async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
     const GRANTS: &str = "/api/workspaces/default/grants";
@@ -484,7 +484,7 @@ async fn a_session_outlives_the_daemon() {
     assert_eq!(signed_in.account.name.as_str(), "ada");
 }
 
-/// D4: what answers without a token is listed, with what it asks for instead.
+/// D4: the routes that answer without a token are listed, with the proof that they ask for instead.
 #[test]
 fn d4_routes_without_a_token_are_listed_with_their_proof() {
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/signing-in.md");

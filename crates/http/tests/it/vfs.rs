@@ -99,7 +99,7 @@ async fn r_o2_a_write_is_the_call_and_is_answered_what_a_read_gives() {
     }
 }
 
-/// R-O12: what a tool says itself is a result; what the gateway says is a failure, by its kind.
+/// R-O12: a tool's own error is a result; an error of the gateway is a failure, by its kind.
 #[tokio::test]
 async fn r_o12_a_tools_own_error_is_readable_and_a_refusal_is_none() {
     let world = World::with_fixture().await;
@@ -116,7 +116,7 @@ async fn r_o12_a_tools_own_error_is_readable_and_a_refusal_is_none() {
     failed(&prompt, StatusCode::NOT_FOUND, "NOT_FOUND");
 }
 
-/// R-O3, R-O8: what makes no sense reaches no server.
+/// R-O3, R-O8: a request that makes no sense reaches no server.
 #[tokio::test]
 async fn r_o8_what_cannot_be_done_reaches_no_server() {
     let world = World::with_fixture().await;
@@ -137,7 +137,7 @@ async fn r_o8_what_cannot_be_done_reaches_no_server() {
     assert_eq!(world.fixture.as_ref().unwrap().fixture.counts().calls, 0);
 }
 
-/// D5, R-G4: what is another's looks like what is not there, and only runs have files.
+/// D5, R-G4: a file of another run looks like one that is not there, and only runs have files.
 #[tokio::test]
 async fn d5_only_a_runs_own_files_are_there() {
     let world = World::with_fixture().await;

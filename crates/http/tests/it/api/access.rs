@@ -65,7 +65,7 @@ async fn x_m7_authors_attach_what_admins_register() {
     assert!(!listed.text().contains("internal.test") && !listed.text().contains("4321"));
 }
 
-/// X-M43, A-9: what an agent holds changes nothing of any workspace.
+/// X-M43, A-9: a token that an agent holds changes nothing of any workspace.
 #[tokio::test]
 async fn x_m43_a_run_attaches_and_registers_nothing() {
     let tenants = Tenants::with(&["team"]).await;
@@ -234,7 +234,8 @@ async fn revocations_reach_other_daemons() {
     }
 }
 
-/// Who may not read the catalog reads no name of it beside secrets and requests for grants.
+/// A caller that may not read the catalog reads no name of it beside secrets and requests for
+/// grants.
 #[tokio::test]
 async fn names_of_the_catalog_are_for_who_may_read_it() {
     let tenants = Tenants::with(&["team"]).await;

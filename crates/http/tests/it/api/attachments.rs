@@ -1,4 +1,4 @@
-//! Attachments of an agent one by one: what is stored, what is shown of it, what is refused.
+//! Attachments of an agent one by one: stored, shown and refused.
 
 use http::StatusCode;
 use narthex_audit::kind;
@@ -262,7 +262,7 @@ async fn attachments_take_the_preconditions_of_their_agent() {
     place.put(absent, &body).await.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// X-E24: what another workspace has is not attached, and its agents are not seen.
+/// X-E24: a server of another workspace is not attached, and its agents are not seen.
 #[tokio::test]
 async fn x_e24_attachments_stay_in_their_workspace() {
     let place = filled().await;
@@ -315,8 +315,8 @@ fn mail() -> Value {
     json!({ "url": "https://mail.test/mcp", "kind": "remote_oauth" })
 }
 
-/// X-M15, X-E31: what a person signs in to is refused on an agent that is no worker, in whatever
-/// order the two come together, until the workspace allows it.
+/// X-M15, X-E31: a server that a person signs in to is refused on an agent that is no worker, in
+/// whatever order the two come together, until the workspace allows it.
 #[tokio::test]
 async fn x_m15_what_people_sign_in_to_is_for_workers() {
     let place = filled().await;

@@ -1,4 +1,4 @@
-//! The audit: what is done is in it, by whom, and never a value; it is found, exported and trimmed.
+//! The audit: it has every act and its actor, and never a value; it is found, exported and trimmed.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -57,8 +57,8 @@ fn server(id: &str) -> String {
     .to_string()
 }
 
-/// X-M59, X-M60, X-M63: what is done to secrets and the catalog is in the audit when it is
-/// answered, with its actor, workspace, resource and time; and no value is.
+/// X-M59, X-M60, X-M63: a change of secrets or the catalog is in the audit when it is answered,
+/// with its actor, workspace, resource and time; and no value is.
 #[tokio::test]
 async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
     let (_dir, api) = api().await;
@@ -216,7 +216,7 @@ async fn s32_x_m63_services_are_actors_and_access_is_recorded() {
     assert_eq!(own[1]["actor"], json!({ "kind": "local_admin", "id": "admin" }));
 }
 
-/// D25: what was recorded and cannot be moved to where it is read is not passed over in silence.
+/// D25: an event that cannot be moved to where it is read is not passed over in silence.
 #[tokio::test]
 async fn what_cannot_be_moved_is_told() {
     let (_dir, api) = api().await;
@@ -240,8 +240,8 @@ async fn what_cannot_be_moved_is_told() {
     assert_eq!(report.events, 2);
 }
 
-/// S32, X-M61: what is done by hand to servers of the settings is in the audit, with the names of
-/// fields; what is wrong is not.
+/// S32, X-M61: a change by hand of servers of the settings is in the audit, with the names of
+/// fields; a refused one is not.
 #[tokio::test]
 async fn s32_x_m61_changes_of_settings_are_in_the_audit() {
     let (_dir, api) = api().await;

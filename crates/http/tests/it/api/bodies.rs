@@ -17,7 +17,8 @@ use crate::{
 const HERE: &str = "/api/workspaces/default";
 
 /// S31: bodies that are long and do not come to their end, of one principal or of visitors who sign
-/// in, take half of the room; meanwhile others are answered. What is given up gives its room back.
+/// in, take half of the room; meanwhile others are answered. A body that is given up gives its room
+/// back.
 #[tokio::test]
 async fn s31_unfinished_bodies_of_the_api_leave_room_to_others() {
     let place = tempfile::tempdir().unwrap();

@@ -153,8 +153,8 @@ async fn x_m2_the_core_tools_are_in_every_run() {
     assert_eq!(answer["result"]["structuredContent"], json!({"ok": true, "recorded": true}));
 }
 
-/// D29: a run has few tools unless its agent, or else its request, says otherwise; what it does not
-/// have is as absent as what there is not.
+/// D29: a run has few tools unless its agent, or else its request, says otherwise; a tool that it
+/// does not have is as absent as one that does not exist.
 #[tokio::test]
 async fn d29_builtin_says_which_tools_a_run_has() {
     let place = tempfile::tempdir().unwrap();
@@ -237,8 +237,9 @@ async fn d29_another_alias_has_the_tools_of_orchestrators() {
     assert!(text.contains("spawn_session") && !text.contains("start_agent"), "{text}");
 }
 
-/// D13, D14: rules and grants name `spawn_session`. What names `start_agent` says so when it is
-/// saved, and a check of `start_agent` answers for the call that rules see.
+/// D13, D14: rules and grants name `spawn_session`. A rule or grant with `start_agent` is answered
+/// with the right name when it is saved, and a check of `start_agent` answers for the call that
+/// rules see.
 #[tokio::test]
 async fn d13_rules_and_grants_know_one_name_of_the_tool_that_starts_agents() {
     let place = tempfile::tempdir().unwrap();
@@ -556,7 +557,7 @@ async fn d15_a_request_ends_with_its_session() {
     assert_eq!(api.get(GRANTS).await["items"], json!([]));
 }
 
-/// D15: one `request_id` is one thing: what is decided under it says which. What is asked for by
+/// D15: one `request_id` is one request: a decision under it says which. A request by
 /// `request_permission` is asked for as a whole.
 #[tokio::test]
 async fn d15_a_request_id_is_one_thing() {
@@ -695,7 +696,7 @@ async fn x_e80_a_workspace_lets_no_runs_ask() {
     run.called("request_grant", wanted("b", "demo.read")).await;
 }
 
-/// X-M58, D15: whatever an agent tries, no grant is written.
+/// X-M58, D15: no attempt of an agent writes a grant.
 #[tokio::test]
 async fn x_m58_an_agent_never_grants_itself_anything() {
     let place = tempfile::tempdir().unwrap();
@@ -815,7 +816,7 @@ async fn x_m58_an_agent_with_every_trick_gets_no_grant() {
     assert_eq!(api.get(&format!("{GRANTS}?include_revoked=true")).await["items"][1], Value::Null);
 }
 
-/// X-M53, X-M57, X-D15: what requires a scope is frozen with the run, and what is granted is not; a
+/// X-M53, X-M57, X-D15: the required scopes are frozen with the run, and the grants are not; a
 /// server that names no tool requires nothing.
 #[tokio::test]
 async fn x_m53_what_requires_a_scope_is_frozen_with_the_run() {
@@ -844,8 +845,8 @@ async fn x_m53_what_requires_a_scope_is_frozen_with_the_run() {
     assert_eq!(*refused, json!(["demo.more"]));
 }
 
-/// X-M56: what a run has asked for is not granted for that run once it has ended; what asks for
-/// longer still is.
+/// X-M56: a run's request is not granted for that run once it has ended; a request for longer still
+/// is.
 #[tokio::test]
 async fn x_m56_nothing_is_granted_for_a_run_that_has_ended() {
     let place = tempfile::tempdir().unwrap();
@@ -947,8 +948,8 @@ async fn an_agent_ends_its_session_once() {
     assert_eq!(said[0]["payload"]["summary"], "all done");
 }
 
-/// D13: tools of the built-in server pass the rules of the workspace like any others, with what
-/// they declare of themselves; what is forbidden does not happen.
+/// D13: tools of the built-in server pass the rules of the workspace like any others, with their
+/// declared hints; a forbidden call does not happen.
 #[tokio::test]
 async fn d13_built_in_tools_pass_the_rules() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The catalog over REST: what is stored, what is refused, and that a refusal changes nothing.
+//! The catalog over REST: stored and refused objects, and that a refusal changes nothing.
 
 use std::path::PathBuf;
 
@@ -259,7 +259,7 @@ async fn d9_all_faults_are_told_and_nothing_is_stored() {
         .problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// X-M37, X-M39, O61, O68: what capabilities and servers refer to has to be there.
+/// X-M37, X-M39, O61, O68: objects that capabilities and servers refer to have to be there.
 #[tokio::test]
 async fn x_m37_references_are_checked_when_they_are_saved() {
     let place = Place::new().await;
@@ -424,7 +424,7 @@ async fn s5_saving_names_packages_without_a_version() {
     assert_eq!(fixed["warnings"], json!([]));
 }
 
-/// D9, O101: what storing would say, and what runs would be made of, can be asked before.
+/// D9, O101: the answer of storing, and the configuration of runs, can be asked before.
 #[tokio::test]
 async fn o101_objects_are_validated_and_previewed_unstored() {
     let place = Place::filled().await;
@@ -515,7 +515,7 @@ async fn s18_objects_belong_to_one_workspace() {
         let there = path.replace("default", "team");
         place.delete(&there).await.problem(StatusCode::NOT_FOUND, "not_found");
     }
-    // X-E24: what another workspace has is not there to be attached, nor are its secrets.
+    // X-E24: servers of another workspace are not there to be attached, nor are its secrets.
     let there = PAPERS.replace("default", "team");
     let refused = place.put(&there, &papers()).await;
     assert_eq!(faults(&refused), [of("mcpServers.library.ref", "mcp_ref_resolution_failed")]);
@@ -548,7 +548,7 @@ async fn o39_unreadable_objects_are_shown_as_broken() {
     }
 }
 
-/// O5: what was stored is there after another start.
+/// O5: stored objects are there after another start.
 #[tokio::test]
 async fn o5_objects_outlive_the_process() {
     let place = Place::filled().await;

@@ -43,7 +43,7 @@ async fn e142_a_name_that_is_taken_is_told() {
     assert!(again.contains("two"), "{again}");
 }
 
-/// D9: what would be refused when it is read is not stored, and neither is what is no entry.
+/// D9: an entry that would be refused when it is read is not stored, nor is text that is no entry.
 #[tokio::test]
 async fn d9_a_bad_entry_stores_nothing() {
     let api = Api::one().await;

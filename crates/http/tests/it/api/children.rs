@@ -522,7 +522,7 @@ async fn a_run_is_claimed_by_one_at_a_time() {
 }
 
 /// S14, D5: a rule that forbids the tool by which agents are started, or has it approved, counts
-/// for a run that creates its child by its own token, too: what one way refuses the other does, in
+/// for a run that creates its child by its own token, too. One way refuses as the other does, in
 /// the same words, before anything is looked for; the arguments are those of the tool, and a grant
 /// for a single use is one child.
 #[tokio::test]

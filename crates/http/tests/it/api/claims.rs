@@ -81,9 +81,9 @@ fn tells_all(claim: &Value, run: &str) {
     assert!(docs.ends_with("/mcp/docs"), "{docs}");
 }
 
-/// O81, X-M3: who claims a run gets its prompt, parameters, system prompt, model and runtime, and
-/// the way to reach it. Values of secrets are sent in direct mode alone, once, to who asks with a
-/// new claim.
+/// O81, X-M3: the executor that claims a run gets its prompt, parameters, system prompt, model and
+/// runtime, and the way to reach it. Values of secrets are sent in direct mode alone, once, to an
+/// executor that asks with a new claim.
 #[tokio::test]
 async fn o81_a_claim_tells_secrets_in_direct_mode_alone() {
     let place = tempfile::tempdir().unwrap();
@@ -102,7 +102,7 @@ async fn o81_a_claim_tells_secrets_in_direct_mode_alone() {
         let wanted = (&json!("small"), &json!("container"));
         assert_eq!((&claimed["model"], &claimed["runtime_type"]), wanted);
         assert!(!claimed.to_string().contains(SECRET), "{claimed}");
-        // Who holds the claim for longer gets no more.
+        // An executor that holds the claim for longer gets no more.
         let mut longer = json!({ "claim": claimed["claim"] });
         let held = claim(&api, &runner, &run, longer.clone()).await.succeeded();
         assert_eq!(members(&held), ["claim", "claimed_until"]);

@@ -171,8 +171,8 @@ async fn s32_the_record_says_that_a_definition_refused_a_call() {
     assert_eq!(record["outcome"], "definition_changed", "{record}");
 }
 
-/// S23, D10: what changes in the midst of a run answers so at once, is looked at while the run is
-/// used, and waits for a human from then on; what goes back is there again.
+/// S23, D10: a definition that changes in the midst of a run answers so at once, is looked at while
+/// the run is used, and waits for a human from then on; one that changes back is there again.
 #[tokio::test]
 async fn s23_a_change_in_the_midst_of_a_run_is_told_and_waits() {
     let server = Running::http(Options::default()).await.unwrap();
@@ -225,7 +225,7 @@ async fn s23_a_change_in_the_midst_of_a_run_is_told_and_waits() {
     tokio::time::timeout(SOON, back).await.expect("it is as it was");
 }
 
-/// D10, D15: who decides is a human with the role; each decision is in the audit, and faults are
+/// D10, D15: only a human with the role decides; each decision is in the audit, and faults are
 /// reported all at once.
 #[tokio::test]
 async fn d10_only_humans_decide_on_definitions() {

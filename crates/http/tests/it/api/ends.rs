@@ -170,8 +170,8 @@ async fn executor_at(api: &Api, folder: &Path) {
     narthex_executor::start(api.runs.clone(), api.control.clone(), options).await.unwrap();
 }
 
-/// X-E57: what came of a run is stored when it can be, and the run is not done twice; also that of
-/// a worker whose program ended well while the keys were away.
+/// X-E57: the outcome of a run is stored when it can be, and the run is not done twice; also that
+/// of a worker whose program ended well while the keys were away.
 #[tokio::test]
 async fn x_e57_a_known_end_is_stored_as_soon_as_it_can_be() {
     let place = tempfile::tempdir().unwrap();

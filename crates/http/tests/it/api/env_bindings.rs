@@ -159,8 +159,8 @@ async fn x_m32_clearing_a_bound_secret_says_who_keeps_it() {
     again.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// X-E64: a preview environment gets what it lists and is bound, for it or for the workspace; what
-/// is missing is left out.
+/// X-E64: a preview environment gets the secrets that it lists and that are bound, for it or for
+/// the workspace; missing ones are left out.
 #[tokio::test]
 async fn x_e64_preview_environments_get_what_they_list() {
     let tenants = team().await;

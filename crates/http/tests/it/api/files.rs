@@ -43,8 +43,8 @@ async fn pid(api: &Api, run: &Value) -> u64 {
     look(api, run, "").await.json()["pid"].as_u64().unwrap()
 }
 
-/// R-D9, R-G5, D5: a child's use of its parent's path is its own; of what the parent has besides
-/// it knows that it is there, and of others' nothing.
+/// R-D9, R-G5, D5: a child's use of its parent's path is its own; it knows that its parent's other
+/// servers are there, and nothing of others' servers.
 #[tokio::test]
 async fn r_d9_a_parents_path_means_the_childs_own_server() {
     let place = tempfile::tempdir().unwrap();

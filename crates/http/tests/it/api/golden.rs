@@ -1,4 +1,4 @@
-//! Who may what, route by route: asked of the door itself, and compared with `docs/access.md`.
+//! Rights, route by route: asked of the door itself, and compared with `docs/access.md`.
 
 use std::path::Path;
 
@@ -84,8 +84,8 @@ async fn s6_the_table_of_routes_and_roles_is_true() {
     assert_eq!(text.len(), renewed.len(), "docs/access.md; UPDATE_GOLDEN=1 renews it");
 }
 
-/// D28: whatever a run's token is refused at any route, the words lead a model to no other token
-/// and to no command.
+/// D28: the words of any refusal to a run's token, at any route, lead a model to no other token and
+/// to no command.
 #[tokio::test]
 async fn d28_a_refusal_to_a_run_leads_to_no_other_token() {
     const MARKS: [&str; 5] = ["NARTHEX_TOKEN", "--token", "admin", "operator", "`narthex "];

@@ -1,4 +1,4 @@
-//! Grants through the whole door: who may write them, what they let through, and for how long.
+//! Grants through the whole door: their authors, the calls that they permit, and their duration.
 
 use http::StatusCode;
 use narthex_control::RequestOf;

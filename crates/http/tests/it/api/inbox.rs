@@ -283,7 +283,7 @@ async fn x_e93_agents_say_how_long_a_message_counts() {
         (&shown["from_session_id"], &shown["expires_at"]),
         (&json!(lead.session), &json!(late))
     );
-    // Whose turn it is by that, as the event says.
+    // The user who has the turn by that, as the event says.
     assert_eq!(shown["user"], "prn_0000000000000000", "{shown}");
     let events = api.control.events().unwrap();
     events.deliver_due(SystemTime::now() + Duration::from_secs(21)).await.unwrap();

@@ -1,4 +1,4 @@
-//! S18: what belongs to one workspace, asked for by the admin of another.
+//! S18: objects of one workspace, asked for by the admin of another.
 
 use http::StatusCode;
 use narthex_http::{Access, ROUTES};
@@ -127,7 +127,7 @@ async fn s18_what_belongs_to_others_never_was() {
                 let makes_ones_own = is_of_rival && method == "PUT" && !path.contains("/members/");
                 let is_malformed = hidden.status == StatusCode::UNPROCESSABLE_ENTITY
                     || hidden.status == StatusCode::BAD_REQUEST;
-                // Who is no human writes no grant, and decides on no definition.
+                // A caller that is no human writes no grant, and decides on no definition.
                 let is_for_humans = hidden.status == StatusCode::FORBIDDEN
                     && (path.contains("/grant") || path.contains("/definitions/"))
                     && is_of_rival;

@@ -74,8 +74,8 @@ async fn has_limits(api: &Api, limits: Value) {
     api.send("PUT", &format!("{HERE}/limits"), limits.to_string()).await.succeeded();
 }
 
-/// X-E86, X-E90: how deep, how many, how many a day, and how silent is the workspace's to say; it
-/// counts for the next child.
+/// X-E86, X-E90: the workspace limits the depth of children, their number at once and a day, and
+/// their silence; a limit counts for the next child.
 #[tokio::test]
 async fn x_e86_a_workspace_limits_children() {
     let place = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ async fn x_e85_an_orchestrator_is_started_once() {
     assert_ne!(ask().await["session"]["id"], all[0]["session"]["id"]);
 }
 
-/// X-E87: a short name is the newest enabled model of that name; what is not enabled is refused.
+/// X-E87: a short name is the newest enabled model of that name; a disabled model is refused.
 #[tokio::test]
 async fn x_e87_short_names_of_models() {
     let place = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ async fn o80_a_parent_goes_on_by_itself() {
     // The session is a child's, whichever run of it is active.
     let view = api.world.gateway.runs().identify(&boss.token).unwrap();
     assert!(view.authority.actors().is_child, "{claim}");
-    // Whose caller is no orchestrator, which hears nothing.
+    // Its caller is no orchestrator, which hears nothing.
     let above = boss.called("message_caller", json!({ "summary": "go on" })).await;
     assert_eq!(above["reason"], "parent_not_orchestrator", "{above}");
     assert_eq!(claim["run"]["servers"][0]["alias"], "docs");

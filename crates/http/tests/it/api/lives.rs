@@ -314,8 +314,8 @@ async fn x_e85_two_daemons_start_one_orchestrator() {
     }
 }
 
-/// X-E84: what runs begin ends with the time of the run above, also below a parent that is over;
-/// who resumes a child's session as a person gives its run a time of its own.
+/// X-E84: runs below another end with the time of the run above, also below a parent that is over;
+/// a person who resumes a child's session gives its run a time of its own.
 #[tokio::test]
 async fn x_e84_a_person_gives_a_childs_session_its_own_time() {
     let place = tempfile::tempdir().unwrap();
@@ -433,8 +433,8 @@ async fn runs_of_an_executor_that_is_gone_fail() {
     assert!(reason.contains("`crew`") && reason.contains("executors.crew.workspaces"), "{reason}");
 }
 
-/// X-E89, X-E90: a stream that a child holds open, and what its parent says to it, are no sign of
-/// life; what it calls is.
+/// X-E89, X-E90: a stream that a child holds open, and messages of its parent, are no sign of life;
+/// a call of the child is.
 #[tokio::test]
 async fn x_e90_only_what_a_child_does_itself_is_life() {
     let place = tempfile::tempdir().unwrap();

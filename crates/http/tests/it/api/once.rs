@@ -39,8 +39,8 @@ fn code(answer: &Answer) -> Value {
     answer.json()["code"].clone()
 }
 
-/// X-E105: what was done answers as it did, with the same body and headers, and is in the audit;
-/// it is not done again. A key is good for one thing only, and a refusal uses none up.
+/// X-E105: a repeated write answers as it did, with the same body and headers, and is in the audit;
+/// it is not done again. A key is good for one request only, and a refusal uses none up.
 #[tokio::test]
 async fn x_e105_a_write_is_done_once() {
     let place = Place::new().await;
@@ -163,7 +163,7 @@ async fn a_write_goes_on_without_its_client() {
     }
 }
 
-/// X-E104: keys have a form. What changes nothing has none.
+/// X-E104: keys have a form. A request that changes nothing has none.
 #[tokio::test]
 async fn x_e104_keys_have_1_to_200_characters() {
     let place = Place::new().await;

@@ -257,7 +257,7 @@ async fn child(api: &Api, of: &Value) -> Value {
 }
 
 /// The examples are sent to a daemon with nothing in it, and all of them are taken; then everything
-/// is read. That the answers are those that are described, each test of the door sees.
+/// is read. Each test of the door sees that the answers are those that are described.
 #[tokio::test]
 async fn examples_are_taken() {
     let place = super::catalog::Place::new().await;

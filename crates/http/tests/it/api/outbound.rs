@@ -276,8 +276,8 @@ async fn x_e37_nothing_inside_is_posted_to() {
     assert!(!is_untouched(), "a connection would have been seen");
 }
 
-/// X-E37: what answers with a redirect to another place has not taken the message, and nothing goes
-/// to that place.
+/// X-E37: a receiver that redirects to another place has not taken the message, and nothing goes to
+/// that place.
 #[tokio::test]
 async fn x_e37_redirects_lead_nowhere_else() {
     let place = tempfile::tempdir().unwrap();
@@ -345,8 +345,8 @@ async fn what_is_configured_is_checked() {
     }
 }
 
-/// Requests, decisions and ends come in their order, signed, each until it has arrived; what became
-/// of them can be seen.
+/// Requests, decisions and ends come in their order, signed, each until it has arrived; their
+/// deliveries can be seen.
 #[tokio::test]
 async fn decisions_are_told_until_they_arrive() {
     let place = tempfile::tempdir().unwrap();

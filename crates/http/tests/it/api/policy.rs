@@ -1,4 +1,4 @@
-//! The rules of workspaces over REST: who may write them, what is refused, and that they count.
+//! The rules of workspaces over REST: their authors, refusals, and that they count.
 
 use http::StatusCode;
 use narthex_model::{Role, WorkspaceId};
@@ -292,7 +292,7 @@ async fn d13_a_check_asks_the_rules() {
     assert_eq!((api.calls(), api.get(POLICY).await["rules"].clone()), (before, json!(RULE)));
 }
 
-/// D13: whatever a rule may look at can be asked about.
+/// D13: every fact that a rule may look at can be asked about.
 #[tokio::test]
 async fn d13_a_check_asks_about_all_that_rules_see() {
     let place = tempfile::tempdir().unwrap();

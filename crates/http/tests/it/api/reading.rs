@@ -52,7 +52,7 @@ async fn e147_rows_say_how_servers_are_and_no_secret() {
     assert!(tools.iter().any(|tool| tool["name"] == "echo" && tool["description"].is_string()));
 }
 
-/// E140: what another entry hides is a row of its own, which says so.
+/// E140: an entry that another one hides is a row of its own, which says so.
 #[tokio::test]
 async fn e140_a_hidden_entry_is_shown_as_overridden() {
     let api = Api::one().await;
@@ -69,8 +69,8 @@ async fn e140_a_hidden_entry_is_shown_as_overridden() {
     assert_eq!(api.get("/api/servers/one").await["provenance"], "workspace");
 }
 
-/// O34: rows come in pages by name. What comes, goes or changes between two pages neither repeats
-/// another row nor hides one.
+/// O34: rows come in pages by name. A row that comes, goes or changes between two pages neither
+/// repeats another row nor hides one.
 #[tokio::test]
 async fn o34_rows_come_in_pages_that_changes_do_not_shift() {
     let off = json!({ "transport": "http", "url": "http://127.0.0.1:1/", "disabled": true });
@@ -126,7 +126,7 @@ async fn e148_names_are_decoded_and_unknown_ones_are_not_found() {
     assert_eq!(head.status(), StatusCode::OK);
 }
 
-/// Whatever the API refuses to a known caller is a problem, with the methods that there are.
+/// Every refusal of the API to a known caller is a problem, with the methods that there are.
 #[tokio::test]
 async fn wrong_methods_and_unknown_paths_are_problems() {
     let api = Api::one().await;
@@ -178,7 +178,7 @@ async fn d28_a_run_reads_no_configuration_in_rows() {
     }
 }
 
-/// D5: what a server's rules hide from callers is neither counted nor listed.
+/// D5: a tool that a server's rules hide from callers is neither counted nor listed.
 #[tokio::test]
 async fn d5_hidden_tools_are_not_listed() {
     let entry = |tools: Value| json!({ "transport": "http", "url": "URL", "tools": tools });
@@ -191,7 +191,7 @@ async fn d5_hidden_tools_are_not_listed() {
     assert_eq!(few["tools"].as_u64(), all["tools"].as_u64().map(|count| count - 1));
 }
 
-/// what a server writes to stderr is for operators.
+/// a server's stderr is for operators.
 #[tokio::test]
 async fn a9_logs_are_for_operators() {
     let api =
@@ -205,7 +205,7 @@ async fn a9_logs_are_for_operators() {
     client.problem(StatusCode::FORBIDDEN, "denied");
 }
 
-/// Logs can be followed: what is kept, what comes, over a new start, until the server is removed.
+/// Logs can be followed: stored and new lines, over a new start, until the server is removed.
 #[tokio::test]
 async fn logs_are_followed_until_the_server_is_gone() {
     let api = Api::one().await;

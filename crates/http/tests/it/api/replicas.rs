@@ -1,5 +1,5 @@
-//! Two daemons on one store: what is taken away at one ends at the other, also where that could not
-//! ask the store meanwhile.
+//! Two daemons on one store: a right that is taken away at one ends at the other, also where that
+//! could not ask the store meanwhile.
 
 use std::{
     path::{Path, PathBuf},

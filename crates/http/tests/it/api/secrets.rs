@@ -107,7 +107,7 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!(place.value(2).await, None);
 }
 
-/// X-M23: who clears a secret hears which places name it, of each kind.
+/// X-M23: a caller that clears a secret hears which places name it, of each kind.
 #[tokio::test]
 async fn x_m23_clearing_a_secret_names_its_users() {
     let place = Place::new();
@@ -149,8 +149,8 @@ async fn x_m21_no_route_reads_a_secret() {
     }
 }
 
-/// X-M24, X-E65, S27: whatever is wrong with a body, the field is named, nothing of it is repeated,
-/// and nothing is stored.
+/// X-M24, X-E65, S27: with any fault of a body, the field is named, nothing of the body is
+/// repeated, and nothing is stored.
 #[tokio::test]
 async fn s27_a_refused_body_is_not_repeated() {
     let place = Place::new();
@@ -239,8 +239,8 @@ async fn s18_secrets_belong_to_one_workspace() {
     assert_eq!(place.value(1).await.as_deref(), Some("here"));
 }
 
-/// S27: the files hold no value, also where it was replaced, sealed anew or cleared; what was
-/// cleared is gone from the database even as it was sealed.
+/// S27: the files hold no value, also where it was replaced, sealed anew or cleared; a cleared
+/// value is gone from the database even as it was sealed.
 #[tokio::test]
 async fn s27_the_store_holds_no_value() {
     let place = Place::new();

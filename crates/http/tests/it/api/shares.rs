@@ -136,7 +136,7 @@ async fn x_e94_a_run_shares_its_folder() {
     assert_eq!(place.get(&format!("/{id}")).await["files"][0]["path"], "a/b.css");
 }
 
-/// X-E94, X-E97: what cannot be shared or read is refused with a word for programs.
+/// X-E94, X-E97: files that cannot be shared or read are refused with a word for programs.
 #[tokio::test]
 async fn x_e97_what_cannot_be_shared_has_a_code() {
     let place = Place::new().await;
@@ -247,7 +247,7 @@ async fn own_comments_wake_nobody() {
     }
 }
 
-/// S6: a browser never takes a shared page for one of ours; what is deleted is gone with its copy.
+/// S6: a browser never takes a shared page for one of ours; a deleted share is gone with its copy.
 #[tokio::test]
 async fn files_are_given_out_to_be_saved() {
     let place = Place::new().await;

@@ -71,8 +71,8 @@ async fn x_e90_who_is_active_at_another_daemon_is_not_silent() {
     assert_eq!(status(&boss, &child.session).await, "expired");
 }
 
-/// X-E90: what a child did before a restart counts after it, though since then it has only opened
-/// its stream again.
+/// X-E90: a child's call before a restart counts after it, though since then it has only opened its
+/// stream again.
 #[tokio::test]
 async fn x_e90_what_was_called_before_a_restart_counts_after_it() {
     let place = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ async fn x_e90_the_time_without_a_daemon_is_no_silence() {
     assert_eq!(status(&lead, &id.to_text()).await, "expired");
 }
 
-/// X-E91: that nothing will be heard of a child counts at every daemon on the store, whichever
+/// X-E91: a child's note that it will be silent counts at every daemon on the store, whichever
 /// daemon got the note, and after a restart.
 #[tokio::test]
 async fn x_e91_a_quiet_time_counts_at_every_daemon() {
@@ -243,7 +243,7 @@ async fn x_e92_all_below_a_cancelled_child_ends() {
     }
 }
 
-/// D10: what the agent of a session is, is what its run was frozen with: who edits or deletes the
+/// D10: the agent of a session is the one that its run was frozen with: an edit or deletion of the
 /// agent changes neither who hears of children nor who ends for silence.
 #[tokio::test]
 async fn d10_an_edit_of_an_agent_changes_no_session_of_it() {

@@ -1,5 +1,5 @@
-//! The tools of the built-in server, row by row: what each takes, and the outcomes that the rest of
-//! the tests do not show.
+//! The tools of the built-in server, row by row: their parameters, and the outcomes that the rest
+//! of the tests do not show.
 
 use std::collections::BTreeMap;
 
@@ -228,7 +228,7 @@ async fn x_m2_a_request_id_is_one_question() {
     assert_eq!(told, ["blue?", "red?"]);
 }
 
-/// X-M2: whether work can go on after a failure is for the agent to say.
+/// X-M2: the agent says if work can continue after a failure.
 #[tokio::test]
 async fn x_m2_a_failure_says_whether_work_goes_on() {
     let place = tempfile::tempdir().unwrap();

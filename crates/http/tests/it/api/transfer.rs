@@ -202,7 +202,7 @@ async fn o83_an_export_has_no_secret_and_gives_the_same_elsewhere() {
     assert!(!told.to_string().contains("canary"), "{told}");
 }
 
-/// X-M24: what a document says of a secret is a name and a flag, and no value.
+/// X-M24: a secret in a document is a name and a flag, and no value.
 #[tokio::test]
 async fn secrets_of_a_document_are_names() {
     let place = Place::new().await;
@@ -406,8 +406,8 @@ async fn r_m4_a_manifest_overwrites_no_server_of_others() {
 }
 
 /// R-M4: a server that a person has made is neither deleted nor overwritten by a manifest, whatever
-/// its name is and whichever agent attaches it; who takes the mark of a manifest away has made the
-/// server.
+/// its name is and whichever agent attaches it; a person who takes the mark of a manifest away has
+/// made the server.
 #[tokio::test]
 async fn r_m4_what_a_person_has_made_stays() {
     let place = Place::new().await;

@@ -276,8 +276,8 @@ async fn x_e81_a_spawn_grant_applies_to_the_turn_of_its_user() {
     }
 }
 
-/// X-E81: what a run without an agent asks for is for whose turn it is then; the same in the turn
-/// of another is another request.
+/// X-E81: a request of a run without an agent is for the user whose turn it is then; the same in
+/// the turn of another is another request.
 #[tokio::test]
 async fn x_e81_a_request_is_for_whose_turn_it_is() {
     let place = tempfile::tempdir().unwrap();
@@ -335,7 +335,7 @@ async fn say_as(browser: &mut Browser<'_>, session: &str, said: Value) -> Answer
     request.header("host", HOST).body(whole(said.to_string())).send().await
 }
 
-/// X-E81: a human speaks for themselves, and names no other; who is no member cannot be named.
+/// X-E81: a human speaks for themselves, and names no other; a non-member cannot be named.
 #[tokio::test]
 async fn x_e81_a_human_takes_their_own_turn_alone() {
     let site = Site::new().await;
@@ -406,8 +406,8 @@ async fn x_e81_a_comment_takes_the_turn_of_who_hears_it() {
     assert_eq!(heard["payload"]["user"], LOCAL, "{heard}");
 }
 
-/// S26: what was approved for one call out of a request is for the session that asked: another run
-/// of the same user does not use it up.
+/// S26: an approval for one call out of a request is for the session that asked: another run of the
+/// same user does not use it up.
 #[tokio::test]
 async fn s26_one_call_is_of_the_session_that_asked() {
     let place = tempfile::tempdir().unwrap();

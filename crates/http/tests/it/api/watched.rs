@@ -1,4 +1,5 @@
-//! Runs that are watched through the whole door: what is sent, to which watcher, and what never is.
+//! Runs that are watched through the whole door: the operations that watchers get, and values
+//! never.
 
 use http::{Method, StatusCode};
 use narthex_model::Role;
