@@ -208,7 +208,7 @@ async fn o60_a_refused_run_leaves_nothing() {
     assert_eq!(operator.get(&format!("{HOME}/sessions")).await["items"], json!([]));
 }
 
-/// S18: what is in one workspace is not there in another.
+/// S18: an object of one workspace is not there in another.
 #[tokio::test(flavor = "multi_thread")]
 async fn s18_runs_belong_to_their_workspace() {
     let world = World::operated(&json!({})).await;

@@ -1,5 +1,6 @@
-//! Every message that arrives at a server has passed the gates, by every door: what is refused in
-//! one shape or spelling is refused in all, and each that arrives is in the record once (S12, S14).
+//! Every message that arrives at a server has passed the gates, by every door: a call that is
+//! refused in one shape or spelling is refused in all, and each that arrives is in the record once
+//! (S12, S14).
 
 use std::{collections::BTreeSet, iter};
 
@@ -164,7 +165,7 @@ async fn arrived(servers: &mut [Recorder]) -> Vec<(&'static str, String)> {
     all
 }
 
-/// Whom a link to a server serves.
+/// The clients that a link to a server serves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LinkOf {
     Client,
@@ -281,7 +282,7 @@ async fn s14_what_arrives_has_passed_the_gates_over_standard_input() {
             }
             let words = ["connect", "--server", gate];
             tokio::task::block_in_place(|| place.feed(&words, &lines)).succeeded();
-            // Requests run side by side there: which one has the day's call is open.
+            // Requests run side by side there: any one of them may have the day's call.
             if gate == "limited" {
                 let got: Vec<_> = arrived(&mut servers).await;
                 let of_it: Vec<_> = got.iter().filter(|(at, _)| *at == "limited").collect();

@@ -1,4 +1,4 @@
-//! `narthex audit` with a real daemon: what is done is there, once, also when the daemon is killed.
+//! `narthex audit` with a real daemon: every act is there, once, also when the daemon is killed.
 
 use std::{
     io::Write,
@@ -90,8 +90,8 @@ fn x_m62_x_m64_calls_are_listed_exported_and_verified_without_arguments() {
     place.run(["audit", "verify", "--file", "cut.jsonl"]).failed(1, &["removed", "cut off"]);
 }
 
-/// D25: what was recorded and is not in the store is not passed over in silence by any command that
-/// reads the store, and what is not there at all is not called whole.
+/// D25: an event that is not in the store is not passed over in silence by any command that reads
+/// the store, and a chain with absent events is not called whole.
 #[test]
 fn what_waits_to_be_moved_is_told_by_every_command() {
     let place = Place::new();
@@ -267,7 +267,7 @@ fn s32_all_workspaces_are_verified() {
     place.run(["audit", "verify", "--workspace", "default"]).succeeded();
 }
 
-/// S32: who changes the store behind the daemon's back is found out.
+/// S32: a change of the store behind the daemon's back is found out.
 #[test]
 fn s32_an_event_that_is_changed_in_the_store_is_found() {
     let place = Place::with(&json!({}));
@@ -285,8 +285,8 @@ fn s32_an_event_that_is_changed_in_the_store_is_found() {
     place.run(["audit", "verify"]).failed(1, &["it was edited", "default"]);
 }
 
-/// A daemon that is killed loses nothing that it has answered, and doubles nothing; what it was
-/// about to do is there as well.
+/// A daemon that is killed loses nothing that it has answered, and doubles nothing; an act that it
+/// was about to do is there as well.
 #[test]
 fn s32_a_killed_daemon_loses_and_doubles_nothing() {
     let place = Place::with(&json!({}));

@@ -37,7 +37,7 @@ fn json_is_the_raw_result() {
     assert_eq!(done.stdout.lines().count(), 1);
 }
 
-/// S22: what a tool answers is seen on a terminal and does nothing there; a file gets it as it is.
+/// S22: a tool's answer is seen on a terminal and does nothing there; a file gets it as it is.
 #[test]
 fn s22_a_result_does_nothing_to_a_terminal() {
     let place = Place::new();

@@ -19,8 +19,8 @@ use crate::support::descendants;
 const CHANNELS: [&str; 8] =
     ["answer ", "command ", "log", "file ", "name ", "environ ", "line ", "trace"];
 
-/// S27, X-E118, X-E121: whatever is asked for, and whichever part fails, a secret is in the one
-/// server that declares it, and in the two answers that must have it.
+/// S27, X-E118, X-E121: with every request and every failure, a secret is in the one server that
+/// declares it, and in the two answers that must have it.
 #[test]
 fn s27_secrets_are_where_they_belong_and_nowhere_else() {
     let mut world = World::start();
@@ -34,7 +34,7 @@ fn s27_secrets_are_where_they_belong_and_nowhere_else() {
     world.stop();
     world.note_files("at the end");
     let everything = &world.everything;
-    // That nothing is found must mean something: a name that is no secret is in each channel.
+    // An empty finding must mean something: a name that is no secret is in each channel.
     let found = everything.finds(&planted);
     for channel in CHANNELS {
         assert!(found.iter().any(|(label, _)| label.starts_with(channel)), "{channel}: {found:?}");

@@ -50,7 +50,7 @@ fn o2_objects_are_applied_listed_shown_and_deleted() {
     place.run(["servers", "get", "docs"]).failed(1, &["not_found", "docs"]);
 }
 
-/// X-M12, D7: what a desktop client keeps is applied as the documentation shows it.
+/// X-M12, D7: the file of a desktop client is applied as the documentation shows it.
 #[test]
 fn x_m12_servers_of_a_desktop_client_are_applied() {
     let place = Place::with(&json!({}));
@@ -160,7 +160,7 @@ fn o83_files_are_applied_together_after_a_dry_run() {
     place.run(["servers", "apply", "-f", "absent"]).failed(1, &["absent"]);
 }
 
-/// O83, S27: what one daemon exports another imports, without secrets.
+/// O83, S27: an export of one daemon is imported by another, without secrets.
 #[test]
 fn o83_a_workspace_goes_elsewhere_without_its_secrets() {
     let place = Place::with(&json!({}));
@@ -200,7 +200,7 @@ fn o83_a_workspace_goes_elsewhere_without_its_secrets() {
 }
 
 /// R-M4, R-M30, R-D2, R-E23: a manifest with servers inside and names of others is an agent of the
-/// catalog, whose run has all of them; what cannot be used is named with its place.
+/// catalog, whose run has all of them; a server that cannot be used is named with its place.
 #[test]
 fn r_m4_a_run_of_a_manifest_has_its_servers() {
     let place = Place::with(&json!({}));
@@ -384,7 +384,7 @@ fn r_m4_what_cannot_be_pruned_stays_and_is_told() {
     assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "");
 }
 
-/// R-M4: what a manifest has made is not forgotten with its agent.
+/// R-M4: a server that a manifest has made is not forgotten with its agent.
 #[test]
 fn r_m4_deleting_an_agent_tells_what_its_manifest_has_made() {
     let place = Place::with(&json!({}));

@@ -74,7 +74,7 @@ fn failures_leave_standard_output_to_the_protocol() {
     }
 }
 
-/// D15: who has a run's token gets no other run for it.
+/// D15: the holder of a run's token gets no other run for it.
 #[test]
 fn the_token_of_a_run_opens_no_other_run() {
     let place = Place::new();

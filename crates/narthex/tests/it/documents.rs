@@ -47,7 +47,7 @@ fn blocks(language: &str) -> Vec<Block> {
     found
 }
 
-/// The commands that the documents show in code and after a prompt: what follows the program.
+/// The commands that the documents show in code and after a prompt: the words after the program.
 fn commands() -> Vec<String> {
     let mut commands = Vec::new();
     for (_, text) in documents() {
@@ -251,7 +251,7 @@ fn d13_shown_rules_are_rules() {
     }
 }
 
-/// Whatever looks like an `mcp.json` loads without a fault, and every other example is JSON.
+/// Every text that looks like an `mcp.json` loads without a fault, and every other example is JSON.
 #[test]
 fn shown_configurations_load() {
     let mut servers = 0;

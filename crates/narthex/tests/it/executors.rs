@@ -1,5 +1,5 @@
-//! Runs that programs of the daemon carry out: what these get, how they end, and what is left when
-//! the daemon is killed.
+//! Runs that programs of the daemon carry out: the programs' input and end, and the rest when the
+//! daemon is killed.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -159,7 +159,7 @@ async fn x_e121_a_program_carries_a_run_out() {
     let (_daemon, address) = world.up();
     world.has_agent(&json!({ "name": "worker", "executor": "work" }));
     let begun = world.begin("worker");
-    // Who creates it gets nothing that opens it.
+    // The creator of the run gets nothing that opens it.
     assert!(begun["token"].is_null() && begun["endpoints"].is_null(), "{begun}");
     assert_eq!(begun["claim"]["executor"], "work");
     assert_eq!(world.hears("begun"), "1");
@@ -242,7 +242,7 @@ fn a_program_that_fails_is_told() {
     assert!(seen.stderr.contains("no-such-thing"), "{}", seen.stderr);
 }
 
-/// Who ends a session ends its program: it gets a signal, and no process of it is left.
+/// The end of a session ends its program: it gets a signal, and no process of it is left.
 #[test]
 fn a_session_that_is_ended_ends_its_program() {
     let world = World::new();
@@ -448,9 +448,9 @@ fn warned(saved: &Done, executor: &str) {
     assert!(has("warning: agent.json: `executor` (line 1): "), "{saved:?}");
 }
 
-/// Who may save agents names an executor, and never what is started. One that is not there, or for
-/// others, is warned of when the agent is saved, and refused when a run of it is begun. What makes
-/// no sense in the settings is refused.
+/// An author of agents names an executor, and never a program. An executor that is not there, or is
+/// for others, is warned of when the agent is saved, and refused when a run of it is created.
+/// Settings that make no sense are refused.
 #[test]
 fn executors_are_the_operators_alone() {
     let world = World::new();

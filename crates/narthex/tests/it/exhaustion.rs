@@ -159,7 +159,7 @@ async fn s31_a_thousand_idle_sessions_cost_little() {
     const MOST: u64 = 40 * 1024;
     let mut found = Vec::new();
     // On a busy machine many are opened at one moment, for which the allocator keeps more than they
-    // have afterwards: what a session has is the least of what was found.
+    // have afterwards: the least of the findings is a session's size.
     while found.len() < 3 && found.last().is_none_or(|each| *each > MOST) {
         let up = Up::start(&json!({}), 2000);
         let target = Target {

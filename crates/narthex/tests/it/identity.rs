@@ -1,4 +1,4 @@
-//! Who is who: tokens that go nowhere, sessions and tasks of others, calls that never cross.
+//! Identity: tokens that go nowhere, sessions and tasks of others, calls that never cross.
 
 use std::process::Stdio;
 

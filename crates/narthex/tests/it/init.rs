@@ -1,4 +1,4 @@
-//! `narthex init`: what it writes, and that it overwrites nothing.
+//! `narthex init`: the files that it writes, and that it overwrites nothing.
 
 use std::os::unix::fs::symlink;
 

@@ -255,7 +255,7 @@ fn x_m27_a_key_command_keeps_the_master_key() {
     place.run(&words).failed(1, &["conflict", "data/master.key", "remove it"]);
 }
 
-/// Which keychain is a setting, and half of one is none.
+/// The keychain is a setting, and half of one is none.
 #[test]
 fn the_keychain_is_a_setting() {
     let place = Place::with(&json!({}));

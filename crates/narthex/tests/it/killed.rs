@@ -1,4 +1,4 @@
-//! A daemon that is killed while runs are created: what is there afterwards is whole.
+//! A daemon that is killed while runs are created: each run that is there afterwards is whole.
 
 mod books;
 mod chance;

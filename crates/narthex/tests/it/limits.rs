@@ -20,7 +20,7 @@ fn is_done(answer: &Value) -> bool {
     answer["result"]["content"][0]["text"] == "x"
 }
 
-/// Whose limit refused a call, and which it was (D16).
+/// The owner and the kind of the limit that refused a call (D16).
 fn refused(answer: &Value) -> (String, String) {
     let error = &answer["result"]["structuredContent"]["error"];
     assert_eq!(error["kind"], "limit_exceeded", "{answer}");
@@ -72,7 +72,7 @@ impl Operator<'_> {
 }
 
 /// O100: a server of the local configuration is limited over HTTP in both eras and over the socket,
-/// by one count; what is no tool call is answered by 429 with `Retry-After`.
+/// by one count; a request that is no tool call is answered by 429 with `Retry-After`.
 #[tokio::test(flavor = "multi_thread")]
 async fn o100_one_count_behind_http_and_the_socket() {
     let mut entry = fixture_entry();
@@ -217,7 +217,7 @@ async fn o100_wrong_limits_are_refused_when_they_are_stored() {
     world.app.drain().await;
 }
 
-/// O100: what the command line says of limits.
+/// O100: limits on the command line.
 #[test]
 fn o100_limits_on_the_command_line() {
     let place = Place::with(&json!({ "notes": fixture_entry() }));

@@ -1,4 +1,5 @@
-//! The built program against the fixture server: what it prints, returns and leaves behind.
+//! The built program against the fixture server: its output, its exit codes and the files it
+//! leaves.
 
 #![expect(
     clippy::tests_outside_test_module,

@@ -1,5 +1,5 @@
-//! Who may call what, over every way in: one table of grants, one answer wherever a call comes from
-//! (S14, S26).
+//! Rights to call tools, over every way in: one table of grants, one answer wherever a call comes
+//! from (S14, S26).
 
 use std::{
     fmt,
@@ -363,7 +363,7 @@ impl fmt::Debug for Outcome {
 }
 
 impl Gated {
-    /// One cell of the table, with a run of its own: what each call answers.
+    /// Runs one cell of the table, with a run of its own, and gives the answer of each call.
     async fn cell(
         &self,
         number: usize,

@@ -126,7 +126,7 @@ fn list_works_without_a_daemon() {
     assert_eq!(empty.run(["mcp", "list"]).succeeded().stdout, none);
 }
 
-/// §3.5 `mcp list`: what the daemon says must be understood.
+/// §3.5 `mcp list`: the daemon's answer must be understood.
 #[test]
 fn a_daemon_of_another_kind_is_a_protocol_error() {
     let place = Place::new();
@@ -183,7 +183,7 @@ fn test_tells_each_stage() {
     assert_eq!(place.run(["mcp", "test", "fixture", "--quiet"]).succeeded().stdout, "OK\n");
 }
 
-/// §3.5 `mcp test`: how it fails.
+/// §3.5 `mcp test`: its failures.
 #[test]
 fn test_fails_with_the_reason() {
     let place = Place::with(&json!({ "missing": missing_entry(), "silent": silent_entry() }));
@@ -342,7 +342,7 @@ fn reload_counts_the_servers() {
     assert_eq!(data(place.run(["mcp", "reload", "--json"]))["server_count"], 0);
 }
 
-/// E37, E47, E57: off, on, anew; what is off is off after a new start, too.
+/// E37, E47, E57: off, on, anew; a server that is off is off after a new start, too.
 #[test]
 fn e57_servers_are_switched() {
     let place = three();
@@ -370,7 +370,7 @@ fn e57_servers_are_switched() {
     }
 }
 
-/// E57: what is off is so by its name, in each folder that is served with the same data directory.
+/// E57: a server is off by its name, in each folder that is served with the same data directory.
 #[test]
 fn e57_a_name_is_off_in_every_folder() {
     let place = Place::with(&json!({ "shell": shell_entry() }));

@@ -136,8 +136,8 @@ fn check_counts_servers_of_the_daemon_that_failed() {
     assert!(listed.contains("narthex mcp logs broken"), "{listed}");
 }
 
-/// D24: what can never start is stored, and warned of by the answer, by `validate` and by the
-/// check.
+/// D24: an entry that can never start is stored, and warned of by the answer, by `validate` and by
+/// the check.
 #[test]
 fn what_can_never_start_is_warned_of() {
     let place = Place::with(&json!({}));

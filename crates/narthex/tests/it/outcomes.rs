@@ -260,7 +260,7 @@ async fn s32_every_call_has_exactly_one_record() {
     assert!(!text.contains("canary"), "{text}");
 }
 
-/// S32: what a caller has servers asked on links that several share is recorded like its calls.
+/// S32: a caller's requests on links that several callers share are recorded like its calls.
 #[tokio::test]
 async fn s32_subscriptions_and_levels_are_recorded() {
     let options = Options { eras: Eras::Legacy, ..Options::default() };

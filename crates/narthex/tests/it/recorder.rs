@@ -33,7 +33,7 @@ use crate::template::{Holes, fill, one_line};
 const SOON: Duration = Duration::from_secs(60);
 const QUEUE: usize = 4096;
 
-/// Which one era the server speaks.
+/// The one era that the server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
     Legacy,

@@ -136,8 +136,8 @@ fn d36_a_pasted_command_ends_the_run() {
     assert_eq!(running.stdout.trim(), "");
 }
 
-/// D36: whatever is refused, each command in the answer is one that the program takes, and reaches
-/// this daemon and this workspace.
+/// D36: each command in any refusal is one that the program takes, and reaches this daemon and this
+/// workspace.
 #[test]
 fn d36_each_command_of_a_refusal_works_when_it_is_pasted() {
     let world = World::new();

@@ -162,7 +162,7 @@ async fn e7_a_run_is_begun_used_and_ended() {
 
     is_hidden_from_others(&world, token).await;
 
-    // E20: what it sees is recorded.
+    // E20: the tools that it sees are recorded.
     let id = begun["run_id"].as_str().unwrap();
     let shown = operator.get(&format!("{RUNS}/{id}")).await;
     let recorded = shown["tool_set"]["tools"].as_array().unwrap();

@@ -176,7 +176,7 @@ fn values_that_nobody_could_use_are_refused() {
     set(&"x".repeat(64 * 1024)).succeeded();
 }
 
-/// X-M52: what is typed is not shown, and the terminal is as it was afterwards.
+/// X-M52: a typed value is not shown, and the terminal is as it was afterwards.
 #[test]
 fn x_m52_a_typed_value_is_not_shown() {
     let place = empty();

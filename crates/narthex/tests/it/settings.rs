@@ -39,7 +39,7 @@ fn unknown_and_wrong_settings_are_all_told() {
     with_variable(&place, "NARTHEX_LOG", "a=b=c").failed(2, &["log level"]);
 }
 
-/// O68: what the catalog may name of the environment is a setting, by default nothing.
+/// O68: the variables that the catalog may name are a setting, by default none.
 #[test]
 fn o68_variables_of_the_catalog_are_a_setting() {
     let place = Place::with(&json!({}));

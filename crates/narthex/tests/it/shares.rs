@@ -1,4 +1,4 @@
-//! `narthex shares` with a real daemon: what an agent shares is seen, saved, commented and deleted.
+//! `narthex shares` with a real daemon: shares of an agent are seen, saved, commented and deleted.
 
 use serde_json::{Value, json};
 

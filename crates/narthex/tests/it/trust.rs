@@ -42,7 +42,7 @@ fn d27_trust_holds_for_one_content() {
     place.start(&UP).event("ready");
 }
 
-/// S5: what would be downloaded in another version each time is named before it is approved.
+/// S5: a package that would be downloaded in another version each time is named before approval.
 #[test]
 fn s5_trust_names_packages_without_a_version() {
     let place = Place::with(&json!({
@@ -125,8 +125,8 @@ fn a_file_can_be_trusted_beside_a_daemon() {
     place.start(&UP).event("ready");
 }
 
-/// D27: what a person reads before approving is what the file says: no name in it moves the cursor
-/// over a line above, or turns letters round.
+/// D27: the text that a person reads before approving is that of the file: no name in it moves the
+/// cursor over a line above, or turns letters round.
 #[test]
 fn d27_names_of_an_unknown_file_play_no_tricks() {
     let tricks = "x\u{1b}[1A\u{1b}[2K\u{202e}\r\u{9b}1A";
@@ -223,7 +223,7 @@ fn d27_a_change_counts_once_it_is_trusted() {
     daemon.server_in("more", "error");
 }
 
-/// S27: what is shown holds no value of the environment and no literal secret.
+/// S27: the shown text holds no value of the environment and no literal secret.
 #[test]
 fn s27_trust_shows_no_secrets() {
     let place = Place::with(&json!({
@@ -250,7 +250,7 @@ fn s27_trust_shows_no_secrets() {
     }
 }
 
-/// D27: what is approved is shown with the folder from which its command is looked up.
+/// D27: an approved program is shown with the folder from which its command is looked up.
 #[test]
 fn d27_trust_shows_where_a_program_would_run() {
     let place = Place::with(&json!({
@@ -264,8 +264,8 @@ fn d27_trust_shows_where_a_program_would_run() {
     assert!(done.stdout.contains("no network"), "{done:?}");
 }
 
-/// D27: what is approved is what a daemon in the folder of the file would start, wherever the
-/// reader works.
+/// D27: the approved programs are those that a daemon in the folder of the file would start,
+/// wherever the reader works.
 #[test]
 fn d27_trust_shows_the_folder_of_the_file_and_not_the_readers() {
     let place = Place::with(&json!({

@@ -114,7 +114,7 @@ impl World {
         Self::start(dir, servers, GatewayOptions::default()).await
     }
 
-    /// Ends it as a signal would; what it has stored is in its folder.
+    /// Ends it as a signal would; the stored objects are in its folder.
     pub(crate) async fn stop(self) -> TempDir {
         self.app.drain().await;
         self.dir

@@ -143,8 +143,8 @@ async fn i_m2_a_client_lists_what_any_run_of_its_agent_lists() {
 }
 
 /// Many first calls at once begin one run. One that has ended is followed by the next of the same
-/// session, and a session that has ended by another; what an MCP session belonged to an earlier run
-/// is gone, so that the client begins anew.
+/// session, and a session that has ended by another; an MCP session of an earlier run is gone, so
+/// that the client begins anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_first_calls_begin_one_run_and_the_next_follows_it() {
     let world = World::operated(&json!({})).await;
@@ -288,8 +288,8 @@ async fn a_disabled_client_ends_with_its_run() {
     assert_eq!(operator.living().await, 1);
 }
 
-/// I-D2, S18: what cannot run is not registered; origins are bound at registration; a client of one
-/// workspace is not there in another, and has no roles in its own.
+/// I-D2, S18: a client whose run could not begin is not registered; origins are bound at
+/// registration; a client of one workspace is not there in another, and has no roles in its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn i_d2_what_does_not_fit_is_not_registered() {
     let world = World::operated(&json!({})).await;
@@ -348,7 +348,7 @@ async fn i_d2_what_does_not_fit_is_not_registered() {
     assert_eq!(operator.register(&other).await["expires_at"], "2100-01-31T12:00:00.000Z");
 }
 
-/// The example of `docs/clients.md`, from the command line; what is done is in the audit, by whom.
+/// The example of `docs/clients.md`, from the command line; the audit has each act with its actor.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_clients_shows_what_works() {
     let place = Place::with(&json!({}));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{Place, fixture};
 
 /// X-E116, D22: a run starts a program of the catalog confined as its entry says, which is stored,
-/// shown and exported as it was written; what is wrong with it is refused at save.
+/// shown and exported as it was written; a faulty confinement is refused at save.
 #[test]
 fn x_e116_a_run_starts_its_program_confined() {
     // In the folder for temporary files, of which a confined program gets nothing.

@@ -53,8 +53,8 @@ impl Operator<'_> {
         assert_eq!(reply.json()["items"][0]["state"], "accepted");
     }
 
-    /// Begins runs until one has found as many definitions to be looked at: what a server says that
-    /// it has changed is heard of in its own time.
+    /// Begins runs until one has found as many definitions to be looked at: a server's notification
+    /// of a change is heard in its own time.
     async fn begin_when_held(&self, count: usize) -> String {
         let waiting = async {
             loop {
@@ -277,8 +277,8 @@ async fn s23_prompts_and_templates_wait_for_a_human() {
 
 const URI: &str = "test://static-text";
 
-/// S23: a resource that says something else is neither listed nor read; what changes with its
-/// content is no change of it.
+/// S23: a resource with a changed definition is neither listed nor read; members that change with
+/// its content are no change of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_resources_wait_for_a_human() {
     let server = fixture().await;
@@ -373,7 +373,7 @@ async fn s22_what_a_server_says_of_itself_waits_for_a_human() {
     }
 }
 
-/// S25: what a tool says of itself relaxes no gate, and to say something else later is a change.
+/// S25: a tool's hints about itself relax no gate, and other hints later are a change.
 #[tokio::test(flavor = "multi_thread")]
 async fn s25_hints_of_a_server_relax_no_gate() {
     let server = fixture().await;
@@ -414,7 +414,7 @@ async fn s22_the_second_of_two_of_a_name_is_nowhere() {
     }
 }
 
-/// D10: what was rejected is in no run any more, also if it was pinned.
+/// D10: a rejected definition is in no run any more, also if it was pinned.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_what_was_rejected_is_in_no_new_run() {
     let server = fixture().await;

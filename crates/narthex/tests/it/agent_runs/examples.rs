@@ -228,7 +228,7 @@ async fn o28_example_3_an_orchestrator_is_built_in_and_a_child_inherits() {
             }
         }
 
-        // O70: what else the daemon alone should know is refused by its name, and leaves nothing.
+        // O70: other values of the daemon alone are refused by their names, and leave nothing.
         let mut unknown = orchestrator.clone();
         unknown["config_schema"]["folder"] = json!({ "required": true });
         unknown["default_config"] = json!({ "folder": "${runner.scripts_dir}" });

@@ -43,8 +43,8 @@ async fn x_m9_what_is_not_started_yet_refuses_the_run_in_words() {
     }
 }
 
-/// O22: who may start an agent that there is none of is warned, as others may be saved later. It
-/// is there itself.
+/// O22: an agent that may start an unknown agent is warned of, as others may be saved later. It is
+/// there itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn o22_unknown_agents_to_start_are_warned_of() {
     let world = World::operated(&json!({})).await;

@@ -60,8 +60,8 @@ impl Operator<'_> {
     }
 }
 
-/// R-M23, R-M25, R-D1, R-E32, R-E35: what a suspended session had comes back after a restart, with
-/// a new number: the agent and scope as they were, the secrets as they are.
+/// R-M23, R-M25, R-D1, R-E32, R-E35: the servers of a suspended session come back after a restart,
+/// with a new number: the agent and scope as they were, the secrets as they are.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_m23_a_suspended_session_goes_on_after_a_restart() {
     let world = World::operated(&json!({})).await;

@@ -75,7 +75,7 @@ fn body(chance: &mut Chance, value: &str) -> Vec<u8> {
 }
 
 impl World {
-    /// X-E118: whatever comes to the route, in whatever form, with the value anywhere in it.
+    /// X-E118: any request to the route, in any form, with the value anywhere in it.
     pub(super) fn broken_secrets(&mut self, canaries: &mut Vec<Canary>) {
         let canary = Canary::new("a value that is sent by chance");
         let (value, core) = (canary.value.clone(), canary.value[..33].to_owned());

@@ -299,7 +299,7 @@ fn filled(world: &World, template: &str, begun: &Begun) -> Vec<String> {
         _ => "works",
     };
     let names = [world.planted_name(), "dying", "with-env", "with-url", "with-header"];
-    // A stream, which begins with what was; what is to come may never come.
+    // A stream, which begins with past events; a future one may never come.
     let all_events = "/api/workspaces/{workspace}/events";
     let query = if template == all_events { "?after=0" } else { "" };
     let fill = |name: &&str| {

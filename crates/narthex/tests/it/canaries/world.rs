@@ -243,7 +243,7 @@ impl World {
         // A body that is too long may be refused before it has all come.
         drop(stream.write_all(&[head.as_bytes(), body].concat()));
         let mut bytes = Vec::new();
-        // An event stream has no end: what it begins with comes in one event.
+        // An event stream has no end: its beginning comes in one event.
         let is_endless = path.ends_with("api/events") || path.ends_with("events?after=0");
         let is_endless = is_endless && method == "GET";
         let mut part = [0; 16 * 1024];

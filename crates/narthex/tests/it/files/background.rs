@@ -159,7 +159,7 @@ fn what_is_mounted_where_a_killed_mount_was_is_left_alone() {
     assert!(is_mounted(&place.path("w2/mcp")));
     assert!(Command::new("kill").args(["-9", &process.to_string()]).status().unwrap().success());
     until_unmounted(&place.path("w2/mcp"));
-    // Who is not root cannot mount another one; then it was only found where it is.
+    // A user who is not root cannot mount another one; then it was only found where it is.
     if other.code == Some(0) {
         assert!(is_mounted(&place.path("w1/mcp")));
         shell(&place, "umount w1/mcp").succeeded();

@@ -9,7 +9,7 @@ use crate::support::{Done, Place};
 
 const PROGRAMS: [&str; 4] = ["bash", "dd", "jq", "python3"];
 
-/// One example: what it says to do, and what is to be seen then.
+/// One example: its steps, and the output that is to be seen then.
 #[derive(Debug, PartialEq, Eq)]
 enum Example {
     /// Lines of a shell, one after the other in the same one, each with what it prints.

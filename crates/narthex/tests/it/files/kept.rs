@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Mount, has_fuse};
 use crate::support::{Done, Place, fixture_entry};
 
-/// S29: what another server has answered under the same name is not read, nor what is open of it.
+/// S29: an answer of another server under the same name is not read, nor are open files of it.
 #[test]
 fn s29_a_result_goes_with_the_server_that_gave_it() {
     if !has_fuse() {

@@ -1,4 +1,4 @@
-//! Whose files a folder has: those of the run whose token is shown, in whichever way.
+//! Folders with the files of the run whose token is shown, in whichever way.
 
 use std::process::Command;
 

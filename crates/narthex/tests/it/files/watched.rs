@@ -213,9 +213,9 @@ fn run_of_two(place: &Place) -> Value {
     place.run(["runs", "create", "run.json", "--json"]).succeeded().json()["data"].take()
 }
 
-/// R-M35, A-8: what people are shown of a call by HTTP, by a socket of the run and at a folder is
-/// as the document has it, and none of it is what was written or read; with `--alias` it is that
-/// of one server.
+/// R-M35, A-8: the lines that people are shown of a call by HTTP, by a socket of the run and at a
+/// folder are as the document has them, and have no byte that was written or read; with `--alias`
+/// they are those of one server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_m35_people_are_shown_the_lines_of_the_document() {
     if !has_fuse() {

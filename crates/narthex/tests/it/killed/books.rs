@@ -17,7 +17,7 @@ pub(super) struct Asked {
     pub(super) agent: &'static str,
     pub(super) what: What,
     pub(super) answer: Answer,
-    /// Its end: whether that was asked for, and answered.
+    /// The state of its end: not asked for, asked for, or answered.
     pub(super) end: End,
     /// True if its token was shown since the daemon was killed.
     pub(super) is_checked: bool,
@@ -91,7 +91,7 @@ impl Books {
         format!("ses_{:012x}", self.numbers)
     }
 
-    /// Notes a creation that is sent; what it is known by here.
+    /// Notes a creation that is sent, and returns its number here.
     pub(super) fn ask(&mut self, session: String, agent: &'static str, what: What) -> usize {
         let (answer, end) = (Answer::None, End::No);
         self.asked.push(Asked { session, agent, what, answer, end, is_checked: false });

@@ -168,7 +168,7 @@ async fn s23_what_a_live_server_says_of_itself_is_held_back() {
 }
 
 /// S23: a server of the catalog of the same name has definitions of its own, and a run of it has
-/// what these are; who looks or decides says which is meant.
+/// these; a human who looks or decides says which is meant.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_a_catalog_server_of_the_same_name_is_another() {
     let (server, other) = (fixture().await, fixture().await);
