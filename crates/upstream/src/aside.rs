@@ -8,8 +8,8 @@ use tokio::{
     task::{JoinError, JoinHandle, spawn_blocking},
 };
 
-/// From how many bytes on a message is read aside: a shorter one takes less time than the change of
-/// threads could cost others.
+/// Number of bytes from which on a message is read aside: a shorter one takes less time than the
+/// change of threads could cost others.
 pub(crate) const LARGE: usize = 1024 * 1024;
 
 /// The most messages in a batch of a server (revision 2025-03-26).
@@ -76,8 +76,8 @@ mod tests {
 
     use super::*;
 
-    /// S31: while something large is read, others and other work of the thread go on, and a second
-    /// piece of the same one waits for its turn.
+    /// S31: while a large message is read, others and other work of the thread continue, and a
+    /// second piece of the same one waits for its turn.
     #[tokio::test]
     async fn s31_one_piece_of_work_is_done_at_a_time() {
         let (one, other) = (Aside::default(), Aside::default());

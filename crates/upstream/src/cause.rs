@@ -169,7 +169,7 @@ fn unknown_package(own: &[String]) -> Option<String> {
     name.filter(|name| !name.is_empty())
 }
 
-/// A line without what it is drawn with.
+/// A line without the marks that it is drawn with.
 fn bare(line: &str) -> String {
     line.trim_start_matches([' ', '|', '+', '\t']).trim().to_owned()
 }

@@ -1,7 +1,7 @@
 //! A small HTTP/1.1 client for one MCP server: keep-alive, TLS, and no task of its own.
 //!
 //! The future of a request polls the connection itself, so that a forwarded call runs in the one
-//! task that answers it. A request is never sent twice once anything of it was written.
+//! task that answers it. A request is never sent twice once a byte of it was written.
 
 mod coding;
 mod connect;
@@ -206,7 +206,7 @@ impl Shared {
         }
     }
 
-    /// Looks whether the answer of a path that has answered before is one.
+    /// Checks that the answer of a path that has answered before is one.
     fn check(
         &self,
         path: &PathAndQuery,
@@ -261,7 +261,7 @@ impl Shared {
         Err(ClientError::too_many_redirects(&self.origin.address, MAX_REDIRECTS, &path))
     }
 
-    /// One request, one answer, on whichever connection.
+    /// One request, one answer, on a pooled or a new connection.
     async fn exchange(&self, request: Request<Payload>) -> Result<HttpResponse, ClientError> {
         match self.pool.slot().await.reuse() {
             Err(slot) => self.exchange_anew(slot, request).await,
@@ -276,7 +276,7 @@ impl Shared {
     async fn receive(&self, mut lease: Lease, begun: Begun) -> Result<HttpResponse, ClientError> {
         match lease.answer(begun).await {
             Ok(response) => Ok(self.response(response, lease)),
-            // The server closed the connection before anything was written.
+            // The server closed the connection before a byte was written.
             Err(SendFailure { unsent: Some(request), .. }) => {
                 Box::pin(self.exchange_anew(lease.discard(), request)).await
             }

@@ -72,7 +72,7 @@ impl Default for Deadlines {
     }
 }
 
-/// Everything that connecting needs besides the definition.
+/// The parts that connecting needs besides the definition.
 #[derive(Clone)]
 pub struct ConnectContext {
     /// The description of the client for the server.
@@ -96,7 +96,7 @@ pub struct ConnectContext {
     pub supervision: Supervision,
     /// The proxies on the way to servers over HTTP.
     pub proxies: Arc<Proxies>,
-    /// Hears what a connection is busy with.
+    /// Hears the step that a connection is busy with.
     pub on_phase: Option<OnPhase>,
     /// The state of the server's health, on all links to it.
     pub health: Arc<Health>,
@@ -111,13 +111,13 @@ pub struct Supervision {
     pub confinement: Option<Confinement>,
 }
 
-/// Hears what a connection is busy with. Must not block.
+/// Hears the step that a connection is busy with. Must not block.
 pub type OnPhase = Arc<dyn Fn(Phase) + Send + Sync>;
 
 /// The step that a connection is busy with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// A package runner may be downloading what it is to run.
+    /// A package runner may be downloading the program that it is to run.
     Installing,
     /// The server runs, or is reached, and the handshake is under way.
     Connecting,

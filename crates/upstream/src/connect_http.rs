@@ -155,8 +155,8 @@ async fn probe(
     }
     match answer {
         Ok(message) => Ok(modern_facts(&message)),
-        // Whatever an old server makes of it, 401 for an unknown method included: the handshake
-        // will show.
+        // An old server may answer in any way, by 401 for an unknown method too: the handshake will
+        // show.
         Err(_) => Ok(None),
     }
 }

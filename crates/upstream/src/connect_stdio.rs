@@ -18,7 +18,7 @@ use crate::{
     stdio::{StdioContext, StdioLink},
 };
 
-/// Programs that download what they run.
+/// Programs that download the programs that they run.
 const PACKAGE_RUNNERS: [&str; 10] =
     ["npx", "bunx", "pnpm", "yarn", "uvx", "uv", "pipx", "docker", "podman", "dnx"];
 
@@ -96,7 +96,7 @@ async fn probe(stdio: &StdioLink, setup: &Setup<'_>) -> Result<Option<ServerFact
     let (id, body) = discover(stdio.duplex.next_id(), &setup.context.identity);
     match ask_duplex(&stdio.duplex, id, body).await {
         Ok(message) => Ok(modern_facts(&message)),
-        // Whatever an old server makes of it: the handshake will show.
+        // An old server may answer in any way: the handshake will show.
         Err(LinkError::Closed(_) | LinkError::Unread(_) | LinkError::Protocol(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }

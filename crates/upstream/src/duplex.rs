@@ -191,7 +191,7 @@ impl Duplex {
         }
     }
 
-    /// Takes what the server sent in one piece, a message or a batch, to where it belongs.
+    /// Takes one piece of the server's output, a message or a batch, to its receiver.
     pub(crate) fn take(&self, text: &Bytes, limits: &Limits) {
         self.taken(text, Message::parse_batch_lenient(text, limits, BATCH_MAX));
     }

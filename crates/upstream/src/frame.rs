@@ -12,7 +12,7 @@ use crate::client::ClientError;
 pub enum Frame {
     /// Progress, log messages and other notifications that belong to the request.
     Notification(Message),
-    /// The server asks the client something, because of the request (legacy only).
+    /// The server asks the client a question, because of the request (legacy only).
     Request(Message),
     /// The server closed its stream before the answer and wants to be asked again later; the link
     /// does so by itself. Carries the server's own delay, if it named one.

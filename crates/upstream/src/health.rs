@@ -81,7 +81,7 @@ impl Health {
         }
     }
 
-    /// Begins a check, or ends it: what was doubtful before is not any more.
+    /// Starts a check, or ends it: earlier doubts do not count any more.
     pub fn clear(&self) {
         self.doubt.store(Doubt::None as u8, Ordering::Release);
     }

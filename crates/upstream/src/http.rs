@@ -58,7 +58,7 @@ pub(crate) struct HttpLink {
     is_given_back: AtomicBool,
     /// The server has logged on its own stream, outside of those of its requests.
     logs_aside: AtomicBool,
-    /// A task looks whether the server still knows the session.
+    /// True while a task checks that the server still knows the session.
     is_checking: AtomicBool,
     outlet: Outlet,
     pub(crate) limits: Limits,
@@ -145,7 +145,7 @@ impl HttpLink {
         self.logs_aside.load(Ordering::Relaxed)
     }
 
-    /// Fixes what the handshake found out; from here on, requests carry it.
+    /// Fixes the results of the handshake; from here on, requests carry them.
     pub(crate) fn established(&self, revision: Revision, session: Option<HeaderValue>) {
         let host = self.client.host();
         self.established.get_or_init(|| Established::new(&self.first, host, revision, session));
@@ -319,7 +319,7 @@ impl HttpLink {
         }
     }
 
-    /// The same for an error, or something unreadable, in an answer that is no refusal of HTTP.
+    /// The same for an error, or an unreadable body, in an answer that is no refusal of HTTP.
     pub(super) async fn lost_by(&self, bytes: &[u8]) -> Option<LinkError> {
         match self.session().is_some() && names_lost_session(bytes) {
             true => Box::pin(self.lost_session()).await,

@@ -9,7 +9,7 @@ use narthex_model::{Exposed, ListedNames, RowWarning, WarningKind, uri::spelling
 use narthex_wire::{DefinitionKind, Raw, Template, headers::HeaderParams};
 use sha2::{Digest, Sha256};
 
-/// Characters of a server's name for something that a warning shows.
+/// Number of characters of a server's name for an entry that a warning shows.
 const NAME_SHOWN: usize = 100;
 
 /// One tool, prompt, resource or template.
@@ -109,7 +109,7 @@ fn told(raw: &[u8]) -> [Option<&[u8]>; 4] {
     TOLD.map(|member| Raw::new(raw).get(member).map(Raw::as_bytes))
 }
 
-/// Everything that one server lists, in its own order.
+/// All lists of one server, in its own order.
 #[derive(Debug, Clone, Default)]
 pub struct Inventory {
     /// Tools.

@@ -1,9 +1,10 @@
 //! One connection to one MCP server: transports, handshake, lists, and forwarding.
 //!
 //! [`Link::forward`] and [`Link::notify`] take a [`narthex_policy::Permitted`] request by value and
-//! a [`Booked`] beside it, so nothing of a client gets to a server that policy has not seen, that
-//! has no place in the record or that no limit has counted, and what policy saw is what is sent.
-//! Requests of narthex itself are those of [`Asking`]. Answers come back as [`Frame`]s, undecoded.
+//! a [`Booked`] with it. So no message of a client gets to a server that policy has not seen, that
+//! has no place in the record or that no limit has counted, and the message that policy saw is the
+//! one that is sent. Requests of narthex itself are those of [`Asking`]. Answers come back as
+//! [`Frame`]s, undecoded.
 
 pub mod client;
 

@@ -53,7 +53,7 @@ pub struct Link {
     pub(crate) facts: ServerFacts,
     pub(crate) identity: ClientIdentity,
     pub(crate) alias: Alias,
-    /// Whatever comes from the server goes through this.
+    /// Redacts all messages that come from the server.
     pub(crate) redactor: Option<Arc<Redactor>>,
     pub(crate) uses: Uses,
     /// The log of the server: events of its link, and the stderr of its program.
@@ -97,8 +97,8 @@ pub struct TraceHeaders {
 /// what waits for it is moved about.
 pub type Forwarding<'a> = Pin<Box<dyn Future<Output = Result<Forwarded, LinkError>> + Send + 'a>>;
 
-/// A request in its final form. It is made before anything is awaited, so that a call does not
-/// carry along what it was made from.
+/// A request in its final form. It is made before the first await, so that a call does not carry
+/// along its parts.
 struct Outgoing {
     id: u64,
     payload: Payload,
@@ -207,7 +207,7 @@ impl Link {
         self.closed().is_cancelled() && matches!(self.outlet().end(), LinkError::SessionEnded)
     }
 
-    /// Forwards what policy allowed, what has its place in the record and was counted.
+    /// Forwards a request that policy allowed, that has its place in the record and was counted.
     ///
     /// # Errors
     /// When the request cannot be sent, or fails before the first frame.
@@ -345,7 +345,7 @@ impl Link {
         Ok(Forwarded { call, redactor: self.redactor.clone() })
     }
 
-    /// Asks the server something on our own behalf. `members` are further members of `params`, as
+    /// Sends the server a request on our own behalf. `members` are further members of `params`, as
     /// JSON text without braces.
     ///
     /// # Errors
@@ -371,8 +371,7 @@ impl Link {
 
     /// Opens a modern server's stream of changes, of tasks too, and feeds it to the link's events
     /// until it ends. `members` is the filter, as members of `params` without braces. `on_open` is
-    /// called when the server has acknowledged the subscription: what changes from then on is
-    /// heard.
+    /// called when the server has acknowledged the subscription: later changes are received.
     ///
     /// # Errors
     /// When the stream cannot be opened, breaks, or the server refuses: [`LinkError::Refused`].

@@ -81,7 +81,7 @@ impl ListChanges {
     }
 
     /// Waits until a server that seemed to announce without an end is quiet; for ever where it did
-    /// not seem so.
+    /// not.
     pub async fn quieted(&self) {
         match (self.heard, self.endless()) {
             (Some(heard), Some(_)) => sleep_until(heard + self.quiet()).await,
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// E74: of many notices one reading comes, and an endless server is read ever more seldom.
+    /// E74: many notices cause one reading, and an endless server is read ever more seldom.
     #[tokio::test(start_paused = true)]
     async fn e74_notices_join_and_pauses_grow() {
         let mut changes = ListChanges::default();

@@ -30,9 +30,9 @@ pub(crate) struct Outlet {
 #[derive(Debug, Default)]
 struct State {
     end: Option<LinkError>,
-    /// The place in the queue that is kept for the end, so that a full queue cannot lose it.
+    /// The place in the queue that is reserved for the end, so that a full queue cannot lose it.
     place: Option<mpsc::OwnedPermit<LinkEvent>>,
-    /// Only the end of a link that was handed out is an event: what fails before is an error.
+    /// Only the end of a link that was handed out is an event: an earlier failure is an error.
     is_established: bool,
 }
 
@@ -75,7 +75,7 @@ impl Outlet {
         &self.closed
     }
 
-    /// The error of a caller that still wants something from a link that has ended.
+    /// The error of a caller that still uses a link that has ended.
     pub(crate) fn end(&self) -> LinkError {
         self.state().end.clone().unwrap_or_else(|| LinkError::Closed("it was closed".into()))
     }
@@ -136,7 +136,7 @@ impl Outlet {
         })
     }
 
-    /// A burst that the queue has no room for is logged twice: as it begins, and with its number.
+    /// A burst that the queue has no room for is logged twice: as it starts, and with its number.
     fn offer(&self, event: LinkEvent) -> bool {
         let sent = self.events.try_send(event);
         match &sent {

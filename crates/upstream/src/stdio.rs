@@ -132,7 +132,7 @@ async fn write(input: Arc<Input>, mut queue: mpsc::Receiver<Outgoing>, duplex: A
         let count = tokio::select! {
             biased;
             () = duplex.closed().cancelled() => break,
-            // Many callers share the pipe: what waits for it goes in one write.
+            // Many callers share the pipe: waiting messages go in one write.
             count = queue.recv_many(&mut waiting, GATHERED) => count,
         };
         if count == 0 {
@@ -216,8 +216,8 @@ async fn read_to_the_end(
     tokio::pin!(reader);
     let end = tokio::select! {
         end = &mut reader => end,
-        // An escaped descendant may hold stdout open: after the child's own end, only what it
-        // has already written is waited for.
+        // An escaped descendant may hold stdout open: after the child's own end, only output that
+        // it has already written is waited for.
         _ = process.exited() => {
             tokio::time::timeout(LAST_WORDS, reader).await.unwrap_or(ReadEnd::Eof)
         }

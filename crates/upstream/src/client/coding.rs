@@ -166,7 +166,7 @@ mod tests {
         Ok(out)
     }
 
-    /// E170: each coding that is read, in chunks of each size; what is cut short or unknown is
+    /// E170: each coding that is read, in chunks of each size; an incomplete or unknown one is
     /// named.
     #[test]
     fn e170_coded_answers_are_decoded_or_named() {

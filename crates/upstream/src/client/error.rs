@@ -111,7 +111,7 @@ pub enum ClientError {
     Coding {
         /// Host and port.
         address: String,
-        /// The coding, and what is wrong.
+        /// The coding, and the fault.
         reason: String,
     },
     /// The answer is longer than the caller wants to hold.

@@ -51,7 +51,7 @@ impl Origin {
             && url.host().is_some_and(|host| host.to_owned() == self.host)
     }
 
-    /// The path and query of a request for this origin; anything else is refused.
+    /// The path and query of a request for this origin; a request for another one is refused.
     pub(super) fn path_of(&self, uri: &Uri) -> Result<PathAndQuery, ClientError> {
         let path = || {
             uri.path_and_query()

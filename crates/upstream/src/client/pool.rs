@@ -82,7 +82,7 @@ impl Pool {
         Slot(Arc::clone(self))
     }
 
-    /// The newest idle connection of a runtime, without whatever is too old.
+    /// The newest idle connection of a runtime, without those that are too old.
     fn newest(&self, home: Id) -> Option<Box<Connection>> {
         let mut idle = self.shard(home);
         let at = idle.iter().rposition(|idle| idle.connection.home() == home)?;
@@ -139,7 +139,7 @@ impl Pool {
         }
     }
 
-    /// Closes what has been idle for too long. Gives whether anything is left.
+    /// Closes connections that have been idle for too long. Returns `true` if any are left.
     fn close_expired(&self) -> bool {
         let now = Instant::now();
         let is_fresh = |idle: &Idle| now.duration_since(idle.since) < self.idle_timeout;

@@ -29,7 +29,7 @@ impl Reach {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_special = match (a, b, c) {
-        // This network, this host, private networks, and what is not given out.
+        // This network, this host, private networks, and addresses that are not given out.
         (0 | 10 | 127 | 240..=255, ..) => true,
         // Carriers' networks.
         (100, 64..=127, _) => true,
@@ -63,7 +63,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 mod tests {
     use super::*;
 
-    /// X-E37: each block at its first and last address, and what lies beside it.
+    /// X-E37: each block at its first and last address, and the addresses next to it.
     #[test]
     fn x_e37_only_public_addresses_are_reached() {
         let special = "

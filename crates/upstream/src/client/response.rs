@@ -116,7 +116,7 @@ impl ResponseBody {
         self.poll_arrived()
     }
 
-    /// Everything as one piece, without copying if it came as one. An answer that is longer than
+    /// The body as one piece, without copying if it came as one. An answer that is longer than
     /// `limit` is refused before it is held.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl ResponseBody {
                     return Poll::Ready(None);
                 }
                 Poll::Ready(Some(Ok(frame))) => {
-                    // Anything else is trailers, which MCP does not use.
+                    // Other frames are trailers, which MCP does not use.
                     let Ok(data) = frame.into_data() else { continue };
                     if self.incoming.is_end_stream() {
                         self.finish();

@@ -12,7 +12,7 @@ use super::{
 
 /// The path that answered last, and the one that was asked for.
 ///
-/// While it is unknown a request is kept until it is answered, so that it can follow a redirect;
+/// While it is unknown a request is held until it is answered, so that it can follow a redirect;
 /// afterwards the copy is saved.
 #[derive(Debug, Default)]
 pub(super) struct Route(RwLock<Option<Known>>);

@@ -1,7 +1,8 @@
 //! The time that a child may take to answer, with the time for a download apart.
 //!
-//! A package runner starts the server as its child when everything is there. Where the children of
-//! a process can be seen, that moment ends the download: from then on, silence is the server's.
+//! A package runner starts the server as its child when the download is complete. Where the
+//! children of a process can be seen, that moment ends the download: from then on, silence is the
+//! server's.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -100,7 +101,7 @@ impl<'a> Patience<'a> {
         waited
     }
 
-    /// Looks whether the server runs. A child that ends again was part of the installation.
+    /// Checks if the server runs. A child that ends again was part of the installation.
     fn look(&mut self, runner: u32) {
         match (has_children(runner), self.running_since) {
             (true, None) => {

@@ -18,8 +18,8 @@ pub(super) fn answered_by(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// The id, as JSON, of the request that a refused text would be if it were acceptable. `None` of
-/// what is no whole JSON object.
+/// The id, as JSON, of the request that a refused text would be if it were acceptable. `None` for a
+/// text that is no whole JSON object.
 pub(super) fn asked_by(text: &[u8]) -> Option<String> {
     let (seen, is_whole) = Envelope::read(text);
     if !(is_whole && seen.is_rpc && seen.has_method && !seen.is_answer) {

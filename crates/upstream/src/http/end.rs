@@ -1,4 +1,4 @@
-//! The end of a link over HTTP: what waits for an answer fails, and the session is given back.
+//! The end of a link over HTTP: waiting requests fail, and the session is given back.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

@@ -20,7 +20,7 @@ const WORDS_BYTES: usize = 4096;
 /// The largest answer to the request that makes sure. A longer one is no refusal.
 const CHECK_BODY_BYTES: usize = 64 * 1024;
 
-/// Words of servers about a session that they do not know, beside the word `session`.
+/// Words of servers about a session that they do not know, besides the word `session`.
 const WORDS: [&str; 20] = [
     "not found",
     "no valid",
@@ -95,7 +95,7 @@ impl HttpLink {
         matches!(self.outlet.end(), LinkError::SessionEnded).then_some(LinkError::SessionEnded)
     }
 
-    /// Looks whether the session is why a server refused a request without a reason. That request
+    /// Checks if the session is the reason why a server refused a request without one. That request
     /// may have been acted on, so it stays failed; the next one gets a new session.
     pub(super) fn check_session_later(self: &std::sync::Arc<Self>, status: StatusCode) {
         if self.is_checking.swap(true, std::sync::atomic::Ordering::AcqRel) {

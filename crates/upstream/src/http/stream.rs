@@ -56,7 +56,7 @@ struct Events {
     batch: Vec<Message>,
     /// The bytes that came in place of a message.
     unreadable: Bytes,
-    /// A large event, which comes before everything that follows it in the stream.
+    /// A large event, which comes before all later ones in the stream.
     large: Large,
 }
 
@@ -123,7 +123,7 @@ impl Events {
         }
     }
 
-    /// The next message of what has already arrived, but for a large one and what follows that.
+    /// The next message that has already arrived, except a large one and those after it.
     fn buffered(&mut self, link: &HttpLink) -> Result<Option<Message>, LinkError> {
         if let Some(message) = self.batch.pop() {
             return Ok(Some(message));
@@ -176,8 +176,8 @@ impl Events {
         self.retry_ms.map_or(RETRY, Duration::from_millis).min(RETRY_MAX)
     }
 
-    /// The pause after so many streams in a row that brought nothing: ever longer, also where the
-    /// server asks for none, so that it is not asked without an end for what it does not have.
+    /// The pause after a number of streams in a row without a message: ever longer, also where the
+    /// server asks for none, so that requests for an absent stream do not repeat without an end.
     fn pause_after(&self, fruitless: u32) -> Duration {
         match fruitless {
             0 => self.pause(),

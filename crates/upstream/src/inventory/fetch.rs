@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{Inventory, InventoryEntry, Listed, Merged, shown_name};
 use crate::{Link, LinkError, aside::LARGE};
 
-/// The most entries of one list that are kept.
+/// The most entries of one list that are stored.
 const ENTRIES_MAX: usize = 50_000;
 /// Warnings of one kind for one list; further ones are counted.
 const WARNINGS_MAX: usize = 10;

@@ -2,7 +2,7 @@
 
 use narthex_wire::method;
 
-/// A request of narthex's own. No server does anything for a client because of one: what does goes
+/// A request of narthex's own. No server acts for a client because of one: a request that acts goes
 /// through [`crate::Link::forward`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asking {

@@ -42,7 +42,8 @@ impl Forwarded {
         }
     }
 
-    /// The next frame, if it has already arrived: what [`Forwarded::next`] would give at once.
+    /// The next frame, if it has already arrived: the one that [`Forwarded::next`] would give at
+    /// once.
     pub fn buffered(&mut self) -> Option<Result<Frame, LinkError>> {
         match &mut self.call {
             Call::Duplex(_) => None,

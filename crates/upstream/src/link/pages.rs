@@ -6,8 +6,8 @@ use super::{Asking, Link};
 use crate::{LinkError, aside::is_large};
 
 impl Link {
-    /// Asks the server for a list, reads each page, and hands over what was read, to the last
-    /// page. A large page is read aside.
+    /// Asks the server for a list, reads each page, and hands over its entries, to the last page. A
+    /// large page is read aside.
     ///
     /// # Errors
     /// When no answer comes, the server refuses ([`LinkError::Refused`]), the pages do not end, or

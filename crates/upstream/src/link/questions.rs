@@ -1,4 +1,4 @@
-//! Refusing what a server asks.
+//! Refuses questions of a server.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::Link;
 const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
 impl Link {
-    /// Refuses a question of the server, since it was offered no capability to ask anything. That
-    /// it does not take the answer is its own affair.
+    /// Refuses a question of the server, since it was offered no capability to ask any. If it does
+    /// not take the answer, the link is not affected.
     pub async fn refuse_undeclared(&self, question: &Message) {
         let why = "no client can be asked on this connection, which declared no such capability";
         self.refuse(question, rpc::code::METHOD_NOT_FOUND, why).await;

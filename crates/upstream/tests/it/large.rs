@@ -18,7 +18,7 @@ use super::{
 
 /// Enough for a message to be large.
 const PAD: usize = 2 * 1024 * 1024;
-/// After so many calls, an answer that could be read has been read.
+/// Number of calls after which a readable answer has been read.
 const CALLS: usize = 20;
 
 /// The only thread that may block, which does until it is released.
@@ -51,7 +51,7 @@ fn padding(seen: &Seen) -> String {
     "x".repeat(if is_large { PAD } else { 1 })
 }
 
-/// Small calls are answered while a large answer waits to be read; gives what is in that then.
+/// Small calls are answered while a large answer waits to be read; returns the large one's result.
 async fn beside<T>(mut large: Pin<&mut impl Future<Output = T>>, small: &Link, busy: Busy) -> T {
     for _ in 0..CALLS {
         tokio::select! {
@@ -89,8 +89,8 @@ fn s31_calls_go_on_while_a_large_answer_is_read() {
     }
 }
 
-/// S31: what follows a large message in a stream comes after it, and one that is read while its
-/// caller looks elsewhere is not lost.
+/// S31: later messages of a stream come after a large one, and one that is read while its caller
+/// waits for another event is not lost.
 #[test]
 fn s31_nothing_overtakes_a_large_message_of_its_stream() {
     on_one_thread(async {

@@ -179,7 +179,7 @@ async fn e73_one_list_that_fails_takes_only_itself_away() {
     }
 }
 
-/// E73: a list that fails later keeps what it had; a server none of whose lists works is no server.
+/// E73: a list that fails later keeps its entries; a server none of whose lists works is no server.
 #[tokio::test]
 async fn e73_a_list_that_fails_later_keeps_what_it_had() {
     let peer = with_a_failing("tools/list", |seen| error(200, seen, -32603)).await;

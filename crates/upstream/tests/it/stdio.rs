@@ -1,4 +1,4 @@
-//! Child processes: how they end, what they may print, and that none is left.
+//! Child processes: their end, the output that they may write, and that none is left.
 
 use std::{os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 

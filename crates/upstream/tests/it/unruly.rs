@@ -1,4 +1,4 @@
-//! Links to a child that misbehaves: what it gets wrong stays with the call that it concerns.
+//! Links to a child that misbehaves: each fault stays with the call that it concerns.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ async fn seen(link: &narthex_upstream::Link) -> Value {
     serde_json::from_str(&text_of(link, "seen", json!({})).await).unwrap()
 }
 
-/// R-E9: answers find their request by id; what answers none, and what is no message, is skipped.
+/// R-E9: answers find their request by id; other answers and messages that are none are skipped.
 #[tokio::test]
 async fn r_e9_strange_and_double_answers_harm_no_call() {
     let mut world = World::new();
@@ -125,7 +125,7 @@ async fn r_e16_the_revision_is_the_servers() {
     world.drain().await;
 }
 
-/// R-E17, R-M27: stderr is kept, but only its end, and no line without limit.
+/// R-E17, R-M27: stderr is stored, but only its end, and no line without limit.
 #[tokio::test]
 async fn r_e17_a_flood_on_stderr_is_kept_within_limits_and_holds_up_no_call() {
     let world = World::new();

@@ -66,7 +66,7 @@ impl World {
         Self { context, events, tasks }
     }
 
-    /// A world in which silence is taken for what it is at once.
+    /// A world with a short deadline for the probe of silent servers.
     pub(crate) fn impatient() -> Self {
         let mut world = Self::new();
         world.context.deadlines.probe = Duration::from_millis(300);

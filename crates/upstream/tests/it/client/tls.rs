@@ -147,7 +147,7 @@ async fn e169_a_tunnel_leads_through_a_proxy_with_tls() {
     };
     let trusting = client(&[&proxy.certificate, &server.certificate]);
     for _ in 0..2 {
-        // The tunnel is kept, as any connection.
+        // The tunnel is reused, as any connection.
         assert_eq!(call(&trusting).await, "{}");
     }
     let head = heads.recv().await.unwrap();
