@@ -64,7 +64,7 @@ pub(crate) struct Finish {
     pub(crate) told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
     /// True if it is a tool with an output schema.
     pub(crate) is_shaped: bool,
-    /// Who reads why the call failed.
+    /// The reader of the call's failure.
     pub(crate) reader: Reader,
 }
 

@@ -21,11 +21,11 @@ pub(crate) enum Refusal {
     Call(CallError),
     /// The same, where the server certainly did not see the request.
     Unsent(CallError),
-    /// A server that does not work. The reader decides what is said of it.
+    /// A server that does not work. The reader decides on the text of its failure.
     Failed(Box<Failing>),
-    /// The same, where a rule of the workspace forbids it, with the rule's id.
+    /// A failed call that a rule of the workspace forbids, with the rule's id.
     Forbidden(CallError, Arc<str>),
-    /// The same, from a tool of the built-in server itself: no check has refused it.
+    /// The error of a tool of the built-in server itself: no check has refused the call.
     Own(CallError),
     /// The same, of a tool with an output schema: clients check all structured content of a result
     /// against it, also in one that is an error.
@@ -135,7 +135,8 @@ impl Refusal {
         self.call_kind() == Some(CallErrorKind::InvalidArguments)
     }
 
-    /// The check that it comes from, of those that a request passes before it is sent (D13).
+    /// The check that refused the request, if it is one that a request passes before it is sent
+    /// (D13).
     pub(crate) fn check(&self) -> Option<&'static str> {
         let [attached, exposed, definitions, rules, grants] = narthex_policy::CHECKS;
         match self {

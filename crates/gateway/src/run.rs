@@ -385,8 +385,8 @@ impl RunView {
         self.reader
     }
 
-    /// Which server an alias stands for in this run. A server of its own keeps its alias also if
-    /// the shared configuration begins to use it.
+    /// The server that an alias means in this run. A server of its own keeps its alias also if the
+    /// shared configuration begins to use it.
     pub(crate) fn key(&self, alias: &Alias) -> ServerKey {
         self.own.key(alias)
     }

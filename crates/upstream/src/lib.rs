@@ -1,8 +1,8 @@
 //! One connection to one MCP server: transports, handshake, lists, and forwarding.
 //!
 //! [`Link::forward`] and [`Link::notify`] take a [`narthex_policy::Permitted`] request by value and
-//! a [`Booked`] with it. So no message of a client gets to a server that policy has not seen, that
-//! has no place in the record or that no limit has counted, and the message that policy saw is the
+//! a [`Booked`] with it. So a message of a client reaches a server only after policy has seen it,
+//! the record has a place for it and the limits have counted it. The message that policy saw is the
 //! one that is sent. Requests of narthex itself are those of [`Asking`]. Answers come back as
 //! [`Frame`]s, undecoded.
 

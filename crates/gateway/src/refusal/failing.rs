@@ -76,7 +76,7 @@ impl Failing {
             | When::Sent { .. } => "",
         };
         let (words, hint) = (failure.words(reader), failure.hint(reader));
-        // Those for operators name files; they stand in rows.
+        // Details for operators name files; rows have these.
         let details = failure.details(Reader::Run);
         CallError { kind: failure.kind, message: format!("{before}{words}{after}{hint}"), details }
     }
@@ -121,7 +121,7 @@ impl Refusal {
     }
 }
 
-/// Why calls cannot go to a server.
+/// The reason why calls cannot go to a server.
 pub(crate) fn unusable(row: &ServerRow) -> Refusal {
     let name = &*row.name;
     let refused = |kind, text| Refusal::Unsent(CallError::new(kind, text));
@@ -191,8 +191,8 @@ mod tests {
         [Reader::Operator, Reader::Run].map(|reader| failing.read_by(reader).message)
     }
 
-    /// D28: of a server that failed, at whatever point of a call, a run reads the server, the kind
-    /// and where the cause is found, and no word of the cause; operators read the cause.
+    /// D28: a run gets the name of a failed server, the kind and the place of the cause, at each
+    /// point of a call, and no word of the cause; operators get the cause.
     #[test]
     fn d28_a_run_reads_no_cause_of_a_server_that_failed() {
         let failure = |kind| ServerFailure::new(kind, CAUSE);

@@ -1,4 +1,4 @@
-//! Who reads why a server does not work (D28).
+//! The readers of the cause of a server's failure (D28).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -68,8 +68,8 @@ async fn at_aggregated(world: &World) -> String {
     text
 }
 
-/// D28: of its own servers that ended, or did not start, a run reads the server, the kind of
-/// failure and where the cause is found, whatever it asks for.
+/// D28: for its own servers that ended, or did not start, a run gets the server, the kind of
+/// failure and the place of the cause, in the answer to each request.
 #[tokio::test]
 async fn d28_a_run_reads_no_cause_of_its_own_servers() {
     let scripts = Scripts::new();
