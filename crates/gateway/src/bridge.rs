@@ -3,7 +3,7 @@
 //!
 //! A link was opened with the capabilities that the request declares. Over one channel it carries
 //! one call at a time, so that a question belongs to that call. Over HTTP the stream of a question
-//! tells its call; a question on the server's own stream belongs to the only open call.
+//! identifies its call; a question on the server's own stream belongs to the only open call.
 
 mod turn;
 

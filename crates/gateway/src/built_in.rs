@@ -300,8 +300,8 @@ impl Shared {
     }
 
     /// The tools that a run has of the built-in server under its own name (D29). A caller that sees
-    /// all that is configured gets only the tools to ask for grants and to hear the answer, where
-    /// any of it requires a grant.
+    /// all that is configured gets only tools to ask for grants and to hear the answer. It gets
+    /// these where any tool requires a grant.
     fn own_offer(
         &self,
         snapshot: &Snapshot,

@@ -27,8 +27,8 @@ pub(crate) enum Refusal {
     Forbidden(CallError, Arc<str>),
     /// The error of a tool of the built-in server itself: no check has refused the call.
     Own(CallError),
-    /// The same, of a tool with an output schema: clients check all structured content of a result
-    /// against it, also in one that is an error.
+    /// The refusal of a call to a tool with an output schema: clients check all structured content
+    /// of a result against it, also in one that is an error.
     Shaped(Box<Refusal>),
     /// The server found that headers and body of what we sent disagree, and did nothing.
     Mismatch,
@@ -368,8 +368,8 @@ pub(crate) fn kind_of(kind: CallErrorKind) -> ErrorKind {
 mod tests {
     use super::*;
 
-    /// D28: a model never reads the part of a refusal that is for operators, at no door, of no kind
-    /// and in no era, in the text or beside it.
+    /// D28: a model never reads the part of a refusal that is for operators. This holds at each
+    /// door, in each kind and era, in the text and beside it.
     #[test]
     fn d28_no_refusal_names_what_operators_do() {
         const SAID: &str = "it failed; mend it with `narthex grants create x`, or at POST /api/x";
@@ -405,7 +405,7 @@ mod tests {
     }
 
     /// X-E122: a request that a run may not make for want of a grant is recorded as refused by that
-    /// check, also if it is otherwise known that no server has seen the call.
+    /// check. This holds also if it is otherwise known that no server has seen the call.
     #[test]
     fn what_is_refused_names_its_check() {
         let error = |kind| CallError::new(kind, "no");

@@ -186,7 +186,7 @@ impl Shared {
     }
 
     /// Looks first into the views at hand: the one that the client was shown last, or the shared
-    /// one. To build a view for this client alone, servers may have to be asked, and no call should
+    /// one. To build a view for this client alone, servers may have to be asked. No call should
     /// wait for a server that it does not go to. The right of this client to see the item is
     /// checked once more on the link of the call.
     async fn aggregated_now(

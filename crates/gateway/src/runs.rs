@@ -245,8 +245,8 @@ impl Shared {
     }
 }
 
-/// Notifies the clients of a run with a view of its own of changes to its lists, and records these,
-/// for as long as the run is used.
+/// Notifies the clients of a run with a view of its own of changes to its lists. Records the
+/// changes, for as long as the run is used.
 async fn watch_run(
     shared: Arc<Shared>,
     run: Arc<RunView>,

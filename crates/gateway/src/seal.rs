@@ -1,7 +1,7 @@
 //! Sealed state: data that a client holds for us between two requests and cannot read or change.
 //!
 //! AES-256-GCM under a key of this process. A state is bound to run, server, method and item, and
-//! expires. The node's id stands in front in clear, so that any replica can find the owner (D26).
+//! expires. It begins with the node's id in clear, so that any replica can find the owner (D26).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

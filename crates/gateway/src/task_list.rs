@@ -1,6 +1,6 @@
 //! `tasks/list` of a legacy client at the aggregated endpoint: its tasks at all servers.
 //!
-//! Servers know no runs and list for every caller with their credential, so their lists are
+//! Servers know no runs and list for every caller with their credential. So their lists are
 //! filtered by the tasks that the gateway knows to be the run's (S18). A page is one page of each
 //! server, read side by side. The cursor has the position in each server's list; it is sealed,
 //! since the servers' own cursors may reveal tasks of others.

@@ -76,8 +76,8 @@ mod tests {
 
     use super::*;
 
-    /// S31: while a large message is read, others and other work of the thread continue, and a
-    /// second piece of the same one waits for its turn.
+    /// S31: while a large message is read, others and other work of the thread continue. A second
+    /// piece of the same message waits for its turn.
     #[tokio::test]
     async fn s31_one_piece_of_work_is_done_at_a_time() {
         let (one, other) = (Aside::default(), Aside::default());

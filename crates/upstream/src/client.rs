@@ -321,8 +321,8 @@ impl Shared {
         }
     }
 
-    /// A way to the server through a proxy. A server that must have a public address is asked for
-    /// by the address that was checked, so that the proxy's own names lead nowhere else.
+    /// A way to the server through a proxy. The proxy is asked for the checked address of a server
+    /// that must be public, so that its own names lead nowhere else.
     async fn open_through(&self, proxy: &Proxy) -> Result<Stream, ClientError> {
         let address = match self.settings.reach {
             Reach::Anywhere => self.origin.address.clone(),

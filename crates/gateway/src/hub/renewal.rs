@@ -137,9 +137,9 @@ impl Shared {
         }
     }
 
-    /// Sends a legacy server the level that one modern call names, if no other caller on the same
-    /// link, the shared one or `bridge`, asked for one as low before. The call does not wait long
-    /// for the answer.
+    /// Sends a legacy server the level that one modern call names. Sends nothing if another caller
+    /// on the same link, the shared one or `bridge`, asked for one as low before. The call does not
+    /// wait long for the answer.
     pub(crate) async fn lower_for(
         &self,
         caller: &Caller,

@@ -122,8 +122,8 @@ impl Shared {
         Ok(Some(first))
     }
 
-    /// The part of a server's lists on a link of this kind that is as at first for a run, or all of
-    /// the lists if they are not frozen.
+    /// The part of a server's lists on a link of this kind that is unchanged since a run's first
+    /// lists. All of the lists if they are not frozen.
     pub(super) async fn unchanged(
         &self,
         run: &Arc<RunView>,

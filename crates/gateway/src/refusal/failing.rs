@@ -191,8 +191,8 @@ mod tests {
         [Reader::Operator, Reader::Run].map(|reader| failing.read_by(reader).message)
     }
 
-    /// D28: a run gets the name of a failed server, the kind and the place of the cause, at each
-    /// point of a call, and no word of the cause; operators get the cause.
+    /// D28: a run gets the name of a failed server, the kind and the place of the cause. It gets no
+    /// word of the cause, at no point of a call; operators get the cause.
     #[test]
     fn d28_a_run_reads_no_cause_of_a_server_that_failed() {
         let failure = |kind| ServerFailure::new(kind, CAUSE);

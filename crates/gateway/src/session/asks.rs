@@ -48,8 +48,8 @@ impl Ask {
 }
 
 impl Session {
-    /// Takes a server's question: gives it an id of ours, under which the answer will come. Where
-    /// nothing says to which `call` it belongs, it may be any that is open at the server.
+    /// Takes a server's question: gives it an id of ours, under which the answer will come. A
+    /// question without a known `call` may belong to any that is open at the server.
     ///
     /// # Errors
     /// The code and the text for the server, where the question can be read in two ways, or too

@@ -182,9 +182,9 @@ impl Gated {
     }
 }
 
-/// S12, S14: a call of a closed gate's tool gets to no server, as a request or as a notification,
-/// in no spelling, from no era and to none. A method that is not spelt like one of the protocol is
-/// unknown, behind an open gate too.
+/// S12, S14: a call of a closed gate's tool gets to no server, as a request or as a notification.
+/// This holds in each spelling, from each era and to each. A method that is not spelt like one of
+/// the protocol is unknown, behind an open gate too.
 #[tokio::test]
 async fn s14_what_a_gate_refuses_arrives_in_no_shape_and_no_spelling() {
     for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {

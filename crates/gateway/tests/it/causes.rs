@@ -68,8 +68,8 @@ async fn at_aggregated(world: &World) -> String {
     text
 }
 
-/// D28: for its own servers that ended, or did not start, a run gets the server, the kind of
-/// failure and the place of the cause, in the answer to each request.
+/// D28: a run gets the names of its own servers that ended, or did not start. The answer to each
+/// request has the kind of failure and the place of the cause, too.
 #[tokio::test]
 async fn d28_a_run_reads_no_cause_of_its_own_servers() {
     let scripts = Scripts::new();

@@ -109,8 +109,8 @@ fn has_contents(call: &Value) -> bool {
     call["details"].get("contents").is_some()
 }
 
-/// X-M64: at either kind of endpoint, for clients of either era, no contents of a call are recorded
-/// until the switch is on, and none any more when it is off: in a run that lives.
+/// X-M64: no contents of a call are recorded until the switch is on, and none any more when it is
+/// off, in a run that lives. This holds at either kind of endpoint, for clients of either era.
 #[tokio::test]
 async fn x_m64_a_live_run_goes_by_the_switch() {
     let recorded = Recorded::start().await;
@@ -229,8 +229,8 @@ async fn x_m64_long_arguments_and_answers_are_cut() {
     world.gateway.drain().await;
 }
 
-/// S27: a secret that a caller puts into a URI or any other name stays out of the record, for an
-/// existing item and an absent one, and however a URI spells it.
+/// S27: a secret that a caller puts into a URI or any other name stays out of the record. This
+/// holds for an existing item and an absent one, and for each spelling in a URI.
 #[tokio::test]
 async fn s27_secrets_in_what_callers_name_are_not_recorded() {
     let recorded = Recorded::start().await;

@@ -363,8 +363,8 @@ async fn e175_an_undeclared_question_fails_the_call() {
     world.gateway.drain().await;
 }
 
-/// S12: a question that can be read in two ways reaches no client of the server's own era either,
-/// and a legacy server gets an error at once.
+/// S12: a question that can be read in two ways reaches no client of the server's own era either. A
+/// legacy server gets an error at once.
 #[tokio::test]
 async fn s12_questions_within_an_era_have_one_meaning() {
     let scripts = Scripts::new();

@@ -105,8 +105,8 @@ async fn d12_a_server_of_both_eras_logs_for_a_legacy_client() {
     }
 }
 
-/// D12: the gateway tries once if a server answers `initialize`, however many clients come at once,
-/// and one that refuses serves them all in its own era.
+/// D12: the gateway tries once if a server answers `initialize`, however many clients come at once.
+/// A server that refuses serves them all in its own era.
 #[tokio::test]
 async fn d12_a_server_that_refuses_the_handshake_is_tried_once() {
     let world = World::with(&[("one", Eras::Modern)]).await;

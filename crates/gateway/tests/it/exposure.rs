@@ -110,7 +110,7 @@ impl Asking<'_> {
 }
 
 /// D5, E151: an item that a rule hides is in no list, and its use is answered like that of an
-/// absent one, for every pair of eras at both endpoints.
+/// absent one. This holds for every pair of eras at both endpoints.
 #[tokio::test]
 async fn d5_what_a_rule_hides_is_absent_at_both_endpoints() {
     for eras in [Eras::Legacy, Eras::Modern] {

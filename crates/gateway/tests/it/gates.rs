@@ -145,8 +145,8 @@ fn kind(answer: &Value) -> &Value {
 }
 
 /// X-M54, X-M55, X-M57, S14: a gated call does not reach its server without a grant, names the
-/// scope, and succeeds with one, at both endpoints and in all pairs of eras. Tools that are not
-/// named need none.
+/// scope, and succeeds with one. This holds at both endpoints and in all pairs of eras. Tools that
+/// are not named need none.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m55_a_gated_call_needs_a_grant_at_every_endpoint_in_every_era() {
     for eras in ERAS {
@@ -231,7 +231,7 @@ async fn s14_resources_prompts_and_completion_are_gated_alike() {
 }
 
 /// X-E75, D25: a grant for a single call is used up by one call, also if several ask at the same
-/// time, and the ledger has the last word on it.
+/// time. The ledger has the last word on it.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e75_of_many_calls_one_uses_a_single_grant() {
     let gated = Gated::new(Eras::Modern).await;
@@ -297,8 +297,8 @@ async fn s26_a_round_of_a_call_is_paid_for_once() {
     }
 }
 
-/// S26, E174: the rounds that are made for a legacy client, while it answers a modern server's
-/// questions, are one call for a grant for a single call, and each is decided on anew.
+/// S26, E174: a legacy client's answers to a modern server's questions cause further rounds. All
+/// rounds are one call for a grant for a single call, and each is decided on anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn s26_rounds_of_a_legacy_client_are_paid_for_once_and_decided_on_each() {
     let tool = "test_input_required_result_multi_round";

@@ -351,7 +351,7 @@ async fn e7_what_an_own_server_tells_reaches_its_run_alone() {
 }
 
 /// E7, D5: log messages of an own server reach sessions of its run alone, also beside one that set
-/// no level, and each server gets the level of its own run's sessions.
+/// no level. Each server gets the level of its own run's sessions.
 #[tokio::test]
 async fn e7_what_an_own_server_logs_reaches_its_run_alone() {
     let scripts = Scripts::new();

@@ -34,7 +34,7 @@ fn error(answer: &Value) -> (&str, &str) {
 }
 
 /// E19, E82: resources and prompts can be listed, read and got through tools, for each pair of
-/// eras, with the same results as by the methods of the protocol.
+/// eras. The results are those of the protocol's methods.
 #[tokio::test]
 async fn e19_resources_and_prompts_are_reached_through_tools() {
     for eras in [Eras::Legacy, Eras::Modern] {

@@ -1,5 +1,5 @@
 //! Rules of the workspace (D13): a forbidden request does not reach its server, at every endpoint
-//! and in every era alike, and one that requires a grant is decided by grants.
+//! and in every era alike. A request that requires a grant is decided by grants.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Failed calls of tools with an output schema: clients check the structured content of a result
-//! against it, also in one that is an error, and throw the whole away if it does not fit.
+//! against it, also in an error. They throw the whole away if it does not fit.
 
 use std::time::Duration;
 

@@ -85,8 +85,8 @@ async fn modern_task_states_are_pushed_at_the_aggregated_endpoint() {
     world.gateway.drain().await;
 }
 
-/// S18: a task of another run is as absent as one that never was, and a client without tasks gets
-/// an error that says so.
+/// S18: a task of another run is as absent as one that never was. A client without tasks gets an
+/// error that names the missing capability.
 #[tokio::test]
 async fn s18_tasks_of_others_are_not_followed() {
     let mut world = World::with(&[("one", Eras::Modern)]).await;

@@ -99,8 +99,8 @@ async fn e44_a_call_past_its_time_is_cancelled_over_every_transport() {
     world.gateway.drain().await;
 }
 
-/// E86: nothing inside ends a call before its own limit, the longest included. The clock stands
-/// still but for timers, so that any other limit would go off first.
+/// E86: no inner limit ends a call before its own limit, the longest included. The clock moves only
+/// for timers, so that any other limit would go off first.
 #[tokio::test]
 async fn e86_no_inner_limit_ends_a_call_before_its_own() {
     let everywhere = Everywhere::start().await;

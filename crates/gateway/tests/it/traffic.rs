@@ -113,8 +113,8 @@ fn refused(answer: &Value) -> &Value {
     &error["details"]
 }
 
-/// O100: the limits of a server hold at both of its endpoints and for both eras together, and a
-/// refusal names the limit and the time after which to try again.
+/// O100: the limits of a server hold at both of its endpoints and for both eras together. A refusal
+/// names the limit and the time after which to try again.
 #[tokio::test]
 async fn o100_a_servers_quota_holds_for_all_its_callers() {
     let limited = Limited::with(&json!({"calls_per_day": 4})).await;

@@ -1,7 +1,7 @@
 //! One HTTP/1.1 connection, driven by its user instead of by a task of its own.
 //!
-//! hyper splits a connection into a sender and a driver and tells users to spawn the driver. Here
-//! both live in one value: a caller polls the driver, then looks whether its answer or its next
+//! hyper splits a connection into a sender and a driver and leaves it to users to spawn the driver.
+//! Here both live in one value: a caller polls the driver, then checks if its answer or its next
 //! chunk has arrived. Only the driver can make those ready, so they are polled with a waker that
 //! does nothing; otherwise each arrival would wake the very task that is being polled.
 

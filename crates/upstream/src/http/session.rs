@@ -1,8 +1,8 @@
 //! The ways in which servers report that a session is over, and the request that makes sure of it.
 //!
 //! The specification knows one way: 404. Servers of the SDKs and their examples also answer 400,
-//! 401, 410, 500, or 200 with an error, JSON-RPC or not. A tool's own error may use the same
-//! words, so all but 404 and 410 count only after the server refused a ping of the session, too.
+//! 401, 410, 500, or 200 with an error, JSON-RPC or not. A tool's own error may use the same words.
+//! So all but 404 and 410 count only after the server refused a ping of the session, too.
 
 use std::time::Duration;
 
