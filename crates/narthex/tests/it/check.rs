@@ -5,7 +5,7 @@ use std::{os::unix::fs::symlink, path::Path};
 use fs_err as fs;
 use serde_json::{Value, json};
 
-use crate::support::{Done, Place};
+use crate::support::{Done, Place, fixture_entry};
 
 /// A folder as PATH, with these programs in it.
 fn programs(place: &Place, names: &[&str]) {
@@ -98,6 +98,21 @@ fn s5_check_names_packages_without_a_version() {
     assert_eq!(details.len(), 2, "{details:?}");
     assert!(details[0].ends_with("write `@scope/known@4.5.6`"), "{details:?}");
     assert!(details[1].contains("write `server==VERSION`; `pip index versions server`"));
+}
+
+/// X-M57: a live server belongs to no workspace: its gates are told once, and without one.
+#[test]
+fn x_m57_gates_of_a_live_server_are_told_once() {
+    let mut live = fixture_entry();
+    live["tool_scopes"] = json!({ "ecko": "demo.write" });
+    let place = Place::with(&json!({ "live": live }));
+    let _daemon = place.up();
+    place.run(["workspaces", "create", "team"]).succeeded();
+    let seen = check(&place, &["--json"]).json()["data"].take();
+    let gates = found(&seen, "GATES");
+    assert_eq!(gates.len(), 1, "{seen}");
+    let told = gates[0]["message"].as_str().unwrap();
+    assert!(told.starts_with("`live`: `tool_scopes` names `ecko`"), "{told}");
 }
 
 /// R-M33, R-F5, R-M8: with a daemon, its agents are looked at: their servers, what keeps these from

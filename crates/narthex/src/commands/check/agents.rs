@@ -83,6 +83,7 @@ async fn look(settings: &Settings) -> Result<Option<Vec<Check>>, Failure> {
             _ => Check { message: format!("workspace {workspace}: {}", check.message), ..check },
         }));
     }
+    checks.extend(gates::of_live(&client).await?);
     Ok(Some(checks))
 }
 
@@ -131,7 +132,7 @@ async fn look_at(
     }));
     checks.extend(servers.iter().flat_map(unpinned));
     checks.extend(faults);
-    checks.extend(gates::look(client, workspace, &servers).await?);
+    checks.extend(gates::of_catalog(client, workspace, &servers).await?);
     Ok(checks)
 }
 

@@ -13,17 +13,14 @@ use crate::{
 /// Number of servers of the catalog that are looked at one by one.
 const SERVERS_MAX: usize = 200;
 
-/// Checks gates of the live servers, as the daemon has found them, and those of servers of the
-/// catalog, compared with what these have listed in any run.
-pub(super) async fn look(
-    client: &DaemonClient,
-    workspace: &str,
-    servers: &[Value],
-) -> Result<Vec<Check>, Failure> {
-    let check = |server: &str, told: &str| {
-        let hint = "correct the name: until then whoever has the server needs no grant for it";
-        Check::warn("GATES", format!("`{server}`: {told}"), hint)
-    };
+/// Warns of a gate that gates nothing.
+fn check(server: &str, told: &str) -> Check {
+    let hint = "correct the name: until then runs that have the server need no grant for it";
+    Check::warn("GATES", format!("`{server}`: {told}"), hint)
+}
+
+/// Checks gates of the live servers, as the daemon has found them: no workspace owns them alone.
+pub(super) async fn of_live(client: &DaemonClient) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     for row in client.api_all("/api/servers").await? {
         let name = text(&row, "name");
@@ -39,6 +36,17 @@ pub(super) async fn look(
             });
         }
     }
+    Ok(checks)
+}
+
+/// Checks gates of servers of the catalog of a workspace, compared with what these have listed in
+/// any run.
+pub(super) async fn of_catalog(
+    client: &DaemonClient,
+    workspace: &str,
+    servers: &[Value],
+) -> Result<Vec<Check>, Failure> {
+    let mut checks = Vec::new();
     let is_gated =
         |one: &&Value| GATE_FIELDS.iter().any(|field| one["definition"][*field].is_object());
     for server in servers.iter().filter(is_gated).take(SERVERS_MAX) {
