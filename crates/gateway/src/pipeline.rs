@@ -23,7 +23,7 @@ use crate::{
     parked::ParkedId,
     record::CallRecord,
     refusal::Refusal,
-    route::{Routed, not_found, own_item},
+    route::{Routed, not_found, own_item, with_cause},
     run::{Act, RunRows},
 };
 use narthex_view::{Handling, check_decided, handling, is_like_known, known_name};
@@ -452,7 +452,7 @@ fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<(Hop, boo
         }
     };
     let Some(tool) = chosen.inventory.tool(name) else {
-        return Err(not_found(handling, name));
+        return Err(with_cause(not_found(handling, name), &routed.row));
     };
     let hop = Hop { header_params: tool.header_params.clone(), ..Hop::default() };
     Ok((hop, tool.is_shaped()))

@@ -6,7 +6,7 @@ mod shapes;
 
 use std::{borrow::Cow, sync::Arc};
 
-use narthex_model::{Alias, CallErrorKind, ServerState};
+use narthex_model::{Alias, CallErrorKind, ServerState, for_operators};
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerRow;
 use narthex_upstream::Inventory;
@@ -54,7 +54,7 @@ impl Routed {
         match self.own_tool {
             _ if item.is_exposed(exposed(&self.row)) => Ok(self),
             Some(tool) => Err(tool.absent(item.name()).into()),
-            None => Err(not_found(handling, item.name())),
+            None => Err(with_cause(not_found(handling, item.name()), &self.row)),
         }
     }
 }
@@ -180,7 +180,8 @@ impl Shared {
                     continue;
                 }
                 let away = row.is_backing_off.then(|| unusable(row));
-                return Err(cut_off(row).or(taken_away).or(away).unwrap_or(refusal));
+                let refusal = cut_off(row).or(taken_away).or(away).unwrap_or(refusal);
+                return Err(with_cause(refusal, row));
             }
         }
     }
@@ -397,6 +398,19 @@ fn reference(request: &Message) -> Result<(Reference, String), Refusal> {
 pub(crate) fn text<'a>(request: &'a Message, member: &str) -> Result<Cow<'a, str>, Refusal> {
     let found = request.get(member).and_then(Raw::as_str);
     found.ok_or_else(|| Refusal::invalid(format!("`params.{member}` must be a string")))
+}
+
+/// The refusal of a tool that is not there, with the cause where its server cannot list its tools:
+/// then each tool of that server is answered so (D5).
+pub(crate) fn with_cause(refusal: Refusal, row: &ServerRow) -> Refusal {
+    match (refusal, row.inventory.unlisted_tools()) {
+        (Refusal::Call(error), Some(cause)) if error.kind == CallErrorKind::ToolNotFound => {
+            let (said, name, cause) = (&error.message, &row.name, for_operators(cause));
+            let text = format!("{said}: the tools of server `{name}` cannot be listed; {cause}");
+            Refusal::call(error.kind, text)
+        }
+        (refusal, _) => refusal,
+    }
 }
 
 /// The one answer for an item that does not exist and for one that the caller may not see (D5).

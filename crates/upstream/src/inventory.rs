@@ -1,6 +1,8 @@
 //! The inventory of a server: its tools, prompts, resources and templates, as raw JSON.
 
 mod fetch;
+mod js_pattern;
+mod output_schema;
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,6 +10,8 @@ use bytes::Bytes;
 use narthex_model::{Exposed, ListedNames, RowWarning, WarningKind, uri::spellings};
 use narthex_wire::{DefinitionKind, Raw, Template, headers::HeaderParams};
 use sha2::{Digest, Sha256};
+
+pub use fetch::ListError;
 
 /// Number of characters of a server's name for an entry that a warning shows.
 const NAME_SHOWN: usize = 100;
@@ -125,6 +129,8 @@ pub struct Inventory {
     withheld: Vec<(Listed, Arc<str>)>,
     /// Faults of the lists.
     warnings: Vec<RowWarning>,
+    /// Why the tools could not be listed.
+    unlisted_tools: Option<Arc<str>>,
 }
 
 impl Inventory {
@@ -180,6 +186,13 @@ impl Inventory {
         &self.warnings
     }
 
+    /// Why the server's tools could not be listed, for operators: then there are none, or those of
+    /// an earlier list.
+    #[must_use]
+    pub fn unlisted_tools(&self) -> Option<&str> {
+        self.unlisted_tools.as_deref()
+    }
+
     /// The part of it that callers may see by the rules of its server (D5).
     #[must_use]
     pub fn shown(self: &Arc<Self>, exposed: &Exposed) -> Arc<Self> {
@@ -205,7 +218,8 @@ impl Inventory {
         let wanted = self.entries().filter(|(list, entry)| is_wanted(*list, entry));
         let wanted = Self::new(wanted.map(|(list, entry)| (list, entry.clone())));
         let (withheld, warnings) = (self.withheld.clone(), self.warnings.clone());
-        Arc::new(Self { withheld, warnings, ..wanted })
+        let unlisted_tools = self.unlisted_tools.clone();
+        Arc::new(Self { withheld, warnings, unlisted_tools, ..wanted })
     }
 
     /// The same for a caller that gets only entries that are as before; resources and templates

@@ -24,6 +24,7 @@ mod inventory;
 mod link;
 mod list_changes;
 mod outlet;
+mod retry_after;
 mod sse;
 mod stdio;
 
@@ -35,9 +36,10 @@ pub use connect::{
 pub use connect_stdio::may_install;
 pub use frame::{CutReason, Frame, LinkError, LinkEvent};
 pub use health::{Doubt, Failure, Health};
-pub use inventory::{Inventory, InventoryEntry, Listed};
+pub use inventory::{Inventory, InventoryEntry, ListError, Listed};
 pub use link::{
     Asking, ClientIdentity, Ended, Forwarded, Forwarding, Hop, InUse, KeptAwake, Link,
     ServerCapabilities, ServerFacts, TraceHeaders,
 };
 pub use list_changes::ListChanges;
+pub use retry_after::RetryAfter;

@@ -4,6 +4,7 @@
 //! away the tools of all servers of a merged list. Lists of one server stay byte for byte.
 
 use bytes::Bytes;
+use narthex_model::Timestamp;
 
 use crate::{Raw, json::encode_string};
 
@@ -46,13 +47,16 @@ const OBJECTS: [&str; 3] = ["annotations", "_meta", "execution"];
 /// Hints of a tool, which are true or false.
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-/// Looks at one definition as strict clients do.
+/// Looks at one definition as strict clients do. `compiles` tells whether a client can compile an
+/// output schema: one that it cannot is left out.
 #[must_use]
-pub fn readable(kind: DefinitionKind, raw: &Bytes) -> Readable {
+pub fn readable(kind: DefinitionKind, raw: &Bytes, compiles: impl Fn(Raw<'_>) -> bool) -> Readable {
     let mut repair = Repair::default();
-    let mut out = match repair
-        .object(Raw::new(raw), "", |repair, key, value| repair.member(kind, key, value))
-    {
+    let repaired = repair.object(Raw::new(raw), "", |repair, key, value| match (kind, key) {
+        (DefinitionKind::Tool, "outputSchema") => Ok(repair.output(value, &compiles)),
+        _ => repair.member(kind, key, value),
+    });
+    let mut out = match repaired {
         Ok(out) => out,
         Err(why) => return Readable::Not { why },
     };
@@ -125,27 +129,59 @@ impl Repair {
                 Ok(Kept::Dropped)
             }
             (_, "name" | "uri" | "uriTemplate") => Ok(Kept::AsItIs),
-            (DefinitionKind::Tool, "inputSchema" | "outputSchema") => self.schema(key, value),
+            (DefinitionKind::Tool, "inputSchema") => self.schema(key, value),
             (DefinitionKind::Prompt, "arguments") => self.arguments(value),
             (_, key) if TEXTS.contains(&key) && !is_text(value) => Ok(Kept::Dropped),
             (_, key) if OBJECTS.contains(&key) && !value.is_object() => Ok(Kept::Dropped),
-            (DefinitionKind::Tool, "annotations") => self.annotations(value),
-            (_, "icons") if !is_array(value) => Ok(Kept::Dropped),
+            (DefinitionKind::Tool, "annotations") => self.without(value, key, is_odd_hint),
+            (DefinitionKind::Tool, "execution") => self.without(value, key, |key, value| {
+                key == "taskSupport" && !is_one_of(value, &["required", "optional", "forbidden"])
+            }),
+            (DefinitionKind::Resource | DefinitionKind::Template, "annotations") => {
+                self.without(value, key, is_odd_annotation)
+            }
+            (_, "icons") => self.icons(value),
             (DefinitionKind::Resource, "size") if !is_number(value) => Ok(Kept::Dropped),
             _ => Ok(Kept::AsItIs),
         }
     }
 
-    /// A hint that is neither true nor false is no hint: its default is the careful one.
-    fn annotations(&mut self, value: Raw<'_>) -> Result<Kept, String> {
-        self.nested(value, "annotations", |_, key, value| {
-            let is_odd = match key {
-                "title" => !is_text(value),
-                key if HINTS.contains(&key) => value.as_bool().is_none(),
-                _ => false,
-            };
-            Ok(if is_odd { Kept::Dropped } else { Kept::AsItIs })
+    /// An object without the members that are odd.
+    fn without(
+        &mut self,
+        value: Raw<'_>,
+        path: &str,
+        is_odd: fn(&str, Raw<'_>) -> bool,
+    ) -> Result<Kept, String> {
+        self.nested(value, path, |_, key, value| {
+            Ok(if is_odd(key, value) { Kept::Dropped } else { Kept::AsItIs })
         })
+    }
+
+    /// Icons are for people: without an address in each there are none.
+    fn icons(&mut self, value: Raw<'_>) -> Result<Kept, String> {
+        let icons = if is_array(value) { value.items() } else { return Ok(Kept::Dropped) };
+        if !icons.iter().all(|icon| icon.get("src").is_some_and(is_text)) {
+            return Ok(Kept::Dropped);
+        }
+        self.array("icons", icons, |key, value| match key {
+            "mimeType" => !is_text(value),
+            "sizes" => !is_array_of(value, is_text),
+            "theme" => !is_one_of(value, &["light", "dark"]),
+            _ => false,
+        })
+    }
+
+    /// An output schema that clients cannot compile is left out: they then check no result.
+    fn output(&mut self, value: Raw<'_>, compiles: &dyn Fn(Raw<'_>) -> bool) -> Kept {
+        let before = self.members.len();
+        let kept = match self.schema("outputSchema", value) {
+            Ok(Kept::AsItIs) if compiles(value) => return Kept::AsItIs,
+            Ok(Kept::Changed(text)) if compiles(Raw::new(&text)) => return Kept::Changed(text),
+            Ok(_) | Err(_) => Kept::Dropped,
+        };
+        self.members.truncate(before);
+        kept
     }
 
     /// A schema that is none of an object is made one where lists are merged; see
@@ -186,26 +222,36 @@ impl Repair {
         if !is_array(value) {
             return Err("`arguments` is no array".to_owned());
         }
+        let arguments = value.items();
+        let is_unnamed = |item: &Raw<'_>| item.get("name").and_then(Raw::as_str).is_none();
+        if let Some(index) = arguments.iter().position(is_unnamed) {
+            return Err(format!("`arguments[{index}]` has no name"));
+        }
+        self.array("arguments", arguments, |key, value| match key {
+            "title" | "description" => !is_text(value),
+            "required" => value.as_bool().is_none(),
+            _ => false,
+        })
+    }
+
+    /// An array of objects, each without the members that are odd.
+    fn array(
+        &mut self,
+        path: &str,
+        items: Vec<Raw<'_>>,
+        is_odd: fn(&str, Raw<'_>) -> bool,
+    ) -> Result<Kept, String> {
         let before = self.members.len();
-        let mut items = Vec::new();
-        for (index, item) in value.items().into_iter().enumerate() {
-            let path = format!("arguments[{index}]");
-            if item.get("name").and_then(Raw::as_str).is_none() {
-                return Err(format!("`{path}` has no name"));
-            }
-            items.push(self.object(item, &path, |_, key, value| {
-                let is_odd = match key {
-                    "title" | "description" => !is_text(value),
-                    "required" => value.as_bool().is_none(),
-                    _ => false,
-                };
-                Ok(if is_odd { Kept::Dropped } else { Kept::AsItIs })
+        let mut kept = Vec::new();
+        for (index, item) in items.into_iter().enumerate() {
+            kept.push(self.object(item, &format!("{path}[{index}]"), |_, key, value| {
+                Ok(if is_odd(key, value) { Kept::Dropped } else { Kept::AsItIs })
             })?);
         }
         if self.members.len() == before {
             return Ok(Kept::AsItIs);
         }
-        Ok(Kept::Changed([&b"["[..], &items.join(&b","[..]), b"]"].concat()))
+        Ok(Kept::Changed([&b"["[..], &kept.join(&b","[..]), b"]"].concat()))
     }
 
     /// An object inside a definition, which stays byte for byte if no member of it was changed.
@@ -218,6 +264,25 @@ impl Repair {
         let before = self.members.len();
         let text = self.object(object, path, look)?;
         Ok(if self.members.len() == before { Kept::AsItIs } else { Kept::Changed(text) })
+    }
+}
+
+/// A hint that is neither true nor false is no hint: its default is the careful one.
+fn is_odd_hint(key: &str, value: Raw<'_>) -> bool {
+    match key {
+        "title" => !is_text(value),
+        key if HINTS.contains(&key) => value.as_bool().is_none(),
+        _ => false,
+    }
+}
+
+/// Whether clients refuse an annotation of a resource or a template.
+fn is_odd_annotation(key: &str, value: Raw<'_>) -> bool {
+    match key {
+        "audience" => !is_array_of(value, |one| is_one_of(one, &["user", "assistant"])),
+        "priority" => !is_fraction(value),
+        "lastModified" => !value.as_str().is_some_and(|text| Timestamp::parse(&text).is_some()),
+        _ => false,
     }
 }
 
@@ -237,6 +302,15 @@ fn is_number(value: Raw<'_>) -> bool {
     value.as_bytes().first().is_some_and(|first| first.is_ascii_digit() || *first == b'-')
 }
 
+/// Whether a value is a number from 0 to 1.
+fn is_fraction(value: Raw<'_>) -> bool {
+    is_number(value) && value.parse::<f64>().is_ok_and(|number| (0.0..=1.0).contains(&number))
+}
+
+fn is_one_of(value: Raw<'_>, words: &[&str]) -> bool {
+    value.as_str().is_some_and(|word| words.contains(&&*word))
+}
+
 fn is_array(value: Raw<'_>) -> bool {
     value.as_bytes().first() == Some(&b'[')
 }
@@ -250,85 +324,4 @@ fn is_array_of(value: Raw<'_>, is_one: fn(Raw<'_>) -> bool) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn looked(kind: DefinitionKind, text: &str) -> Readable {
-        readable(kind, &Bytes::copy_from_slice(text.as_bytes()))
-    }
-
-    /// E81: meaningless members are left out, and all others stay as they were written.
-    #[test]
-    fn e81_odd_definitions_are_repaired_where_that_changes_nothing() {
-        use DefinitionKind::{Prompt, Resource, Template, Tool};
-        for (kind, odd, fine) in [
-            (Tool, r#"{"name":"a","description":null,"x":1.10}"#, r#"{"name":"a","x":1.10}"#),
-            (Tool, r#"{"name":"a","title":7}"#, r#"{"name":"a"}"#),
-            (
-                Tool,
-                r#"{"name":"a","annotations":null,"outputSchema":null,"_meta":null,"icons":null}"#,
-                r#"{"name":"a"}"#,
-            ),
-            (
-                Tool,
-                r#"{"name":"a","annotations":{"readOnlyHint":"yes","title":null,"v": 1}}"#,
-                r#"{"name":"a","annotations":{"v":1}}"#,
-            ),
-            (
-                Tool,
-                r#"{"name":"a","inputSchema":{"type":"object","required":null,"properties":null}}"#,
-                r#"{"name":"a","inputSchema":{"type":"object"}}"#,
-            ),
-            (
-                Tool,
-                r#"{"name":"a","inputSchema":{"type":"object","properties":[],"required":true}}"#,
-                r#"{"name":"a","inputSchema":{"type":"object"}}"#,
-            ),
-            (
-                Tool,
-                r#"{"name":"a","inputSchema":{"properties":{"x":true,"y":false,"z":{"a": [1]}}}}"#,
-                concat!(
-                    r#"{"name":"a","inputSchema":{"properties":"#,
-                    r#"{"x":{},"y":{"not":{}},"z":{"a": [1]}}}}"#,
-                ),
-            ),
-            (Tool, r#"{"name":"a","outputSchema":true}"#, r#"{"name":"a"}"#),
-            (Resource, r#"{"uri":"x:a","size":"1"}"#, r#"{"uri":"x:a","name":"x:a"}"#),
-            (
-                Template,
-                r#"{"uriTemplate":"x:{a}","name":null,"mimeType":null}"#,
-                r#"{"uriTemplate":"x:{a}","name":"x:{a}"}"#,
-            ),
-            (Prompt, r#"{"name":"p","arguments":null}"#, r#"{"name":"p"}"#),
-            (
-                Prompt,
-                r#"{"name":"p","arguments":[{"name":"a","required":null}]}"#,
-                r#"{"name":"p","arguments":[{"name":"a"}]}"#,
-            ),
-        ] {
-            let Readable::Repaired { raw, members } = looked(kind, odd) else { panic!("{odd}") };
-            assert_eq!(std::str::from_utf8(&raw).unwrap(), fine);
-            assert!(!members.is_empty());
-            assert_eq!(readable(kind, &raw), Readable::AsItIs, "{fine}");
-        }
-    }
-
-    /// E81: what has a meaning that cannot be known is not guessed.
-    #[test]
-    fn e81_a_definition_that_cannot_be_repaired_is_named() {
-        for (text, named) in [
-            (r#"{"name":"a","inputSchema":{"properties":["x"]}}"#, "inputSchema.properties"),
-            (r#"{"name":"a","inputSchema":{"properties":"x"}}"#, "inputSchema.properties"),
-            (r#"{"name":"a","inputSchema":{"properties":{"x":7}}}"#, "inputSchema.properties.x"),
-        ] {
-            let Readable::Not { why } = looked(DefinitionKind::Tool, text) else {
-                panic!("{text}")
-            };
-            assert!(why.contains(named), "{why}");
-        }
-        let prompt = r#"{"name":"p","arguments":[{"description":"x"}]}"#;
-        assert!(matches!(looked(DefinitionKind::Prompt, prompt), Readable::Not { .. }));
-        let fine = r#"{"name":"a","inputSchema":{"type":"object","required":[]},"zz":null}"#;
-        assert_eq!(looked(DefinitionKind::Tool, fine), Readable::AsItIs);
-    }
-}
+mod tests;

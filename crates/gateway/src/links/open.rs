@@ -94,7 +94,7 @@ impl Shared {
                 let own = OwnLink { link, inventory: ArcSwap::new(seen), first, pinned };
                 return Ok((own, received));
             }
-            Ok(Err(error)) => Refusal::failed(&error, alias),
+            Ok(Err(failed)) => Refusal::failed(&failed.error, alias),
             Err(_late) => {
                 let text = format!("server `{alias}` did not list its tools in time");
                 Refusal::call(CallErrorKind::Timeout, text)

@@ -1,12 +1,14 @@
 //! Servers whose lists have faults: one odd definition, or one failing list, harms itself alone.
 
-use narthex_gateway::{Endpoint, GatewayOptions};
+use std::time::Duration;
+
+use narthex_gateway::{Endpoint, GatewayOptions, Step};
 use narthex_model::WarningKind;
 use narthex_registry::config::Entry;
-use narthex_testkit::peer::{Peer, error, result};
+use narthex_testkit::peer::{Peer, Reply, error, result, text};
 use serde_json::{Value, json};
 
-use super::world::{World, http_server, transparent};
+use super::world::{World, http_server, modern, transparent};
 
 async fn world(peer: &Peer) -> World {
     let fine = Peer::legacy(|seen| {
@@ -88,4 +90,70 @@ async fn e73_tools_stay_where_another_list_fails() {
     let answer = world.ask(&caller, "tools/call", call).await;
     assert_eq!(answer["result"]["content"], json!([]), "{answer}");
     assert_eq!(warnings(&world), [WarningKind::ListFailed]);
+}
+
+/// E73: while a server cannot list its tools, a call of one of them is refused with that cause, and
+/// a model reads no words of the server in it; other lists stay.
+#[tokio::test]
+async fn e73_a_call_says_that_the_tools_cannot_be_listed() {
+    let peer = Peer::legacy(|seen| match seen.rpc() {
+        "initialize" => Some(result(
+            seen,
+            &json!({"protocolVersion": "2025-11-25", "serverInfo": {"name": "x", "version": "1"},
+                "capabilities": {"tools": {}, "prompts": {}}}),
+        )),
+        "tools/list" => Some(error(200, seen, -32603)),
+        "prompts/list" => Some(result(seen, &json!({"prompts": [{"name": "p"}]}))),
+        _ => None,
+    })
+    .await;
+    let world = world(&peer).await;
+    assert_eq!(warnings(&world), [WarningKind::ListFailed]);
+    for (endpoint, name) in [(transparent("odd"), "a"), (Endpoint::Aggregated, "mcp__odd__a")] {
+        for caller in world.both_callers(&endpoint).await {
+            let call = json!({"name": name, "arguments": {}});
+            let answer = world.ask(&caller, "tools/call", call).await;
+            let error = &answer["result"]["structuredContent"]["error"];
+            assert_eq!(error["kind"], "tool_not_found", "{answer}");
+            let expected =
+                format!("there is no tool `{name}`: the tools of server `odd` cannot be listed");
+            assert_eq!(error["message"], expected);
+        }
+    }
+    let caller = world.legacy_caller(Endpoint::Aggregated).await;
+    let answer = world.ask(&caller, "tools/call", json!({"name": "mcp__healthy__a"})).await;
+    let message = &answer["result"]["structuredContent"]["error"]["message"];
+    assert_eq!(message, "there is no tool `mcp__healthy__a`");
+}
+
+/// E48: the details of a failure say when a busy server takes calls again, as does a header of an
+/// error that is no result.
+#[tokio::test]
+async fn e48_a_busy_server_says_when_it_works_again() {
+    let peer = Peer::legacy(|seen| {
+        let status = match seen.rpc() {
+            "tools/call" => 429,
+            "resources/read" => 503,
+            _ => return None,
+        };
+        let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "m"}});
+        let mut reply = text(status, "application/json", body.to_string());
+        if let Reply::Now(response) = &mut reply {
+            response.headers_mut().insert("retry-after", "7".parse().unwrap());
+        }
+        Some(reply)
+    })
+    .await;
+    let world = world(&peer).await;
+    let caller = world.modern_caller(transparent("odd"));
+    let details = |status: u16| json!({"status": status, "retry_after_ms": 7000, "code": -32000});
+    let answer = world.ask(&caller, "tools/call", json!({"name": "a", "arguments": {}})).await;
+    let error = &answer["result"]["structuredContent"]["error"];
+    assert_eq!((&error["kind"], &error["details"]), (&json!("limit_exceeded"), &details(429)));
+    let read = modern(1, "resources/read", json!({"uri": "a:b"}));
+    let mut answering = world.gateway.call(&caller, read).await;
+    let Some(Step::Answer(answer)) = answering.next().await else { panic!("no answer") };
+    assert_eq!(answer.retry_after, Some(Duration::from_secs(7)));
+    let answer: Value = serde_json::from_slice(&answer.payload.into_bytes()).unwrap();
+    assert_eq!(answer["error"]["data"]["details"], details(503), "{answer}");
 }

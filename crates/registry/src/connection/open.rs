@@ -212,8 +212,8 @@ impl Connection {
         };
         match fetched {
             Ok(Ok(inventory)) => Ok((inventory, is_stale)),
-            Ok(Err(error)) => {
-                let message = format!("listing failed: {error}");
+            Ok(Err(failed)) => {
+                let (message, error) = (failed.to_string(), failed.error);
                 let is_unreachable = error.is_unreachable();
                 Err(Fault { is_unreachable, ..Fault::new(error.call_kind(), message) })
             }

@@ -6,8 +6,19 @@ use narthex_model::{RowWarning, WarningKind};
 use narthex_wire::{Message, Raw, Readable, method, readable, rpc};
 use tokio::time::timeout;
 
-use super::{Inventory, InventoryEntry, Listed, Merged, shown_name};
+use super::{Inventory, InventoryEntry, Listed, Merged, output_schema::SchemaChecker, shown_name};
 use crate::{Link, LinkError, aside::LARGE};
+
+/// Why a server could not be listed: the failure of one list, which ends the rest.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("`{method}` failed: {error}")]
+pub struct ListError {
+    /// The method of the list.
+    pub method: &'static str,
+    /// How it failed.
+    #[source]
+    pub error: LinkError,
+}
 
 /// The most entries of one list that are stored.
 const ENTRIES_MAX: usize = 50_000;
@@ -55,8 +66,8 @@ impl Inventory {
     /// is empty and warned of, as long as another one was read.
     ///
     /// # Errors
-    /// When the link fails, or every list does.
-    pub async fn fetch(link: &Link, within: Duration) -> Result<Self, LinkError> {
+    /// When the link fails, the server refuses its tools to the credential, or every list fails.
+    pub async fn fetch(link: &Link, within: Duration) -> Result<Self, ListError> {
         Self::fetch_beside(link, within, None).await
     }
 
@@ -77,7 +88,7 @@ impl Inventory {
         link: &Link,
         within: Duration,
         known: Option<&Self>,
-    ) -> Result<Self, LinkError> {
+    ) -> Result<Self, ListError> {
         // The wait for all lists is `within`: a silent list ends before. Without tools there is
         // nothing to wait for, so they end with the wait.
         let each = |list| if list == Listed::Tool { within * 2 } else { within - within / 6 };
@@ -104,13 +115,17 @@ impl Inventory {
             let Some(mut fetched) = fetched else { continue };
             match fetched.error.take() {
                 None => has_read = true,
-                Some(error) if ends_all(link, &error) || is_silent(asked, &error) => {
-                    return Err(error);
+                Some(error) if ends_all(link, asked, &error) || is_silent(asked, &error) => {
+                    return Err(ListError { method: asked.method, error });
                 }
                 Some(error) => {
                     let known = known.map(|known| known.list(asked.list));
                     fetched.entries = known.unwrap_or_default().to_vec();
                     fetched.warnings.push(failure(asked, &error, known.is_some()));
+                    let error = ListError { method: asked.method, error };
+                    if asked.list == Listed::Tool {
+                        inventory.unlisted_tools = Some(error.to_string().into());
+                    }
                     failed.get_or_insert(error);
                 }
             }
@@ -118,7 +133,8 @@ impl Inventory {
             inventory.warnings.append(&mut fetched.warnings);
             *inventory.list_mut(asked.list) = fetched.entries;
         }
-        if let Some(error) = failed.filter(|_| !has_read && known.is_none()) {
+        let is_fatal = |failed: &ListError| known.is_none() || is_refusal(&failed.error);
+        if let Some(error) = failed.filter(|failed| !has_read && is_fatal(failed)) {
             return Err(error);
         }
         let is_sent = link.needs_headers();
@@ -142,19 +158,24 @@ impl Inventory {
     }
 }
 
-/// True if a failure concerns the link, and so every list.
-fn ends_all(link: &Link, error: &LinkError) -> bool {
+/// True if the server refuses the credential.
+fn is_refusal(error: &LinkError) -> bool {
+    matches!(error, LinkError::AuthRejected { .. })
+}
+
+/// True if a failure concerns the link, and so every list. A credential may be good for tools and
+/// not for another list.
+fn ends_all(link: &Link, asked: Asked, error: &LinkError) -> bool {
     link.closed().is_cancelled()
         || match error {
             LinkError::Closed(_)
             | LinkError::Unread(_)
             | LinkError::Cut(_)
-            | LinkError::SessionEnded
-            | LinkError::AuthRejected { .. } => true,
+            | LinkError::SessionEnded => true,
+            LinkError::AuthRejected { .. } => asked.list == Listed::Tool,
             LinkError::BrokenOff(_)
             | LinkError::Client(_)
             | LinkError::Status { .. }
-            | LinkError::TooMany { .. }
             | LinkError::Protocol(_)
             | LinkError::Refused { .. }
             | LinkError::Deadline(_)
@@ -168,7 +189,12 @@ fn is_silent(asked: Asked, error: &LinkError) -> bool {
 }
 
 fn failure(asked: Asked, error: &LinkError, is_known: bool) -> RowWarning {
-    let what = asked.method.trim_end_matches("/list").replace('/', " ");
+    let what = match asked.list {
+        Listed::Tool => "tools",
+        Listed::Prompt => "prompts",
+        Listed::Resource => "resources",
+        Listed::Template => "resource templates",
+    };
     let rest = match is_known {
         true => format!("the {what} are those of the last list"),
         false => format!("the server has no {what} until it is listed anew"),
@@ -189,7 +215,7 @@ async fn fetch_list(link: &Link, asked: Asked, within: Duration) -> Fetched {
         Err(LinkError::Refused { code: rpc::code::METHOD_NOT_FOUND, .. }) if reading.pages == 0 => {
             None
         }
-        Err(error) if reading.pages > 0 && !ends_all(link, &error) => {
+        Err(error) if reading.pages > 0 && !ends_all(link, asked, &error) => {
             reading.cut(&error);
             None
         }
@@ -206,13 +232,18 @@ struct ReadEntry {
     odd: Option<String>,
 }
 
-/// Reads the entries of a page, none of more than a list may have; `None` is one without a name.
-fn read_page(asked: Asked, answer: &Message) -> Vec<Option<ReadEntry>> {
-    let items = answer.get(asked.member).map(Raw::items).unwrap_or_default();
+/// The entries of a page, or why there are none to read. `None` stands for an entry without a name.
+type Page = Result<Vec<Option<ReadEntry>>, String>;
+
+/// Reads the entries of a page, none of more than a list may have.
+fn read_page(asked: Asked, answer: &Message) -> Page {
+    let items = answer.get(asked.member).map_or(Ok(Vec::new()), |list| entries(asked, list))?;
+    let checker = SchemaChecker::default();
     let read = |item: Raw<'_>| {
         let name = item.get(asked.key).and_then(Raw::as_str)?;
         let mut entry = InventoryEntry::new(&name, answer.bytes().slice_ref(item.as_bytes()));
-        let (merged, odd) = match readable(asked.list.definition(), &entry.raw) {
+        let compiles = |schema: Raw<'_>| checker.compiles(schema);
+        let (merged, odd) = match readable(asked.list.definition(), &entry.raw, compiles) {
             Readable::AsItIs => (Merged::AsItIs, None),
             Readable::Repaired { raw, members } => {
                 let text = format!("`{}` (`{}`)", shown_name(&name), members.join("`, `"));
@@ -225,7 +256,17 @@ fn read_page(asked: Asked, answer: &Message) -> Vec<Option<ReadEntry>> {
         entry.merged = merged;
         Some(ReadEntry { entry, odd })
     };
-    items.into_iter().take(ENTRIES_MAX + 1).map(read).collect()
+    Ok(items.into_iter().take(ENTRIES_MAX + 1).map(read).collect())
+}
+
+/// The entries of a list. Some languages write an empty one as null or as an object.
+fn entries(asked: Asked, list: Raw<'_>) -> Result<Vec<Raw<'_>>, String> {
+    let is_empty = list.as_bytes() == b"null" || (list.is_object() && list.entries().is_empty());
+    match list.as_bytes().first() {
+        Some(b'[') => Ok(list.items()),
+        _ if is_empty => Ok(Vec::new()),
+        _ => Err(format!("`{}` is no array", asked.member)),
+    }
 }
 
 /// A list while it is read.
@@ -254,7 +295,8 @@ impl Reading {
         Self { asked, entries, keys, pages: 0, bytes: 0, count: 0, cut: None, odd }
     }
 
-    fn page(&mut self, page: Vec<Option<ReadEntry>>) -> Result<(), LinkError> {
+    fn page(&mut self, page: Page) -> Result<(), LinkError> {
+        let page = page.map_err(LinkError::Protocol)?;
         self.pages += 1;
         for entry in page {
             self.count += 1;

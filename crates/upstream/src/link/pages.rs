@@ -1,9 +1,13 @@
 //! Reading a server's lists, page by page.
 
+use memchr::memmem;
 use narthex_wire::{Message, MessageKind, Pages, Raw};
 
 use super::{Asking, Link};
 use crate::{LinkError, aside::is_large};
+
+/// From how many bytes on a page is read aside that has schemas to compile.
+const SCHEMAS_LARGE: usize = 32 * 1024;
 
 impl Link {
     /// Asks the server for a list, reads each page, and hands over its entries, to the last page. A
@@ -24,7 +28,7 @@ impl Link {
         loop {
             let answer = self.ask(list, &pages.members()).await?;
             accepted(&answer)?;
-            take(match is_large(answer.bytes()) {
+            take(match takes_long(&answer) {
                 false => read(&answer),
                 true => {
                     let answer = answer.clone();
@@ -38,6 +42,13 @@ impl Link {
             }
         }
     }
+}
+
+/// Whether reading a page delays others: it is large, or has output schemas to compile.
+fn takes_long(answer: &Message) -> bool {
+    let bytes = answer.bytes();
+    is_large(bytes)
+        || (bytes.len() >= SCHEMAS_LARGE && memmem::find(bytes, b"\"outputSchema\"").is_some())
 }
 
 /// An answer that is an error, as one.

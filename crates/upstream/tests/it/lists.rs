@@ -13,7 +13,7 @@ use super::{
 };
 
 async fn fetch(link: &Link) -> Result<Inventory, LinkError> {
-    Inventory::fetch(link, super::world::DEADLINE / 2).await
+    Inventory::fetch(link, super::world::DEADLINE / 2).await.map_err(|failed| failed.error)
 }
 
 fn names(inventory: &Inventory) -> Vec<&str> {
@@ -52,7 +52,7 @@ async fn e73_a_cursor_that_leads_in_circles_is_refused() {
 }
 
 /// A legacy server whose tool list is answered by the page of each cursor.
-async fn listing(page: fn(cursor: &str) -> Value) -> Peer {
+async fn listing(page: impl Fn(&str) -> Value + Clone + Send + Sync + 'static) -> Peer {
     Peer::legacy(move |seen| {
         let cursor = seen.body["params"]["cursor"].as_str().unwrap_or_default();
         (seen.rpc() == "tools/list").then(|| result(seen, &page(cursor)))
@@ -152,11 +152,15 @@ fn counts(inventory: &Inventory) -> [usize; 4] {
 async fn e73_one_list_that_fails_takes_only_itself_away() {
     let lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
     for (index, list) in lists.into_iter().enumerate() {
-        for way in ["-32603", "500", "no JSON", "silence"] {
+        for way in ["-32603", "500", "no JSON", "silence", "401", "403", "text", "object"] {
             let peer = with_a_failing(list, move |seen| match way {
                 "-32603" => error(200, seen, -32603),
                 "500" => super::peer::text(500, "text/plain", "NPE"),
                 "no JSON" => super::peer::text(200, "application/json", "{"),
+                "401" => super::peer::text(401, "text/plain", "no scope"),
+                "403" => super::peer::text(403, "text/plain", "no scope"),
+                "text" => result(seen, &json!({ member_of(list): "no" })),
+                "object" => result(seen, &json!({ member_of(list): {"a": 1} })),
                 _ => Reply::Never,
             })
             .await;
@@ -164,8 +168,14 @@ async fn e73_one_list_that_fails_takes_only_itself_away() {
             let within =
                 if way == "silence" { Duration::from_secs(3) } else { super::world::DEADLINE };
             let fetched = in_time(Inventory::fetch(&link, within)).await;
-            if (list, way) == ("tools/list", "silence") {
-                assert!(matches!(fetched.unwrap_err(), LinkError::Deadline(_)), "no tools at all");
+            if list == "tools/list" && ["silence", "401", "403"].contains(&way) {
+                let failed = fetched.unwrap_err();
+                let is_expected = match failed.error {
+                    LinkError::Deadline(_) => way == "silence",
+                    LinkError::AuthRejected { status } => way == status.to_string(),
+                    _ => false,
+                };
+                assert!(is_expected && failed.to_string().starts_with("`tools/list` failed: "));
                 continue;
             }
             let inventory = fetched.unwrap();
@@ -174,8 +184,71 @@ async fn e73_one_list_that_fails_takes_only_itself_away() {
             assert_eq!(counts(&inventory), wanted, "{list} {way}");
             let [warning] = inventory.warnings() else { panic!("{:?}", inventory.warnings()) };
             assert_eq!(warning.kind, WarningKind::ListFailed);
-            assert!(warning.message.starts_with(&format!("`{list}` failed")), "{warning}");
+            let what = ["tools", "prompts", "resources", "resource templates"][index];
+            let expected =
+                format!("`{list}` failed, so the server has no {what} until it is listed anew: ");
+            assert!(warning.message.starts_with(&expected), "{warning}");
+            assert_eq!(inventory.unlisted_tools().is_some(), index == 0, "{list} {way}");
         }
+    }
+}
+
+fn member_of(list: &str) -> &'static str {
+    match list {
+        "tools/list" => "tools",
+        "prompts/list" => "prompts",
+        "resources/list" => "resources",
+        _ => "resourceTemplates",
+    }
+}
+
+/// E73: a server that refuses the credential for each list is refused; an empty list may be written
+/// as null or as an object.
+#[tokio::test]
+async fn e73_a_refused_credential_counts_where_no_list_is_read() {
+    let peer = Peer::legacy(|seen| match seen.rpc() {
+        "initialize" => Some(result(
+            seen,
+            &json!({"protocolVersion": "2025-11-25", "serverInfo": {"name": "x", "version": "1"},
+                "capabilities": {"prompts": {}, "resources": {}}}),
+        )),
+        "prompts/list" | "resources/list" | "resources/templates/list" => {
+            Some(super::peer::text(403, "text/plain", "no scope"))
+        }
+        _ => None,
+    })
+    .await;
+    let link = World::new().link(&http(&peer.url)).await;
+    let failed = in_time(fetch(&link)).await.unwrap_err();
+    assert!(matches!(failed, LinkError::AuthRejected { status: 403 }), "{failed}");
+    let known = Inventory::default();
+    assert!(in_time(Inventory::fetch_anew(&link, super::world::DEADLINE, &known)).await.is_none());
+    for empty in [json!(null), json!({})] {
+        let peer = listing(move |_| json!({"tools": empty})).await;
+        let link = World::new().link(&http(&peer.url)).await;
+        let inventory = in_time(fetch(&link)).await.unwrap();
+        assert!(inventory.is_empty() && inventory.warnings().is_empty());
+    }
+}
+
+/// E81: an output schema that no client compiles is left out of merged lists, also where it comes
+/// with so many that they are compiled aside.
+#[tokio::test]
+async fn e81_an_output_schema_that_does_not_compile_is_warned_of() {
+    for count in [1, 600] {
+        let fine = json!({"type": "object", "properties": {"a": {"pattern": "^a\\w"}}});
+        let odd = json!({"type": "object", "properties": {"a": {"pattern": "["}}});
+        let tool = |name: String, schema: &Value| json!({"name": name, "outputSchema": schema});
+        let mut tools: Vec<_> = (0..count).map(|index| tool(format!("t{index}"), &fine)).collect();
+        tools.push(tool("odd".to_owned(), &odd));
+        let peer = listing(move |_| json!({ "tools": tools })).await;
+        let inventory = in_time(fetch(&World::new().link(&http(&peer.url)).await)).await.unwrap();
+        let [warning] = inventory.warnings() else { panic!("{:?}", inventory.warnings()) };
+        assert_eq!(warning.kind, WarningKind::DefinitionRepaired);
+        assert!(warning.message.ends_with("refuse: `odd` (`outputSchema`)"), "{warning}");
+        let tool = inventory.tool("odd").unwrap();
+        assert_eq!(&tool.merged().unwrap()[..], br#"{"name":"odd"}"#);
+        assert_eq!(inventory.tools[0].merged(), Some(&inventory.tools[0].raw));
     }
 }
 
